@@ -1,0 +1,32 @@
+"""The papers of the suite, one explicit import each; adding a paper is adding a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from paper_figures.artifact import Paper
+from suite.experiments import Experiment
+from suite.training_cost import TRAIN
+
+
+def _isgd() -> Paper:
+    from paper_figures import isgd
+
+    return isgd.PAPER
+
+
+PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd}
+
+
+@cache
+def paper(name: str) -> Paper:
+    """A paper by its short name. Raises KeyError for another."""
+    return PAPERS[name]()
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment that executes specifications of this name. Raises KeyError for another."""
+    if name == "train":
+        return TRAIN
+    return paper(name.partition("/")[0]).experiments[name]

@@ -1,0 +1,94 @@
+"""From stored runs and published claims to verdicts: used by ``check``, pytest and the report alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from paper_figures.artifact import Artifact, Evidence, Missing, Paper
+from suite.archive import Runs
+from suite.claims import PROFILES, Claim, Verdict, judge, load, not_run
+from suite.measured import Measured
+from suite.store import DamagedRun
+
+PUBLISHED = Path(__file__).parent / "published"
+
+
+@cache
+def published(paper: str) -> tuple[Claim, ...]:
+    """All claims of a paper, in its order."""
+    path = PUBLISHED / f"{paper}.toml"
+    return tuple(load(path)) if path.exists() else ()
+
+
+def measure(artifact: Artifact, source: Runs, profile: str) -> tuple[dict[str, Measured], list[str], list[str]]:
+    """Quantities of an artifact at a profile, what was missing for the others, and what failed to verify."""
+    found: dict[str, Measured] = {}
+    missing, damaged = [], []
+    evidence = Evidence(source, artifact.runs(profile), profile)
+    for function in artifact.measures:
+        try:
+            for name, value in function(evidence):
+                found[name] = value
+        except Missing as error:
+            missing.append(str(error))
+        except DamagedRun as error:
+            damaged.append(str(error))
+    return found, missing, damaged
+
+
+def verdicts(
+    paper: Paper, source: Runs, *, profile: str | None = None, artifacts: Iterable[str] | None = None
+) -> list[Verdict]:
+    """A verdict for every claim of the chosen artifacts.
+
+    ``profile`` judges on that profile's runs; None takes, claim by claim, the largest profile with evidence.
+    """
+    chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
+    profiles = (profile,) if profile else tuple(reversed(PROFILES))
+    by_id = {artifact.id: artifact for artifact in paper.artifacts}
+    measured: dict[tuple[str, str], tuple[dict[str, Measured], list[str], list[str]]] = {}
+    result = []
+    for claim in published(paper.name):
+        if claim.artifact not in chosen:
+            continue
+        artifact = by_id.get(claim.artifact)
+        if artifact is None:
+            result.append(not_run(claim, "no experiment measures this artifact yet"))
+            continue
+        for p in profiles:
+            if (artifact.id, p) not in measured:
+                measured[artifact.id, p] = measure(artifact, source, p)
+        result.append(_verdict(claim, {p: measured[artifact.id, p] for p in profiles}))
+    return result
+
+
+def _verdict(claim: Claim, measured: Mapping[str, tuple[dict[str, Measured], list[str], list[str]]]) -> Verdict:
+    """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
+    proxy, missing = None, []
+    for profile, (found, absent, damaged) in measured.items():
+        if damaged:
+            return Verdict(claim, "not run", damaged[0], None, profile, red=True)
+        if claim.quantity in found:
+            if PROFILES.index(profile) >= PROFILES.index(claim.profile):
+                shown = claim.known_difference and found.get(claim.known_difference.shown_by)
+                verdict = judge(claim, found[claim.quantity], profile, shown or None)
+                if verdict.verdict != "not run":
+                    return verdict
+                proxy = proxy or verdict.proxy
+            else:
+                proxy = proxy or found[claim.quantity]
+        if PROFILES.index(profile) >= PROFILES.index(claim.profile):
+            missing.extend(absent)
+    return not_run(claim, lacking(claim, missing), proxy)
+
+
+def lacking(claim: Claim, missing: list[str]) -> str:
+    """What would be needed to decide a claim, in one sentence."""
+    if claim.lacks:
+        return claim.lacks
+    resource = "" if claim.needs == "nothing" else f" ({claim.needs})"
+    if missing:
+        return f"needs profile {claim.profile}{resource}: {missing[0]}"
+    return f"needs profile {claim.profile}{resource}"

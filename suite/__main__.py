@@ -1,0 +1,5 @@
+"""``python -m suite`` is ``sgd-suite``."""
+
+from suite.cli import main
+
+main()

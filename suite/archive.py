@@ -1,0 +1,137 @@
+"""Runs as one file: ``export`` writes it, ``merge`` takes it in, and evidence is read from it in place.
+
+The file is a zip of run folders with a manifest. Both ends verify every run; a file that does not verify is
+refused whole, so a store never holds half of an import.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from suite.spec import SCHEMA
+from suite.store import DamagedRun, Run, Store, StoreError, digest, is_run_id, verified
+
+MANIFEST = "manifest.json"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date: the same runs give the same bytes
+
+
+class Runs(Protocol):
+    """Anything that finished runs can be read from: a Store, an Archive, or several of them."""
+
+    def ids(self) -> set[str]: ...
+
+    def read(self, run_id: str) -> Run: ...
+
+
+class Archive:
+    """The runs of one exported file, verified one by one as they are read."""
+
+    def __init__(self, path: Path):
+        self.path = Path(path)
+        try:
+            self._zip = zipfile.ZipFile(self.path)
+            manifest = json.loads(self._zip.read(MANIFEST))
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise StoreError(f"{self.path.name} is not an export of runs: {error}") from error
+        if manifest.get("schema") != SCHEMA:
+            raise StoreError(f"{self.path.name} has schema {manifest.get('schema')}, not {SCHEMA}")
+        self.sealed: dict[str, str] = manifest["runs"]
+        self._names: dict[str, list[str]] = {}
+        for name in self._zip.namelist():
+            if name == MANIFEST:
+                continue
+            run_id, _, file = name.partition("/")
+            if not is_run_id(run_id) or not file or "/" in file or "\\" in file or file in (".", ".."):
+                raise DamagedRun(f"{self.path.name}: {name!r} is not a file of a run")
+            self._names.setdefault(run_id, []).append(file)
+        if set(self._names) != set(self.sealed):
+            raise DamagedRun(f"{self.path.name}: its runs are not those of its manifest")
+
+    def ids(self) -> set[str]:
+        return set(self.sealed)
+
+    def files(self, run_id: str) -> dict[str, bytes]:
+        """All files of a run, checked against the manifest. Raises KeyError or DamagedRun."""
+        names = self._names[run_id]
+        try:
+            files = {name: self._zip.read(f"{run_id}/{name}") for name in names}
+        except (zipfile.BadZipFile, OSError, EOFError, ValueError) as error:
+            raise DamagedRun(f"run {run_id} in {self.path.name}: {error}") from error
+        if digest(files.get("checksums.json", b"")) != self.sealed[run_id]:
+            raise DamagedRun(f"run {run_id} in {self.path.name}: its checksums are not the manifest's")
+        return files
+
+    def read(self, run_id: str) -> Run:
+        return verified(run_id, self.files(run_id))
+
+
+class Layered:
+    """Several sources of runs seen as one; the first that holds a run answers for it."""
+
+    def __init__(self, sources: Iterable[Runs]):
+        self.sources = tuple(sources)
+
+    def ids(self) -> set[str]:
+        return set().union(*(source.ids() for source in self.sources))
+
+    def read(self, run_id: str) -> Run:
+        for source in self.sources:
+            try:
+                return source.read(run_id)
+            except KeyError:
+                continue
+        raise KeyError(run_id)
+
+
+def open_runs(path: Path) -> Runs:
+    """A store folder, one exported file, or a folder of exported files. Raises StoreError for anything else."""
+    path = Path(path)
+    if path.is_file():
+        return Archive(path)
+    if (path / "runs").is_dir():
+        return Store(path)
+    if path.is_dir():
+        return Layered(Archive(file) for file in sorted(path.glob("*.zip")))
+    raise StoreError(f"no store at {path}: run something first, or name another with --store")
+
+
+def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping[str, Any]) -> None:
+    """Write verified runs into one file, atomically. The same runs always give the same bytes."""
+    for run_id, files in runs.items():
+        verified(run_id, files)
+    manifest = {
+        "schema": SCHEMA,
+        "about": dict(about),
+        "runs": {run_id: digest(runs[run_id]["checksums.json"]) for run_id in sorted(runs)},
+    }
+    staging = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
+    try:
+        with zipfile.ZipFile(staging, "w", zipfile.ZIP_DEFLATED) as archive:
+            write = lambda name, data: archive.writestr(zipfile.ZipInfo(name, EPOCH), data, zipfile.ZIP_DEFLATED)
+            write(MANIFEST, json.dumps(manifest, indent=1, sort_keys=True))
+            for run_id in sorted(runs):
+                for name in sorted(runs[run_id]):
+                    write(f"{run_id}/{name}", runs[run_id][name])
+        os.replace(staging, target)
+    except OSError as error:
+        raise StoreError(f"could not write {target}: {error.strerror}") from error
+    finally:
+        staging.unlink(missing_ok=True)
+
+
+def merge(archive: Archive, store: Store) -> tuple[int, int]:
+    """Take an exported file into a store. Returns (new, already there).
+
+    Every run is verified before the first is stored: a file that does not verify changes nothing.
+    """
+    everything = {run_id: archive.files(run_id) for run_id in sorted(archive.ids())}
+    for run_id, files in everything.items():
+        verified(run_id, files)
+    new = sum(store.commit(run_id, files) for run_id, files in everything.items())
+    return new, len(everything) - new

@@ -1,0 +1,332 @@
+"""The command line. This module is the application's root: it alone, in ``suite``, knows the papers.
+
+Exit codes: 0 nothing red, 1 something red or a regression, 2 unusable input. stdout carries results (with
+``--json`` one document and nothing else), stderr progress and errors. Imports are made inside the commands:
+``list``, ``plan`` and ``check`` must not load torch or matplotlib.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="sgd-suite",
+    help="Reproduce five papers on data-parallel mini-batch SGD: run, check, draw, report.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+
+class Profile(StrEnum):
+    smoke = "smoke"
+    reduced = "reduced"
+    paper = "paper"
+
+
+class Device(StrEnum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Format(StrEnum):
+    svg = "svg"
+    png = "png"
+    pdf = "pdf"
+
+
+Selectors = Annotated[
+    list[str] | None, typer.Argument(metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all")
+]
+StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D")]
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D")
+]
+Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
+ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
+STORE = Path("runs.store")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def emit(document: Any) -> None:
+    print(json.dumps(document, indent=1))
+
+
+def source(store: Path) -> Any:
+    """The store to judge from, with the committed evidence beneath it."""
+    from paper_figures.evidence import with_committed
+
+    return with_committed(store)
+
+
+@app.command("list")
+def list_(selector: Selectors = None, *, store: StoreOption = STORE, as_json: Json = False) -> None:
+    """Artifacts and claims, what is stored and what is missing."""
+    from paper_figures.listing import listing, lines
+
+    rows = listing(selector or [], store)
+    if as_json:
+        emit(rows)
+    else:
+        print("\n".join(lines(rows)))
+
+
+@app.command()
+def plan(
+    selector: Selectors = None,
+    *,
+    profile: ProfileOption,
+    store: StoreOption = STORE,
+    data: DataOption = None,
+    as_json: Json = False,
+) -> None:
+    """The runs a selection would make, their estimated time and memory, and the data they need."""
+    from paper_figures.planning import missing_data, plan
+    from paper_figures.selection import select
+    from suite.archive import open_runs
+    from suite.store import StoreError
+
+    planned = plan(select(selector or []), profile)
+    try:
+        stored = open_runs(store).ids()
+    except StoreError:
+        stored = set()
+    absent = missing_data(planned, data)
+    todo = [p for p in planned if p.spec.id not in stored]
+    summary = {
+        "profile": profile,
+        "runs": len(planned),
+        "stored": len(planned) - len(todo),
+        "core_seconds": round(sum(p.seconds for p in todo), 1),
+        "peak_memory_bytes": max((p.memory for p in todo), default=0),
+        "missing_data": absent,
+    }
+    if as_json:
+        rows = [
+            {
+                "id": p.spec.id,
+                "experiment": p.spec.experiment,
+                "seconds": round(p.seconds, 2),
+                "memory_bytes": p.memory,
+                "data": list(p.data),
+                "stored": p.spec.id in stored,
+                "artifacts": list(p.artifacts),
+            }
+            for p in planned
+        ]
+        emit({**summary, "plan": rows})
+        return
+    for p in sorted(planned, key=lambda p: -p.seconds):
+        state = "stored" if p.spec.id in stored else f"{p.seconds:8.1f} s {p.memory / 1e6:7.0f} MB"
+        print(f"{p.spec.id}  {state:>20}  {p.spec.experiment:<18} {', '.join(p.artifacts)}")
+    print(
+        f"{summary['runs']} runs at {profile}, {summary['stored']} stored; the rest about "
+        f"{summary['core_seconds']:.0f} s of one core, at most {summary['peak_memory_bytes'] / 1e6:.0f} MB each"
+    )
+    for name, why in absent.items():
+        print(f"missing: {name}: {why}")
+
+
+@app.command()
+def run(
+    selector: Selectors = None,
+    *,
+    profile: ProfileOption,
+    store: StoreOption = STORE,
+    data: DataOption = None,
+    device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
+    workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
+    budget: Annotated[float | None, typer.Option(min=1, help="seconds after which to stop cleanly")] = None,
+) -> None:
+    """Compute and store the runs of a selection; what is stored already is not computed again."""
+    from paper_figures.running import run_selection
+
+    raise typer.Exit(run_selection(selector or [], profile, store, data, device, workers, budget))
+
+
+@app.command()
+def check(
+    selector: Selectors = None,
+    *,
+    profile: Annotated[Profile | None, typer.Option(help="judge at this profile only")] = None,
+    store: StoreOption = STORE,
+    as_json: Json = False,
+    junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F")] = None,
+) -> None:
+    """A verdict for every claim. Exit 1 when one is red."""
+    from paper_figures.checking import check_selection
+
+    raise typer.Exit(check_selection(selector or [], profile, source(store), as_json, junit))
+
+
+@app.command()
+def figures(
+    selector: Selectors = None,
+    *,
+    profile: Annotated[Profile | None, typer.Option(help="draw this profile only")] = None,
+    store: StoreOption = STORE,
+    out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D")] = Path("figures"),
+    form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
+) -> None:
+    """Draw every figure whose runs are stored."""
+    from paper_figures.drawing import draw_selection
+
+    for line in draw_selection(selector or [], source(store), out, form, profile):
+        say(line)
+
+
+@app.command()
+def report(
+    *,
+    store: StoreOption = STORE,
+    out: Annotated[Path, typer.Option(help="folder for the report", metavar="D")] = Path("report"),
+) -> None:
+    """Write one self-contained HTML file with every artifact, number and verdict."""
+    from paper_figures.report import write_report
+
+    print(write_report(source(store), out))
+
+
+@app.command()
+def compare(
+    base: Annotated[Path, typer.Argument(help="store or exported file")],
+    new: Annotated[Path, typer.Argument(help="store or exported file")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Regressions between two stores of the same runs. Exit 1 when there is one."""
+    from suite.archive import open_runs
+    from suite.comparison import compare_runs, lines
+
+    found = compare_runs(open_runs(base), open_runs(new))
+    if as_json:
+        emit(found)
+    else:
+        print("\n".join(lines(found)))
+    raise typer.Exit(1 if found["regressions"] else 0)
+
+
+@app.command()
+def export(
+    selector: Selectors = None,
+    *,
+    store: StoreOption = STORE,
+    out: Annotated[Path, typer.Option(help="file to write", metavar="F")] = Path("runs.zip"),
+    profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
+) -> None:
+    """Write stored runs into one file."""
+    from paper_figures.evidence import export_selection
+
+    print(export_selection(selector or [], store, out, profile))
+
+
+@app.command()
+def merge(
+    file: Annotated[Path, typer.Argument(help="a file that export wrote")], *, store: StoreOption = STORE
+) -> None:
+    """Take an exported file into a store; nothing is taken from one that does not verify."""
+    from suite.archive import Archive
+    from suite.archive import merge as take
+    from suite.store import Store
+
+    new, present = take(Archive(file), Store(store, create=True))
+    print(f"{new} runs added, {present} already there")
+
+
+data_app = typer.Typer(help="Data sets: list, fetch, verify.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+
+@data_app.command("list")
+def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
+    """The data sets the papers use, and whether they are here."""
+    from suite.data.catalogue import DATASETS, available
+
+    rows = [{"name": name, **dict(zip(("here", "where"), available(name, data), strict=True))} for name in DATASETS]
+    if as_json:
+        emit(rows)
+    else:
+        for row in rows:
+            print(f"{row['name']:<16} {'here' if row['here'] else 'missing':<8} {row['where']}")
+
+
+@data_app.command("fetch")
+def data_fetch(name: str, *, data: DataOption = None) -> None:
+    """Download a data set at its pinned revision and decode it into the cache."""
+    from suite.data.verify import fetch
+
+    print(fetch(name, data))
+
+
+@data_app.command("verify")
+def data_verify(name: Annotated[str | None, typer.Argument()] = None, *, data: DataOption = None) -> None:
+    """Read data sets and compare sizes, labels and statistics with what they must be."""
+    from suite.data.catalogue import DATASETS, available
+    from suite.data.verify import verify
+
+    for each in [name] if name else [n for n in DATASETS if available(n, data)[0]]:
+        print(verify(each, data))
+
+
+@app.command()
+def doctor(*, data: DataOption = None, as_json: Json = False) -> None:
+    """This machine: versions, devices, data found, and which profiles can run."""
+    from paper_figures.diagnosis import diagnose, lines
+
+    facts = diagnose(data)
+    if as_json:
+        emit(facts)
+    else:
+        print("\n".join(lines(facts)))
+
+
+@app.command()
+def reproduce(
+    selector: Selectors = None,
+    *,
+    profile: ProfileOption = Profile.smoke,
+    store: StoreOption = STORE,
+    data: DataOption = None,
+    device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
+    workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
+    budget: Annotated[float | None, typer.Option(min=1, help="seconds after which to stop cleanly")] = None,
+    out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D")] = Path("report"),
+) -> None:
+    """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
+    from paper_figures.reproduction import reproduce_selection
+
+    raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out))
+
+
+def main() -> None:
+    """Entry point: errors a user can act on end in one sentence and exit code 2."""
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as stop:
+        sys.exit(stop.exit_code)
+    except KeyboardInterrupt:
+        say("interrupted; finished runs are stored, the one under way resumes from its checkpoint")
+        sys.exit(130)
+    except Exception as error:
+        import click
+
+        if isinstance(error, click.ClickException):
+            error.show()
+            sys.exit(2)
+        if isinstance(error, click.Abort):
+            sys.exit(130)
+        if isinstance(error, ValueError | OSError):
+            say(f"sgd-suite: {error}")
+            sys.exit(2)
+        raise
+    sys.exit(0)

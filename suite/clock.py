@@ -1,0 +1,66 @@
+"""Seconds: measured ones that count training alone, and virtual ones that a cost model charges."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+class WallClock:
+    """Seconds of training, with evaluation and recording left out.
+
+    ``synchronise`` is called around every pause so that a device's queued work is charged where it belongs.
+    """
+
+    def __init__(self, seconds: float = 0.0, synchronise: Callable[[], None] = lambda: None):
+        self._spent, self._synchronise, self._since = seconds, synchronise, time.perf_counter()
+
+    @property
+    def spent(self) -> float:
+        """Seconds up to the last pause."""
+        return self._spent
+
+    @contextmanager
+    def paused(self) -> Iterator[float]:
+        """Stop the clock; yields the seconds at which it stopped."""
+        self._synchronise()
+        self._spent += time.perf_counter() - self._since
+        try:
+            yield self._spent
+        finally:
+            self._synchronise()
+            self._since = time.perf_counter()
+
+
+@dataclass(frozen=True)
+class Link:
+    """The alpha-beta model of a connection: a message of s bytes takes latency + s / bandwidth."""
+
+    latency: float  # seconds
+    bandwidth: float  # bytes per second
+
+    def seconds(self, size: float) -> float:
+        """Time of one message of ``size`` bytes."""
+        return self.latency + size / self.bandwidth
+
+    def ring_allreduce(self, size: float, workers: int) -> float:
+        """2(k-1) steps of size/k bytes: bandwidth-optimal, latency linear in k."""
+        return 0.0 if workers == 1 else 2 * (workers - 1) * self.seconds(size / workers)
+
+    def tree_allreduce(self, size: float, workers: int) -> float:
+        """Reduction and broadcast over a binary tree: 2 ceil(log2 k) steps of the whole buffer."""
+        return 2 * math.ceil(math.log2(workers)) * self.seconds(size) if workers > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Time of one gradient on one device: a fixed part and a part per example, in seconds."""
+
+    per_call: float
+    per_example: float
+
+    def seconds(self, examples: float) -> float:
+        return self.per_call + self.per_example * examples

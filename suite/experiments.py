@@ -1,0 +1,58 @@
+"""What executes a run: an experiment is a function from a specification and its surroundings to an outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from suite.spec import RunSpec
+from suite.store import Outcome
+
+
+class OutOfTime(Exception):
+    """The session's time budget ended; the run has left a checkpoint and can be continued."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What surrounds a run and must not change its numbers, except through ``execution``, which is recorded."""
+
+    folder: Path  # where its checkpoint lives; exists
+    execution: Mapping[str, Any]  # path, width, threads, precision, device: fixed before the run starts
+    data: Path | None = None  # root of the data sets, or None for the environment's
+    deadline: float | None = None  # time.monotonic() at which to checkpoint and raise OutOfTime
+    report: Callable[[float], None] = field(default=lambda fraction: None)  # share of the run done, 0..1
+
+    @property
+    def device(self) -> str:
+        return self.execution.get("device", "cpu")
+
+    @property
+    def late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+
+class Body(Protocol):
+    """The function that does the work. It may import torch; finding it must not."""
+
+    def __call__(self, spec: RunSpec, context: Context) -> Outcome: ...
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How to run a kind of specification, and what that is expected to cost.
+
+    ``load`` imports and returns the body. ``seconds`` estimates one core of the reference CPU; ``needs`` names
+    data sets; ``memory`` is peak bytes. None of the three imports torch.
+    """
+
+    load: Callable[[], Body]
+    seconds: Callable[[RunSpec], float] = lambda spec: 1.0
+    data: Callable[[RunSpec], tuple[str, ...]] = lambda spec: ()
+    memory: Callable[[RunSpec], int] = lambda spec: 300_000_000
+
+
+Registry = Mapping[str, Experiment]

@@ -1,0 +1,134 @@
+"""What is minimised: a network on a data set, or a quadratic, as a loss of flat parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from suite.flat import FlatModule
+
+Batch = tuple[Tensor, ...]
+
+
+class Problem(Protocol):
+    """``fetch`` turns example indices [b] into a batch; ``loss`` is the mean loss of a batch at a point."""
+
+    d: int
+    q: int
+    batch_norm: bool
+    dropout: bool
+
+    def b0(self) -> Tensor: ...
+
+    def fetch(self, examples: Tensor) -> Batch: ...
+
+    def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]: ...
+
+
+@dataclass
+class Quadratic:
+    """Mean over a batch of sum_j h_j (x_j - b_ij)^2 / 2, with rows b [N, d] and curvatures h [d]."""
+
+    rows: Tensor
+    curvature: Tensor
+    q: int = 0
+    batch_norm: bool = False
+    dropout: bool = False
+
+    @property
+    def d(self) -> int:
+        return self.rows.shape[1]
+
+    def b0(self) -> Tensor:
+        return self.rows.new_zeros(0)
+
+    def fetch(self, examples: Tensor) -> Batch:
+        return (self.rows[examples],)
+
+    def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        return 0.5 * (self.curvature * (x - batch[0]) ** 2).sum(-1).mean(), buffers
+
+
+class Classification:
+    """A network and images that stay on the device as uint8; ``transform`` decodes a gathered batch.
+
+    ``inputs`` uint8 [N, C, H, W], ``targets`` int64 [N]; the loss is ``criterion(outputs, targets)``, by default
+    mean cross-entropy (nats).
+    """
+
+    def __init__(
+        self,
+        flat: FlatModule,
+        inputs: Tensor,
+        targets: Tensor,
+        transform: Callable[[Tensor], Tensor],
+        criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
+    ):
+        self.flat, self.inputs, self.targets = flat, inputs, targets
+        self.transform, self.criterion = transform, criterion
+        self.d, self.q = flat.d, flat.q
+        self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
+        self._initial_buffers = flat.buffers.clone()
+
+    def b0(self) -> Tensor:
+        """Initial buffers [q]."""
+        return self._initial_buffers.clone()
+
+    def fetch(self, examples: Tensor) -> Batch:
+        inputs = self.transform(self.inputs[examples])
+        if self.flat.channels_last and inputs.dim() == 4:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        return inputs, self.targets[examples]
+
+    def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Functional form, for vmap; the looped path uses the bound module instead."""
+        inputs, targets = batch
+        state: dict[str, Tensor] = self.flat.named(x)
+        fresh: dict[str, Tensor] = {}
+        start = 0
+        for name, buffer in self.flat.module.named_buffers():
+            if buffer.is_floating_point():
+                fresh[name] = buffers[start : start + buffer.numel()].view(buffer.shape).clone()
+                start += buffer.numel()
+            else:
+                state[name] = buffer.clone()
+        outputs = torch.func.functional_call(self.flat.module, {**state, **fresh}, (inputs,))
+        after = torch.cat([b.reshape(-1) for b in fresh.values()]) if fresh else buffers
+        return self.criterion(outputs, targets), after
+
+    @torch.no_grad()
+    def evaluate(
+        self,
+        x: Tensor,
+        buffers: Tensor,
+        inputs: Tensor,
+        targets: Tensor,
+        *,
+        chunk: int = 500,
+        transform: Callable[[Tensor], Tensor] | None = None,
+    ) -> tuple[float, float]:
+        """Mean loss (nats) and top-1 error (share) of a point on images [N, C, H, W], in evaluation mode."""
+        module, decode = self.flat.module, transform or self.transform
+        saved = self.flat.buffers.clone()
+        self.flat.load(x, buffers)
+        was_training = module.training
+        module.eval()
+        try:
+            loss = torch.zeros((), dtype=torch.float64, device=inputs.device)
+            wrong = torch.zeros((), dtype=torch.int64, device=inputs.device)
+            for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
+                batch = decode(images)
+                if self.flat.channels_last:
+                    batch = batch.contiguous(memory_format=torch.channels_last)
+                outputs = module(batch)
+                loss += F.cross_entropy(outputs, labels, reduction="sum")
+                wrong += (outputs.argmax(1) != labels).sum()
+        finally:
+            module.train(was_training)
+            self.flat.buffers.copy_(saved)
+        return loss.item() / len(targets), wrong.item() / len(targets)

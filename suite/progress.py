@@ -1,0 +1,75 @@
+"""Progress on stderr: a bar with a cost-weighted ETA on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+
+class Progress:
+    """Progress over runs weighted by their estimated seconds. Use as a context manager."""
+
+    def __init__(self, weights: Mapping[str, float], quiet: bool = False):
+        self.weights = {run_id: max(seconds, 1e-3) for run_id, seconds in weights.items()}
+        self.total = sum(self.weights.values()) or 1.0
+        self.fractions: dict[str, float] = {}
+        self.quiet, self.finished = quiet, 0
+        self.started = time.monotonic()
+        self._bar = None
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty() and not self.quiet:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(f"0/{len(self.weights)} runs", total=self.total)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    @property
+    def done(self) -> float:
+        """Share of the estimated cost that is done, 0..1."""
+        return sum(self.weights[i] * f for i, f in self.fractions.items() if i in self.weights) / self.total
+
+    def update(self, run_id: str, fraction: float) -> None:
+        """A run reports how far it is."""
+        self.fractions[run_id] = fraction
+        if self._bar:
+            self._bar.update(self._task, completed=self.done * self.total)
+
+    def finish(self, run_id: str, line: str) -> None:
+        """A run ended; ``line`` says how."""
+        self.fractions[run_id] = 1.0
+        self.finished += 1
+        if self._bar:
+            self._bar.update(
+                self._task,
+                completed=self.done * self.total,
+                description=f"{self.finished}/{len(self.weights)} runs",
+            )
+            return
+        if not self.quiet:
+            spent = time.monotonic() - self.started
+            left = spent * (1 - self.done) / self.done if self.done else 0.0
+            print(
+                f"[{self.finished}/{len(self.weights)}] {line}; {spent:.0f} s gone, about {left:.0f} s left",
+                file=sys.stderr,
+            )

@@ -1,0 +1,109 @@
+"""What a run is: its specification, its name, and every random seed it may use.
+
+A specification holds plain values only (numbers, strings, booleans, lists, mappings). Its canonical JSON is
+hashed into the run's id, so two runs with the same id are the same run on any machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+SCHEMA = 1  # of run folders and exports; raised whenever a reader of the old form would be misled
+ID_LENGTH = 20  # hex digits of SHA-256: 80 bits, no collision among any number of runs one can store
+
+
+class SpecError(ValueError):
+    """A specification that cannot be run as written."""
+
+
+def freeze(value: Any, where: str = "settings") -> Any:
+    """The same plain value, immutable: mappings become read-only, sequences become tuples.
+
+    Raises SpecError for anything that JSON cannot hold exactly (NaN, infinities, objects).
+    """
+    if isinstance(value, Mapping):
+        if bad := [key for key in value if not isinstance(key, str)]:
+            raise SpecError(f"{where}: keys must be strings, not {bad[0]!r}")
+        return MappingProxyType({key: freeze(value[key], f"{where}.{key}") for key in sorted(value)})
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item, f"{where}[{i}]") for i, item in enumerate(value))
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise SpecError(f"{where}: {value!r} is not a plain finite value; use numbers, strings, lists, mappings")
+
+
+def thaw(value: Any) -> Any:
+    """The value as plain dicts and lists, ready for json."""
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [thaw(item) for item in value]
+    return value
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a plain value: sorted keys, no spaces, shortest round-trip floats."""
+    return json.dumps(thaw(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run, in full. ``experiment`` names the function that executes it, ``settings`` are its arguments."""
+
+    experiment: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", freeze(self.settings))
+        if not self.experiment or not isinstance(self.experiment, str):
+            raise SpecError(f"experiment must be a name, not {self.experiment!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise SpecError(f"seed must be a non-negative integer, not {self.seed!r}")
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RunSpec.from_json, (self.to_json(),)
+
+    def to_json(self) -> str:
+        """Canonical JSON, the text whose hash is the id."""
+        return canonical(
+            {"experiment": self.experiment, "schema": SCHEMA, "seed": self.seed, "settings": self.settings}
+        )
+
+    @property
+    def id(self) -> str:
+        """Content hash of the whole specification."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:ID_LENGTH]
+
+    @classmethod
+    def from_json(cls, text: str) -> RunSpec:
+        """Inverse of ``to_json``. Raises SpecError for another schema or a text of another shape."""
+        try:
+            raw = json.loads(text)
+            schema, spec = raw["schema"], cls(raw["experiment"], raw["settings"], raw["seed"])
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise SpecError(f"not a run specification: {error}") from error
+        if schema != SCHEMA:
+            age = "an older" if schema < SCHEMA else "a newer"
+            raise SpecError(f"specification of {age} schema {schema}; this version reads {SCHEMA}")
+        return spec
+
+
+def seed(*coordinates: int | str) -> int:
+    """A 63-bit seed that depends on the named coordinates alone, e.g. ``seed(run_seed, "batches", worker)``.
+
+    No global stream is ever drawn from, so the order in which things happen cannot change a run.
+    """
+    text = json.dumps(coordinates, separators=(",", ":"))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

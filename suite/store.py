@@ -1,0 +1,254 @@
+"""Runs on disk: a folder that explains itself, committed once by a rename and verified whenever it is read.
+
+    STORE/runs/ID/       spec.json environment.json outcome.json *.parquet checksums.json     finished
+    STORE/partial/ID/    execution.json checkpoint.*                                           under way
+    STORE/locks/ID       held (flock) by the process that computes ID; freed by the kernel when it dies
+    STORE/refused/       folders that failed to verify, kept for inspection
+
+A finished folder is never modified. Files from elsewhere are data: JSON and parquet are parsed, nothing is
+unpickled, and no name leads out of the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suite.spec import SCHEMA, RunSpec, SpecError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATUSES = ("finished", "diverged", "out of budget")
+CHECKSUMS = "checksums.json"
+
+
+class StoreError(ValueError):
+    """A store that cannot be read or written as asked."""
+
+
+class DamagedRun(StoreError):
+    """A run folder that does not verify: truncated, edited, or not what its name says."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment returns. ``results`` are plain named numbers; ``curves`` are tables by name."""
+
+    status: str
+    results: Mapping[str, Any] = field(default_factory=dict)
+    curves: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"outcome status must be one of {STATUSES}, not {self.status!r}")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A verified finished run."""
+
+    id: str
+    files: Mapping[str, bytes] = field(repr=False)
+
+    @cached_property
+    def spec(self) -> RunSpec:
+        return RunSpec.from_json(self.files["spec.json"].decode())
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        return json.loads(self.files["environment.json"])
+
+    @cached_property
+    def outcome(self) -> dict[str, Any]:
+        return json.loads(self.files["outcome.json"])
+
+    @property
+    def status(self) -> str:
+        return self.outcome["status"]
+
+    @property
+    def results(self) -> dict[str, Any]:
+        return self.outcome["results"]
+
+    def curve(self, name: str) -> pd.DataFrame:
+        """The table ``name``; raises KeyError naming the tables there are."""
+        import pandas as pd
+
+        try:
+            return pd.read_parquet(io.BytesIO(self.files[f"{name}.parquet"]))
+        except KeyError:
+            have = sorted(f.removesuffix(".parquet") for f in self.files if f.endswith(".parquet"))
+            raise KeyError(f"run {self.id} has no curve {name!r}; it has {have}") from None
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def seal(files: Mapping[str, bytes]) -> bytes:
+    """The checksum file of a run folder with these files."""
+    return json.dumps({"schema": SCHEMA, "files": {n: digest(files[n]) for n in sorted(files)}}, indent=1).encode()
+
+
+def verified(run_id: str, files: Mapping[str, bytes]) -> Run:
+    """The run made of these files, checksum file included. Raises DamagedRun saying what is wrong with it."""
+    try:
+        sealed = json.loads(files[CHECKSUMS])
+        schema, sums = sealed["schema"], sealed["files"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise DamagedRun(f"run {run_id}: {CHECKSUMS} is missing or unreadable ({error!r})") from error
+    if schema != SCHEMA:
+        age = "older" if schema < SCHEMA else "newer"
+        raise DamagedRun(f"run {run_id}: schema {schema} is {age} than the {SCHEMA} this version reads")
+    present = set(files) - {CHECKSUMS}
+    if present != set(sums):
+        raise DamagedRun(f"run {run_id}: files {sorted(present ^ set(sums))} are missing or foreign")
+    for name, expected in sums.items():
+        if digest(files[name]) != expected:
+            raise DamagedRun(f"run {run_id}: {name} does not match its checksum")
+    if missing := {"spec.json", "environment.json", "outcome.json"} - present:
+        raise DamagedRun(f"run {run_id}: {sorted(missing)} missing")
+    run = Run(run_id, files)
+    try:
+        if run.spec.id != run_id:
+            raise DamagedRun(f"run {run_id}: its specification belongs to run {run.spec.id}")
+        if run.status not in STATUSES or not isinstance(run.results, dict):
+            raise DamagedRun(f"run {run_id}: unknown outcome {run.status!r}")
+        _ = run.environment
+    except (SpecError, ValueError, KeyError, TypeError) as error:
+        raise error if isinstance(error, DamagedRun) else DamagedRun(f"run {run_id}: {error}") from error
+    return run
+
+
+def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> dict[str, bytes]:
+    """The files of a run folder, checksum file included."""
+    files = {
+        "spec.json": spec.to_json().encode(),
+        "environment.json": json.dumps(environment, indent=1, sort_keys=True).encode(),
+        "outcome.json": json.dumps(
+            {"status": outcome.status, "note": outcome.note, "results": dict(outcome.results)},
+            indent=1,
+            allow_nan=True,
+        ).encode(),
+    }
+    for name, table in outcome.curves.items():
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False, compression="zstd")
+        files[f"{name}.parquet"] = buffer.getvalue()
+    return files | {CHECKSUMS: seal(files)}
+
+
+def is_run_id(name: str) -> bool:
+    return len(name) == 20 and all(c in "0123456789abcdef" for c in name)
+
+
+class Store:
+    """A folder of runs. Any number of processes may read and write it at once."""
+
+    def __init__(self, root: Path, *, create: bool = False):
+        self.root = Path(root)
+        if create:
+            try:
+                for part in ("runs", "partial", "locks"):
+                    (self.root / part).mkdir(parents=True, exist_ok=True)
+                probe = self.root / "locks" / f".probe-{secrets.token_hex(4)}"
+                probe.touch()
+                probe.unlink()
+            except OSError as error:
+                raise StoreError(f"cannot write a store at {self.root}: {error.strerror}") from error
+        elif not (self.root / "runs").is_dir():
+            raise StoreError(f"no store at {self.root}: run something first, or name another with --store")
+
+    def ids(self) -> set[str]:
+        """Names of all finished runs, unverified."""
+        with os.scandir(self.root / "runs") as entries:
+            return {entry.name for entry in entries if is_run_id(entry.name)}
+
+    def has(self, run_id: str) -> bool:
+        return (self.root / "runs" / run_id).is_dir()
+
+    def read(self, run_id: str) -> Run:
+        """The verified run; raises KeyError when there is none, DamagedRun when it does not verify."""
+        return verified(run_id, self.files(run_id))
+
+    def files(self, run_id: str) -> dict[str, bytes]:
+        """All files of a run folder, unverified. Raises KeyError when there is no such run."""
+        folder = self.root / "runs" / run_id
+        try:
+            with os.scandir(folder) as entries:
+                names = [(e.name, e.is_file(follow_symlinks=False)) for e in entries]
+        except FileNotFoundError:
+            raise KeyError(run_id) from None
+        if odd := [name for name, plain in names if not plain]:
+            raise DamagedRun(f"run {run_id}: {odd[0]!r} is not a plain file")
+        return {name: (folder / name).read_bytes() for name, _ in names}
+
+    def commit(self, run_id: str, files: Mapping[str, bytes]) -> bool:
+        """Store a run in one step: afterwards it is there whole, or not at all.
+
+        Returns False when the run was there already. Raises StoreError when the disk is full or read-only.
+        """
+        verified(run_id, files)
+        target = self.root / "runs" / run_id
+        staging = self.root / "runs" / f".{run_id}-{secrets.token_hex(6)}"
+        try:
+            staging.mkdir()
+            for name, data in files.items():
+                with open(staging / name, "wb") as stream:
+                    stream.write(data)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            try:
+                os.rename(staging, target)
+            except OSError:
+                if not target.is_dir():
+                    raise
+                return False
+        except OSError as error:
+            raise StoreError(f"could not store run {run_id} in {self.root}: {error.strerror}") from error
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(self.partial(run_id), ignore_errors=True)
+        return True
+
+    def refuse(self, run_id: str) -> Path:
+        """Move a damaged run folder aside so that the run can be computed again; returns where it went."""
+        refused = self.root / "refused"
+        refused.mkdir(exist_ok=True)
+        target = refused / f"{run_id}-{secrets.token_hex(4)}"
+        os.rename(self.root / "runs" / run_id, target)
+        return target
+
+    def partial(self, run_id: str) -> Path:
+        """Where the checkpoint of an unfinished run lives."""
+        return self.root / "partial" / run_id
+
+    @contextlib.contextmanager
+    def claim(self, run_id: str) -> Iterator[bool]:
+        """Hold the right to compute a run; yields False when another process holds it.
+
+        The lock belongs to the process: if it is killed, the kernel frees it.
+        """
+        with open(self.root / "locks" / run_id, "w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                fcntl.flock(handle, fcntl.LOCK_UN)

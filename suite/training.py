@@ -1,0 +1,199 @@
+"""The experiment ``train``: one algorithm on one network and data set, from settings to curves.
+
+Settings (plain values)::
+
+    data       {name, transform, examples?, ...}          model      {name, ...options}
+    algorithm  {name, ...its Config}                      descent    {rule, momentum, decay, multipliers?}
+    rate, drops [[turn, factor], ...]                     batch, workers
+    order      {kind, ...}                                updates    gradient evaluations per worker
+    evaluate   {every, train_examples?}                   record     {every}
+    stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
+
+Batches are named by the algorithm, seeds by coordinates, so a run is a function of its specification: the
+checkpoint holds state, buffers, position and curves, and a resumed run ends in the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from reference_impls.contract import Told
+from suite import checkpoint
+from suite.assembly import Assembly, assemble
+from suite.clock import WallClock
+from suite.collectives import Local
+from suite.execution import apply
+from suite.experiments import Context, OutOfTime
+from suite.gradients import PATHS, Gradients, answer
+from suite.recorder import Recorder
+from suite.schedules import rate_at, rounds
+from suite.spec import RunSpec, seed
+from suite.store import Outcome
+
+CHECKPOINT_SECONDS = 30.0
+
+
+def train(spec: RunSpec, context: Context) -> Outcome:
+    """Run or resume a training specification. Divergence is an outcome, lateness raises OutOfTime."""
+    apply(context.execution)
+    settings = spec.settings
+    made = assemble(settings, spec.seed, context.execution, context.data)
+    gradients = PATHS[context.execution["path"]](made.problem)
+    return Session(spec, context, made, gradients).run()
+
+
+class Session:
+    """A training run under way."""
+
+    def __init__(self, spec: RunSpec, context: Context, made: Assembly, gradients: Gradients):
+        self.spec, self.context, self.made, self.gradients = spec, context, made, gradients
+        settings: Mapping[str, Any] = spec.settings
+        self.workers = settings.get("workers", 1)
+        self.updates = settings["updates"]
+        self.evaluate_every = settings["evaluate"]["every"]
+        self.collective = Local(self.workers)
+        self.recorder = Recorder(settings.get("record", {}).get("every", 1))
+        self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
+        self.buffers = made.problem.b0().expand(self.workers, -1).clone()
+        self.t, self.stopped = 0, False
+        self.rates: dict[float, torch.Tensor] = {}
+        self.clock = WallClock(synchronise=self._synchronise)
+
+    def _synchronise(self) -> None:
+        if self.context.device == "cuda":
+            torch.cuda.synchronize()
+
+    def run(self) -> Outcome:
+        self.resume()
+        finite = True
+        with self.clock.paused():
+            if self.t == 0:
+                self.evaluate()
+        saved = time.monotonic()
+        for turn in rounds(self.workers, start=self.t, pool=self.made.order.pool):
+            if self.t >= self.updates or self.stopped or not finite:
+                break
+            self.update(turn)
+            if self.t % self.evaluate_every == 0 or self.t == self.updates:
+                with self.clock.paused():
+                    finite = self.recorder.settle()
+                    self.evaluate()
+                self.context.report(self.t / self.updates)
+            if time.monotonic() - saved > self.checkpoint_seconds or self.context.late:
+                with self.clock.paused():
+                    finite = self.recorder.settle() and finite
+                    self.save()
+                saved = time.monotonic()
+                if self.context.late:
+                    raise OutOfTime
+        finite = self.recorder.settle() and finite
+        return self.outcome(finite)
+
+    @property
+    def checkpoint_seconds(self) -> float:
+        return self.context.execution.get("checkpoint_seconds", CHECKPOINT_SECONDS)
+
+    def update(self, turn: Any) -> None:
+        """One turn: ask, gather the batches, compute, tell."""
+        made = self.made
+        ask = made.algorithm.ask(made.config, self.state, turn)
+        examples = made.order.indices(ask.batch, [entry.worker for entry in turn.entries])
+        if made.problem.dropout:
+            torch.manual_seed(seed(self.spec.seed, "dropout", turn.t))
+        losses, sums, self.buffers = answer(self.gradients, ask, self.buffers, examples)
+        self.state = made.algorithm.tell(
+            made.config,
+            self.state,
+            turn,
+            Told(losses, sums, self.send(sums)),
+            collective=self.collective,
+            descent=made.descent,
+            lr=self.rate(turn.t),
+        )
+        seen = {"loss": losses.mean()}
+        if observe := getattr(made.algorithm, "observe", None):
+            seen |= observe(made.config, self.state)
+        self.recorder.add(turn.t, seen)
+        self.t = turn.t + 1
+
+    def send(self, sums: torch.Tensor) -> tuple[Any, ...]:
+        """Exchange of the whole gradient, for algorithms that send it themselves."""
+        send = getattr(self.made.algorithm, "send", None)
+        if send is None:
+            return ()
+        return ((slice(None), send(self.made.config, sums, self.collective)),)
+
+    def rate(self, t: int) -> torch.Tensor:
+        """Learning rate of turn t as a cached 0-d tensor on the device."""
+        settings = self.spec.settings
+        value = rate_at(settings["rate"], settings.get("drops", ()), t)
+        if value not in self.rates:
+            self.rates[value] = torch.tensor(value, dtype=self.made.x0.dtype, device=self.made.x0.device)
+        return self.rates[value]
+
+    def evaluate(self) -> None:
+        """Add an evaluation row; test images and, if asked for, the first training images."""
+        made, settings = self.made, self.spec.settings
+        x = made.algorithm.model(made.config, self.state, self.collective)
+        buffers = self.buffers.mean(0)
+        loss, error = made.problem.evaluate(
+            x, buffers, made.test_inputs, made.test_targets, transform=made.evaluation_transform
+        )
+        row = {"update": self.t, "seconds": self.clock.spent, "test_loss": loss, "test_error": error}
+        if count := settings["evaluate"].get("train_examples"):
+            row["train_loss"], row["train_error"] = made.problem.evaluate(
+                x,
+                buffers,
+                made.problem.inputs[:count],
+                made.problem.targets[:count],
+                transform=made.evaluation_transform,
+            )
+        self.recorder.evaluate(**row)
+        stop = settings.get("stop")
+        self.stopped = bool(stop) and row[stop["metric"]] < stop["below"]
+
+    def save(self) -> None:
+        """Write a checkpoint of everything that the next update depends on."""
+        values = {
+            "t": self.t,
+            "seconds": self.clock.spent,
+            "stopped": self.stopped,
+            "recorder": self.recorder.to_plain(),
+        }
+        tensors = {"buffers": self.buffers, **self.recorder.tensors()}
+        checkpoint.save(self.context.folder, self.state, values, tensors)
+
+    def resume(self) -> None:
+        """Take up the last checkpoint, if there is one."""
+        found = checkpoint.load(self.context.folder, self.state, self.context.device)
+        if found is None:
+            return
+        self.state, values, tensors = found
+        self.t, self.stopped = values["t"], values["stopped"]
+        self.clock = WallClock(values["seconds"], self._synchronise)
+        self.buffers = tensors["buffers"]
+        self.recorder.restore(values["recorder"], tensors)
+
+    def outcome(self, finite: bool) -> Outcome:
+        """Final numbers and curves. A run with a stopping rule that never held is *out of budget*."""
+        last = {name: column[-1] for name, column in self.recorder.evaluations.items()}
+        wanted = self.spec.settings.get("stop") is not None
+        status = "diverged" if not finite else "out of budget" if wanted and not self.stopped else "finished"
+        results: dict[str, Any] = {**last, "updates": self.t, "parameters": self.made.problem.d}
+        if summary := getattr(self.made.algorithm, "summary", None):
+            results |= summary(self.made.config, self.state)
+        results["weights_digest"] = weights_digest(
+            self.made.algorithm.model(self.made.config, self.state, self.collective)
+        )
+        return Outcome(status, results, self.recorder.tables())
+
+
+def weights_digest(x: torch.Tensor) -> str:
+    """SHA-256 of the bytes of a parameter vector: two runs with equal digests ended in equal bits."""
+    import hashlib
+
+    return hashlib.sha256(x.detach().cpu().contiguous().numpy().tobytes()).hexdigest()[:16]

@@ -1,0 +1,46 @@
+"""What a training run is expected to cost, without importing torch."""
+
+from __future__ import annotations
+
+from suite.data.catalogue import DATASETS
+from suite.experiments import Body, Experiment
+from suite.models.table import counts
+from suite.spec import RunSpec
+
+FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, forward and backward
+OVERHEAD = 1.5e-3  # seconds per update outside the network
+
+
+def load() -> Body:
+    from suite.training import train
+
+    return train
+
+
+def seconds(spec: RunSpec) -> float:
+    """Updates x workers x batch x 3 forward passes, plus the evaluations."""
+    s = spec.settings
+    flops = counts(s["model"]["name"]).flops_per_example
+    test = DATASETS[s["data"]["name"]].test_size + s["evaluate"].get("train_examples", 0)
+    evaluations = s["updates"] / s["evaluate"]["every"] + 1
+    work = 3 * s["updates"] * s.get("workers", 1) * s["batch"] + evaluations * test
+    return work * flops / FLOPS_PER_SECOND + s["updates"] * OVERHEAD
+
+
+def data(spec: RunSpec) -> tuple[str, ...]:
+    return (spec.settings["data"]["name"],)
+
+
+def memory(spec: RunSpec) -> int:
+    """Bytes: interpreter and torch, the data set as uint8, ten vectors of parameters per worker, activations."""
+    s = spec.settings
+    network, info = counts(s["model"]["name"]), DATASETS[s["data"]["name"]]
+    pixels = 1
+    for extent in network.input_shape:
+        pixels *= extent
+    images = (info.train_size + info.test_size) * pixels
+    vectors = 4 * network.parameters * 10 * s.get("workers", 1)
+    return 350_000_000 + images + vectors + 8 * max(s["batch"], 500) * network.activations_per_example
+
+
+TRAIN = Experiment(load, seconds, data, memory)
