@@ -1,0 +1,316 @@
+"""The data sets that the papers train on, and where a machine keeps them.
+
+Names and layouts are the Hugging Face Hub's, so a folder filled by any client of the Hub works as it is:
+``DIR/uoft-cs/cifar10/plain_text/train-00000-of-00001.parquet``. Nothing here imports torch or ``datasets``,
+and nothing here touches the network except :func:`fetch`, which says so in its name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+
+class DataError(ValueError):
+    """A data set is missing, damaged or not what it claims to be; the message names it and the way out."""
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What is known about a data set before any of it is read.
+
+    ``sizes`` are the rows expected of each split; ``files`` renames a split where its files are called
+    otherwise; ``shape`` is [channels, height, width], None for text and for images of varying size;
+    ``bytes`` is about what the files take on disk, 0 for an embedded set.
+    """
+
+    name: str
+    title: str
+    kind: Literal["images", "pairs"]
+    sizes: Mapping[str, int]
+    embedded: bool = False
+    hub: str | None = None
+    revision: str | None = None  # commit of the Hub repository; None: not on the Hub, or none is vouched for
+    config: str = ""  # folder of the parquet files below the repository's
+    columns: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    shape: tuple[int, int, int] | None = None
+    classes: int = 0
+    bytes: int = 0
+    folders: tuple[str, ...] = ()  # other folders below the root that are searched too
+
+    def prefix(self, split: str) -> str:
+        """How the names of a split's files begin.
+
+        Raises:
+            DataError: the set has no such split.
+        """
+        if split not in self.sizes:
+            raise DataError(f"{self.name}: split {split!r} does not exist; it has {', '.join(self.sizes)}")
+        return self.files.get(split, split)
+
+
+_ENTRIES = (
+    DatasetInfo(
+        "mnist",
+        "MNIST handwritten digits",
+        "images",
+        {"train": 60_000, "test": 10_000},
+        hub="ylecun/mnist",
+        revision="77f3279092a1c1579b2250db8eafed0ad422088c",
+        config="mnist",
+        columns=("image", "label"),
+        shape=(1, 28, 28),
+        classes=10,
+        bytes=18_157_506,
+    ),
+    DatasetInfo(
+        "cifar10",
+        "CIFAR-10",
+        "images",
+        {"train": 50_000, "test": 10_000},
+        hub="uoft-cs/cifar10",
+        revision="0b2714987fa478483af9968de7c934580d0bb9a2",
+        config="plain_text",
+        columns=("img", "label"),
+        shape=(3, 32, 32),
+        classes=10,
+        bytes=143_646_105,
+    ),
+    DatasetInfo(
+        "cifar100",
+        "CIFAR-100 with its 100 fine labels",
+        "images",
+        {"train": 50_000, "test": 10_000},
+        hub="uoft-cs/cifar100",
+        revision="aadb3af77e9048adbea6b47c21a81e47dd092ae5",
+        config="cifar100",
+        columns=("img", "fine_label"),
+        shape=(3, 32, 32),
+        classes=100,
+        bytes=142_291_368,
+    ),
+    DatasetInfo(
+        "imagenet",
+        "ImageNet (ILSVRC 2012), streamed",
+        "images",
+        {"train": 1_281_167, "validation": 50_000},
+        hub="ILSVRC/imagenet-1k",
+        revision="49e2ee26f3810fb5a7536bbf732a7b07389a47b5",
+        config="data",
+        columns=("image", "label"),
+        classes=1000,
+        bytes=166_000_000_000,
+    ),
+    DatasetInfo(
+        "digits",
+        "scikit-learn's 8x8 digits, enlarged by whole pixels",
+        "images",
+        {"train": 1_437, "test": 360},
+        embedded=True,
+        columns=("image", "label"),
+        shape=(1, 28, 28),
+        classes=10,
+    ),
+    DatasetInfo(
+        "colours",
+        "generated coloured gratings in CIFAR's shape",
+        "images",
+        {"train": 4_000, "test": 1_000},
+        embedded=True,
+        columns=("image", "label"),
+        shape=(3, 32, 32),
+        classes=10,
+    ),
+    DatasetInfo(
+        "europarl",
+        "Europarl, German to English",
+        "pairs",
+        {"train": 1_961_119},
+        hub="Helsinki-NLP/europarl",
+        config="de-en",
+        columns=("translation",),
+        bytes=291_376_506,
+        folders=("europarl", "Helsinki-NLP/europarl"),
+    ),
+    DatasetInfo(
+        "newstest2013",
+        "newstest2013, German to English",
+        "pairs",
+        {"test": 3_000},
+        hub="wmt/wmt14",
+        revision="b199e406369ec1b7634206d3ded5ba45de2fe696",
+        config="de-en",
+        columns=("translation",),
+        files={"test": "validation"},  # WMT14 hands out newstest2013 as its validation split
+        bytes=474_000,
+        folders=("newstest2013",),
+    ),
+    DatasetInfo(
+        "multi30k",
+        "Multi30k task 1, German to English captions",
+        "pairs",
+        {"train": 29_000, "validation": 1_014, "test": 1_000},
+        config="de-en",
+        columns=("translation",),
+        bytes=2_500_000,
+        folders=("multi30k",),
+    ),
+    DatasetInfo(
+        "wmt14_sample",
+        "10,000 tokenised pairs of the WMT14 mixture, German to English",
+        "pairs",
+        {"train": 9_999, "validation": 50},
+        config="de-en",
+        columns=("translation",),
+        bytes=2_000_000,
+        folders=("wmt14-sample",),
+    ),
+    DatasetInfo(
+        "number_phrases",
+        "generated number words, German to English",
+        "pairs",
+        {"train": 4_000, "validation": 500, "test": 500},
+        embedded=True,
+        columns=("translation",),
+    ),
+)
+
+DATASETS: dict[str, DatasetInfo] = {info.name: info for info in _ENTRIES}
+
+
+def dataset(name: str) -> DatasetInfo:
+    """The entry called ``name``.
+
+    Raises:
+        DataError: there is none.
+    """
+    if name not in DATASETS:
+        raise DataError(f"no data set is called {name!r}; the suite knows {', '.join(DATASETS)}")
+    return DATASETS[name]
+
+
+def cache_folder(cache: Path | None = None) -> Path:
+    """Where decoded sets are kept: ``cache``, else ``$SGD_SUITE_CACHE``, else below the user's cache."""
+    if cache is not None:
+        return Path(cache)
+    named = os.environ.get("SGD_SUITE_CACHE")
+    if named:
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base).expanduser() if base else Path.home() / ".cache") / "sgd-scaling-suite"
+
+
+def data_root(root: Path | None = None) -> Path:
+    """Where data sets are looked for: ``root``, else ``$SGD_SUITE_DATA``, else where :func:`fetch` puts them."""
+    if root is not None:
+        return Path(root)
+    named = os.environ.get("SGD_SUITE_DATA")
+    return Path(named).expanduser() if named else cache_folder() / "data"
+
+
+def locate(name: str, root: Path | None = None) -> Path | None:
+    """The folder that holds files of the set, or None if there is none or the set is embedded.
+
+    Cheap: lists folders, opens no file.
+    """
+    info = dataset(name)
+    if info.embedded:
+        return None
+    base = data_root(root)
+    for folder in (*((info.hub,) if info.hub else ()), *info.folders):
+        for place in (base / folder / info.config, base / folder):
+            if any(split_files(name, split, place) for split in info.sizes):
+                return place
+    return None
+
+
+def split_files(name: str, split: str, folder: Path) -> list[Path]:
+    """The files of one split in ``folder``, in reading order: parquet shards, or a text file per language.
+
+    Text files are ``*.de`` and ``*.en``; where a folder holds several corpora, those whose name contains the
+    split's win. The lists of a split that is absent, and of a folder that does not exist, are empty.
+    """
+    info = dataset(name)
+    prefix = info.prefix(split)
+    shards = sorted(folder.glob(f"{prefix}-*.parquet"))
+    if shards or info.kind == "images":
+        return shards
+    texts = [path for path in sorted(folder.glob("*")) if path.suffix in (".de", ".en") and path.is_file()]
+    named = [path for path in texts if split in path.name.split(".") or prefix in path.name.split(".")]
+    if named or len(info.sizes) > 1:
+        return named
+    return texts
+
+
+def available(name: str, root: Path | None = None) -> tuple[bool, str]:
+    """Whether every split of the set is here, and where, or what is missing and how to get it. Cheap."""
+    info = dataset(name)
+    if info.embedded:
+        return True, f"{name} is generated, nothing to download"
+    folder = locate(name, root)
+    if folder is None:
+        return False, missing(name, root)
+    absent = [split for split in info.sizes if not split_files(name, split, folder)]
+    if absent:
+        return False, f"{name}: {folder} lacks the files of split {', '.join(absent)}"
+    return True, str(folder)
+
+
+def missing(name: str, root: Path | None = None) -> str:
+    """One sentence on where the set was looked for and how to get it."""
+    info = dataset(name)
+    place = f"{info.hub or info.folders[0]}/{info.config}"
+    cure = f"put its files into {place} below a folder named with --data or SGD_SUITE_DATA"
+    if info.hub and info.revision:
+        cure += f", or run `sgd-suite data fetch {name}` ({max(info.bytes // 10**6, 1):,} MB)"
+    return f"{name} is not below {data_root(root)}; {cure}"
+
+
+def fetch(name: str, root: Path | None = None) -> Path | None:
+    """Download the set at its pinned revision into ``root`` and return its folder (None if embedded).
+
+    The only function of the suite that uses the network.
+
+    Raises:
+        DataError: no revision is pinned, or the download failed.
+    """
+    info = dataset(name)
+    if info.embedded:
+        return None
+    if info.hub is None or info.revision is None:
+        raise DataError(f"{name} cannot be fetched, since no revision of it is pinned: {missing(name, root)}")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    patterns = [f"{info.config}/{info.prefix(split)}-*.parquet" for split in info.sizes]
+    target = data_root(root) / info.hub
+    try:
+        snapshot_download(
+            info.hub,
+            repo_type="dataset",
+            revision=info.revision,
+            allow_patterns=patterns,
+            local_dir=target,
+        )
+    except (HfHubHTTPError, OfflineModeIsEnabled, OSError) as error:
+        # the licence of ImageNet is accepted on its page, with a token, before the Hub hands it out
+        raise DataError(
+            f"{name}: {info.hub} at {info.revision[:12]} could not be downloaded ({_first_line(error)}); check the "
+            f"connection and your access to it, or copy its files to {target} from another machine"
+        ) from error
+    folder = locate(name, root)
+    if folder is None:
+        raise DataError(
+            f"{name}: {info.hub} at {info.revision[:12]} holds no file matching {', '.join(patterns)}; "
+            f"copy the files to {target}/{info.config} from another machine"
+        )
+    return folder
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,0 +1,162 @@
+"""Image sets as tensors: ``load_images("cifar10", "train")`` is uint8 [50000, 3, 32, 32] and its labels."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from suite.data import embedded, parquet
+from suite.data.cache import Decoded, cached, checksum, source_key
+from suite.data.catalogue import (
+    DataError,
+    DatasetInfo,
+    cache_folder,
+    dataset,
+    fetch as download,
+    locate,
+    missing,
+    split_files,
+)
+
+
+class Images(NamedTuple):
+    """A split of an image set. ``checksum`` is the sha256 of its pixels and labels, the same on every machine."""
+
+    inputs: Tensor  # [N, C, H, W] uint8
+    targets: Tensor  # [N] int64, 0 <= target < classes
+    classes: int
+    name: str
+    split: str
+    checksum: str
+
+    def to(self, device: torch.device | str) -> Images:
+        """The same split with both tensors on ``device``."""
+        return self._replace(inputs=self.inputs.to(device), targets=self.targets.to(device))
+
+
+def load_images(
+    name: str,
+    split: str,
+    root: Path | None = None,
+    cache: Path | None = None,
+    *,
+    fetch: bool = False,
+    size: int | None = None,
+    examples: int | None = None,
+) -> Images:
+    """A whole split on the CPU.
+
+    Args:
+        name, split: as in :data:`suite.data.catalogue.DATASETS`; ImageNet is streamed instead.
+        root: folder in the Hub's layout; by default ``$SGD_SUITE_DATA``.
+        cache: folder for decoded sets; by default ``$SGD_SUITE_CACHE``, else below the user's cache folder.
+        fetch: download the set when it is absent. Without it the network is never used.
+        size: height and width of ``digits`` (8, 28 or 32); no other set offers a choice.
+        examples: keep the first so many; ``colours`` generates any number.
+
+    Raises:
+        DataError: the set is absent, incomplete or damaged, or an option does not fit it.
+    """
+    info = dataset(name)
+    info.prefix(split)
+    if info.kind != "images" or (not info.embedded and info.shape is None):
+        reader = (
+            "suite.data.imagenet.ImageNetStream" if info.kind == "images" else "suite.data.text.load_pairs"
+        )
+        raise DataError(f"{name} is not read as one tensor; use {reader}")
+    if size is not None and name != "digits":
+        raise DataError(
+            f"{name}: size={size} cannot be chosen, pictures are {info.shape}; only digits offers sizes"
+        )
+    limit = None if name == "colours" else info.sizes[split]
+    if examples is not None and not 1 <= examples <= (limit or examples):
+        raise DataError(f"{name}: examples={examples} is outside 1..{limit or 'any number'} of split {split}")
+
+    if name == "digits":
+        found = _generated(*embedded.digits(split, 28 if size is None else size))
+    elif name == "colours":
+        found = _generated(*embedded.colours(split, examples or info.sizes[split]))
+    else:
+        found = _stored(info, split, root, cache, fetch)
+    if examples is not None and examples < len(found.targets):
+        inputs, targets = found.inputs[:examples], found.targets[:examples]
+        found = Decoded(inputs, targets, checksum(inputs, targets))
+    inputs, targets = torch.from_numpy(found.inputs), torch.from_numpy(found.targets)
+    return Images(inputs, targets, info.classes, name, split, found.checksum)
+
+
+def _generated(inputs: np.ndarray, targets: np.ndarray) -> Decoded:
+    return Decoded(inputs, targets, checksum(inputs, targets))
+
+
+def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None, fetch: bool) -> Decoded:
+    folder = locate(info.name, root)
+    files = split_files(info.name, split, folder) if folder else []
+    if not files and fetch:
+        folder = download(info.name, root)
+        files = split_files(info.name, split, folder) if folder else []
+    if not files:
+        detail = f"{info.name}: {folder} lacks split {split}" if folder else missing(info.name, root)
+        raise DataError(detail)
+    parquet.check_shards(info.name, files)
+    rows = parquet.count_rows(info.name, files)
+    if rows != info.sizes[split]:
+        raise DataError(
+            f"{info.name}: {files[0].parent} holds {rows:,} rows of split {split} instead of {info.sizes[split]:,}; "
+            f"copy the set again"
+        )
+    key = source_key(files, info.name, split, info.shape)
+    return cached(cache_folder(cache) / "images", key, lambda: _decode(info, files, rows))
+
+
+def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray, np.ndarray]:
+    assert info.shape is not None
+    inputs = np.empty((rows, *info.shape), np.uint8)
+    targets = np.empty(rows, np.int64)
+    picture_column, label_column = info.columns
+    filled = 0
+    for file in files:
+        first = filled
+        for table in parquet.batches(info.name, file, info.columns):
+            pictures = table.column(picture_column).to_pylist()
+            labels = table.column(label_column).to_pylist()
+            for picture, label in zip(pictures, labels, strict=True):
+                where = f"{info.name}: row {filled - first} of {file}"
+                if not isinstance(label, int) or not 0 <= label < info.classes:
+                    raise DataError(
+                        f"{where} has label {label!r}, not one of 0..{info.classes - 1}; copy it again"
+                    )
+                inputs[filled] = decode_picture(picture, info.shape, where)
+                targets[filled] = label
+                filled += 1
+    return inputs, targets
+
+
+def decode_picture(picture: object, shape: tuple[int, int, int], where: str) -> np.ndarray:
+    """Pixels uint8 [C, H, W] of an encoded picture ``{"bytes": ...}`` that must have ``shape``.
+
+    Raises:
+        DataError: it cannot be decoded or has another size; ``where`` begins the message.
+    """
+    from PIL import Image
+
+    content = picture.get("bytes") if isinstance(picture, dict) else None
+    if not content:
+        raise DataError(f"{where} holds no encoded picture; copy the file again")
+    channels, height, width = shape
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
+    except (OSError, ValueError, SyntaxError) as error:  # pillow reports a broken PNG as a SyntaxError
+        raise DataError(
+            f"{where} holds a picture that cannot be decoded ({error}); copy the file again"
+        ) from error
+    if pixels.shape[:2] != (height, width):
+        found = "x".join(map(str, pixels.shape[:2]))
+        raise DataError(f"{where} holds a picture of {found} pixels instead of {height}x{width}")
+    return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)

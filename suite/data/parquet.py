@@ -1,0 +1,86 @@
+"""Rows of parquet shards in the Hub's layout, read through ``datasets`` with every failure named by its file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from suite.data.catalogue import DataError, cache_folder
+
+_SHARD = re.compile(r"-(\d+)-of-(\d+)\.parquet$")
+
+
+def check_shards(name: str, files: list[Path]) -> None:
+    """Raise DataError if the names of the shards say that one of them is missing."""
+    numbers = [(int(found[1]), int(found[2])) for found in map(_SHARD.search, map(str, files)) if found]
+    totals = {total for _, total in numbers}
+    if len(totals) > 1:
+        raise DataError(
+            f"{name}: {files[0].parent} mixes shards of several exports ({files[0].name}, ...); keep one"
+        )
+    absent = sorted(set(range(max(totals, default=0))) - {number for number, _ in numbers})
+    if absent:
+        raise DataError(
+            f"{name}: shard {absent[0]} of {totals.pop()} is missing beside {files[0]}; copy it again"
+        )
+
+
+def count_rows(name: str, files: list[Path]) -> int:
+    """Rows of all shards together, from their footers alone."""
+    return sum(_footer(name, file).num_rows for file in files)
+
+
+def batches(name: str, file: Path, columns: tuple[str, ...], rows: int = 1000) -> Iterator[pa.Table]:
+    """The columns of one shard in order, at most ``rows`` rows at a time.
+
+    Raises:
+        DataError: the file is no parquet file, is damaged, or lacks a column.
+    """
+    present = _footer(name, file).schema.to_arrow_schema().names
+    absent = [column for column in columns if column not in present]
+    if absent:
+        raise DataError(
+            f"{name}: {file} has no column {absent[0]!r}, only {', '.join(present)}; "
+            f"it must be a shard of the data set in the Hub's layout"
+        )
+    try:
+        stream = _stream(file).select_columns(list(columns)).with_format("arrow")
+        yield from stream.iter(batch_size=rows)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(name, file, error) from error
+
+
+def _footer(name: str, file: Path) -> Any:
+    try:
+        return pq.read_metadata(file)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(name, file, error) from error
+
+
+def _damaged(name: str, file: Path, error: Exception) -> DataError:
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return DataError(f"{name}: {file} is damaged or no parquet file ({reason}); delete it and copy it again")
+
+
+@cache
+def _library() -> Any:
+    import datasets  # half a second and a hundred modules: only once something is read
+
+    return datasets
+
+
+def _stream(file: Path) -> Any:
+    # streaming reads the shard in place; the default would first copy it into a second cache on disk
+    return _library().load_dataset(
+        "parquet",
+        data_files=[str(file)],
+        split="train",
+        streaming=True,
+        cache_dir=str(cache_folder() / "datasets"),
+    )

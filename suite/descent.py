@@ -1,0 +1,98 @@
+"""Local solvers: what a parameter vector does with a gradient. Each satisfies ``contract.Descent``.
+
+Memory keeps the parameters on its last axis, so ``memory[..., part]`` is the memory of a part of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+ALL = slice(None)
+Stepped: TypeAlias = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """What Caffe's and PyTorch's SGD have in common.
+
+    Raises ValueError if momentum is not in [0, 1) or decay is negative.
+    """
+
+    momentum: float = 0.0
+    decay: float = 0.0  # L2: decay * parameter is added to the gradient
+    lr_scale: Tensor | None = None  # [d] multiplies the learning rate (Caffe's lr_mult)
+    decay_scale: Tensor | None = None  # [d] multiplies the decay (Caffe's decay_mult)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"descent: momentum={self.momentum} must lie in [0, 1)")
+        if self.decay < 0:
+            raise ValueError(f"descent: decay={self.decay} must not be negative")
+
+    def init(self, points: Tensor) -> Tensor:
+        return torch.zeros_like(points)
+
+    def _decayed(self, points: Tensor, grads: Tensor, part: slice) -> Tensor:
+        if not self.decay:
+            return grads
+        if self.decay_scale is None:
+            return grads + self.decay * points
+        return grads + self.decay * self.decay_scale[part] * points
+
+    def _rate(self, lr: Tensor, part: slice) -> Tensor:
+        return lr if self.lr_scale is None else lr * self.lr_scale[part]
+
+
+@dataclass(frozen=True)
+class Caffe(Momentum):
+    """v <- mu v + lr (g + decay x);  x <- x - v. A new learning rate acts on new gradients only."""
+
+    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        velocity = self.momentum * memory + self._rate(lr, part) * self._decayed(points, grads, part)
+        return points - velocity, velocity
+
+
+@dataclass(frozen=True)
+class Torch(Momentum):
+    """v <- mu v + g + decay x;  x <- x - lr v. A new learning rate acts on the whole velocity."""
+
+    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        velocity = self.momentum * memory + self._decayed(points, grads, part)
+        return points - self._rate(lr, part) * velocity, velocity
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, Algorithm 1; L2 as in PyTorch.
+
+    Memory is [..., 3, d]: first moment, second moment, and the step count, kept for each parameter so that a
+    part of them can be stepped alone. In float32 the count is exact up to 2^24 steps.
+    Raises ValueError if a beta is not in [0, 1), or epsilon or decay is negative.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
+            raise ValueError(f"adam: beta1={self.beta1} and beta2={self.beta2} must lie in [0, 1)")
+        if self.epsilon < 0 or self.decay < 0:
+            raise ValueError(f"adam: epsilon={self.epsilon} and decay={self.decay} must not be negative")
+
+    def init(self, points: Tensor) -> Tensor:
+        return torch.zeros_like(points).unsqueeze(-2).repeat_interleave(3, -2)
+
+    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        m, v, t = memory.unbind(-2)
+        g = grads + self.decay * points if self.decay else grads
+        t = t + 1
+        m = self.beta1 * m + (1 - self.beta1) * g
+        v = self.beta2 * v + (1 - self.beta2) * g * g
+        m_hat, v_hat = m / (1 - self.beta1**t), v / (1 - self.beta2**t)
+        return points - lr * m_hat / (v_hat.sqrt() + self.epsilon), torch.stack([m, v, t], -2)

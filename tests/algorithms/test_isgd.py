@@ -1,0 +1,287 @@
+"""ISGD: the control chart, Algorithms 1 and 2 by hand and against the branching loop, the limits in SGD."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, LocalSum, close, drive, lockstep, one, shares
+
+from reference_impls import inverse_law, isgd, isgd_literal
+from reference_impls.contract import Told
+from suite.descent import Caffe
+
+PLAIN, HEAVY = Caffe(), Caffe(momentum=0.9, decay=1e-3)
+
+
+def feed(config, state, psi, gradient=(0.0, 0.0), lr=0.1):
+    told = Told(torch.tensor([psi]), torch.tensor([gradient], dtype=torch.float64))
+    rate = torch.tensor(lr, dtype=torch.float64)
+    turn = lockstep(1, 0)
+    return isgd.tell(config, state, turn, told, collective=LocalSum(1), descent=PLAIN, lr=rate)
+
+
+def start(config, x0=(1.0, 2.0)):
+    return isgd.init(config, torch.tensor(x0, dtype=torch.float64), 1, 1, PLAIN)
+
+
+def record(config, losses):
+    """(mean, limit) after each loss of an unaccelerated run."""
+    state, seen = start(config), []
+    for psi in losses:
+        state = feed(config, state, psi)
+        seen.append((float(state.mean), float(state.limit)))
+    return seen
+
+
+def test_chart_by_hand():
+    """n = 2, margin 1: windows (3, 6) and (6, 2) have means 4.5 and 4, deviations 1.5 and 2."""
+    config = isgd.Config(2, zeta=0.0, stop=0, margin=1.0)
+    inf = float("inf")
+    assert record(config, [1.0, 3.0, 6.0, 2.0]) == [(1.0, inf), (2.0, inf), (4.5, 6.0), (4.0, 6.0)]
+
+
+def test_limit_follows_its_definition_on_a_recorded_sequence():
+    draw = random.Random(0)
+    losses = [draw.expovariate(0.01 + i / 100) for i in range(200)]
+    n, margin = 7, 2.5
+    found = record(isgd.Config(n, zeta=0.0, stop=0, margin=margin), losses)
+    for t in range(n, len(losses)):
+        window = np.array(losses[t - n + 1 : t + 1], dtype=np.float32).astype(float)  # told in float32
+        assert found[t] == pytest.approx((window.mean(), window.mean() + margin * window.std()), rel=1e-12)
+
+
+def drift(count: int, n: int) -> float:
+    """Worst relative error of the limit over the falling, noisy losses of ``count`` iterations."""
+    draw = np.random.default_rng(0)
+    losses = 10 * np.exp(-12 * np.arange(count) / count) * draw.uniform(0.5, 1.5, count)
+    checked, worst = set(range(count - 1, n, -count // 97)), 0.0
+    values = losses.tolist()
+    mean = m2 = fresh_mean = fresh_m2 = 0.0
+    for t, new in enumerate(values):
+        place = t % n
+        if place == 0:
+            fresh_mean = fresh_m2 = 0.0
+        fresh_mean, fresh_m2 = isgd.append(fresh_mean, fresh_m2, place, new)
+        if t >= n:
+            mean, m2 = isgd.replace(mean, m2, n, values[t - n], new)
+        if t < n or place == n - 1:
+            mean, m2 = fresh_mean, fresh_m2
+        if t in checked:
+            window = losses[t - n + 1 : t + 1]
+            exact = window.mean() + 3 * window.std()
+            worst = max(worst, abs(mean + 3 * (m2 / n) ** 0.5 - exact) / exact)
+    return worst
+
+
+def test_chart_stays_accurate_over_a_million_losses():
+    assert drift(1_000_000, 600) < 1e-13
+
+
+@pytest.mark.slow
+def test_chart_stays_accurate_over_ten_million_losses():
+    assert drift(10_000_000, 600) < 1e-13
+
+
+def test_tensor_chart_equals_the_float_chart_bit_for_bit():
+    config, n = isgd.Config(5, zeta=0.0, stop=0), 5
+    losses = torch.rand(40, generator=torch.Generator().manual_seed(0)).tolist()
+    state = start(config)
+    mean = m2 = fresh_mean = fresh_m2 = 0.0
+    for t, new in enumerate(losses):
+        state = feed(config, state, new)
+        if t % n == 0:
+            fresh_mean = fresh_m2 = 0.0
+        fresh_mean, fresh_m2 = isgd.append(fresh_mean, fresh_m2, t % n, new)
+        if t >= n:
+            mean, m2 = isgd.replace(mean, m2, n, losses[t - n], new)
+        if t < n or t % n == n - 1:
+            mean, m2 = fresh_mean, fresh_m2
+        assert (float(state.mean), float(state.m2)) == (mean, m2)
+
+
+def test_chart_forgets_a_loss_that_is_not_a_number():
+    config = isgd.Config(3, zeta=0.0, stop=0)
+    assert np.isfinite(record(config, [1.0, 2.0, 3.0, float("nan"), 2.0, 1.0, 2.0, 3.0, 1.0])[-1]).all()
+
+
+def triggered(stop: int):
+    """n = 2, losses 1, 1, 1, 9: the window (1, 9) has mean 5 and deviation 4, so limit = 5 + 4 / 2 = 7."""
+    config = isgd.Config(2, zeta=0.1, stop=stop, margin=0.5)
+    state = start(config)
+    for psi in (1.0, 1.0, 1.0):
+        state = feed(config, state, psi)
+    state = feed(config, state, 9.0, (1.0, -1.0))
+    assert float(state.limit) == 7
+    close(state.x, torch.tensor([0.9, 2.1], dtype=torch.float64))
+    return config, state
+
+
+def test_algorithm_2_by_hand():
+    """Pulled towards w_{t-1} = (1, 2) with weight 1 / n_w = 1 / 2; at most two steps."""
+    config, state = triggered(stop=2)
+    state = feed(config, state, 8.0, (2.0, 0.0))
+    close(state.x, torch.tensor([0.9 - 0.2 + 0.005, 2.1 - 0.005], dtype=torch.float64))
+    assert bool(state.chasing)
+    assert int(state.iteration) == 3
+    state = feed(config, state, 7.5, (0.0, 1.0))
+    close(state.x, torch.tensor([0.705 + 0.01475, 2.095 - 0.05 - 0.00475], dtype=torch.float64))
+    assert not bool(state.chasing)
+    assert int(state.iteration) == 4
+    assert float(state.mean) == 5  # losses of Algorithm 2 are not charted
+
+
+def test_algorithm_2_stops_early_below_the_limit():
+    """The step at a loss of 6.5 is still taken, with the factor 6.5 - 7 < 0; the batch is then left."""
+    config, state = triggered(stop=5)
+    state = feed(config, state, 6.5, (2.0, 0.0))
+    close(state.x, torch.tensor([0.9 + 0.1 + 0.005, 2.1 - 0.005], dtype=torch.float64))
+    assert not bool(state.chasing)
+    assert int(state.iteration) == 4
+
+
+def test_anchor_after_the_step_pulls_towards_the_stepped_weights():
+    config = isgd.Config(2, zeta=0.1, margin=0.5, anchor="after")
+    state = start(config)
+    for psi, gradient in ((1.0, (0, 0)), (1.0, (0, 0)), (1.0, (0, 0)), (9.0, (1, -1)), (8.0, (2, 0))):
+        state = feed(config, state, psi, gradient)
+    close(state.x, torch.tensor([0.7, 2.1], dtype=torch.float64))
+
+
+def test_first_possible_trigger_is_the_second_batch_of_the_second_epoch():
+    """Line 22 has iter > n: at iteration n a limit exists, and is not tested."""
+    config = isgd.Config(3, zeta=0.1, margin=0.0)
+    state = start(config)
+    for psi in (1.0, 1.0, 1.0, 50.0):
+        state = feed(config, state, psi)
+    assert float(state.limit) < 50
+    assert not bool(state.chasing)
+    assert bool(feed(config, state, 60.0).chasing)
+
+
+def forward_backward(w, t):
+    return QUADRATIC.evaluate(w, TABLE[t % BATCHES])
+
+
+@pytest.mark.parametrize("queue", ["working", "literal"])
+def test_equals_the_branching_loop(queue):
+    config = isgd.Config(BATCHES, zeta=0.02, margin=1.0, queue=queue)
+    state = drive(isgd, config, 1, 300, descent=HEAVY)
+    x, iterations = isgd_literal.isgd(
+        torch.ones(D, dtype=torch.float64),
+        forward_backward,
+        gradients=300,
+        n=BATCHES,
+        stop=5,
+        zeta=0.02,
+        margin=1.0,
+        refill=queue == "working",
+        descent=HEAVY,
+        eta=LR,
+    )
+    chased = [i.chased for i in iterations]
+    assert sum(chased) >= (20 if queue == "working" else 3)
+    assert int(state.iteration) + int(state.chasing) == len(iterations)
+    close(state.x, x, 1e-9)
+    assert float(state.limit) == pytest.approx(iterations[-1].limit, rel=1e-9)
+
+
+def test_the_printed_queue_stops_accelerating_after_two_epochs():
+    counts = {}
+    for refill in (True, False):
+        _, iterations = isgd_literal.isgd(
+            torch.ones(D, dtype=torch.float64),
+            forward_backward,
+            gradients=400,
+            n=BATCHES,
+            stop=5,
+            zeta=0.02,
+            margin=1.0,
+            refill=refill,
+            descent=HEAVY,
+            eta=LR,
+        )
+        counts[refill] = sum(i.chased > 0 for i in iterations[2 * BATCHES :])
+    assert counts[True] > 10
+    assert counts[False] == 0
+    config = isgd.Config(BATCHES, zeta=0.02, margin=1.0, queue="literal")
+    state = drive(isgd, config, 1, 100, descent=HEAVY)
+    later = drive(isgd, config, 1, 100, state=state, start=100, descent=HEAVY)
+    assert int(later.iteration) - int(state.iteration) == 100
+    assert torch.isinf(later.limit)
+
+
+@pytest.mark.parametrize(
+    ("config", "turns"),
+    [
+        (isgd.Config(BATCHES, zeta=0.02, stop=0, margin=1.0), 100),
+        (isgd.Config(BATCHES, zeta=0.02, margin=1e9), 100),
+        (isgd.Config(BATCHES, zeta=0.02, margin=0.0), BATCHES),
+    ],
+    ids=["stop=0", "nothing above the limit", "first epoch"],
+)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_is_sgd_bit_for_bit(config, turns, dtype):
+    x0 = torch.ones(D, dtype=dtype)
+    accelerated = drive(isgd, config, 1, turns, x0=x0, descent=HEAVY)
+    assert torch.equal(accelerated.x, drive(inverse_law, None, 1, turns, x0=x0, descent=HEAVY).x)
+    assert accelerated.x.dtype == dtype
+
+
+def test_is_not_sgd_where_it_accelerates():
+    config = isgd.Config(BATCHES, zeta=0.02, margin=1.0)
+    plain = drive(inverse_law, None, 1, 100, descent=HEAVY).x
+    assert not torch.equal(drive(isgd, config, 1, 100, descent=HEAVY).x, plain)
+
+
+@pytest.mark.parametrize(("turns", "tolerance"), [(1, 1e-12), (100, 1e-10)])
+def test_workers_equal_one_on_the_joint_batch(turns, tolerance):
+    config = isgd.Config(BATCHES, zeta=0.02, margin=1.0)
+    joint = drive(isgd, config, 1, turns, descent=HEAVY)
+    split = drive(isgd, config, 4, turns, descent=HEAVY)
+    close(split.x, joint.x, tolerance)
+    assert int(split.iteration) == int(joint.iteration)
+    if turns == 100:
+        assert int(joint.iteration) < 95  # there was something to agree on
+
+
+def test_rate_falls_with_the_mean_loss_and_never_rises():
+    """The mean passes 3 and rises again; the rate stays low. Nothing falls in the first epoch."""
+    config = isgd.Config(2, zeta=0.0, stop=0, thresholds=(3.0, 1.0), factors=(1.0, 0.5, 0.25))
+    state, steps = start(config, (0.0, 0.0)), []
+    for psi in (2.0, 2.0, 5.0, 9.0, 4.0, 1.0, 8.0, 0.5, 0.5, 9.0):
+        moved = feed(config, state, psi, (-1.0, -1.0), lr=1.0)
+        steps.append(float(moved.x[0] - state.x[0]))
+        state = moved
+    assert steps == [1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_the_batch_asked_for_follows_the_iteration_and_not_the_turn():
+    config = isgd.Config(BATCHES, zeta=0.02, margin=0.5)
+    state = isgd.init(config, torch.ones(D, dtype=torch.float64), 1, 1, HEAVY)
+    asked = []
+    for t in range(80):
+        asked.append(int(isgd.ask(config, state, lockstep(1, t)).batch[0]))
+        state, _ = one(
+            isgd, config, state, lockstep(1, t), collective=LocalSum(1), descent=HEAVY, batches=shares(1)
+        )
+    assert asked[0] == 0
+    assert set(np.diff(asked)) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"batches": 1},
+        {"stop": -1},
+        {"zeta": float("nan")},
+        {"thresholds": (1.0,)},
+        {"thresholds": (1.0, 2.0), "factors": (1, 1, 1)},
+        {"queue": "x"},
+    ],
+)
+def test_refuses_a_configuration_that_means_nothing(wrong):
+    with pytest.raises(ValueError, match="isgd: "):
+        isgd.Config(**{"batches": 10, "zeta": 0.1, **wrong})
