@@ -150,9 +150,7 @@ def chart(config: Config, state: State, psi: Tensor) -> State:
         mean, m2 = torch.where(emptied, state.mean, mean), torch.where(emptied, state.m2, m2)
         bounded = bounded & (state.iteration < 2 * n - 1)
     limit = torch.where(bounded, mean + config.margin * sigma, torch.inf)
-    return state._replace(
-        queue=queue, mean=mean, m2=m2, fresh_mean=fresh_mean, fresh_m2=fresh_m2, limit=limit
-    )
+    return state._replace(queue=queue, mean=mean, m2=m2, fresh_mean=fresh_mean, fresh_m2=fresh_m2, limit=limit)
 
 
 def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) -> State:
@@ -198,9 +196,7 @@ def tell(
     # Algorithm 1: an iteration on a new batch
     charted = chart(config, state, psi)
     level, rate = state.level, lr * config.factors[0]
-    for passed, (threshold, factor) in enumerate(
-        zip(config.thresholds, config.factors[1:], strict=True), start=1
-    ):
+    for passed, (threshold, factor) in enumerate(zip(config.thresholds, config.factors[1:], strict=True), start=1):
         below = (charted.mean < threshold) & (state.iteration >= config.batches)
         level = torch.where(below, level.clamp(min=passed), level)
         rate = torch.where(level >= passed, lr * factor, rate)

@@ -72,7 +72,7 @@ def source(store: Path) -> Any:
 @app.command("list")
 def list_(selector: Selectors = None, *, store: StoreOption = STORE, as_json: Json = False) -> None:
     """Artifacts and claims, what is stored and what is missing."""
-    from paper_figures.listing import listing, lines
+    from paper_figures.listing import lines, listing
 
     rows = listing(selector or [], store)
     if as_json:

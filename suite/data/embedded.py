@@ -22,9 +22,7 @@ def digits(split: str, size: int = 28) -> tuple[np.ndarray, np.ndarray]:
         DataError: ``size`` is not 8, 28 or 32.
     """
     if size not in DIGIT_SIZES:
-        raise DataError(
-            f"digits: size={size} is not offered; choose one of {', '.join(map(str, DIGIT_SIZES))}"
-        )
+        raise DataError(f"digits: size={size} is not offered; choose one of {', '.join(map(str, DIGIT_SIZES))}")
     from sklearn.datasets import load_digits
 
     bunch = load_digits()

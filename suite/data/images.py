@@ -17,10 +17,12 @@ from suite.data.catalogue import (
     DatasetInfo,
     cache_folder,
     dataset,
-    fetch as download,
     locate,
     missing,
     split_files,
+)
+from suite.data.catalogue import (
+    fetch as download,
 )
 
 
@@ -65,14 +67,10 @@ def load_images(
     info = dataset(name)
     info.prefix(split)
     if info.kind != "images" or (not info.embedded and info.shape is None):
-        reader = (
-            "suite.data.imagenet.ImageNetStream" if info.kind == "images" else "suite.data.text.load_pairs"
-        )
+        reader = "suite.data.imagenet.ImageNetStream" if info.kind == "images" else "suite.data.text.load_pairs"
         raise DataError(f"{name} is not read as one tensor; use {reader}")
     if size is not None and name != "digits":
-        raise DataError(
-            f"{name}: size={size} cannot be chosen, pictures are {info.shape}; only digits offers sizes"
-        )
+        raise DataError(f"{name}: size={size} cannot be chosen, pictures are {info.shape}; only digits offers sizes")
     limit = None if name == "colours" else info.sizes[split]
     if examples is not None and not 1 <= examples <= (limit or examples):
         raise DataError(f"{name}: examples={examples} is outside 1..{limit or 'any number'} of split {split}")
@@ -128,9 +126,7 @@ def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray
             for picture, label in zip(pictures, labels, strict=True):
                 where = f"{info.name}: row {filled - first} of {file}"
                 if not isinstance(label, int) or not 0 <= label < info.classes:
-                    raise DataError(
-                        f"{where} has label {label!r}, not one of 0..{info.classes - 1}; copy it again"
-                    )
+                    raise DataError(f"{where} has label {label!r}, not one of 0..{info.classes - 1}; copy it again")
                 inputs[filled] = decode_picture(picture, info.shape, where)
                 targets[filled] = label
                 filled += 1
@@ -153,9 +149,7 @@ def decode_picture(picture: object, shape: tuple[int, int, int], where: str) -> 
         with Image.open(io.BytesIO(content)) as image:
             pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
     except (OSError, ValueError, SyntaxError) as error:  # pillow reports a broken PNG as a SyntaxError
-        raise DataError(
-            f"{where} holds a picture that cannot be decoded ({error}); copy the file again"
-        ) from error
+        raise DataError(f"{where} holds a picture that cannot be decoded ({error}); copy the file again") from error
     if pixels.shape[:2] != (height, width):
         found = "x".join(map(str, pixels.shape[:2]))
         raise DataError(f"{where} holds a picture of {found} pixels instead of {height}x{width}")

@@ -21,14 +21,10 @@ def check_shards(name: str, files: list[Path]) -> None:
     numbers = [(int(found[1]), int(found[2])) for found in map(_SHARD.search, map(str, files)) if found]
     totals = {total for _, total in numbers}
     if len(totals) > 1:
-        raise DataError(
-            f"{name}: {files[0].parent} mixes shards of several exports ({files[0].name}, ...); keep one"
-        )
+        raise DataError(f"{name}: {files[0].parent} mixes shards of several exports ({files[0].name}, ...); keep one")
     absent = sorted(set(range(max(totals, default=0))) - {number for number, _ in numbers})
     if absent:
-        raise DataError(
-            f"{name}: shard {absent[0]} of {totals.pop()} is missing beside {files[0]}; copy it again"
-        )
+        raise DataError(f"{name}: shard {absent[0]} of {totals.pop()} is missing beside {files[0]}; copy it again")
 
 
 def count_rows(name: str, files: list[Path]) -> int:

@@ -264,9 +264,7 @@ def test_the_batch_asked_for_follows_the_iteration_and_not_the_turn():
     asked = []
     for t in range(80):
         asked.append(int(isgd.ask(config, state, lockstep(1, t)).batch[0]))
-        state, _ = one(
-            isgd, config, state, lockstep(1, t), collective=LocalSum(1), descent=HEAVY, batches=shares(1)
-        )
+        state, _ = one(isgd, config, state, lockstep(1, t), collective=LocalSum(1), descent=HEAVY, batches=shares(1))
     assert asked[0] == 0
     assert set(np.diff(asked)) == {0, 1}
 
