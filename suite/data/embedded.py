@@ -42,8 +42,8 @@ def colours(split: str, examples: int) -> tuple[np.ndarray, np.ndarray]:
     """Generated 32x32 RGB pictures of ten classes: uint8 [examples, 3, 32, 32] and int64 [examples].
 
     Class c is a sinusoidal grating of orientation 36 (c mod 5) degrees whose bars run between red and green
-    for c < 5, between blue and yellow otherwise. Within a class the orientation varies by up to 14 degrees, the
-    wavelength from 5 to 10 pixels, contrast and phase and the colour of the ground freely; a blob of random
+    for c < 5, between blue and yellow otherwise. Within a class the orientation varies by up to 14 degrees,
+    the wavelength from 5 to 10 pixels, contrast, phase and the colour of the ground freely; a blob of random
     colour, place and width lies on top, and noise on everything. The random phase gives all classes the same
     mean, so a network must learn oriented, coloured filters: it needs a few epochs, a linear model fails.
 

@@ -21,8 +21,6 @@ from suite.data.catalogue import (
     missing,
     split_files,
 )
-from suite.data.catalogue import (
-)
 
 
 class Images(NamedTuple):
