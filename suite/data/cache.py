@@ -26,7 +26,7 @@ class Decoded(NamedTuple):
 
 
 def checksum(inputs: np.ndarray, targets: np.ndarray) -> str:
-    """sha256 over shape, inputs and targets: the identity of a decoded split, whatever its files looked like."""
+    """sha256 over shape, inputs and targets: the identity of a decoded split, not of its files."""
     digest = hashlib.sha256(repr((inputs.shape, str(inputs.dtype), str(targets.dtype))).encode())
     digest.update(np.ascontiguousarray(inputs).data)
     digest.update(np.ascontiguousarray(targets).data)

@@ -1,4 +1,4 @@
-"""Rows of parquet shards in the Hub's layout, read through ``datasets`` with every failure named by its file."""
+"""Rows of parquet shards in the Hub's layout, read through ``datasets``; every failure names its file."""
 
 from __future__ import annotations
 
