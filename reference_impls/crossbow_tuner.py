@@ -69,8 +69,7 @@ def settling(
     """
     if readings < 1 or threshold < 0 or (most is not None and most < 1):
         raise ValueError(
-            f"crossbow: readings={readings} and most={most} must be at least 1 and threshold={threshold} "
-            "at least 0"
+            f"crossbow: readings={readings} and most={most} must be at least 1 and threshold={threshold} at least 0"
         )
     if tuner.holding:
         return tuner

@@ -21,9 +21,6 @@ from suite.data.catalogue import (
     missing,
     split_files,
 )
-from suite.data.catalogue import (
-    fetch as download,
-)
 
 
 class Images(NamedTuple):

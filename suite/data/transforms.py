@@ -163,8 +163,6 @@ def centre_crop(inputs: Tensor, crop: int) -> Tensor:
     """
     height, width = inputs.shape[-2:]
     if crop > min(height, width):
-        raise ValueError(
-            f"crop={crop} exceeds pictures of {height}x{width}; choose at most {min(height, width)}"
-        )
+        raise ValueError(f"crop={crop} exceeds pictures of {height}x{width}; choose at most {min(height, width)}")
     top, left = (height - crop) // 2, (width - crop) // 2
     return inputs[..., top : top + crop, left : left + crop]

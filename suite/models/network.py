@@ -33,9 +33,7 @@ class Network(nn.Module):
 class Chain(Network):
     """Named layers applied one after another."""
 
-    def __init__(
-        self, layers: Iterable[tuple[str, nn.Module]], input_shape: tuple[int, ...], classes: int
-    ) -> None:
+    def __init__(self, layers: Iterable[tuple[str, nn.Module]], input_shape: tuple[int, ...], classes: int) -> None:
         super().__init__(input_shape, classes)
         for name, layer in layers:
             self.add_module(name, layer)
