@@ -178,8 +178,8 @@ class Server:
         """A gradient arrives. Raises ValueError if a hardsync learner did not pull first."""
         if not self.may_pull(worker) or (self.n == 0 and self.read[worker] < self.timestamp):
             raise ValueError(
-                f"rudra: learner {worker} pushed at timestamp {self.timestamp} without pulling since its last "
-                "push; under hardsync it must wait for may_pull, then pull"
+                f"rudra: learner {worker} pushed at timestamp {self.timestamp} without pulling since its "
+                "last push; under hardsync it must wait for may_pull, then pull"
             )
         self.buffer.append(Entry(worker, self.read[worker], self.number[worker]))
         self.number[worker] += 1
