@@ -342,7 +342,7 @@ def test_googlenet_has_auxiliary_heads_in_training_only() -> None:
         ("resnet20", {"depth": 20}, "resnet20 cannot be built: .*'depth'; its options are classes"),
         (
             "caffe_alexnet",
-            {"input_size": 40},
+            {"input_size": 8},
             r"an input of \(3, 8, 8\) leaves layer .*give a larger input_size",
         ),
         ("caffe_googlenet", {"input_size": 32}, "auxiliary pool .*give a larger input_size"),

@@ -136,8 +136,9 @@ class ConditionalGRU(nn.Module):
         is_word = torch.stack((column, column.flip(0)), 1).unsqueeze(-1)  # [S, 2, B, 1]
         h = projected.new_zeros(2, batch, self.hidden)
         history = []
-        for i in range(length):
-            h = torch.where(is_word[i], self.encoder.step(both[i], h), h)
+        # unbind, not indexing: its gradient is one stack instead of one full-sized sum per step.
+        for step_in, is_word_here in zip(both.unbind(0), is_word.unbind(0), strict=True):
+            h = torch.where(is_word_here, self.encoder.step(step_in, h), h)
             history.append(h)
         path = torch.stack(history)  # [S, 2, B, H]
         states = torch.cat((path[:, 0], path[:, 1].flip(0)), -1).transpose(0, 1)  # [B, S, 2 H]
@@ -155,15 +156,15 @@ class ConditionalGRU(nn.Module):
     def advance(self, encoded: Encoded, projected: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """From ``projected [1, B, 3 H]`` and s_{t-1}: s_t ``[B, H]``, H_t ``[B, 2 H]``, a_t ``[B, S]``."""
         between = self.first.step(projected, state.unsqueeze(0))
-        context, attention = self.attend(encoded, between[0])
-        return self.second.step(self.second.project(context), between)[0], context, attention
+        context, attention = self.attend(encoded, between.squeeze(0))
+        return self.second.step(self.second.project(context), between).squeeze(0), context, attention
 
     def read_out(self, words: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
         """Eq. 15 without the softmax: ``[..., E], [..., H], [..., 2 H] -> [..., V]``."""
         return self.output(torch.tanh(self.readout(torch.cat((words, states, contexts), -1))))
 
     def step(self, encoded: Encoded, previous: Tensor, state: Tensor) -> Step:
-        """One position of a search, from words ``previous [B]`` int64 and s_{t-1} (first, ``encoded.start``)."""
+        """One position of a search, from words ``previous [B]`` int64 and s_{t-1} (at first ``start``)."""
         words = self.target(previous)
         state, context, attention = self.advance(encoded, self.first.project(words), state)
         return Step(self.read_out(words, state, context), state, attention)
@@ -175,8 +176,8 @@ class ConditionalGRU(nn.Module):
         words = self.target(target_in)  # [B, T, E]
         projected = self.first.project(words.transpose(0, 1).flatten(0, 1)).unflatten(1, (length, batch))
         state, states, contexts = encoded.start, [], []
-        for t in range(length):
-            state, context, _ = self.advance(encoded, projected[:, t], state)
+        for projected_t in projected.unbind(1):
+            state, context, _ = self.advance(encoded, projected_t, state)
             states.append(state)
             contexts.append(context)
         return self.read_out(words, torch.stack(states, 1), torch.stack(contexts, 1))
