@@ -29,7 +29,7 @@ class Turn(NamedTuple):
     """One update, fixed before any of its gradients exists; no entries: nothing new arrives (drain)."""
 
     t: int  # updates applied before this one
-    entries: tuple[Entry, ...]  # the m (or n) entries held here; at a server in the order of their reads
+    entries: tuple[Entry, ...]  # the m (or n) entries held here; a server orders them by read
 
 
 class Ask(NamedTuple):
