@@ -78,7 +78,7 @@ class Descent(Protocol):
     """The local solver. Momentum convention, weight decay and per-parameter multipliers live here only.
 
     Memory keeps the parameters on its last axis and the points' leading axes first: [..., d], or [..., r, d]
-    where a solver needs r values per parameter. It starts as zeros; ``memory[..., part]`` belongs to ``part``.
+    where a solver needs r values per parameter. It starts as zeros; ``memory[..., part]`` is that of a part.
     """
 
     def init(self, points: Tensor) -> Tensor:
