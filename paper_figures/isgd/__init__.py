@@ -46,7 +46,8 @@ def extended(artifact: Artifact) -> Artifact:
 def _in_order() -> tuple[Artifact, ...]:
     made = (*exact.ARTIFACTS, *training.ARTIFACTS, *timing.ARTIFACTS, *noise.ARTIFACTS)
     by_name = {artifact.id.removeprefix("isgd/"): extended(artifact) for artifact in made}
-    assert len(by_name) == len(made) and set(by_name) == set(ORDER), set(by_name) ^ set(ORDER)
+    assert len(by_name) == len(made)
+    assert set(by_name) == set(ORDER), set(by_name) ^ set(ORDER)
     return tuple(by_name[name] for name in ORDER)
 
 

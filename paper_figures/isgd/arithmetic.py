@@ -80,7 +80,7 @@ def imagenet_gain(_: Evidence) -> Quantities:
     yield "test-grid", exact([hours * 3600 / TEST_EVERY_SECONDS["ImageNet"] for hours in (sgd, isgd)])
 
 
-def test_interval(_: Evidence) -> Quantities:
+def seconds_between_tests(_: Evidence) -> Quantities:
     yield "test-interval", exact(tuple(TEST_EVERY_SECONDS.values()), note="as set for the experiments here")
 
 

@@ -143,25 +143,23 @@ def draw(_: Evidence, figure: Figure) -> None:
     said = {SYSTEMS[0]: printed("fig3/opt-first")[0], SYSTEMS[1]: printed("fig3/opt-second")[0]}
     sizes = range(20, AXIS[1] + 1, 10)
     for colour, (c1, c2) in zip(("C0", "C1"), SYSTEMS, strict=True):
-        times = [seconds_to(DRAWN_LOSS, n, c1, c2) / 1e6 for n in sizes]
+        times = [seconds_to(DRAWN_LOSS, n, c1, c2) / 1e3 for n in sizes]
         curves.plot(sizes, times, color=colour, label=f"C1 = {c1:g} images/s, C2 = {c2:g} s")
         best = best_batch(DRAWN_LOSS, c1, c2)
-        curves.plot(best, seconds_to(DRAWN_LOSS, best, c1, c2) / 1e6, "o", color=colour)
-        curves.plot(said[c1, c2], seconds_to(DRAWN_LOSS, said[c1, c2], c1, c2) / 1e6, "x", color=colour)
+        curves.plot(best, seconds_to(DRAWN_LOSS, best, c1, c2) / 1e3, "o", color=colour)
+        curves.plot(said[c1, c2], seconds_to(DRAWN_LOSS, said[c1, c2], c1, c2) / 1e3, "x", color=colour)
     curves.set(
         xlabel="batch size (images)",
-        ylabel="time to the loss (10$^6$ s, constants dropped)",
+        ylabel="time to the loss (10$^3$ s, constants dropped)",
         title=f"Eq. 22 at psi = {DRAWN_LOSS:g}\n(dot: optimum, cross: printed)",
     )
-    curves.set_ylim(0, 2.5 * min(seconds_to(DRAWN_LOSS, n, *SYSTEMS[1]) for n in sizes) / 1e6)
+    curves.set_ylim(0, 2.5 * min(seconds_to(DRAWN_LOSS, n, *SYSTEMS[1]) for n in sizes) / 1e3)
     curves.legend(fontsize="small")
     ratios.semilogx(LOSSES, [best_batch(psi, *SYSTEMS[0]) / best_batch(psi, *SYSTEMS[1]) for psi in LOSSES])
     for limit in (math.sqrt(2), 2 ** (2 / 3)):
         ratios.axhline(limit, linestyle=":", color="0.5")
     ratios.axhline(said[SYSTEMS[0]] / said[SYSTEMS[1]], color="C3", label="as printed: 500 / 1000")
     ratios.axhline(said[SYSTEMS[1]] / said[SYSTEMS[0]], color="C3", linestyle="--", label="with the two swapped")
-    ratios.set(
-        xlabel="loss psi (unit not stated)", ylabel="optimum of C1 = 2000 / optimum of C1 = 1000", ylim=(0, 2.2)
-    )
+    ratios.set(xlabel="loss psi (unit not stated)", ylabel="ratio of optima, faster / slower", ylim=(0, 2.2))
     ratios.legend(fontsize="small", loc="center right")
     figure.tight_layout()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.artifact import Evidence
 from paper_figures.isgd.experiments import MARGINS
-from suite.measured import Measured, exact, interval, point
+from suite.measured import Measured, exact, interval
 from suite.statistics import paired_difference
 from suite.store import Run
 
@@ -98,7 +99,7 @@ def tightness(evidence: Evidence) -> Quantities:
         runs = evidence.runs(f"margin {margin:g}")
         tables = [(complete(run), run.results["batches"]) for run in runs]
         shares.append([float((rows["chased"] > 0).to_numpy()[n + 1 :].mean()) for rows, n in tables])
-    steps = [paired_difference(a, b) for a, b in zip(shares, shares[1:], strict=False)]
+    steps = [paired_difference(a, b) for a, b in pairwise(shares)]
     note = "; ".join(f"{m:g} sigma: {sum(s) / len(s):.2%}" for m, s in zip(MARGINS, shares, strict=True))
     yield (
         "tighter-limit-more-triggers",

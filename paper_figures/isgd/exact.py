@@ -41,7 +41,7 @@ ARTIFACTS = (
         "Predicted training time against batch size for two system configurations",
         measures=(batch_size_model.optima, batch_size_model.shapes, batch_size_model.configurations),
         draw=batch_size_model.draw,
-        alt="Left: time by Eq. 22 against batch size for two systems, U-shaped; the faster system's optimum lies at "
+        alt="Left: time by Eq. 22 against batch size, U-shaped for both systems; the faster system's optimum lies at "
         "the larger batch, the printed optima elsewhere. Right: the ratio of the optima stays between 1.41 and 1.59.",
         size=(9.6, 4.2),
     ),
@@ -77,8 +77,8 @@ ARTIFACTS = (
             measure_speed,
         ),
         chart.draw("margin 3", "Algorithm 1 on scikit-learn's digits, limit at three deviations"),
-        alt="Batch losses of a small network over nine epochs with their running mean and the limit above it; the few "
-        "losses above the limit are followed by steps of Algorithm 2.",
+        alt="Batch losses of a small network over eight epochs with their running mean and the limit above it; the "
+        "few losses above the limit are followed by steps of Algorithm 2.",
         size=(7.2, 5.6),
     ),
     Artifact(
@@ -128,7 +128,7 @@ ARTIFACTS = (
 
 EXTRA: Mapping[str, tuple[Measure, ...]] = {
     "isgd/fig2": (chart.limit_statistics,),
-    "isgd/fig5a": (arithmetic.test_interval,),
+    "isgd/fig5a": (arithmetic.seconds_between_tests,),
     "isgd/fig5b": (arithmetic.cifar_gain,),
     "isgd/fig5f": (arithmetic.imagenet_gain,),
     "isgd/fig6a": (scheme.configurations("parts", "configs"),),

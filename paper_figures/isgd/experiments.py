@@ -42,7 +42,7 @@ def paper_margin(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 
 def beside_sgd(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """ISGD and SGD side by side: under a limit that no loss reaches, and under one that many exceed."""
-    common = {**SMALL, "updates": 270}
+    common = {**SMALL, "updates": 200}
     unreached, tight = (settings.isgd(SMALL["rate"], margin=margin) for margin in (1e6, 1.0))
     return {
         "unreached limit": (RunSpec("isgd/beside-sgd", {**common, "algorithm": unreached}),),
@@ -68,7 +68,7 @@ def subproblem(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """Eq. 11 and 12 and five small steps of Algorithm 2 on undertrained batches, in float64."""
     algorithm = settings.isgd(SMALL["rate"], margin=1.0)
     common = {**SMALL, "algorithm": algorithm, "precision": "float64", "updates": 320}
-    return {"subproblem": (RunSpec("isgd/subproblem", {**common, "zeta": 1e-3, "steps": 5, "cases": 6}),)}
+    return {"subproblem": (RunSpec("isgd/subproblem", {**common, "zeta": 1e-3, "steps": 5, "cases": 4}),)}
 
 
 def operations(profile: str) -> dict[str, tuple[RunSpec, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -87,8 +88,9 @@ def _update(n: int) -> int:
     state = isgd.init(config, torch.zeros(4), 1, 1, descent)
     state = state._replace(iteration=torch.tensor(n + 3))
     told = Told(torch.tensor([0.5]), torch.ones(1, 4))
+    alone: Any = Local(1)
     with Dispatched() as seen:
-        isgd.tell(config, state, TURN, told, collective=Local(1), descent=descent, lr=torch.tensor(0.1))
+        isgd.tell(config, state, TURN, told, collective=alone, descent=descent, lr=torch.tensor(0.1))
     return seen.count
 
 
@@ -116,7 +118,7 @@ def sampling(spec: RunSpec, context: Context) -> Outcome:
         for iteration, row in enumerate(rows):
             seen.setdefault(tuple(row), []).append(iteration)
         for times in seen.values():
-            periods.update((b - a) / expected for a, b in zip(times, times[1:], strict=False))
+            periods.update((b - a) / expected for a, b in pairwise(times))
             for epoch in range(epochs):
                 visits.add(sum(epoch * expected <= t < (epoch + 1) * expected for t in times))
         batches.append(len(seen))
@@ -142,7 +144,7 @@ def rates(spec: RunSpec, context: Context) -> Outcome:
     for level in settings["levels"]:
         for _ in range(batches):
             told = Told(torch.tensor([level], dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64))
-            collective = Local(1)
+            collective: Any = Local(1)
             after = isgd.tell(config, state, TURN, told, collective=collective, descent=descent, lr=base)
             if int(state.iteration) >= batches:
                 mean.append(float(after.mean))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from paper_figures.artifact import Evidence
 from suite.measured import Measured, exact, interval
@@ -24,7 +25,7 @@ def learning_rate(evidence: Evidence) -> Quantities:
     rates, means = run.results["rate"], run.results["mean"]
     seen = list(dict.fromkeys(rates))
     lowest = [min(mean for mean, rate in zip(means, rates, strict=True) if rate == used) for used in seen[:-1]]
-    rises = sum(b > a for a, b in zip(rates, rates[1:], strict=False))
+    rises = sum(b > a for a, b in pairwise(rates))
     note = f"mean loss from {max(means):g} down to {min(means):g} and up to {means[-1]:g} nats"
     yield "rates", exact(seen, runs=[run.id], note=note)
     yield "thresholds", exact(lowest, runs=[run.id], note=note)

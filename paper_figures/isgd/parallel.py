@@ -20,7 +20,7 @@ from suite.spec import RunSpec
 from suite.store import Outcome
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tree:
     """Sums the rows of k workers pair by pair into row 0, in the rounds of a reduction tree."""
 
@@ -108,7 +108,7 @@ def parallel(spec: RunSpec, context: Context) -> Outcome:
 
 
 def parts(spec: RunSpec, context: Context) -> Outcome:
-    """Cut one batch of each (batch size, GPUs) configuration: ``covered`` images, and the ``uneven``-ness of parts."""
+    """Cut one batch of each (batch size, GPUs): ``covered`` images, ``uneven`` ones between the extreme parts."""
     covered, uneven = [], []
     for batch, gpus in spec.settings["configurations"]:
         order = SplitBatch(FixedCycle(spec.settings["examples"], batch, None), gpus)

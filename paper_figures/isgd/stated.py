@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from paper_figures.isgd.settings import CIFAR, MNIST
 from suite.data.catalogue import DATASETS
+
+
+def _decay(training: dict[str, Any]) -> float:
+    return training["descent"]["decay"]
+
 
 NETWORKS = {"MNIST": "caffe_lenet", "CIFAR-10": "caffe_cifar_quick", "ImageNet": "caffe_alexnet"}
 
@@ -13,7 +20,7 @@ RATE_FACTORS = (1.0, 0.1, 0.01)  # 0.015, 0.0015, 0.00015
 
 USUAL_DECAY = 1e-4  # section 2.2, "normally around"
 # Weight decay of the experiments is not printed; Caffe's solver files for the three networks hold these.
-CAFFE_DECAY = {"MNIST": MNIST["descent"]["decay"], "CIFAR-10": CIFAR["descent"]["decay"], "ImageNet": 5e-4}
+CAFFE_DECAY = {"MNIST": _decay(MNIST), "CIFAR-10": _decay(CIFAR), "ImageNet": 5e-4}
 
 TEST_EVERY_SECONDS = {"MNIST": 2, "CIFAR-10": 6, "ImageNet": 900}  # of training, section 5.2
 

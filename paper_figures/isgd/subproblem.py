@@ -46,7 +46,7 @@ def subproblem(spec: RunSpec, context: Context) -> Outcome:
 
     Results: ``derivative``, largest difference between a step over zeta and the automatic derivative of Eq. 11;
     ``decrease``, relative fall of Eq. 11 in each step; ``closer``, relative distance from w_{t-1} that the penalty
-    saved after all steps, per case; ``at_solution``, Eq. 11 where loss and limit agree and the weights have not moved;
+    saved after all steps, per case; ``at_solution``, Eq. 11 at unmoved weights whose loss is the limit;
     ``elsewhere``, how many of the other points tried have a value that is not positive; ``excess``, loss over
     limit at the start (nats).
     """
