@@ -161,14 +161,14 @@ def partition(spec: RunSpec, context: Context) -> Outcome:
     settings = {**spec.settings, "batch": spec.settings["batches"][0]}
     setting = prepare(settings, spec.seed, context)
     problem, point = setting.made.problem, setting.made.x0[None]
-    examples = len(problem.targets)
-    _, grads, _ = setting.gradients(point, setting.buffers, [problem.fetch(torch.arange(examples))])
+    examples, device = len(problem.targets), point.device
+    _, grads, _ = setting.gradients(point, setting.buffers, [problem.fetch(torch.arange(examples, device=device))])
     full = grads[0].clone()
     difference, spread = [], 0.0
     for size in spec.settings["batches"]:
-        order = FixedCycle(examples, size, spec.seed)
+        order = FixedCycle(examples, size, spec.seed).to(device)
         total = torch.zeros_like(full)
-        for row in order.indices(torch.arange(order.batches_per_epoch)):
+        for row in order.indices(torch.arange(order.batches_per_epoch, device=device)):
             _, grads, _ = setting.gradients(point, setting.buffers, [problem.fetch(row)])
             total += grads[0]
             spread = max(spread, gap(grads[0], full))

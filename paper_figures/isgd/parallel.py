@@ -62,7 +62,7 @@ def parallel(spec: RunSpec, context: Context) -> Outcome:
         for name in ("workers", "rounds", "uneven", "gradient", "loss", "replicas", "iterates", "chases", "parts")
     }
     for workers in spec.settings["workers"]:
-        order, members = SplitBatch(made.order, workers), torch.arange(workers)
+        order, members = SplitBatch(made.order, workers), torch.arange(workers, device=made.x0.device)
         state = isgd.init(made.config, made.x0, workers, workers, made.descent)
         replicas = [made.x0.clone() for _ in range(workers)]
         uneven, chases = 0, 0

