@@ -5,6 +5,7 @@ matplotlib is driven through ``Figure`` objects and the Agg backend alone; no py
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -78,14 +79,13 @@ def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure
 
 
 def _drawn(artifact: Artifact, source: Runs, profile: str) -> Drawing:
-    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     groups = artifact.runs(profile)
     evidence = Evidence(source, groups, profile)
     assert artifact.draw is not None
-    with matplotlib.rc_context(style.settings(artifact.id)):
+    with style.applied(artifact.id):
         figure = Figure(figsize=artifact.size, layout="constrained")
         FigureCanvasAgg(figure)
         artifact.draw(evidence, figure)
@@ -129,8 +129,6 @@ def file_name(artifact_id: str, form: str) -> str:
 
 def image(drawn: Drawing, form: str) -> bytes:
     """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white."""
-    import matplotlib
-
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
     if form == "svg":
@@ -141,7 +139,7 @@ def image(drawn: Drawing, form: str) -> bytes:
         return b'<?xml version="1.0" encoding="utf-8"?>\n' + _text(document).encode()
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
-    with matplotlib.rc_context(style.settings(drawn.artifact.id)):
+    with style.applied(drawn.artifact.id):
         drawn.figure.savefig(buffer, format=form, facecolor="white", metadata=dates)
     return buffer.getvalue()
 
@@ -162,10 +160,8 @@ def _text(document: ElementTree.Element) -> str:
 
 
 def _svg(drawn: Drawing) -> ElementTree.Element:
-    import matplotlib
-
     buffer = io.BytesIO()
-    with matplotlib.rc_context(style.settings(drawn.artifact.id)):
+    with style.applied(drawn.artifact.id):
         drawn.figure.savefig(buffer, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(buffer.getvalue())
     for child in list(root):
@@ -248,5 +244,6 @@ def write(path: Path, data: bytes) -> Path:
     except OSError as error:
         raise StoreError(f"could not write {path}: {error.strerror}") from error
     finally:
-        staging.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder itself may not exist
+            staging.unlink(missing_ok=True)
     return path

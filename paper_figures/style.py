@@ -6,6 +6,8 @@ settings hold while an artifact is drawn and while it is saved; nothing global i
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,6 +76,14 @@ def settings(figure_id: str) -> dict[str, Any]:
     }
 
 
+def applied(figure_id: str) -> AbstractContextManager[None]:
+    """The settings of a figure, for as long as the context lasts."""
+    import matplotlib
+
+    rules: Any = settings(figure_id)  # matplotlib's stubs want a dict of literal names
+    return matplotlib.rc_context(rules)
+
+
 def ramp(count: int) -> list[str]:
     """``count`` colours in an order the eye can follow, for an ordered family of curves (staleness 1, 2, 4, ...).
 
@@ -107,7 +117,7 @@ def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.nd
         return xs, ys
     keep = {0, len(xs) - 1}
     edges = np.linspace(0, len(xs), (most - 2) // 3 + 1).astype(int)
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         stretch = ys[start:stop].astype(float)
         finite = np.flatnonzero(np.isfinite(stretch))
         if len(finite):
@@ -121,17 +131,20 @@ def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.nd
 
 def lighten(figure: Figure) -> None:
     """Thin the long curves of a figure and turn its dense clouds into pixels, so that no SVG grows to megabytes."""
+    import numpy as np
     from matplotlib.collections import Collection
     from matplotlib.lines import Line2D
 
     for line in figure.findobj(Line2D):
-        x, y = line.get_data(orig=False)
+        assert isinstance(line, Line2D)
+        x, y = np.asarray(line.get_xdata(orig=False)), np.asarray(line.get_ydata(orig=False))
         if len(x) > HEAVY:
             if line.get_marker() not in ("None", "none", "", " ", None):
                 line.set_rasterized(True)
             elif line.get_drawstyle() == "default":
                 line.set_data(*thin(x, y, HEAVY))
     for cloud in figure.findobj(Collection):
-        points = max(len(cloud.get_offsets()), sum(len(path.vertices) for path in cloud.get_paths()))
+        assert isinstance(cloud, Collection)
+        points = max(len(np.asarray(cloud.get_offsets())), sum(len(path) for path in cloud.get_paths()))
         if points > HEAVY:
             cloud.set_rasterized(True)

@@ -1,0 +1,85 @@
+"""Numbers as text: as many digits as the interval supports, and the judge's rules in a reader's notation."""
+
+from __future__ import annotations
+
+import math
+
+from suite.claims import Claim
+from suite.measured import Measured
+
+GROUPED_FROM = 10_000  # 10,000 and more get thousands separators; 2016 stays 2016
+RELATIONS = {"lower": "≥", "above": ">", "upper": "≤", "below": "<"}
+
+
+def number(value: float, half_width: float = 0.0) -> str:
+    """A value with two significant digits of its uncertainty, or with six digits of its own when it has none."""
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if value and not 1e-4 <= abs(value) < 1e9:
+        return _signed(f"{value:.3g}" if half_width else f"{value:.6g}")
+    if half_width > 0 and math.isfinite(half_width):
+        decimals = 1 - math.floor(math.log10(half_width))
+        value = round(value, decimals) + 0.0  # no "-0"
+        return _signed(
+            f"{value:,.{max(decimals, 0)}f}" if abs(value) >= GROUPED_FROM else f"{value:.{max(decimals, 0)}f}"
+        )
+    if value == round(value):
+        return _signed(f"{value:,.0f}" if abs(value) >= GROUPED_FROM else f"{value:.0f}")
+    return _signed(f"{value:.6g}")
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", "−") if text.startswith("-") and "e" not in text else text
+
+
+def with_unit(text: str, unit: str) -> str:
+    if not unit:
+        return text
+    return f"{text}%" if unit == "%" else f"{text} {unit}"
+
+
+def ours(measured: Measured, unit: str = "") -> list[str]:
+    """Each value with its interval, e.g. ``25.1 [23.9, 26.3]%``."""
+    shown = []
+    for value, low, high in zip(measured.values, measured.low, measured.high, strict=True):
+        half = (high - low) / 2
+        text = number(value, half)
+        if half:
+            text += f" [{number(low, half)}, {number(high, half)}]"
+        shown.append(with_unit(text, unit))
+    return shown
+
+
+def printed(claim: Claim) -> list[str]:
+    """What the paper prints, as the claim's rule reads it."""
+    numbers = [_as_printed(value) for value in claim.printed]
+    if claim.rule == "order":
+        return [" < ".join(claim.order)]
+    if claim.rule == "holds":
+        needed = claim.printed[0] if claim.printed else 1.0
+        return ["holds" if needed == 1 else f"holds in {number(100 * needed)}% of cases"]
+    if claim.rule == "bound" and claim.side == "range":
+        return [with_unit(" to ".join(numbers), claim.unit)]
+    if claim.rule == "bound":
+        return [with_unit(f"{RELATIONS[claim.side]} {text}", claim.unit) for text in numbers]
+    return [with_unit(text, claim.unit) for text in numbers]
+
+
+def _as_printed(value: float) -> str:
+    if value == round(value) or not 1e-4 <= abs(value) < 1e9:
+        return number(value)
+    return _signed(f"{value:.12g}")
+
+
+def tolerance(claim: Claim) -> str:
+    """What the rule allows beyond the printed value."""
+    if claim.rule == "holds":
+        return "none"
+    if claim.rule == "order":
+        steps = ", ".join(dict.fromkeys(number(t) for t in claim.tolerance))
+        return with_unit(f"every step above {steps}", claim.unit if any(claim.tolerance) else "")
+    if claim.relative is not None:
+        return f"± {number(100 * claim.relative)}% of the printed value"
+    if not any(claim.tolerance):
+        return "none"
+    return with_unit("± " + ", ".join(dict.fromkeys(number(t) for t in claim.tolerance)), claim.unit)
