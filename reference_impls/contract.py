@@ -122,6 +122,8 @@ class Algorithm(Protocol):
     #   send(config, rows [m, s], collective) -> Pending      once per segment while backward produces it
     #   resize(config, state, rows) -> State                  learners come or go, between two turns
     #   restart(config, state) -> State                       after a change of the learning rate
+    #   observe(config, before, after) -> {name: 0-d tensor}  what of a turn is worth a curve
+    #   summary(config, state) -> {name: number}              read once, when the run has ended
 
 
 class Server(Protocol):

@@ -1,4 +1,4 @@
 """Data sets as device tensors, the order in which their batches are drawn, and parallel text.
 
-Importing this package costs nothing: ``catalogue`` knows every set without torch, the rest is imported on use.
+``catalogue`` knows every set without importing torch; nothing here imports a neighbour until it is needed.
 """

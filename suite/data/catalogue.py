@@ -41,6 +41,7 @@ class DatasetInfo:
     classes: int = 0
     bytes: int = 0
     folders: tuple[str, ...] = ()  # other folders below the root that are searched too
+    gaps: bool = False  # text whose export holds pairs with an empty side, which are left out
 
     def prefix(self, split: str) -> str:
         """How the names of a split's files begin.
@@ -134,7 +135,8 @@ _ENTRIES = (
         config="de-en",
         columns=("translation",),
         bytes=291_376_506,
-        folders=("europarl", "Helsinki-NLP/europarl"),
+        folders=("europarl",),
+        gaps=True,
     ),
     DatasetInfo(
         "newstest2013",
@@ -205,7 +207,7 @@ def cache_folder(cache: Path | None = None) -> Path:
 
 
 def data_root(root: Path | None = None) -> Path:
-    """Where data sets are looked for: ``root``, else ``$SGD_SUITE_DATA``, else where :func:`fetch` puts them."""
+    """Where data sets are looked for: ``root``, else ``$SGD_SUITE_DATA``, else below the cache folder."""
     if root is not None:
         return Path(root)
     named = os.environ.get("SGD_SUITE_DATA")
@@ -299,8 +301,9 @@ def fetch(name: str, root: Path | None = None) -> Path | None:
     except (HfHubHTTPError, OfflineModeIsEnabled, OSError) as error:
         # the licence of ImageNet is accepted on its page, with a token, before the Hub hands it out
         raise DataError(
-            f"{name}: {info.hub} at {info.revision[:12]} could not be downloaded ({_first_line(error)}); check the "
-            f"connection and your access to it, or copy its files to {target} from another machine"
+            f"{name}: {info.hub} at {info.revision[:12]} could not be downloaded "
+            f"({_first_line(error)}); check the connection and your access to it, "
+            f"or copy its files to {target} from another machine"
         ) from error
     folder = locate(name, root)
     if folder is None:

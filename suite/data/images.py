@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from suite.data import embedded, parquet
+from suite.data import catalogue, embedded, parquet
 from suite.data.cache import Decoded, cached, checksum, source_key
 from suite.data.catalogue import (
     DataError,
@@ -21,13 +21,10 @@ from suite.data.catalogue import (
     missing,
     split_files,
 )
-from suite.data.catalogue import (
-    fetch as download,
-)
 
 
 class Images(NamedTuple):
-    """A split of an image set. ``checksum`` is the sha256 of its pixels and labels, the same on every machine."""
+    """A split of an image set. ``checksum`` is the sha256 of its pixels and labels."""
 
     inputs: Tensor  # [N, C, H, W] uint8
     targets: Tensor  # [N] int64, 0 <= target < classes
@@ -84,8 +81,8 @@ def load_images(
     if examples is not None and examples < len(found.targets):
         inputs, targets = found.inputs[:examples], found.targets[:examples]
         found = Decoded(inputs, targets, checksum(inputs, targets))
-    inputs, targets = torch.from_numpy(found.inputs), torch.from_numpy(found.targets)
-    return Images(inputs, targets, info.classes, name, split, found.checksum)
+    pixels, labels = torch.from_numpy(found.inputs), torch.from_numpy(found.targets)
+    return Images(pixels, labels, info.classes, name, split, found.checksum)
 
 
 def _generated(inputs: np.ndarray, targets: np.ndarray) -> Decoded:
@@ -96,7 +93,7 @@ def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None
     folder = locate(info.name, root)
     files = split_files(info.name, split, folder) if folder else []
     if not files and fetch:
-        folder = download(info.name, root)
+        folder = catalogue.fetch(info.name, root)
         files = split_files(info.name, split, folder) if folder else []
     if not files:
         detail = f"{info.name}: {folder} lacks split {split}" if folder else missing(info.name, root)
@@ -105,8 +102,8 @@ def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None
     rows = parquet.count_rows(info.name, files)
     if rows != info.sizes[split]:
         raise DataError(
-            f"{info.name}: {files[0].parent} holds {rows:,} rows of split {split} instead of {info.sizes[split]:,}; "
-            f"copy the set again"
+            f"{info.name}: {files[0].parent} holds {rows:,} rows of split {split} "
+            f"instead of {info.sizes[split]:,}; copy the set again"
         )
     key = source_key(files, info.name, split, info.shape)
     return cached(cache_folder(cache) / "images", key, lambda: _decode(info, files, rows))

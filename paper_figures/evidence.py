@@ -1,0 +1,58 @@
+"""Committed evidence: exported runs beside the claims, readable in place, and how they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from paper_figures.selection import select
+from suite.archive import Archive, Layered, Runs, export, open_runs
+from suite.environment import machine, revision, versions
+from suite.spec import RunSpec
+from suite.store import Store, StoreError
+
+COMMITTED = Path(__file__).parent / "evidence"
+
+
+def committed() -> list[Runs]:
+    """The exported files that the project ships."""
+    return [Archive(path) for path in sorted(COMMITTED.glob("*.zip"))]
+
+
+def with_committed(store: Path) -> Runs:
+    """The runs of ``store`` first, the committed evidence beneath; either alone is enough.
+
+    Raises StoreError when ``store`` was named but does not exist and nothing is committed.
+    """
+    try:
+        own: list[Runs] = [open_runs(store)]
+    except StoreError:
+        if not (shipped := committed()):
+            raise
+        return Layered(shipped)
+    if store.resolve() == COMMITTED.resolve():
+        return own[0]
+    return Layered([*own, *committed()])
+
+
+def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
+    """All specifications of a selection at a profile, each once."""
+    specs: dict[str, RunSpec] = {}
+    for _, artifacts in select(selectors):
+        for artifact in artifacts:
+            for group in artifact.runs(profile).values():
+                specs.update({spec.id: spec for spec in group})
+    return list(specs.values())
+
+
+def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: str | None) -> str:
+    """Write the stored runs of a selection (at one profile, or all) into one file; returns a sentence."""
+    held = Store(store)
+    profiles = (profile,) if profile else ("smoke", "reduced", "paper")
+    names = {spec.id for p in profiles for spec in wanted(selectors, p)} & held.ids()
+    if not names:
+        raise StoreError(f"{store} holds no run of this selection: run it first")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    about = {"machine": machine(), "versions": versions(), **revision()}
+    export({run_id: held.files(run_id) for run_id in names}, out, about)
+    return f"{len(names)} runs written to {out} ({out.stat().st_size / 1e6:.2f} MB)"

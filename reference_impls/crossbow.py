@@ -1,0 +1,170 @@
+"""Crossbow's synchronous model averaging (SMA), of which elastic averaging SGD is the case without momentum.
+
+Alexandros Koliousis, Pijika Watcharapichat, Matthias Weidlich, Luo Mai, Paolo Costa and Peter Pietzuch,
+"Crossbow: Scaling Deep Learning with Small Batch Sizes on Multi-GPU Servers", PVLDB 12(11), 2019, Alg. 1.
+Sixin Zhang, Anna Choromanska and Yann LeCun, "Deep learning with Elastic Averaging SGD", NeurIPS 2015.
+
+Update rules, for learner j of k with its own replica and batch:
+
+    c_j <- alpha (w_j - z)                                        (line 9)
+    w_j <- w_j - gamma grad l(w_j) - c_j                          (lines 8, 10)
+    z'  <- z;  z <- z + sum_j c_j + mu (z - z_prev);  z_prev <- z'  (lines 11-13)
+
+With several learners on each GPU (section 3.3), replica 0 of a GPU is its reference model r. The others are
+corrected towards r, r takes up their corrections, and Algorithm 1 runs between the references and z.
+
+    paper   | code         | shape  | unit
+    w_j     | replicas     | [m, d] | parameters of the m learners held here
+    z       | centre       | [d]    | parameters, the central average model
+    z_prev  | previous     | [d]    | parameters
+    c_j     | corrections  | [m, d] | parameters
+    k       | workers      |        | learners
+    alpha   | alpha        |        | fraction of the distance
+    gamma   | lr           | []     | learning rate
+    mu      | momentum     |        | of the centre
+    tau     | tau          |        | turns from one synchronisation to the next
+
+The model evaluated is z.
+
+Differs from the paper:
+- Line 11 and the first z_prev are lost in print; z_prev = z at the start, and line 12 reads the old z.
+- alpha ~ 1/k is taken as exactly 1/k, following k (``alpha=None``). At k = 1 that makes replica and centre
+  swap: no descent on any quadratic without momentum. Give alpha there.
+- Local momentum and weight decay are absent from Algorithm 1 and present in the authors' code; the descent
+  has them, each replica with its own memory.
+- Section 3.3 does not say that r takes up its GPU's corrections; otherwise the others would not count.
+Differs from the authors' code (github.com/lsds/Crossbow, d4441b35):
+- There alpha is a constant 0.1 or 0.2, mu is 0.9 if replicas have momentum and 0 if not, and learners on one
+  GPU are averaged flat; ``learners_per_device=1`` is that form.
+- There a restart copies z to the replicas and keeps all velocities, and a new learner copies replica 0
+  with its velocity; ``restarting`` and ``newcomer`` choose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from reference_impls.contract import Ask, Collective, Descent, Told, Turn
+
+
+@dataclass(frozen=True)
+class Config:
+    """Raises ValueError for values outside the ranges stated."""
+
+    alpha: float | None = None  # in (0, 1]; None: 1 / number of models averaged
+    momentum: float = 0.9  # in [0, 1)
+    tau: int = 1  # >= 0; 0: never synchronise
+    learners_per_device: int = 1  # >= 1; rows of one device stand together, its reference first
+    restarting: Literal["paper", "code"] = "paper"  # all of Alg. 1 anew, or the replicas only
+    newcomer: Literal["centre", "first"] = "centre"  # z at rest (section 4.4), or replica 0 as it moves
+
+    def __post_init__(self) -> None:
+        if self.alpha is not None and not 0 < self.alpha <= 1:
+            raise ValueError(
+                f"crossbow: alpha={self.alpha} must lie in (0, 1]; above 1 a replica jumps past the centre"
+            )
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"crossbow: momentum={self.momentum} must lie in [0, 1)")
+        if self.tau < 0 or self.learners_per_device < 1:
+            raise ValueError(
+                f"crossbow: tau={self.tau} must be at least 0 (never synchronise) and "
+                f"learners_per_device={self.learners_per_device} at least 1"
+            )
+        if self.restarting not in ("paper", "code") or self.newcomer not in ("centre", "first"):
+            raise ValueError(
+                f"crossbow: restarting={self.restarting!r} must be 'paper' or 'code' and "
+                f"newcomer={self.newcomer!r} 'centre' or 'first'"
+            )
+
+
+def elastic_averaging(alpha: float, tau: int = 1) -> Config:
+    """EA-SGD: SMA whose centre has no momentum."""
+    return Config(alpha=alpha, momentum=0.0, tau=tau)
+
+
+class State(NamedTuple):
+    replicas: Tensor  # [m, d]
+    memory: Tensor  # the descent's, a row per replica
+    centre: Tensor  # [d]
+    previous: Tensor  # [d] the centre before the last synchronisation
+
+
+def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) -> State:
+    for learners in (workers, rows):
+        if learners % config.learners_per_device:
+            raise ValueError(
+                f"crossbow: {learners} learners do not fill devices of {config.learners_per_device} learners"
+            )
+    replicas = x0.expand(rows, -1).clone()
+    return State(replicas, descent.init(replicas), x0.clone(), x0.clone())
+
+
+def ask(config: Config, state: State, turn: Turn) -> Ask:
+    numbers = torch.tensor([entry.number for entry in turn.entries], device=state.centre.device)
+    return Ask(state.replicas, (1,) * len(turn.entries), numbers)
+
+
+def corrections(config: Config, w: Tensor, z: Tensor, workers: int) -> tuple[Tensor, Tensor]:
+    """What each replica gives up [m, d], and what of it goes to the centre, a row per reference."""
+    learners = config.learners_per_device
+    alpha = config.alpha or learners / workers
+    if learners == 1:
+        c = alpha * (w - z)
+        return c, c
+    on_device = w.unflatten(0, (-1, learners))
+    r, others = on_device[:, 0], on_device[:, 1:]
+    to_reference = (config.alpha or 1 / learners) * (others - r[:, None])
+    to_centre = alpha * (r - z)
+    from_reference = to_centre - to_reference.sum(1)
+    return torch.cat([from_reference[:, None], to_reference], 1).flatten(0, 1), to_centre
+
+
+def tell(
+    config: Config,
+    state: State,
+    turn: Turn,
+    told: Told,
+    *,
+    collective: Collective,
+    descent: Descent,
+    lr: Tensor,
+) -> State:
+    w, v, z, z_prev = state
+    stepped, v = descent.step(v, w, told.sums, lr)
+    if config.tau == 0 or turn.t % config.tau:
+        return State(stepped, v, z, z_prev)
+    c, to_centre = corrections(config, w, z, collective.workers)
+    moved = z + collective.sum(to_centre) + config.momentum * (z - z_prev)
+    return State(stepped - c, v, moved, z)
+
+
+def model(config: Config, state: State, collective: Collective) -> Tensor:
+    return state.centre
+
+
+def resize(config: Config, state: State, rows: int) -> State:
+    """Learners join or leave at the end. Raises ValueError for fewer than one, or several per device."""
+    if rows < 1 or config.learners_per_device > 1:
+        raise ValueError(
+            f"crossbow: cannot resize to {rows} learners with learners_per_device="
+            f"{config.learners_per_device}; keep at least one, and learners_per_device=1"
+        )
+    w, v, z, _ = state
+    joining = max(0, rows - len(w))
+    new_w, new_v = (w[:1], v[:1]) if config.newcomer == "first" else (z[None], torch.zeros_like(v[:1]))
+    return state._replace(
+        replicas=torch.cat([w[:rows], new_w.expand(joining, *w.shape[1:])]),
+        memory=torch.cat([v[:rows], new_v.expand(joining, *v.shape[1:])]),
+    )
+
+
+def restart(config: Config, state: State) -> State:
+    """After a change of the learning rate (section 3.2): every replica starts again from z."""
+    anew = state._replace(replicas=state.centre.expand_as(state.replicas).clone())
+    if config.restarting == "code":
+        return anew
+    return anew._replace(memory=torch.zeros_like(state.memory), previous=state.centre)

@@ -1,0 +1,206 @@
+"""Rudra: hardsync, n-softsync and async updates at a parameter server.
+
+Suyog Gupta, Wei Zhang and Josh Milthorpe, "Model Accuracy and Runtime Tradeoff in Distributed Deep Learning",
+2015 (arXiv 1509.04210), Equations 2-6 (the paper numbers no algorithm).
+
+Update rules. Weights carry a timestamp i, the number of updates applied; a gradient carries that of the
+weights it was computed on. From timestamp i to i + 1, with c gradients:
+
+    theta(i+1) = theta(i) - alpha (1/c) sum_l Delta theta_l                                  (Eqs. 3-5)
+    hardsync:    c = lambda, one gradient of each learner, all computed on theta(i)
+    n-softsync:  c = floor(lambda / n), the next c to arrive, whoever sends them
+    async:       n = lambda, so c = 1
+    <sigma> = i - mean(timestamps of the c gradients)                                        (Eq. 2)
+    hardsync:    alpha = alpha_0 sqrt(lambda mu / B)                                         (section 3.2)
+    n-softsync:  alpha = alpha_0 / <sigma> = alpha_0 / n                                     (Eq. 6)
+
+    paper         | code                | shape | unit
+    theta         | x                   | [d]   | parameters
+    Delta theta_l | row of told.sums    | [d]   | gradient, summed over learners with the same timestamp
+    lambda        | workers             |       | learners
+    n             | n                   |       | splitting parameter; 0 is hardsync
+    c             | Server.collect      |       | gradients per update
+    mu            | examples            |       | examples in a learner's mini-batch
+    B             | reference_examples  |       | examples in the reference model's mini-batch
+    ts_i          | Entry.read, Turn.t  |       | updates
+    sigma         | Turn.t - Entry.read |       | updates
+    <sigma>       | average_staleness   |       | updates
+
+The model evaluated is theta at the server.
+
+Differs from the paper:
+- The paper's server updates after "at least" c gradients; ours after exactly c.
+- With n > 1 not dividing lambda, an update takes floor(lambda / n) gradients, so more than n updates happen
+  while each learner sends one; kept. Mean staleness is then (lambda - 1) / c rather than the printed n.
+- ``per_gradient=True`` is the finer rule that a footnote suggests and leaves open: each gradient is divided
+  by max(1, its own staleness).
+- Momentum and weight decay are the descent's, at the server. AdaGrad (their ImageNet runs) is not here.
+- Rudra-adv's tree of servers averages the same gradients, and Rudra-adv* delays the pull: both change when
+  ``push`` and ``pull`` are called, not this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from reference_impls.contract import Ask, Collective, Descent, Entry, Told, Turn
+
+
+@dataclass(frozen=True)
+class Config:
+    """Raises ValueError for values outside the ranges stated."""
+
+    workers: int  # lambda >= 1
+    n: int = 1  # 0 (hardsync) to lambda (async)
+    history: int = 1  # versions of the weights kept, >= 1 + the largest staleness of the schedule
+    per_gradient: bool = False
+
+    def __post_init__(self) -> None:
+        gradients_per_update(self.workers, self.n)
+        if self.history < 1:
+            raise ValueError(f"rudra: history={self.history} must be at least 1, the current version")
+
+
+class State(NamedTuple):
+    x: Tensor  # [d] newest version
+    memory: Tensor  # the descent's
+    versions: tuple[Tensor, ...]  # [d] each; timestamp i stands at place i modulo history
+
+
+def gradients_per_update(workers: int, n: int) -> int:
+    """c. Raises ValueError unless 0 <= n <= workers and workers >= 1."""
+    if workers < 1 or not 0 <= n <= workers:
+        raise ValueError(
+            f"rudra: n={n} with {workers} learners; n must be 0 (hardsync) or from 1 (softsync over all "
+            "learners) to the number of learners (async), of which there must be at least one"
+        )
+    return workers // max(n, 1)
+
+
+def hardsync_rate(base_rate: float, workers: int, examples: int, reference_examples: int = 128) -> float:
+    """alpha_0 sqrt(lambda mu / B)."""
+    return base_rate * sqrt(workers * examples / reference_examples)
+
+
+def softsync_rate(base_rate: float, n: int) -> float:
+    """alpha_0 / n (Eq. 6); whatever the mini-batch."""
+    return base_rate / n
+
+
+def average_staleness(turn: Turn) -> float:
+    """<sigma> in updates (Eq. 2) of the vector clock that the entries of a turn form."""
+    return turn.t - sum(entry.read for entry in turn.entries) / len(turn.entries)
+
+
+def gather(config: Config, turn: Turn) -> tuple[list[int], tuple[int, ...]]:
+    """Distinct timestamps that the turn's gradients read, and how many gradients read each."""
+    reads = [entry.read for entry in turn.entries]
+    oldest = turn.t - min(reads)
+    if oldest >= config.history:
+        raise ValueError(
+            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
+            f"versions of the weights are kept; set history to at least {oldest + 1}"
+        )
+    if reads != sorted(reads):
+        raise ValueError(f"rudra: entries of update {turn.t} must stand in the order of their reads: {reads}")
+    distinct = sorted(set(reads))
+    return distinct, tuple(reads.count(read) for read in distinct)
+
+
+def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) -> State:
+    return State(x0.clone(), descent.init(x0), (x0.clone(),) * config.history)
+
+
+def ask(config: Config, state: State, turn: Turn) -> Ask:
+    reads, shares = gather(config, turn)
+    points = torch.stack([state.versions[read % config.history] for read in reads])
+    numbers = torch.tensor([entry.number for entry in turn.entries], device=points.device)
+    return Ask(points, shares, numbers)
+
+
+def tell(
+    config: Config,
+    state: State,
+    turn: Turn,
+    told: Told,
+    *,
+    collective: Collective,
+    descent: Descent,
+    lr: Tensor,
+) -> State:
+    reads, shares = gather(config, turn)
+    sums = told.sums
+    if config.per_gradient:
+        staleness = [max(1, turn.t - read) for read in reads]
+        sums = sums / torch.tensor(staleness, dtype=sums.dtype, device=sums.device)[:, None]
+    gradient = sums.sum(0) / sum(shares)
+    x, memory = descent.step(state.memory, state.x, gradient, lr)
+    place = (turn.t + 1) % config.history
+    return State(x, memory, (*state.versions[:place], x, *state.versions[place + 1 :]))
+
+
+def model(config: Config, state: State, collective: Collective) -> Tensor:
+    return state.x
+
+
+@dataclass
+class Server:
+    """The protocol in integers: who may push and pull when, and which gradients make an update.
+
+    Every field is a plain number or list, so the server survives a trip through JSON:
+    ``Server(**json.loads(json.dumps(asdict(server))))``.
+    """
+
+    workers: int  # lambda
+    n: int  # 0: hardsync
+    timestamp: int = 0  # updates made
+    read: list[int] = field(default_factory=list)  # per worker, timestamp of the weights it holds
+    number: list[int] = field(default_factory=list)  # per worker, gradients pushed
+    buffer: list[Entry] = field(default_factory=list)  # gradients that wait for an update
+
+    def __post_init__(self) -> None:
+        gradients_per_update(self.workers, self.n)
+        self.read = list(self.read) or [0] * self.workers
+        self.number = list(self.number) or [0] * self.workers
+        self.buffer = [Entry(*entry) for entry in self.buffer]
+
+    @property
+    def collect(self) -> int:
+        """c, the gradients that make an update."""
+        return gradients_per_update(self.workers, self.n)
+
+    def push(self, worker: int) -> Turn | None:
+        """A gradient arrives. Raises ValueError if a hardsync learner did not pull first."""
+        if not self.may_pull(worker) or (self.n == 0 and self.read[worker] < self.timestamp):
+            raise ValueError(
+                f"rudra: learner {worker} pushed at timestamp {self.timestamp} without pulling since its "
+                "last push; under hardsync it must wait for may_pull, then pull"
+            )
+        self.buffer.append(Entry(worker, self.read[worker], self.number[worker]))
+        self.number[worker] += 1
+        if len(self.buffer) < self.collect:
+            return None
+        turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=lambda entry: entry.read)))
+        self.buffer = []
+        self.timestamp += 1
+        return turn
+
+    def may_pull(self, worker: int) -> bool:
+        """False while a hardsync learner's gradient waits for those of the others."""
+        if not 0 <= worker < self.workers:
+            raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
+        return self.n > 0 or self.number[worker] <= self.timestamp
+
+    def pull(self, worker: int) -> int:
+        """The learner takes the newest weights. Raises ValueError where ``may_pull`` is False."""
+        if not self.may_pull(worker):
+            raise ValueError(
+                f"rudra: learner {worker} pulled before update {self.timestamp} was complete; ask may_pull"
+            )
+        self.read[worker] = self.timestamp
+        return self.timestamp

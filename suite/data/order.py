@@ -1,0 +1,278 @@
+"""Which examples make up batch number n: functions from batch numbers to examples, without state.
+
+Every order answers for any batch number directly, so a resumed run needs to know nothing but the number, and
+an algorithm may name the batch it wants. Numbers may lie on an accelerator (ISGD's next batch depends on a
+loss); unless stated otherwise they are never read on the host.
+
+Every batch holds exactly ``batch`` examples. Where N examples do not divide into batches, an epoch has
+ceil(N / batch) of them, and the last is completed with the first examples of the same permutation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+from suite.data import counter
+
+
+class Order(Protocol):
+    """What every order offers."""
+
+    batch: int
+    batches_per_epoch: int
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        """Examples [n, batch] int64 of the batches ``numbers`` [n] int64 of ``workers`` [n] int64.
+
+        Orders that serve all workers from one stream ignore ``workers``; the others demand it.
+        """
+        ...
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same order, answering on ``device``. Numbers must then lie there too."""
+        ...
+
+
+def _check(examples: int, batch: int) -> None:
+    if examples < 1:
+        raise ValueError(f"an order needs at least one example, not examples={examples}")
+    if not 1 <= batch <= examples:
+        raise ValueError(f"batch={batch} does not fit {examples:,} examples; choose 1..{examples:,}")
+
+
+def _permutation(examples: int, seed: int | None, *coordinates: int) -> Tensor:
+    if seed is None:
+        return torch.arange(examples)
+    return torch.randperm(examples, generator=counter.generator(seed, *coordinates))
+
+
+def _positions(numbers: Tensor, batch: int, per_epoch: int) -> Tensor:
+    """Places [n, batch] in the epoch's permutation, still to be wrapped at its end."""
+    return (numbers % per_epoch)[:, None] * batch + torch.arange(batch, device=numbers.device)
+
+
+class FixedCycle:
+    """Fixed cycle pseudo random sampling (ISGD, section 3.1): permute once, then go round.
+
+    Batch t is batch t mod ceil(N / batch), so each returns after exactly that many iterations.
+    """
+
+    def __init__(self, examples: int, batch: int, seed: int | None) -> None:
+        """``seed`` None keeps the examples in their stored order, as Caffe's cursor and Crossbow do."""
+        _check(examples, batch)
+        self.examples, self.batch = examples, batch
+        self.batches_per_epoch = -(-examples // batch)
+        self._order = _permutation(examples, seed)
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        return self._order[_positions(numbers, self.batch, self.batches_per_epoch) % self.examples]
+
+    def to(self, device: torch.device | str) -> Self:
+        self._order = self._order.to(device)
+        return self
+
+
+class Shuffled:
+    """A new permutation for each epoch of ceil(N / batch) batches.
+
+    Permutations are drawn on the CPU when first needed and the last few are kept. To know which are needed,
+    ``indices`` reads its numbers on the host: pass them on the CPU, and nothing waits for a device.
+    """
+
+    KEPT = 4  # epochs; workers of an asynchronous run may stand in neighbouring ones
+
+    def __init__(self, examples: int, batch: int, seed: int) -> None:
+        _check(examples, batch)
+        self.examples, self.batch, self.seed = examples, batch, seed
+        self.batches_per_epoch = -(-examples // batch)
+        self._device = torch.device("cpu")
+        self._epochs: dict[int, Tensor] = {}
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        epochs = (numbers // self.batches_per_epoch).tolist()
+        places = _positions(numbers, self.batch, self.batches_per_epoch) % self.examples
+        places = places.to(self._device)
+        rows = [self._epoch(epoch)[place] for epoch, place in zip(epochs, places, strict=True)]
+        return torch.stack(rows) if rows else places
+
+    def _epoch(self, epoch: int) -> Tensor:
+        order = self._epochs.pop(epoch, None)
+        if order is None:
+            order = _permutation(self.examples, self.seed, epoch).to(self._device)
+        self._epochs[epoch] = order  # last in the dict: most recently used
+        while len(self._epochs) > self.KEPT:
+            del self._epochs[next(iter(self._epochs))]
+        return order
+
+    def to(self, device: torch.device | str) -> Self:
+        self._device = torch.device(device)
+        self._epochs.clear()
+        return self
+
+
+class WithReplacement:
+    """Every example of every batch drawn uniformly and independently, by counter.
+
+    Given ``workers``, each has a stream of its own; without them all share that of worker 0.
+    """
+
+    def __init__(self, examples: int, batch: int, seed: int) -> None:
+        if examples < 1 or batch < 1:
+            raise ValueError(f"examples={examples} and batch={batch} must both be at least 1")
+        self.examples, self.batch, self.seed = examples, batch, seed
+        self.batches_per_epoch = -(-examples // batch)
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        worker = torch.zeros_like(numbers) if workers is None else workers
+        place = torch.arange(self.batch, device=numbers.device)
+        return counter.below(self.examples, self.seed, worker[:, None], numbers[:, None], place)
+
+    def to(self, device: torch.device | str) -> Self:
+        return self
+
+
+class Partitioned:
+    """One contiguous part of the data per worker; examples never move between workers (MaTEx, section 3).
+
+    The parts are disjoint, cover everything and differ by at most one example. Each worker cycles through
+    its own part in a fixed permutation of it (stored order if ``seed`` is None). All workers have the period
+    of the largest part, ceil(ceil(N / workers) / batch) batches.
+    """
+
+    def __init__(self, examples: int, workers: int, batch: int, seed: int | None) -> None:
+        if workers < 1 or examples < workers:
+            raise ValueError(f"workers={workers} cannot share {examples} examples; choose 1..{examples}")
+        _check(examples // workers, batch)
+        bounds = [worker * examples // workers for worker in range(workers + 1)]
+        sizes = [after - before for before, after in pairwise(bounds)]
+        self.examples, self.workers, self.batch = examples, workers, batch
+        self.batches_per_epoch = -(-max(sizes) // batch)
+        self._starts, self._sizes = torch.tensor(bounds[:-1]), torch.tensor(sizes)
+        parts = [_permutation(size, seed, worker) + bounds[worker] for worker, size in enumerate(sizes)]
+        self._order = torch.cat(parts)
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        if workers is None:
+            raise ValueError("a partitioned order needs to know whose batch it is; pass workers [n]")
+        places = _positions(numbers, self.batch, self.batches_per_epoch) % self._sizes[workers][:, None]
+        return self._order[self._starts[workers][:, None] + places]
+
+    def to(self, device: torch.device | str) -> Self:
+        self._order, self._starts, self._sizes = (
+            tensor.to(device) for tensor in (self._order, self._starts, self._sizes)
+        )
+        return self
+
+
+class SharedPool:
+    """All workers take turns at one common order: batch n of worker w is its batch number n * workers + w.
+
+    For schedules that count each worker's batches apart. Where numbers already count over all workers, use
+    the common order itself.
+    """
+
+    def __init__(self, order: Order, workers: int) -> None:
+        if workers < 1:
+            raise ValueError(f"workers={workers} must be at least 1")
+        self.order, self.workers, self.batch = order, workers, order.batch
+        # the epoch ends, for every worker, with the round in which the common order's does
+        self.batches_per_epoch = -(-order.batches_per_epoch // workers)
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        if workers is None:
+            raise ValueError("a shared pool needs to know whose batch it is; pass workers [n]")
+        return self.order.indices(numbers * self.workers + workers)
+
+    def to(self, device: torch.device | str) -> Self:
+        self.order = self.order.to(device)
+        return self
+
+
+class SplitBatch:
+    """Data parallelism: each batch of a common order is cut into equal consecutive shares, one per worker."""
+
+    def __init__(self, order: Order, workers: int) -> None:
+        if workers < 1 or order.batch % workers:
+            raise ValueError(f"batch={order.batch} cannot be cut into {workers} equal shares; choose a multiple")
+        self.order, self.workers, self.batch = order, workers, order.batch // workers
+        self.batches_per_epoch = order.batches_per_epoch
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        if workers is None:
+            raise ValueError("a split batch needs to know whose share it is; pass workers [n]")
+        shares = self.order.indices(numbers).view(len(numbers), self.workers, self.batch)
+        return shares[torch.arange(len(numbers), device=numbers.device), workers]
+
+    def to(self, device: torch.device | str) -> Self:
+        self.order = self.order.to(device)
+        return self
+
+
+class _FixedBatches:
+    """A few batches made beforehand, [batches, batch] examples, in a cycle."""
+
+    def __init__(self, table: Tensor) -> None:
+        self._table = table
+        self.batches_per_epoch, self.batch = table.shape
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        return self._table[numbers % self.batches_per_epoch]
+
+    def to(self, device: torch.device | str) -> Self:
+        self._table = self._table.to(device)
+        return self
+
+
+class SingleClass(_FixedBatches):
+    """Batch t holds distinct examples of class t mod classes only (ISGD, Fig. 1b: total sampling bias)."""
+
+    def __init__(self, targets: Tensor, batch: int, seed: int, batches: int | None = None) -> None:
+        """``batches`` in the cycle, by default one per class. No example stands in two of them."""
+        members = _members(targets, seed)
+        count = len(members) if batches is None else batches
+        _check_stock(members, [len(range(label, count, len(members))) * batch for label in range(len(members))])
+        rows = []
+        for t in range(count):
+            round_, label = divmod(t, len(members))
+            rows.append(members[label][round_ * batch : (round_ + 1) * batch])
+        super().__init__(torch.stack(rows))
+
+
+class Balanced(_FixedBatches):
+    """Batches with equally many examples of each class, class by class (ISGD, Fig. 1a: "i.i.d." batches)."""
+
+    def __init__(self, targets: Tensor, batch: int, seed: int, batches: int) -> None:
+        """``batches`` in the cycle, ten in the paper. No example stands in two of them.
+
+        Raises:
+            ValueError: the classes do not divide ``batch``, or a class has too few examples.
+        """
+        members = _members(targets, seed)
+        if batch % len(members):
+            raise ValueError(f"batch={batch} cannot hold {len(members)} classes equally; choose a multiple")
+        share = batch // len(members)
+        _check_stock(members, [share * batches] * len(members))
+        parts = [member[: share * batches].view(batches, share) for member in members]
+        super().__init__(torch.cat(parts, dim=1))
+
+
+def _members(targets: Tensor, seed: int) -> list[Tensor]:
+    """The examples of each class that occurs, ascending by class, each list in a permutation of its own."""
+    found = [torch.nonzero(targets == label).flatten() for label in targets.unique(sorted=True)]
+    return [rows[_permutation(len(rows), seed, place)] for place, rows in enumerate(found)]
+
+
+def _check_stock(members: Sequence[Tensor], needed: Sequence[int]) -> None:
+    if not any(needed):
+        raise ValueError("a cycle needs at least one batch of at least one example")
+    for label, (rows, need) in enumerate(zip(members, needed, strict=True)):
+        if need > len(rows):
+            raise ValueError(
+                f"class number {label} has {len(rows)} examples and the batches need {need}; "
+                f"choose a smaller batch or fewer batches"
+            )

@@ -1,0 +1,173 @@
+"""From stored uint8 pixels to what a network reads, computed where the batch lies.
+
+A :class:`Transform` is fitted once on the training set and then only multiplies, adds and gathers. Random
+choices come from a counter (seed, worker, batch number, place in the batch), so the augmentation of any
+batch can be recomputed alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from suite.data import counter
+
+Rule = Literal["scale", "signed", "mean-image", "standardise", "standardise-global", "unit"]
+
+RULES: dict[str, str] = {
+    "scale": "x / 256 (Caffe's and Crossbow's MNIST)",
+    "unit": "x / 255",
+    "signed": "x / 127.5 - 1 (Crossbow's CIFAR)",
+    "mean-image": "x minus the training set's mean picture, in 0..255 (Caffe's CIFAR)",
+    "standardise": "x minus mean over deviation, each per channel of the training set",
+    "standardise-global": "x minus mean over deviation of all of the training set's pixels (Torch7's MNIST)",
+}
+
+_FIT_ROWS = 4096  # pictures summed at a time, bounding the float64 copy to about 100 MB for CIFAR
+
+
+@dataclass(frozen=True)
+class Transform:
+    """Affine in the pixel: ``(x - shift) * scale``, then a margin of zeros, as float32.
+
+    The margin is zero *after* scaling, as Crossbow pads CIFAR, and is what turns 28x28 into 32x32.
+    """
+
+    shift: Tensor  # [C, H, W], [C, 1, 1] or [1, 1, 1]
+    scale: Tensor  # the same, or 0-d
+    margin: int = 0  # pixels added on each side
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        """Network input float32 [..., C, H + 2 margin, W + 2 margin] of uint8 pixels [..., C, H, W]."""
+        scaled = (pixels.to(torch.float32) - self.shift) * self.scale
+        return functional.pad(scaled, (self.margin,) * 4) if self.margin else scaled
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same transform for pixels on ``device``."""
+        return type(self)(self.shift.to(device), self.scale.to(device), self.margin)
+
+
+def fit(rule: Rule, inputs: Tensor, size: int | None = None) -> Transform:
+    """The transform called ``rule``, its statistics taken from the training set.
+
+    Args:
+        rule: one of :data:`RULES`.
+        inputs: training pixels [N, C, H, W] uint8; the fixed rules look at their shape alone.
+        size: height and width wanted; a margin of zeros on all sides makes up for smaller pictures.
+
+    Raises:
+        ValueError: unknown rule, a size that no equal margin reaches, or pixels without any variation.
+    """
+    if rule not in RULES:
+        raise ValueError(f"transform {rule!r} does not exist; choose one of {', '.join(RULES)}")
+    height, width = inputs.shape[-2:]
+    margin = 0
+    if size is not None:
+        if height != width or size < height or (size - height) % 2:
+            raise ValueError(f"pictures of {height}x{width} cannot be padded equally to size={size}")
+        margin = (size - height) // 2
+
+    shift, scale = _statistics(rule, inputs)
+    return Transform(shift.to(torch.float32), scale.to(torch.float32), margin)
+
+
+def _statistics(rule: Rule, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    zero, one = torch.zeros(1, 1, 1), torch.ones(())
+    if rule == "scale":
+        return zero, one / 256
+    if rule == "unit":
+        return zero, one / 255
+    if rule == "signed":
+        return zero + 127.5, one / 127.5
+    if not len(inputs):
+        raise ValueError(f"transform {rule!r} needs a training set and got no pictures")
+    total = torch.zeros(inputs.shape[1:], dtype=torch.float64)
+    squares = torch.zeros_like(total)
+    for rows in inputs.split(_FIT_ROWS):
+        values = rows.to(torch.float64)
+        total += values.sum(0).cpu()
+        squares += values.square().sum(0).cpu()
+    mean_image, square_image = total / len(inputs), squares / len(inputs)
+    if rule == "mean-image":
+        return mean_image, one
+    over = (1, 2) if rule == "standardise" else (0, 1, 2)
+    mean = mean_image.mean(over, keepdim=True)
+    deviation = (square_image.mean(over, keepdim=True) - mean.square()).clamp(min=0).sqrt()
+    if not (deviation > 0).all():
+        raise ValueError(f"transform {rule!r} divides by the deviation of the pixels, which is 0 in this set")
+    return mean, 1 / deviation
+
+
+@dataclass(frozen=True)
+class CropFlip:
+    """Random crop of ``crop`` pixels out of pictures with a margin of zeros, mirrored with probability 1/2.
+
+    Crossbow's CIFAR: margin 4 (stored as 40x40), crop 32, flip. Caffe's ImageNet: margin 0, crop 227 of 256.
+    Apply it after the :class:`Transform`, so that the margin holds zeros of the network's input.
+    """
+
+    crop: int
+    margin: int = 0
+    flip: bool = True
+
+    def __post_init__(self) -> None:
+        if self.crop < 1 or self.margin < 0:
+            raise ValueError(f"crop={self.crop} must be at least 1 and margin={self.margin} at least 0")
+
+    def choices(
+        self,
+        height: int,
+        width: int,
+        batch: int,
+        seed: int,
+        numbers: Tensor,
+        workers: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Row and column of the crop's corner in the padded picture, whether to mirror: [n, batch] each."""
+        rows, columns = height + 2 * self.margin - self.crop, width + 2 * self.margin - self.crop
+        if rows < 0 or columns < 0:
+            raise ValueError(
+                f"crop={self.crop} exceeds pictures of {height}x{width} with margin={self.margin}; "
+                f"choose a smaller crop"
+            )
+        worker = torch.zeros_like(numbers) if workers is None else workers
+        where = (worker[:, None], numbers[:, None], torch.arange(batch, device=numbers.device))
+        choice = torch.arange(3, device=numbers.device)
+        top = counter.below(rows + 1, seed, *where, choice[0])
+        left = counter.below(columns + 1, seed, *where, choice[1])
+        mirror = counter.below(2, seed, *where, choice[2]).bool()
+        return top, left, mirror if self.flip else torch.zeros_like(mirror)
+
+    def __call__(self, inputs: Tensor, seed: int, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        """Augmented [n, b, C, crop, crop] of inputs [n, b, C, H, W], the batches ``numbers`` [n]."""
+        batch, height, width = inputs.shape[1], *inputs.shape[-2:]
+        top, left, mirror = self.choices(height, width, batch, seed, numbers, workers)
+        padded = functional.pad(inputs, (self.margin,) * 4) if self.margin else inputs
+        steps = torch.arange(self.crop, device=inputs.device)
+        rows = top[..., None] + steps  # [n, b, crop]
+        columns = left[..., None] + torch.where(mirror[..., None], self.crop - 1 - steps, steps)
+        n, b, channel = (torch.arange(size, device=inputs.device) for size in inputs.shape[:3])
+        return padded[
+            n[:, None, None, None, None],
+            b[:, None, None, None],
+            channel[:, None, None],
+            rows[:, :, None, :, None],
+            columns[:, :, None, None, :],
+        ]
+
+
+def centre_crop(inputs: Tensor, crop: int) -> Tensor:
+    """The middle [..., C, crop, crop] of inputs [..., C, H, W].
+
+    Raises:
+        ValueError: the pictures are smaller than the crop.
+    """
+    height, width = inputs.shape[-2:]
+    if crop > min(height, width):
+        raise ValueError(f"crop={crop} exceeds pictures of {height}x{width}; choose a smaller one")
+    top, left = (height - crop) // 2, (width - crop) // 2
+    return inputs[..., top : top + crop, left : left + crop]

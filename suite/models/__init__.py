@@ -1,0 +1,54 @@
+"""Every network the five papers use, with exactly the parameters they print.
+
+Importing this package, :func:`names` and :func:`suite.models.table.counts` do not import torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["build", "initialise", "names"]
+
+
+def names() -> tuple[str, ...]:
+    """The classifiers that :func:`build` knows, each a row of the table of sizes."""
+    from suite.models import table
+
+    return table.names()
+
+
+def build(name: str, **options: Any) -> nn.Module:
+    """A network by name, in float32 on the CPU, in training mode.
+
+    Every parameter is NaN until :func:`initialise` or the caller sets it, so a forgotten initialisation
+    shows in the first loss; building reads no random numbers. Options are the keyword arguments of the
+    network's own function: ``classes`` for all classifiers, ``input_size`` where a network can take other
+    sizes, ``aux`` for GoogLeNet, and so on. ``cgru``, the translation network, needs ``vocabulary``,
+    ``embedding`` and ``hidden``; it stands in no table because inverse_law states none of the three.
+
+    A network has ``lr_multipliers`` and ``decay_multipliers``, factors by parameter name.
+
+    Raises:
+        ValueError: unknown name, unknown or missing option, or an input too small for the network.
+    """
+    import torch
+
+    from suite.models.initialisers import reset_buffers
+    from suite.models.registry import construct
+
+    module = construct(name, **options).to_empty(device="cpu")
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.fill_(float("nan"))
+    reset_buffers(module)
+    return module
+
+
+def initialise(module: nn.Module, seed: int) -> None:
+    """Draw the parameters of a built network; see :func:`suite.models.initialisers.initialise`."""
+    from suite.models import initialisers
+
+    initialisers.initialise(module, seed)

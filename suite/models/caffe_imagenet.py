@@ -1,0 +1,193 @@
+"""Caffe's AlexNet, CaffeNet and GoogLeNet for ImageNet (papers isgd, rudra, matex_agd).
+
+Read in BVLC/caffe 9b891540: models/bvlc_alexnet, models/bvlc_reference_caffenet and models/bvlc_googlenet,
+each train_val.prototxt. AlexNet and CaffeNet have the same 60,965,224 parameters (isgd Table 1: 243.86 MB;
+matex_agd 6.2: about 60 M). GoogLeNet has 13,378,280 with its auxiliary heads and 6,998,552 without; neither
+is the "about 4 M" of matex_agd 6.2.
+
+Rudra 4.2 prints about 72 M parameters (289 MB) for its ImageNet network and no layers. No AlexNet with two
+inner products of 4096 and a whole-numbered feature map has that many: 61.0 M (6 x 6) and 74.6 M (7 x 7) with
+grouped convolutions, 62.4 M and 76.0 M without. The suite uses ``caffe_alexnet`` in its place and says so.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from torch import Tensor, nn
+
+from suite.models.initialisers import Constant, Gaussian, ParameterSpec, Xavier
+from suite.models.layers import (
+    AcrossChannelLRN,
+    Concatenate,
+    Conv2d,
+    Linear,
+    caffe_average_pool,
+    caffe_max_pool,
+)
+from suite.models.network import Chain, Network, output_shape
+
+Layers = list[tuple[str, nn.Module]]
+
+
+def bias(value: float) -> ParameterSpec:
+    """A bias as all three networks have it: twice the learning rate, no weight decay."""
+    return ParameterSpec(Constant(value), lr_multiplier=2.0, decay_multiplier=0.0)
+
+
+def caffe_alexnet(*, input_size: int = 227, classes: int = 1000, groups: int = 2) -> Chain:
+    """AlexNet: normalisation before pooling, some biases 0.1; ``groups=1`` gives 62,378,344 parameters."""
+    return _alexnet(input_size, classes, groups, norm_first=True, raised_bias=0.1)
+
+
+def caffe_caffenet(*, input_size: int = 227, classes: int = 1000, groups: int = 2) -> Chain:
+    """CaffeNet: AlexNet with pooling before normalisation, and those biases 1 instead of 0.1."""
+    return _alexnet(input_size, classes, groups, norm_first=False, raised_bias=1.0)
+
+
+def _alexnet(input_size: int, classes: int, groups: int, *, norm_first: bool, raised_bias: float) -> Chain:
+    weight, zero, raised = Gaussian(0.01), bias(0.0), bias(raised_bias)
+
+    def pool_and_norm(stage: int) -> Layers:
+        layers: Layers = [
+            (f"pool{stage}", caffe_max_pool(3, 2)),
+            (f"norm{stage}", AcrossChannelLRN(5, 1e-4, 0.75)),
+        ]
+        return layers[::-1] if norm_first else layers
+
+    shape = (3, input_size, input_size)
+    layers: Layers = [
+        ("conv1", Conv2d(3, 96, 11, stride=4, weight=weight, bias=zero)),
+        ("relu1", nn.ReLU()),
+        *pool_and_norm(1),
+        ("conv2", Conv2d(96, 256, 5, padding=2, groups=groups, weight=weight, bias=raised)),
+        ("relu2", nn.ReLU()),
+        *pool_and_norm(2),
+        ("conv3", Conv2d(256, 384, 3, padding=1, weight=weight, bias=zero)),
+        ("relu3", nn.ReLU()),
+        ("conv4", Conv2d(384, 384, 3, padding=1, groups=groups, weight=weight, bias=raised)),
+        ("relu4", nn.ReLU()),
+        ("conv5", Conv2d(384, 256, 3, padding=1, groups=groups, weight=weight, bias=raised)),
+        ("relu5", nn.ReLU()),
+        ("pool5", caffe_max_pool(3, 2)),
+    ]
+    features = prod(output_shape(layers, shape))
+    layers += [
+        ("flatten", nn.Flatten()),
+        ("fc6", Linear(features, 4096, weight=Gaussian(0.005), bias=raised)),
+        ("relu6", nn.ReLU()),
+        ("drop6", nn.Dropout(0.5)),
+        ("fc7", Linear(4096, 4096, weight=Gaussian(0.005), bias=raised)),
+        ("relu7", nn.ReLU()),
+        ("drop7", nn.Dropout(0.5)),
+        ("fc8", Linear(4096, classes, weight=weight, bias=zero)),
+    ]
+    return Chain(layers, shape, classes)
+
+
+# inception: 1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection (Szegedy et al., 2015, Table 1)
+INCEPTION = {
+    "3a": (64, 96, 128, 16, 32, 32),
+    "3b": (128, 128, 192, 32, 96, 64),
+    "4a": (192, 96, 208, 16, 48, 64),
+    "4b": (160, 112, 224, 24, 64, 64),
+    "4c": (128, 128, 256, 24, 64, 64),
+    "4d": (112, 144, 288, 32, 64, 64),
+    "4e": (256, 160, 320, 32, 128, 128),
+    "5a": (256, 160, 320, 32, 128, 128),
+    "5b": (384, 192, 384, 48, 128, 128),
+}
+
+
+def _conv_relu(inputs: int, outputs: int, kernel: int, *, stride: int = 1, padding: int = 0) -> nn.Sequential:
+    return nn.Sequential(
+        Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, weight=Xavier(), bias=bias(0.2)),
+        nn.ReLU(),
+    )
+
+
+class Inception(nn.Module):
+    """Four branches ``[B, inputs, H, W] -> [B, outputs, H, W]``, joined along the channels."""
+
+    def __init__(self, inputs: int, widths: tuple[int, int, int, int, int, int]) -> None:
+        super().__init__()
+        one, three_reduce, three, five_reduce, five, projection = widths
+        self.outputs = one + three + five + projection
+        self.one = _conv_relu(inputs, one, 1)
+        self.three = nn.Sequential(_conv_relu(inputs, three_reduce, 1), _conv_relu(three_reduce, three, 3, padding=1))
+        self.five = nn.Sequential(_conv_relu(inputs, five_reduce, 1), _conv_relu(five_reduce, five, 5, padding=2))
+        self.pool = nn.Sequential(caffe_max_pool(3, 1, padding=1), _conv_relu(inputs, projection, 1))
+        self.join = Concatenate()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.join(self.one(x), self.three(x), self.five(x), self.pool(x))
+
+
+class GoogLeNet(Network):
+    """Forward gives logits, and in training ``(main, auxiliary after 4a, auxiliary after 4d)``.
+
+    In evaluation, and without ``aux``, it gives the main logits alone.
+    """
+
+    def __init__(self, input_size: int, classes: int, aux: bool) -> None:
+        super().__init__((3, input_size, input_size), classes)
+        self.stem = nn.Sequential(
+            _conv_relu(3, 64, 7, stride=2, padding=3),
+            caffe_max_pool(3, 2),
+            AcrossChannelLRN(5, 1e-4, 0.75),
+            _conv_relu(64, 64, 1),
+            _conv_relu(64, 192, 3, padding=1),
+            AcrossChannelLRN(5, 1e-4, 0.75),
+            caffe_max_pool(3, 2),
+        )
+        width = 192
+        parts: dict[str, list[nn.Module]] = {"to_4a": [], "to_4d": [], "to_5b": []}
+        for name, widths in INCEPTION.items():
+            part = "to_4a" if name <= "4a" else "to_4d" if name <= "4d" else "to_5b"
+            module = Inception(width, widths)
+            width = module.outputs
+            parts[part].append(module)
+            if name in ("3b", "4e"):
+                parts[part].append(caffe_max_pool(3, 2))
+        self.to_4a, self.to_4d, self.to_5b = (nn.Sequential(*layers) for layers in parts.values())
+
+        trunk: Layers = [("stem", self.stem), ("4a", self.to_4a)]
+        at_4a = output_shape(trunk, self.input_shape)
+        at_4d = output_shape([("4d", self.to_4d)], at_4a)
+        at_5b = output_shape([("5b", self.to_5b)], at_4d)
+        self.aux1 = _auxiliary_head(at_4a, classes) if aux else None
+        self.aux2 = _auxiliary_head(at_4d, classes) if aux else None
+        # 7 x 7 at 224 pixels: one window over the whole map, also at other sizes.
+        self.head = nn.Sequential(
+            caffe_average_pool(at_5b[1], 1),
+            nn.Flatten(),
+            nn.Dropout(0.4),
+            Linear(at_5b[0], classes, weight=Xavier(), bias=bias(0.0)),
+        )
+
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+        at_4a = self.to_4a(self.stem(x))
+        at_4d = self.to_4d(at_4a)
+        main = self.head(self.to_5b(at_4d))
+        if not self.training or self.aux1 is None or self.aux2 is None:
+            return main
+        return main, self.aux1(at_4a), self.aux2(at_4d)
+
+
+def _auxiliary_head(shape: tuple[int, ...], classes: int) -> nn.Sequential:
+    pool = caffe_average_pool(5, 3)
+    features = 128 * prod(output_shape([("auxiliary pool", pool)], shape)[1:])
+    return nn.Sequential(
+        pool,
+        _conv_relu(shape[0], 128, 1),
+        nn.Flatten(),
+        Linear(features, 1024, weight=Xavier(), bias=bias(0.2)),
+        nn.ReLU(),
+        nn.Dropout(0.7),
+        Linear(1024, classes, weight=Xavier(), bias=bias(0.0)),
+    )
+
+
+def caffe_googlenet(*, input_size: int = 224, classes: int = 1000, aux: bool = True) -> GoogLeNet:
+    """GoogLeNet; ``aux`` keeps the auxiliary heads, which both of Caffe's phases have."""
+    return GoogLeNet(input_size, classes, aux)

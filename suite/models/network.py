@@ -1,0 +1,71 @@
+"""What every network of the suite is: a module that knows its input and its parameters' rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from suite.models.initialisers import ParameterSpec, specs_of
+
+
+class Network(nn.Module):
+    """A classifier ``[B, *input_shape] -> logits [B, classes]``."""
+
+    def __init__(self, input_shape: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        if classes < 1:
+            raise ValueError(f"classes={classes} must be at least 1")
+        self.input_shape, self.classes = input_shape, classes
+
+    @property
+    def lr_multipliers(self) -> dict[str, float]:
+        """Factor on the learning rate by parameter name (Caffe's lr_mult; 1 where a model states none)."""
+        return {name: spec.lr_multiplier for name, spec in parameter_specs(self)}
+
+    @property
+    def decay_multipliers(self) -> dict[str, float]:
+        """Factor on the weight decay by parameter name (Caffe's decay_mult; 1 where a model states none)."""
+        return {name: spec.decay_multiplier for name, spec in parameter_specs(self)}
+
+
+class Chain(Network):
+    """Named layers applied one after another."""
+
+    def __init__(self, layers: Iterable[tuple[str, nn.Module]], input_shape: tuple[int, ...], classes: int) -> None:
+        super().__init__(input_shape, classes)
+        for name, layer in layers:
+            self.add_module(name, layer)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+def parameter_specs(module: nn.Module) -> list[tuple[str, ParameterSpec]]:
+    """``(name, spec)`` of every parameter, in the order of ``module.named_parameters()``."""
+    return [
+        (f"{prefix}.{name}" if prefix else name, specs_of(layer)[name])
+        for prefix, layer in module.named_modules()
+        for name, _ in layer.named_parameters(recurse=False)
+    ]
+
+
+def output_shape(layers: Iterable[tuple[str, nn.Module]], input_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape, without the batch, of what layers on the meta device make of an input.
+
+    Raises:
+        ValueError: the input is too small for the layers.
+    """
+    x = torch.empty(2, *input_shape, device="meta")
+    for name, layer in layers:
+        try:
+            x = layer(x)
+        except RuntimeError as error:
+            raise ValueError(
+                f"an input of {input_shape} leaves layer {name} a map of {tuple(x.shape[1:])}, "
+                "which is too small for it: give a larger input_size"
+            ) from error
+    return tuple(x.shape[1:])

@@ -1,0 +1,131 @@
+"""Sizes of the networks, readable without torch: ``counts("caffe_lenet").parameters == 431_080``.
+
+``python -m suite.models.table --write`` regenerates ``table.json`` from the networks themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PATH = Path(__file__).with_name("table.json")
+
+# Networks that appear with options other than their defaults.
+VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("caffe_googlenet", {"aux": False}),
+    ("cifar_lenet", {"classes": 100}),
+    ("vgg_medium", {"classes": 100}),
+    ("vgg_large", {"classes": 100}),
+    ("crossbow_resnet32", {"shortcuts": "A", "global_pool": True}),
+    ("crossbow_resnet32", {"shortcuts": "B", "global_pool": True}),
+    ("digits_lenet", {"input_size": 8, "kernel": 3}),
+)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sizes of one network; per example means in one forward pass in training mode."""
+
+    parameters: int
+    buffers: int  # numbers of running statistics (batch norm)
+    tensors: int  # parameter tensors, each sent by itself in layer-wise exchange
+    flops_per_example: int  # 2 x multiply-adds of convolutions and inner products
+    activations_per_example: int  # numbers produced by all layers, views not counted
+    input_shape: tuple[int, ...]
+    classes: int
+    has_dropout: bool
+    has_batch_norm: bool
+
+
+def names() -> tuple[str, ...]:
+    """The classifiers that :func:`suite.models.build` knows."""
+    return tuple(key for key in _table() if " " not in key)
+
+
+def counts(name: str, **options: Any) -> Counts:
+    """Sizes of a network at its default options, or of one of the variants in the table.
+
+    Raises:
+        ValueError: the table has no such network or variant.
+    """
+    key = _key(name, options)
+    if key not in _table():
+        raise ValueError(f"the table of networks has no {key!r}; it has {', '.join(_table())}")
+    return _table()[key]
+
+
+def measure(name: str, **options: Any) -> Counts:
+    """Count a classifier by one forward pass on the meta device, where nothing is computed."""
+    import torch
+    from torch import nn
+
+    from suite.models.network import Network
+    from suite.models.registry import construct
+
+    module = construct(name, **options)
+    assert isinstance(module, Network)
+    batch = 2  # batch norm refuses a batch of one value per channel
+    flops = activations = 0
+
+    def count(layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+        nonlocal flops, activations
+        per_example = output.numel() // batch
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            flops += 2 * per_example * layer.weight[0].numel()
+        if not isinstance(layer, nn.Flatten):
+            activations += per_example
+
+    leaves = [layer for layer in module.modules() if not list(layer.children())]
+    for layer in leaves:
+        layer.register_forward_hook(count)
+    module(torch.empty(batch, *module.input_shape, device="meta"))
+    return Counts(
+        parameters=sum(p.numel() for p in module.parameters()),
+        buffers=sum(b.numel() for b in module.buffers()),
+        tensors=len(list(module.parameters())),
+        flops_per_example=flops,
+        activations_per_example=activations,
+        input_shape=module.input_shape,
+        classes=module.classes,
+        has_dropout=any(isinstance(layer, nn.Dropout) for layer in leaves),
+        has_batch_norm=any(isinstance(layer, nn.BatchNorm2d) for layer in leaves),
+    )
+
+
+def regenerate() -> str:
+    """The text that ``table.json`` should hold."""
+    from suite.models.registry import CLASSIFIERS
+
+    rows: Iterator[tuple[str, dict[str, Any]]] = iter([(name, {}) for name in CLASSIFIERS] + list(VARIANTS))
+    table = {_key(name, options): asdict(measure(name, **options)) for name, options in rows}
+    return json.dumps(table, indent=1) + "\n"
+
+
+def _key(name: str, options: dict[str, Any]) -> str:
+    return " ".join([name, *(f"{option}={options[option]}" for option in sorted(options))])
+
+
+@cache
+def _table() -> dict[str, Counts]:
+    rows = json.loads(PATH.read_text(encoding="utf-8"))
+    return {key: Counts(**{**row, "input_shape": tuple(row["input_shape"])}) for key, row in rows.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare table.json with the networks; exit 1 if they differ.")
+    parser.add_argument("--write", action="store_true", help="bring table.json up to date")
+    text = regenerate()
+    if parser.parse_args().write:
+        PATH.write_text(text, encoding="utf-8")
+        return 0
+    return int(text != PATH.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
