@@ -182,7 +182,8 @@ def _svg(drawn: Drawing) -> ElementTree.Element:
         "role": "img",
         "aria-labelledby": f"{prefix}title {prefix}desc",
     }
-    for name, text in (("desc", drawn.artifact.alt or drawn.artifact.title), ("title", drawn.artifact.title)):
+    description = f"{drawn.artifact.alt or drawn.artifact.title} ({drawn.stamp})"
+    for name, text in (("desc", description), ("title", drawn.artifact.title)):
         told = ElementTree.Element(f"{{{SVG}}}{name}", {"id": prefix + name})
         told.text = text
         root.insert(0, told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from suite.claims import Claim
 from suite.measured import Measured
@@ -38,16 +39,28 @@ def with_unit(text: str, unit: str) -> str:
     return f"{text}%" if unit == "%" else f"{text} {unit}"
 
 
-def ours(measured: Measured, unit: str = "") -> list[str]:
-    """Each value with its interval, e.g. ``25.1 [23.9, 26.3]%``."""
+def ours(measured: Measured, claim: Claim) -> list[str]:
+    """Each value with its interval, read as the claim's rule reads it: ``25.1 [23.9, 26.3]%``, or ``holds``."""
     shown = []
     for value, low, high in zip(measured.values, measured.low, measured.high, strict=True):
-        half = (high - low) / 2
-        text = number(value, half)
-        if half:
-            text += f" [{number(low, half)}, {number(high, half)}]"
-        shown.append(with_unit(text, unit))
+        if claim.rule == "holds":
+            shown.append(_share(value, low, high))
+        else:
+            shown.append(with_unit(_with_interval(value, low, high), claim.unit))
+    if claim.rule == "order" and len(shown) == len(claim.order) - 1:
+        return [f"{a} → {b}: {text}" for (a, b), text in zip(pairwise(claim.order), shown, strict=True)]
     return shown
+
+
+def _with_interval(value: float, low: float, high: float) -> str:
+    half = (high - low) / 2
+    return f"{number(value, half)} [{number(low, half)}, {number(high, half)}]" if half else number(value)
+
+
+def _share(value: float, low: float, high: float) -> str:
+    if low == high and value in (0, 1):
+        return "holds" if value else "does not hold"
+    return f"holds in {_with_interval(100 * value, 100 * low, 100 * high)}% of cases"
 
 
 def printed(claim: Claim) -> list[str]:
@@ -82,4 +95,5 @@ def tolerance(claim: Claim) -> str:
         return f"± {number(100 * claim.relative)}% of the printed value"
     if not any(claim.tolerance):
         return "none"
-    return with_unit("± " + ", ".join(dict.fromkeys(number(t) for t in claim.tolerance)), claim.unit)
+    unit = "points" if claim.unit == "%" else claim.unit  # 2% of what is printed is a relative tolerance
+    return with_unit("± " + ", ".join(dict.fromkeys(number(t) for t in claim.tolerance)), unit)

@@ -76,7 +76,7 @@ def _sentence(verdict: Verdict) -> str:
     repetitions = f", n = {measured.n}" if measured.n > 1 else ""
     text = (
         f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. Printed: {_few(printed(claim))}; "
-        f"ours: {_few(ours(measured, claim.unit))} ({measured.kind}, {verdict.profile} profile{repetitions})."
+        f"ours: {_few(ours(measured, claim))} ({measured.kind}, {verdict.profile} profile{repetitions})."
     )
     return f"{text} {verdict.why[:1].upper()}{verdict.why[1:].rstrip('.')}." if claim.finding else text
 

@@ -54,7 +54,7 @@ class Shown:
     verdicts: list[Verdict]
     svg: str = ""
     alt: str = ""
-    stamp: str = ""
+    profiled: bool = False  # whether any profile runs something for it
     undrawn: str = ""
     command: str = ""
     runs: list[str] = field(default_factory=list)
@@ -184,6 +184,7 @@ def _shown(name: str, artifact: Artifact | None, found: list[Verdict], source: R
     if artifact is None:
         return Shown(name, name.partition("/")[2], found, undrawn="No experiment measures this artifact yet.")
     shown = Shown(name, artifact.title, found, alt=artifact.alt or artifact.title)
+    shown.profiled = any(artifact.runs(p) for p in PROFILES)
     used = {v.profile for v in found if v.profile}
     drawn = None
     try:
@@ -193,7 +194,7 @@ def _shown(name: str, artifact: Artifact | None, found: list[Verdict], source: R
     except DamagedRun as error:
         shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."
     if drawn:
-        shown.svg, shown.stamp = inline_svg(drawn), drawn.stamp
+        shown.svg = inline_svg(drawn)
         used |= {drawn.profile} - {""}
     named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
     planned = {spec.id for p in used for specs in artifact.runs(p).values() for spec in specs}

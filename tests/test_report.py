@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from fake_paper import HOSTILE, PUBLISHED, fake_paper, fig2_runs, fill, specs
+from fake_paper import HOSTILE, fig2_runs, fill, registered, specs
 
-from paper_figures import registry, verdicts
+from paper_figures import verdicts
 from paper_figures.provenance import departures
 from paper_figures.report import command, counts, page, write_report
 from suite.archive import Layered
@@ -22,21 +22,11 @@ from suite.store import StoreError
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 
-@pytest.fixture
-def paper(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
     """The fake paper as the only one registered, its claims published in a temporary folder."""
-    published = tmp_path / "published"
-    published.mkdir()
-    (published / "fake.toml").write_text(PUBLISHED)
-    monkeypatch.setattr(verdicts, "PUBLISHED", published)
-    verdicts.published.cache_clear()
-    registry.paper.cache_clear()
-    paper = fake_paper()
-    for module in ("registry", "report", "selection"):
-        monkeypatch.setattr(f"paper_figures.{module}.PAPERS", {"fake": lambda: paper})
-    yield paper
-    verdicts.published.cache_clear()
-    registry.paper.cache_clear()
+    with registered(tmp_path_factory.mktemp("published")) as paper:
+        yield paper
 
 
 class Page(HTMLParser):
@@ -75,12 +65,12 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
-@pytest.fixture
-def text(paper, tmp_path) -> str:
-    return page(fill(tmp_path / "store"))
+@pytest.fixture(scope="module")
+def text(paper, tmp_path_factory) -> str:
+    return page(fill(tmp_path_factory.mktemp("runs")))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def parsed(text) -> Page:
     return Page(text)
 
@@ -155,13 +145,14 @@ def test_the_verdicts_are_the_judge_s_and_counted_apart(paper, parsed, tmp_path)
         "75.0 [73.5, 76.2]%",
         "lambda = 30 < lambda = 4 < lambda = 1",
         "≤ 0.1",
-        "± 2%",
+        "± 2 points",
+        "lambda = 30 → lambda = 4: 0.50 [0.40, 0.60]; lambda = 4 → lambda = 1: 0.25 [0.15, 0.35]",
         "10 values, from 1",
         "the gain shrinks to a tenth",
         "the rows printed above it add up to 98",
         "the printed batch size does not fit the printed rate",
         "No experiment measures this artifact yet.",
-        "as a proxy, deciding nothing: 1 two processes on one machine",
+        "as a proxy, deciding nothing: holds two processes on one machine",
         "smoke profile · proxy · 1 run",
         "smoke profile · exact, measured, simulated · 3 runs",
         "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
