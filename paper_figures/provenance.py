@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,24 +83,28 @@ def _plain(name: str, value: Any) -> str:
 
 
 def departures(folder: Path) -> list[Ledger]:
-    """What each module of ``folder`` says under "Differs from ..." in its docstring; read as text, not imported."""
+    """What each module of ``folder`` says under "Differs from ..." in its docstring; read as text, not imported.
+
+    A part begins at such a line and holds what follows the colon and the list below it; it ends at the first
+    paragraph that is no list item.
+    """
     found = []
     for path in sorted(folder.glob("*.py")):
-        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        parts: list[tuple[str, list[str]]] = []
-        inside = False
-        for line in text.splitlines():
-            if line.startswith("Differs from"):
-                heading, _, rest = line.partition(":")
-                parts.append((heading.strip(), [rest.strip()] if rest.strip() else []))
-                inside = True
-            elif inside and line.startswith("- "):
-                parts[-1][1].append(line[2:].strip())
-            elif inside and line.startswith(" ") and parts[-1][1]:
-                parts[-1][1][-1] += " " + line.strip()
-            elif line.strip():
-                inside = False
-        if parts:
-            title = text.splitlines()[0].rstrip(".")
-            found.append(Ledger(path.name, title, tuple((h, tuple(items)) for h, items in parts)))
+        text = _ROLE.sub(r"``\1``", ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+        if parts := list(_parts(text)):
+            found.append(Ledger(path.name, text.splitlines()[0].rstrip("."), tuple(parts)))
     return found
+
+
+_ROLE = re.compile(r":\w+:`~?([^`]+)`")  # a cross-reference of Sphinx
+
+
+def _parts(docstring: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for block in re.split(r"^(?=Differs from)", docstring, flags=re.MULTILINE)[1:]:
+        heading, _, rest = block.partition(":")
+        items: list[str] = []
+        for paragraph in re.split(r"\n\s*\n", rest.strip()):
+            if items and not paragraph.startswith("- "):
+                break
+            items.extend(" ".join(item.split()) for item in re.split(r"^- ", paragraph, flags=re.MULTILINE))
+        yield " ".join(heading.split()), tuple(filter(None, items))

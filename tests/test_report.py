@@ -212,14 +212,15 @@ def test_the_command_of_an_artifact_without_runs_runs_nothing(paper):
 def test_departures_are_read_from_docstrings(tmp_path):
     (tmp_path / "one.py").write_text(
         '"""A method.\n\nText.\n\nDiffers from the paper:\n- the first,\n  continued\n- the second\n\n'
-        'Differs from the authors\' code: nothing known\n\nAfterwards:\n- not a departure\n"""\nraise SystemExit\n'
+        "Differs from the authors'\ncode: nothing :func:`known`,\n"
+        'as far as one sees\n\nAfterwards:\n- not a departure\n"""\nraise SystemExit\n'
     )
     (tmp_path / "two.py").write_text("x = 1\n")
     (ledger,) = departures(tmp_path)
     assert (ledger.file, ledger.title) == ("one.py", "A method")
     assert ledger.parts == (
         ("Differs from the paper", ("the first, continued", "the second")),
-        ("Differs from the authors' code", ("nothing known",)),
+        ("Differs from the authors' code", ("nothing ``known``, as far as one sees",)),
     )
 
 
