@@ -11,25 +11,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from paper_figures.evidence import committed
 from paper_figures.numerals import ours, printed
 from paper_figures.registry import PAPERS, paper
 from paper_figures.report import all_verdicts, counts
-from suite.archive import Layered, Runs, open_runs
+from suite.archive import Layered, Runs
 from suite.claims import VERDICTS, Verdict
 from suite.environment import ROOT
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
-EVIDENCE = Path(__file__).parent / "evidence"
 PER_PAPER = 3  # results told in words, for each paper
 
 
 class ReadmeError(ValueError):
     """A README that has no place for the table."""
-
-
-def committed() -> Runs:
-    """The runs that are part of the repository."""
-    return open_runs(EVIDENCE) if EVIDENCE.is_dir() else Layered(())
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
@@ -107,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         old = chosen.readme.read_text(encoding="utf-8")
-        new = rewritten(old, current(committed()))
+        new = rewritten(old, current(Layered(committed())))
         if chosen.write and new != old:
             chosen.readme.write_text(new, encoding="utf-8")
     except (ValueError, OSError) as error:

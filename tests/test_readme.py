@@ -6,8 +6,10 @@ import pytest
 from fake_paper import PUBLISHED, fake_paper, fill
 
 from paper_figures import readme
-from paper_figures.readme import BEGIN, END, ReadmeError, committed, current, main, rewritten, table, telling
+from paper_figures.evidence import committed
+from paper_figures.readme import BEGIN, END, ReadmeError, current, main, rewritten, table, telling
 from paper_figures.verdicts import measure
+from suite.archive import Layered
 from suite.claims import judge, load, not_run
 from suite.environment import ROOT
 
@@ -77,6 +79,6 @@ def test_the_readme_says_what_the_committed_evidence_says():
     path = ROOT / "README.md"
     assert path.is_file(), "the repository has no README.md"
     text = path.read_text(encoding="utf-8")
-    assert rewritten(text, current(committed())) == text, (
+    assert rewritten(text, current(Layered(committed()))) == text, (
         "python -m paper_figures.readme --write brings it up to date"
     )
