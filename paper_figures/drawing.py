@@ -160,9 +160,12 @@ def _text(document: ElementTree.Element) -> str:
 
 
 def _svg(drawn: Drawing) -> ElementTree.Element:
-    buffer = io.BytesIO()
-    with style.applied(drawn.artifact.id):
-        drawn.figure.savefig(buffer, format="svg", metadata={"Date": None})
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    buffer, dots = io.BytesIO(), drawn.figure.dpi
+    with style.applied(drawn.artifact.id):  # not savefig, which goes through every artist twice
+        FigureCanvasSVG(drawn.figure).print_svg(buffer, metadata={"Date": None})
+    drawn.figure.dpi = dots  # print_svg leaves 72 behind
     root = ElementTree.fromstring(buffer.getvalue())
     for child in list(root):
         if child.tag == f"{{{SVG}}}metadata":
