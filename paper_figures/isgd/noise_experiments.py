@@ -31,8 +31,8 @@ def variance(spec: RunSpec, context: Context) -> Outcome:
     rows = []
     for batch in settings["batches"]:
         drawn = WithReplacement(examples, batch, seed(spec.seed, "variance", batch))
-        mean, total, draws = torch.zeros_like(x, dtype=torch.float64), 0.0, settings["draws"]
-        draws = max(100, draws * 8 // batch)
+        mean, total = torch.zeros_like(x, dtype=torch.float64), 0.0
+        draws = max(120, settings["draws"] * settings["batches"][0] // batch)
         for number in range(draws):
             indices = drawn.indices(torch.tensor([number]))[0]
             gradient = gradients(x[None], b0, [made.problem.fetch(indices)])[1][0].double()

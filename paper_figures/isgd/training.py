@@ -255,7 +255,7 @@ def measure_chart(evidence: Evidence) -> Quantities:
 def _examples(run: Run) -> int:
     from suite.data.catalogue import DATASETS
 
-    return DATASETS[run.spec.settings["data"]["name"]].train_size
+    return DATASETS[run.spec.settings["data"]["name"]].sizes["train"]
 
 
 def draw_chart(evidence: Evidence, figure: Figure) -> None:
