@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 from suite.claims import Claim
@@ -39,14 +40,20 @@ def with_unit(text: str, unit: str) -> str:
     return f"{text}%" if unit == "%" else f"{text} {unit}"
 
 
+def with_units(texts: Sequence[str], unit: str) -> list[str]:
+    """Each text with the unit; ``images/s, s`` names the units of two values one by one."""
+    units = unit.split(", ")
+    if len(units) != len(texts):
+        units = [unit] * len(texts)
+    return [with_unit(text, each) for text, each in zip(texts, units, strict=True)]
+
+
 def ours(measured: Measured, claim: Claim) -> list[str]:
     """Each value with its interval, read as the claim's rule reads it: ``25.1 [23.9, 26.3]%``, or ``holds``."""
-    shown = []
-    for value, low, high in zip(measured.values, measured.low, measured.high, strict=True):
-        if claim.rule == "holds":
-            shown.append(_share(value, low, high))
-        else:
-            shown.append(with_unit(_with_interval(value, low, high), claim.unit))
+    triples = list(zip(measured.values, measured.low, measured.high, strict=True))
+    if claim.rule == "holds":
+        return [_share(*triple) for triple in triples]
+    shown = with_units([_with_interval(*triple) for triple in triples], claim.unit)
     if claim.rule == "order" and len(shown) == len(claim.order) - 1:
         return [f"{a} → {b}: {text}" for (a, b), text in zip(pairwise(claim.order), shown, strict=True)]
     return shown
@@ -54,7 +61,13 @@ def ours(measured: Measured, claim: Claim) -> list[str]:
 
 def _with_interval(value: float, low: float, high: float) -> str:
     half = (high - low) / 2
-    return f"{number(value, half)} [{number(low, half)}, {number(high, half)}]" if half else number(value)
+    return f"{number(value, half)} [{_end(low, half)}, {_end(high, half)}]" if half else number(value)
+
+
+def _end(bound: float, half_width: float) -> str:
+    """An end of an interval; one that is near zero is not shown as zero, for a verdict may hang on its sign."""
+    text = number(bound, half_width)
+    return _signed(f"{bound:.2g}") if bound and not text.strip("−0.") else text
 
 
 def _share(value: float, low: float, high: float) -> str:
@@ -74,8 +87,8 @@ def printed(claim: Claim) -> list[str]:
     if claim.rule == "bound" and claim.side == "range":
         return [with_unit(" to ".join(numbers), claim.unit)]
     if claim.rule == "bound":
-        return [with_unit(f"{RELATIONS[claim.side]} {text}", claim.unit) for text in numbers]
-    return [with_unit(text, claim.unit) for text in numbers]
+        numbers = [f"{RELATIONS[claim.side]} {text}" for text in numbers]
+    return with_units(numbers, claim.unit)
 
 
 def _as_printed(value: float) -> str:
@@ -96,4 +109,5 @@ def tolerance(claim: Claim) -> str:
     if not any(claim.tolerance):
         return "none"
     unit = "points" if claim.unit == "%" else claim.unit  # 2% of what is printed is a relative tolerance
-    return with_unit("± " + ", ".join(dict.fromkeys(number(t) for t in claim.tolerance)), unit)
+    allowed = list(dict.fromkeys(number(t) for t in claim.tolerance))
+    return "± " + ", ".join(with_units(allowed, unit) if ", " in unit else [with_unit(", ".join(allowed), unit)])

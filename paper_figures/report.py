@@ -53,6 +53,7 @@ class Shown:
     title: str
     verdicts: list[Verdict]
     svg: str = ""
+    inches: float = 0.0  # width of the drawing
     alt: str = ""
     profiled: bool = False  # whether any profile runs something for it
     undrawn: str = ""
@@ -194,7 +195,7 @@ def _shown(name: str, artifact: Artifact | None, found: list[Verdict], source: R
     except DamagedRun as error:
         shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."
     if drawn:
-        shown.svg = inline_svg(drawn)
+        shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
         used |= {drawn.profile} - {""}
     named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
     planned = {spec.id for p in used for specs in artifact.runs(p).values() for spec in specs}

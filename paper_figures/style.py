@@ -1,7 +1,8 @@
 """How figures look: legible on white and on dark paper, without colour vision, at a sane file size.
 
 Import the names here inside a ``draw`` function; matplotlib is imported only by the functions that need it. The
-settings hold while an artifact is drawn and while it is saved; nothing global is changed.
+settings hold while an artifact is drawn and while it is saved; nothing global is changed. The layout is constrained:
+a drawing calls neither ``tight_layout`` nor ``subplots_adjust``, which would take the room of the line at its foot.
 """
 
 from __future__ import annotations

@@ -45,6 +45,10 @@ def test_digits_follow_the_interval(value, half_width, text):
 def test_ours_is_read_as_the_rule_reads_it():
     assert ours(interval(25.1, 23.94, 26.3, kind="measured"), claim(unit="%")) == ["25.1 [23.9, 26.3]%"]
     assert ours(exact([16, 32]), claim(unit="learners")) == ["16 learners", "32 learners"]
+    assert ours(exact([2000, 0.3]), claim(unit="images/s, s")) == ["2000 images/s", "0.3 s"]
+    assert ours(interval(0.7, 0.0004, 0.8, kind="exact"), claim()) == ["0.70 [0.0004, 0.80]"]
+    assert ours(interval(0.7, -0.0004, 0.8, kind="exact"), claim()) == ["0.70 [−0.0004, 0.80]"]
+    assert ours(interval(0.7, 0.0, 0.8, kind="exact"), claim()) == ["0.70 [0.00, 0.80]"]
     assert ours(exact([1, 0]), claim(rule="holds")) == ["holds", "does not hold"]
     share = point(0.9, spread=0.05, kind="measured")
     assert ours(share, claim(rule="holds")) == ["holds in 90.0 [85.0, 95.0]% of cases"]
@@ -59,6 +63,7 @@ def test_ours_is_read_as_the_rule_reads_it():
         ({"printed": (26.79,), "unit": "%", "tolerance": (5.0,)}, ["26.79%"], "± 5 points"),
         ({"printed": (1.5, 2.5), "unit": "s", "tolerance": (0.1, 0.2)}, ["1.5 s", "2.5 s"], "± 0.1, 0.2 s"),
         ({"printed": (0.123456789,), "relative": 0.02}, ["0.123456789"], "± 2% of the printed value"),
+        ({"printed": (5, 6), "unit": "x, s", "tolerance": (1.0, 2.0)}, ["5 x", "6 s"], "± 1 x, 2 s"),
         ({"rule": "bound", "side": "above", "printed": (3.0,)}, ["> 3"], "none"),
         ({"rule": "bound", "side": "range", "printed": (3.0, 4.0), "unit": "x"}, ["3 to 4 x"], "none"),
         ({"rule": "order", "order": ("a", "b", "c")}, ["a < b < c"], "every step above 0"),
