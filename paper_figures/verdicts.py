@@ -23,7 +23,11 @@ def published(paper: str) -> tuple[Claim, ...]:
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> tuple[dict[str, Measured], list[str], list[str]]:
-    """Quantities of an artifact at a profile, what was missing for the others, and what failed to verify."""
+    """Quantities of an artifact at a profile, what was missing for the others, and what went wrong.
+
+    What goes wrong in one function (a run that fails to verify, a result that is not there) is a sentence of the
+    third part, and hinders neither the other functions nor the other artifacts.
+    """
     found: dict[str, Measured] = {}
     missing, damaged = [], []
     evidence = Evidence(source, artifact.runs(profile), profile)
@@ -35,6 +39,8 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> tuple[dict[str, M
             missing.append(str(error))
         except DamagedRun as error:
             damaged.append(str(error))
+        except Exception as error:
+            damaged.append(f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}")
     return found, missing, damaged
 
 
@@ -68,7 +74,7 @@ def _verdict(claim: Claim, measured: Mapping[str, tuple[dict[str, Measured], lis
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
     proxy, missing = None, []
     for profile, (found, absent, damaged) in measured.items():
-        if damaged:
+        if claim.quantity not in found and damaged:
             return Verdict(claim, "not run", damaged[0], None, profile, red=True)
         if claim.quantity in found:
             if PROFILES.index(profile) >= PROFILES.index(claim.profile):
