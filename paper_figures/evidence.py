@@ -26,9 +26,8 @@ def with_committed(store: Path | None) -> Runs:
     A store that was named must exist, and must be one: raises StoreError otherwise. The unnamed one may be
     missing when there is committed evidence.
     """
-    if store is None and not UNNAMED.exists():
-        if shipped := committed():
-            return Layered(shipped)
+    if store is None and not UNNAMED.exists() and (shipped := committed()):
+        return Layered(shipped)
     store = store or UNNAMED
     if store.resolve() == COMMITTED.resolve():
         return open_runs(store)

@@ -17,6 +17,7 @@ from suite.collectives import Settled
 
 NAME = "checkpoint"
 
+
 def flatten(value: Any, name: str, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
     """Spread a state (NamedTuples, tuples, tensors, slices, integers, Pending) over two dictionaries."""
     if isinstance(value, Tensor):

@@ -104,7 +104,7 @@ def plan(
     stored = stored_ids(store)
     todo = [p for p in planned if p.spec.id not in stored]
     absent = missing_data(todo, data)
-    summary = {
+    summary: dict[str, Any] = {
         "profile": profile,
         "runs": len(planned),
         "stored": len(planned) - len(todo),
@@ -263,20 +263,22 @@ def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
 
 @data_app.command("fetch")
 def data_fetch(name: str, *, data: DataOption = None) -> None:
-    """Download a data set at its pinned revision and decode it into the cache."""
-    from suite.data.verify import fetch
+    """Download a data set at its pinned revision."""
+    from suite.data.catalogue import fetch
 
-    print(fetch(name, data))
+    print(fetch(name, data) or f"{name} is embedded: nothing to download")
 
 
 @data_app.command("verify")
 def data_verify(name: Annotated[str | None, typer.Argument()] = None, *, data: DataOption = None) -> None:
-    """Read data sets and compare sizes, labels and statistics with what they must be."""
+    """Read data sets and compare sizes, labels and statistics with what they must be. Exit 1 when one differs."""
     from suite.data.catalogue import DATASETS, available
     from suite.data.verify import verify
 
-    for each in [name] if name else [n for n in DATASETS if available(n, data)[0]]:
-        print(verify(each, data))
+    reports = [verify(each, data) for each in ([name] if name else [n for n in DATASETS if available(n, data)[0]])]
+    for found in reports:
+        print(found)
+    raise typer.Exit(0 if all(found.passed for found in reports) else 1)
 
 
 @app.command()
@@ -330,13 +332,13 @@ def explain(error: Exception) -> int:
     """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
     import traceback
 
-    import click
-
-    if isinstance(error, click.Abort):
+    # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
+    kind = type(error).__name__
+    if kind == "Abort":
         return 130
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        error.show()
-    elif isinstance(error, click.ClickException):
+    if kind == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+    elif hasattr(error, "format_message"):
         say(f"sgd-suite: {error.format_message()}")
     elif isinstance(error, ValueError | OSError):
         say(f"sgd-suite: {' '.join(str(error).split())}")

@@ -30,8 +30,9 @@ def quantity(run: Run, name: str) -> float | None:
     value = run.results.get(name)
     if name == "updates" and not run.spec.settings.get("stop"):
         return None
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if usable else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
 
 
 def compare_runs(base: Runs, new: Runs) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from suite.spec import RunSpec
 from suite.store import Outcome
 
-
 CHECKPOINT_SECONDS = 30.0
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 
 class Progress:
@@ -18,7 +19,7 @@ class Progress:
         self._gone = 0.0  # estimated seconds of what is done
         self.quiet, self.finished = quiet, 0
         self.started = time.monotonic()
-        self._bar = None
+        self._bar: Any = None  # rich's, on a terminal
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self.quiet:

@@ -146,7 +146,7 @@ class Session:
         # Looked for on the evaluation grid alone: the moment at which a checkpoint falls must not change a run.
         self.diverged = not self.recorder.finite
         stop = settings.get("stop")
-        self.stopped = bool(stop) and row[stop["metric"]] < stop["below"]
+        self.stopped = stop is not None and row[stop["metric"]] < stop["below"]
 
     def save(self) -> None:
         """Write a checkpoint of everything that the next update depends on."""
