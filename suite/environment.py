@@ -18,27 +18,29 @@ PACKAGES = ("torch", "numpy", "scipy", "pandas", "datasets", "simpy", "sentencep
 
 @lru_cache
 def source_fingerprint() -> str:
-    """Hash of the code that computes numbers: every module of ``reference_impls`` and ``suite``.
+    """Hash of the code that can compute numbers: ``reference_impls``, ``suite`` and the papers' packages.
 
-    Figures, claims and reports may change without making stored runs stale.
+    Claims, the report and what the papers share in drawing may change without changing it.
     """
     digest = hashlib.sha256()
-    for package in ("reference_impls", "suite"):
-        for path in sorted((ROOT / package).rglob("*.py")):
+    for pattern in ("reference_impls/**/*.py", "suite/**/*.py", "paper_figures/*/**/*.py"):
+        for path in sorted(ROOT.glob(pattern)):
             digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
 @lru_cache
 def revision() -> dict[str, Any]:
-    """Git revision and whether the tree had uncommitted changes; ``unknown`` outside a checkout."""
+    """Git revision and whether the tree had uncommitted changes; ``unknown`` outside the project's checkout."""
     try:
         ask = lambda *words: subprocess.run(
             ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20, check=True
         ).stdout.strip()
-        return {"revision": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain"))}
+        if Path(ask("rev-parse", "--show-toplevel")).resolve() == ROOT:
+            return {"revision": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain"))}
     except (OSError, subprocess.SubprocessError):
-        return {"revision": "unknown", "dirty": None}
+        pass
+    return {"revision": "unknown", "dirty": None}
 
 
 def cpu_name() -> str:
