@@ -24,7 +24,6 @@ def published(paper: str) -> tuple[Claim, ...]:
     return tuple(load(path)) if path.exists() else ()
 
 
-<<<<<<< HEAD
 @dataclass
 class Measurement:
     """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
@@ -38,16 +37,6 @@ class Measurement:
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
     """All quantities of an artifact that its stored runs at a profile can answer for."""
     result = Measurement()
-=======
-def measure(artifact: Artifact, source: Runs, profile: str) -> tuple[dict[str, Measured], list[str], list[str]]:
-    """Quantities of an artifact at a profile, what was missing for the others, and what went wrong.
-
-    What goes wrong in one function (a run that fails to verify, a result that is not there) is a sentence of the
-    third part, and hinders neither the other functions nor the other artifacts.
-    """
-    found: dict[str, Measured] = {}
-    missing, damaged = [], []
->>>>>>> foundation
     evidence = Evidence(source, artifact.runs(profile), profile)
     for function in artifact.measures:
         try:
@@ -56,16 +45,9 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> tuple[dict[str, M
         except Missing as error:
             result.missing.append(str(error))
         except DamagedRun as error:
-<<<<<<< HEAD
             result.damaged.append(str(error))
     result.stale = frozenset(i for i, made_by in evidence.sources.items() if made_by != source_fingerprint())
     return result
-=======
-            damaged.append(str(error))
-        except Exception as error:
-            damaged.append(f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}")
-    return found, missing, damaged
->>>>>>> foundation
 
 
 def verdicts(
@@ -97,7 +79,6 @@ def verdicts(
 def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
     proxy, missing = None, []
-<<<<<<< HEAD
     for profile, measurement in measured.items():
         if measurement.damaged:
             return Verdict(claim, "not run", measurement.damaged[0], None, profile, red=True)
@@ -112,22 +93,6 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
         proxy = proxy or ours
         if large_enough:
             missing.extend(measurement.missing)
-=======
-    for profile, (found, absent, damaged) in measured.items():
-        if claim.quantity not in found and damaged:
-            return Verdict(claim, "not run", damaged[0], None, profile, red=True)
-        if claim.quantity in found:
-            if PROFILES.index(profile) >= PROFILES.index(claim.profile):
-                shown = claim.known_difference and found.get(claim.known_difference.shown_by)
-                verdict = judge(claim, found[claim.quantity], profile, shown or None)
-                if verdict.verdict != "not run":
-                    return verdict
-                proxy = proxy or verdict.proxy
-            else:
-                proxy = proxy or found[claim.quantity]
-        if PROFILES.index(profile) >= PROFILES.index(claim.profile):
-            missing.extend(absent)
->>>>>>> foundation
     return not_run(claim, lacking(claim, missing), proxy)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from reference_impls.contract import Told, Turn
+from reference_impls.contract import Ask, Told, Turn
 from suite import checkpoint
 from suite.assembly import Assembly, assemble
 from suite.clock import WallClock
@@ -67,26 +67,40 @@ class Session:
             torch.cuda.synchronize()
 
     def run(self) -> Outcome:
+        """Run, or go on from the last checkpoint, to the end."""
+        self.begin()
+        for turn in self.turns():
+            if self.over:
+                break
+            self.update(turn)
+            self.close_turn()
+        return self.outcome()
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.t >= self.updates or self.stopped or self.diverged
+
+    def begin(self) -> None:
+        """Take up the last checkpoint, or evaluate the initial model."""
         self.resume()
         with self.clock.paused():
             if self.t == 0:
                 self.evaluate()
-        saved = time.monotonic()
-        for turn in self.turns():
-            if self.t >= self.updates or self.stopped or self.diverged:
-                break
-            self.update(turn)
-            if self.t % self.evaluate_every == 0 or self.t == self.updates:
-                with self.clock.paused():
-                    self.evaluate()
-                self.context.report(self.t / self.updates)
-            if time.monotonic() - saved > self.context.checkpoint_seconds or self.context.late:
-                with self.clock.paused():
-                    self.save()
-                saved = time.monotonic()
-                if self.context.late:
-                    raise OutOfTime
-        return self.outcome()
+        self.saved = time.monotonic()
+
+    def close_turn(self) -> None:
+        """What follows an update: evaluation and checkpoint where they are due. Raises OutOfTime when late."""
+        if self.t % self.evaluate_every == 0 or self.t == self.updates:
+            with self.clock.paused():
+                self.evaluate()
+            self.context.report(self.t / self.updates)
+        if time.monotonic() - self.saved > self.context.checkpoint_seconds or self.context.late:
+            with self.clock.paused():
+                self.save()
+            self.saved = time.monotonic()
+            if self.context.late:
+                raise OutOfTime
 
     def turns(self) -> Iterator[Turn]:
         """The updates from the present one on: lockstep rounds of all workers."""
@@ -96,15 +110,22 @@ class Session:
         """Where the run stands, for an evaluation row."""
         return {"update": self.t, "seconds": self.clock.spent}
 
-    def update(self, turn: Any) -> None:
+    def update(self, turn: Turn) -> None:
         """One turn: ask, gather the batches, compute, tell."""
+        ask, examples = self.request(turn)
+        self.tell(turn, *answer(self.gradients, ask, self.buffers, examples))
+
+    def request(self, turn: Turn) -> tuple[Ask, torch.Tensor]:
+        """Points and examples [n, b] of a turn's gradients; dropout's masks are those of the turn from here on."""
         made = self.made
         ask = made.algorithm.ask(made.config, self.state, turn)
-        examples = made.order.indices(ask.batch, self.members)
         if made.problem.dropout:
             torch.manual_seed(seed(self.spec.seed, "dropout", turn.t))
-        losses, sums, self.buffers = answer(self.gradients, ask, self.buffers, examples)
-        before = self.state
+        return ask, made.order.indices(ask.batch, self.members)
+
+    def tell(self, turn: Turn, losses: torch.Tensor, sums: torch.Tensor, buffers: torch.Tensor) -> None:
+        """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
+        made, before, self.buffers = self.made, self.state, buffers
         self.state = made.algorithm.tell(
             made.config,
             before,
