@@ -153,8 +153,6 @@ def answer(gradients: Gradients, ask: Ask, buffers: Tensor, examples: Tensor, *,
     batches = [gradients.problem.fetch(rows) for rows in work.examples]
     if len({len(rows) for rows in work.examples}) == 1 or gradients.path == "looped":
         return collect(ask, work, buffers, gradients(work.points, work.buffers, batches))
-    parts = [
-        gradients(work.points[i : i + 1], work.buffers[i : i + 1], [batch]) for i, batch in enumerate(batches)
-    ]
+    parts = [gradients(work.points[i : i + 1], work.buffers[i : i + 1], [batch]) for i, batch in enumerate(batches)]
     losses, grads, after = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     return collect(ask, work, buffers, (losses, grads, after))
