@@ -29,6 +29,8 @@ def decide(
 ) -> Mapping[str, Any]:
     """The execution of a new run that could share its steps with ``width - 1`` others; says why it is so."""
     if "path" in spec.settings:
+        if spec.settings["path"] == "captured" and execution["device"] != "cuda":
+            return execution | {"path": "looped", "reason": "path captured needs CUDA, which this device has not"}
         packed = spec.settings["path"] == "vectorised" and width > 1
         return execution | ({"width": width, "slot": slot} if packed else {}) | {"reason": "the settings name it"}
     if experiment.measure is None:
@@ -88,6 +90,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
 
     On one CPU thread processor time is counted, which other processes disturb least.
     """
+    from suite.captured import refusal
     from suite.execution import apply
     from suite.problems import random_classification
 
@@ -109,10 +112,8 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
             refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
             calls["vectorised", channels_last, width] = gradient_call(problem, "vectorised", width * rows, examples)
-        if execution["device"] != "cuda":
-            refused["captured"] = "CUDA graphs need CUDA"
-        elif problem.dropout or width > 1:
-            refused["captured"] = "a captured step holds neither dropout nor several runs"
+        if why := refusal(problem):
+            refused["captured"] = why
         else:
             calls["captured", channels_last, 1] = gradient_call(problem, "captured", rows, examples)
     seconds = interleaved(calls, time.thread_time if one_thread else time.perf_counter, execution["device"])
@@ -144,6 +145,9 @@ def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable
     gradients = PATHS[path](problem)
     points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
     index = torch.arange(examples, device=points.device)
+    if path == "captured":
+        indices = index.repeat(rows, 1)
+        return lambda: gradients.indexed(points, buffers, indices)  # type: ignore[attr-defined]
     return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
 
 

@@ -64,6 +64,7 @@ class FlatModule:
         self._holds_own = True
         floating = [(n, b) for n, b in module.named_buffers() if b.is_floating_point()]
         self.q = sum(b.numel() for _, b in floating)
+        self.buffer_shapes = {name: b.shape for name, b in floating}
         self.buffers = torch.empty(self.q, dtype=first.dtype, device=first.device)
         for (name, buffer), view in zip(floating, _views(self.buffers, [b for _, b in floating], False), strict=True):
             view.copy_(buffer)
@@ -132,6 +133,11 @@ class FlatModule:
     def named(self, x: Tensor) -> dict[str, Tensor]:
         """The parameters of a point [d] by name, as views in the bound layout."""
         return dict(zip(self.names, _views(x, self._like, self.channels_last), strict=True))
+
+    def named_buffers(self, buffers: Tensor) -> dict[str, Tensor]:
+        """The floating-point buffers of a row [q] by name, as views."""
+        like = [torch.empty(shape, device="meta") for shape in self.buffer_shapes.values()]
+        return dict(zip(self.buffer_shapes, _views(buffers, like, False), strict=True))
 
     def scale(self, multipliers: dict[str, float]) -> Tensor | None:
         """Per-parameter multipliers as a vector [d]; None when all are one."""

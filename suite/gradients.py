@@ -105,9 +105,16 @@ class Vectorised:
         return losses, grads, after
 
 
+def _captured(problem: Any) -> Gradients:
+    from suite.captured import Captured
+
+    return Captured(problem)
+
+
 PATHS: dict[str, Callable[[Any], Gradients]] = {
     "looped": lambda problem: cast(Gradients, Bound(problem) if hasattr(problem, "flat") else Functional(problem)),
     "vectorised": Vectorised,
+    "captured": _captured,
 }
 
 
@@ -150,6 +157,9 @@ def collect(ask: Ask, work: Work, buffers: Tensor, rows: Rows) -> Rows:
 def answer(gradients: Gradients, ask: Ask, buffers: Tensor, examples: Tensor, *, join: bool = True) -> Rows:
     """Losses [n], sums of gradients [p, d] and buffers [n, q] for an Ask with examples [n, b]; see ``spread``."""
     work = spread(gradients.problem, ask, buffers, examples, join=join)
+    if hasattr(gradients, "indexed") and len({len(rows) for rows in work.examples}) == 1:
+        rows = gradients.indexed(work.points, work.buffers, torch.stack(tuple(work.examples)))
+        return collect(ask, work, buffers, rows)
     batches = [gradients.problem.fetch(rows) for rows in work.examples]
     if len({len(rows) for rows in work.examples}) == 1 or gradients.path == "looped":
         return collect(ask, work, buffers, gradients(work.points, work.buffers, batches))

@@ -44,6 +44,18 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     return Session(spec, context, made, gradients).run()
 
 
+class Alone(Local):
+    """The one worker of a run. A sum used at once is its row itself: adding it up would copy all parameters."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def sum(self, rows: torch.Tensor) -> torch.Tensor:
+        """Row 0 of rows [1, s], valid as long as they are; what ``start`` returns is a copy and may be kept."""
+        assert rows.shape[0] == 1, rows.shape
+        return rows[0]
+
+
 class Session:
     """A training run under way."""
 
@@ -53,7 +65,7 @@ class Session:
         self.workers = settings.get("workers", 1)
         self.updates = settings["updates"]
         self.evaluate_every = settings["evaluate"]["every"]
-        self.collective = Local(self.workers)
+        self.collective = Local(self.workers) if self.workers > 1 else Alone()
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
