@@ -76,7 +76,7 @@ def scores(
             for i, answer in enumerate(answers):
                 losses[i] += F.cross_entropy(answer, labels, reduction="sum")
             wrong += (answers.argmax(-1) != labels).sum(-1)
-    return Scores(losses / len(targets), wrong / len(targets))
+    return Scores(losses / len(targets), wrong.double() / len(targets))
 
 
 def below(

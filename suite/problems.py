@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from suite.execution import lowered
 from suite.flat import FlatModule
 
 Batch = tuple[Tensor, ...]
@@ -125,7 +126,8 @@ class Classification:
                 batch = decode(images)
                 if self.flat.channels_last:
                     batch = batch.contiguous(memory_format=torch.channels_last)
-                outputs = module(batch)
+                with lowered(batch.device.type):
+                    outputs = module(batch).to(x.dtype)
                 loss += F.cross_entropy(outputs, labels, reduction="sum")
                 wrong += (outputs.argmax(1) != labels).sum()
         finally:
