@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +28,7 @@ from suite.execution import apply, choose
 from suite.packing import Lockstep
 from suite.schedules import rounds
 from suite.spec import RunSpec
+from suite.training import Session
 
 SEEDS, WORKERS = 10, 2
 SWEEPS = [("digits_lenet", m) for m in (1, 4, 16)] + [("caffe_lenet", m) for m in (1, 4, 16)]
@@ -57,14 +57,19 @@ def packed(model: str, batch: int, seeds: int) -> tuple[str, Callable[[], None]]
     return f"vectorised, {layout}", step
 
 
+def replica_bytes(session: Session, in_a_pack: bool) -> int:
+    """Parameter vectors and buffers that a replica keeps: state, network, gradient; in a pack a seat and a gradient."""
+    flat = session.made.problem.flat
+    kept = [*session.state, session.buffers, flat.x, flat.grad, flat.buffers]
+    return sum(t.nbytes for t in kept) + (2 * flat.x.nbytes + flat.buffers.nbytes if in_a_pack else 0)
+
+
 def work(pipe: Connection, model: str, batch: int, seeds: int) -> None:
     """A worker: builds its sessions, says how, then makes as many updates as it is told until the pipe closes."""
     apply(choose(RunSpec("train"), "cpu", 1))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     path, step = packed(model, batch, seeds)
+    pipe.send((path, replica_bytes(ours(model, batch), path.startswith("vectorised"))))
     step()
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    pipe.send((path, grown * 1024 // seeds))
     try:
         while True:
             count, began = pipe.recv(), time.thread_time()
@@ -135,9 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name = f"{SEEDS} seeds of {model} M={batch}"
         results[name] = compare(model, batch, chosen.updates, chosen.repeats)
         print(name, json.dumps(results[name]), flush=True)
-    if chosen.out:
-        text = {"ratios": "rival time over ours", "machine": before, "after": machine(), "sweeps": results}
-        chosen.out.write_text(json.dumps(text, indent=1) + "\n")
+        if chosen.out:  # after each, so that a benchmark cut short leaves what it has
+            text = {"ratios": "rival time over ours", "machine": before, "after": machine(), "sweeps": results}
+            chosen.out.write_text(json.dumps(text, indent=1) + "\n")
 
 
 if __name__ == "__main__":
