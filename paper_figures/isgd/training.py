@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TARGET = {"mnist": 0.02, "cifar10": 0.25, "digits": 0.10}  # test error of "a given accuracy"
+TICKS = {"mnist": (0.97, 0.975, 0.98, 0.985, 0.99), "cifar10": (0.60, 0.65, 0.70, 0.72, 0.73, 0.74, 0.75)}
 VISIBLE = 0.0005  # a difference of accuracy that a plot over 0.97 .. 0.995 can show
 
 
@@ -42,7 +42,7 @@ def _column(run: Run, name: str) -> Any:
 def first_below(run: Run, error: float) -> float:
     """Gradient evaluations at the first test with at most this error; infinite if there is none."""
     table = run.curve("evaluations")
-    reached = table.loc[table["test_error"] <= error, "update"]
+    reached = table.loc[table["test_error"] <= error + 1e-9, "update"]
     return float(reached.iloc[0]) if len(reached) else float("inf")
 
 
@@ -59,17 +59,32 @@ def log_speed(sgd: Sequence[Run], isgd: Sequence[Run], error: float) -> list[flo
     return steps
 
 
+def common_error(runs: Sequence[Run], data: str) -> float:
+    """Test error at the highest tick of the figure's accuracy axis that every run reaches.
+
+    In the first epoch the methods are the same by construction, so a low accuracy cannot tell them apart.
+    """
+    reached = 1 - max(float(_column(run, "test_error").min()) for run in runs)
+    ticks = [tick for tick in TICKS.get(data, (0.8, 0.85, 0.9, 0.95)) if tick <= reached]
+    if not ticks:
+        raise Missing("an accuracy on the figure's axis that every run reaches")
+    return 1 - max(ticks)
+
+
 def measure_speed(evidence: Evidence) -> Quantities:
     """Figs. 5a, 5b and the headline: who reaches an accuracy first, in gradient evaluations."""
     import math
 
     sgd, isgd, data, runs = _pairs(evidence)
-    steps = log_speed(sgd, isgd, TARGET[data])
+    error = common_error((*sgd, *isgd), data)
+    steps = log_speed(sgd, isgd, error)
     gain = [100 * (1 - math.exp(-step)) for step in steps]
-    note = f"gradient evaluations saved: {sum(gain) / len(gain):+.1f}% on average over {len(gain)} paired seeds"
+    saved = f"{sum(gain) / len(gain):+.1f}% on average over {len(gain)} paired seeds"
+    note = f"gradient evaluations saved until {1 - error:.1%} test accuracy: {saved}"
     for name in ("slightly-faster", "isgd-faster"):
         yield name, _measured(mean_interval(steps), _kind(data), runs, note)
-    yield "gain", _measured(mean_interval(gain), _kind(data), runs, note)
+    if data == "cifar10" and error <= 0.25:
+        yield "gain", _measured(mean_interval(gain), _kind(data), runs, note)
 
 
 def measure_accuracy(evidence: Evidence) -> Quantities:
