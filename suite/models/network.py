@@ -15,8 +15,6 @@ class Network(nn.Module):
 
     def __init__(self, input_shape: tuple[int, ...], classes: int) -> None:
         super().__init__()
-        if classes < 1:
-            raise ValueError(f"classes={classes} must be at least 1")
         self.input_shape, self.classes = input_shape, classes
 
     @property
