@@ -72,7 +72,7 @@ class Processes:
             raise ValueError(f"a collective needs at least one row and one lane, not rows={rows}, lanes={lanes}")
         self.group, self.rows, self.in_place = group, rows, in_place
         self.workers = group.size * rows
-        self._lanes = group.lanes(lanes)
+        self.lanes = group.lanes(lanes)
         self._turn = 0
 
     def start(self, rows: Tensor) -> Flight:
@@ -86,7 +86,7 @@ class Processes:
             total = rows[0] if self.in_place and rows[0].is_contiguous() else rows[0].clone()
         if self.group.size == 1:
             return Flight(self.group, total, None)
-        lane = self._lanes[self._turn % len(self._lanes)]
+        lane = self.lanes[self._turn % len(self.lanes)]
         self._turn += 1
         with self.group.watched():
             work = dist.all_reduce(total, group=lane, async_op=True)

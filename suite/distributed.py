@@ -36,8 +36,9 @@ from reference_impls.contract import Entry, Told, Turn
 from suite.collectives import Processes
 from suite.descent import Torch
 from suite.flat import FlatModule
-from suite.processes import Group, WorkerLost, WorkersFailed, join, spawn
+from suite.processes import Group, WorkerLost, join
 from suite.segments import Backward, Sent, buckets
+from suite.spawning import WorkersFailed, spawn
 
 __all__ = ["Training", "WorkerLost", "WorkersFailed", "join", "share", "spawn"]
 
@@ -106,13 +107,18 @@ class Training:
             group.broadcast(self.flat.buffers)
         sends = hasattr(algorithm, "send")
         extra = algorithm.extra_buffers(config) if hasattr(algorithm, "extra_buffers") else 0
-        self.collective = Processes(group, lanes=max(1, extra), in_place=sends)
+        self.collective: Any = Processes(group, lanes=max(1, extra), in_place=sends)
         parts = buckets(self.flat, bucket_bytes) if getattr(config, "segmented", False) else (slice(0, self.flat.d),)
         self._backward = Backward(self.flat, 1 + extra, parts, self._send if sends else None)
         self.t = 0
         self.rate = rate
         self.state = algorithm.init(config, self.flat.point(), self.collective.workers, 1, self.descent)
         self._load()
+
+    @property
+    def gradient_buffers(self) -> list[Tensor]:
+        """The vectors [d] in which gradients are formed, summed and kept until they are applied, used in turn."""
+        return self._backward.buffers
 
     def _turn(self) -> Turn:
         return Turn(self.t, (Entry(self.group.rank, self.t, self.t),))

@@ -1,7 +1,7 @@
 """Workers as processes: start-up, agreement before the first update, and an end when one of them is lost.
 
 A program is started by ``torchrun`` on one or several nodes and calls :func:`join`; tests and benchmarks start
-theirs with :func:`spawn`. Either way every worker signs a heartbeat in the rendezvous store. When a sum fails
+theirs with :func:`suite.spawning.spawn`. Either way every worker signs a heartbeat in the rendezvous store. When a sum fails
 or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker that sits
 in something that cannot be interrupted (a CUDA kernel, the caller's own code) is ended by its own heartbeat
 thread once the grace period is over, so that nothing waits for ever.
@@ -12,15 +12,12 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import json
-import multiprocessing
 import os
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import torch
@@ -192,7 +189,7 @@ class Heartbeat:
 
 @contextlib.contextmanager
 def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = None) -> Iterator[Group]:
-    """The group of this process, as a context: ``torchrun`` and :func:`spawn` say which one it is.
+    """The group of this process, as a context: ``torchrun`` or ``spawn`` says which one it is.
 
     Without either the group has one member. ``backend`` is "nccl" where CUDA is there, else "gloo".
     Raises ValueError for a timeout that is not positive, and WorkerLost when the others do not come.
@@ -219,87 +216,3 @@ def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = N
         group.heartbeat.stop()
         if dist.is_initialized():
             dist.destroy_process_group()
-
-
-Body = Callable[..., Any]
-
-
-def _worker(
-    body: Body, rank: int, size: int, port: int, timeout: float, threads: int, pipe: Connection, arguments: tuple
-) -> None:
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)}
-    torch.set_num_threads(threads)
-    try:
-        store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=timeout))
-        with join(timeout=timeout, backend="gloo", store=store) as group:
-            pipe.send(("value", body(group, *arguments)))
-    except Exception as error:
-        traceback.print_exc()
-        pipe.send(("error", (type(error).__name__, str(error))))
-        sys.exit(1)
-
-
-class WorkersFailed(RuntimeError):
-    """One or several workers of :func:`spawn` failed; ``errors`` holds (type name, message) by rank."""
-
-    def __init__(self, errors: Mapping[int, tuple[str, str]]):
-        self.errors = dict(errors)
-        super().__init__("; ".join(f"worker {rank}: {kind}: {text}" for rank, (kind, text) in errors.items()))
-
-
-def spawn(body: Body, workers: int, *arguments: Any, timeout: float = TIMEOUT, threads: int = 1) -> list[Any]:
-    """Run ``body(group, *arguments)`` in ``workers`` gloo processes on this machine; what each returned, by rank.
-
-    ``body`` must be importable by name, arguments and results picklable. When a worker fails, the others have
-    three timeouts to stop by themselves before they are killed.
-    Raises WorkersFailed with what each worker said; a worker that was killed says so by its exit status.
-    """
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    context = multiprocessing.get_context("spawn")
-    crew: dict[int, tuple[Any, Connection]] = {}
-    for rank in range(workers):
-        mine, theirs = context.Pipe(duplex=False)
-        process = context.Process(
-            target=_worker, args=(body, rank, workers, store.port, timeout, threads, theirs, arguments), daemon=True
-        )
-        process.start()
-        theirs.close()
-        crew[rank] = (process, mine)
-    values: dict[int, Any] = {}
-    errors: dict[int, tuple[str, str]] = {}
-    deadline: float | None = None
-    try:
-        while open_ranks := [rank for rank in crew if rank not in values and rank not in errors]:
-            if deadline is not None and time.monotonic() > deadline:
-                errors |= {rank: ("Killed", "it had not stopped by itself") for rank in open_ranks}
-                break
-            for pipe in wait([crew[rank][1] for rank in open_ranks], timeout=0.2):
-                rank = next(rank for rank in open_ranks if crew[rank][1] is pipe)
-                _receive(crew[rank], rank, values, errors)
-            if errors and deadline is None:
-                deadline = time.monotonic() + 3 * timeout
-    finally:
-        for process, _ in crew.values():
-            process.join(timeout if not errors else 0.5)
-            process.kill()
-            process.join()
-    if errors:
-        raise WorkersFailed(dict(sorted(errors.items())))
-    return [values[rank] for rank in range(workers)]
-
-
-def _receive(
-    member: tuple[Any, Connection], rank: int, values: dict[int, Any], errors: dict[int, tuple[str, str]]
-) -> None:
-    """Take a worker's answer from its pipe; an end without one is an error."""
-    process, pipe = member
-    try:
-        kind, content = pipe.recv()
-    except EOFError:
-        process.join(5)
-        errors[rank] = ("Died", f"exit status {process.exitcode}")
-        return
-    if kind == "value":
-        values[rank] = content
-    else:
-        errors[rank] = content

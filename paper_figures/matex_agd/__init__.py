@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
-from paper_figures.artifact import Artifact, Paper
-from paper_figures.matex_agd import settings
+from paper_figures.artifact import Paper
+from paper_figures.matex_agd import algorithms, figure1, printed, table1
+from suite.experiments import Body, Experiment
+from suite.spec import RunSpec
+
+
+def _layers() -> Body:
+    from paper_figures.matex_agd.layers import layers
+
+    return layers
+
+
+def _properties() -> Body:
+    from paper_figures.matex_agd.properties import properties
+
+    return properties
+
+
+def _workers() -> Body:
+    from paper_figures.matex_agd.workers import workers
+
+    return workers
+
+
+def _seconds(value: float):
+    return lambda spec: value
+
 
 PAPER = Paper(
     name="matex_agd",
@@ -13,8 +38,13 @@ PAPER = Paper(
         "Scalable Deep Learning, under review at ICLR 2017"
     ),
     artifacts=(
-        Artifact("matex_agd/table1", "AlexNet accuracy after every 1000 batches", runs=settings.table1),
-        Artifact("matex_agd/fig1b", "AlexNet on the DGX-1", runs=settings.whole_training),
+        table1.TABLE1,
+        *figure1.artifacts(),
+        *algorithms.ARTIFACTS,
     ),
-    experiments={},
+    experiments={
+        "matex_agd/layers": Experiment(_layers, seconds=_seconds(2.0)),
+        "matex_agd/properties": Experiment(_properties, seconds=_seconds(9.0)),
+        "matex_agd/workers": Experiment(_workers, seconds=_seconds(10.0), memory=lambda spec: 900_000_000),
+    },
 )

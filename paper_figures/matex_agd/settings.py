@@ -35,7 +35,7 @@ MNIST: Mapping[str, Any] = {  # caffe/examples/mnist: base rate, momentum and de
     "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.0005, "multipliers": True},
     "rate": 0.01,
 }
-DIGITS: Mapping[str, Any] = {**MNIST, "data": {"name": "digits", "transform": "unit", "padded": 28}}
+DIGITS: Mapping[str, Any] = {**MNIST, "data": {"name": "digits", "transform": "unit"}}
 
 
 def row(name: str, problem: Mapping[str, Any], batch: int, updates: int, seed: int, **more: Any) -> RunSpec:
