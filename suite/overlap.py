@@ -155,7 +155,7 @@ def layer_wise(network: Network, cost: AllReduce, order: Order = "backward", lan
     return now
 
 
-def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 200) -> float:
+def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 48) -> float:
     """Seconds of an iteration, on average once it runs, with whole gradients applied ``delay`` iterations late (4.3).
 
     ``delay`` threads and buffers: the sum of iteration t travels on lane t mod delay.
