@@ -138,7 +138,9 @@ class Training:
         Raises WorkerLost when another worker died or did not answer within ``group.timeout``.
         """
         if loss.dim():
-            raise ValueError(f"update needs the mean loss of a batch as one number, not a tensor of {tuple(loss.shape)}")
+            raise ValueError(
+                f"update needs the mean loss of a batch as one number, not a tensor of {tuple(loss.shape)}"
+            )
         loss.backward()
         self._tell(self._turn(), loss.detach()[None], self._backward.finish())
         self._load()
@@ -201,5 +203,7 @@ def _check(module: nn.Module, group: Group) -> None:
 
 def _digest(flat: FlatModule) -> str:
     """A short name of the module's parameters: names, shapes and dtype."""
-    text = repr([(name, tuple(shape)) for name, shape in zip(flat.names, flat.shapes, strict=True)]) + str(flat.x.dtype)
+    text = repr([(name, tuple(shape)) for name, shape in zip(flat.names, flat.shapes, strict=True)]) + str(
+        flat.x.dtype
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:12]

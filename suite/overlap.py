@@ -155,7 +155,7 @@ def layer_wise(network: Network, cost: AllReduce, order: Order = "backward", lan
     return now
 
 
-def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 48) -> float:
+def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 61) -> float:
     """Seconds of an iteration, on average once it runs, with whole gradients applied ``delay`` iterations late (4.3).
 
     ``delay`` threads and buffers: the sum of iteration t travels on lane t mod delay.
@@ -172,8 +172,8 @@ def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 48)
         if t >= delay:
             now = max(now, ends[t - delay])
         now += network.apply
-    half = iterations // 2
-    return (began[-1] - began[half]) / (iterations - 1 - half)
+    window = max(1, (iterations - 1) // 2)  # whole rounds of the lanes at the default length
+    return (began[-1] - began[-1 - window]) / window
 
 
 def rates(network: Network, cost: AllReduce, delays: Sequence[int] = (1, 2, 3)) -> dict[str, float]:

@@ -116,7 +116,7 @@ def _collect(answers: Sequence[Path], statuses: Sequence[int], late: Sequence[in
 
 def _end_with_parent() -> None:
     """Nothing is ever written after the order: a read returns when the parent is gone."""
-    sys.stdin.buffer.read(1)
+    os.read(sys.stdin.fileno(), 1)
     os._exit(1)
 
 
@@ -130,7 +130,11 @@ def _work() -> int:
     try:
         body = getattr(import_module(module), name)
         store = dist.TCPStore(
-            address, port, is_master=holds_store and rank == 0, timeout=timedelta(seconds=timeout), wait_for_workers=False
+            address,
+            port,
+            is_master=holds_store and rank == 0,
+            timeout=timedelta(seconds=timeout),
+            wait_for_workers=False,
         )
         with join(timeout=timeout, backend="gloo", store=store) as group:
             said = ("value", body(group, *arguments))

@@ -26,6 +26,12 @@ def _workers() -> Body:
     return workers
 
 
+def _link() -> Body:
+    from paper_figures.matex_agd.link import link
+
+    return link
+
+
 def _seconds(value: float):
     return lambda spec: value
 
@@ -45,6 +51,7 @@ PAPER = Paper(
     experiments={
         "matex_agd/layers": Experiment(_layers, seconds=_seconds(2.0)),
         "matex_agd/properties": Experiment(_properties, seconds=_seconds(9.0)),
+        "matex_agd/link": Experiment(_link, seconds=_seconds(240.0), memory=lambda spec: 900_000_000),
         "matex_agd/workers": Experiment(_workers, seconds=_seconds(10.0), memory=lambda spec: 900_000_000),
     },
 )

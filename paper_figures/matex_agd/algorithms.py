@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.artifact import Artifact, Evidence, Quantities
+from paper_figures.matex_agd.link_results import draw_link, link_ratios, link_runs
 from suite.measured import exact, interval, point
 from suite.spec import RunSpec
 
@@ -23,9 +24,14 @@ def _reader(evidence: Evidence, group: str) -> tuple[dict, tuple[str, ...]]:
 
 def backpropagation(evidence: Evidence) -> Quantities:
     found, runs = _reader(evidence, "properties")
-    yield "gradient-check", exact(found["algorithm_1/gradient check"], runs=runs, note="central differences, step 1e-6")
+    yield (
+        "gradient-check",
+        exact(found["algorithm_1/gradient check"], runs=runs, note="central differences, step 1e-6"),
+    )
     yield "relu", exact(found["algorithm_1/relu"], runs=runs, note="torch.relu on 1001 points of [-5, 5]")
-    steps = [a - b for order in ("algorithm 1", "autograd") for a, b in _pairs(found[f"algorithm_1/order of {order}"])]
+    steps = [
+        a - b for order in ("algorithm 1", "autograd") for a, b in _pairs(found[f"algorithm_1/order of {order}"])
+    ]
     yield "last-to-first", exact(float(min(steps)), runs=runs, note="smallest step down, Algorithm 1 and autograd")
 
 
@@ -42,10 +48,13 @@ def update_rule(evidence: Evidence) -> Quantities:
 
 def synchronous(evidence: Evidence) -> Quantities:
     found, runs = _reader(evidence, "properties")
-    yield "equals-serial", exact(
-        max(found["synchronous/gradient difference"], found["synchronous/serial difference"]),
-        runs=runs,
-        note="one gradient, and the weights after 12 updates; LeNet, 4 workers, float64",
+    yield (
+        "equals-serial",
+        exact(
+            max(found["synchronous/gradient difference"], found["synchronous/serial difference"]),
+            runs=runs,
+            note="one gradient, and the weights after 12 updates; LeNet, 4 workers, float64",
+        ),
     )
     yield "equal-split", exact(found["partition/difference of mini-batches"], runs=runs)
     yield "disjoint", exact(found["partition/shared samples"], runs=runs, note="50,000 samples, 4 workers, one epoch")
@@ -54,17 +63,29 @@ def synchronous(evidence: Evidence) -> Quantities:
 def synchronous_processes(evidence: Evidence) -> Quantities:
     found, runs = _reader(evidence, "workers")
     started_apart = found["synchronous/drawn apart"] > 0
-    yield "replicas-equal", exact(
-        max(found["synchronous/begun apart"], found["synchronous/ended apart"]),
-        runs=runs,
-        note=f"two gloo processes; before the broadcast their weights {'differed' if started_apart else 'agreed'}",
+    yield (
+        "replicas-equal",
+        exact(
+            max(found["synchronous/begun apart"], found["synchronous/ended apart"]),
+            runs=runs,
+            note=f"two gloo processes; before the broadcast their weights {'differed' if started_apart else 'agreed'}",
+        ),
     )
     yield "one-reduction", exact(found["synchronous/reductions per update"], runs=runs)
-    yield "in-place", exact(
-        found["synchronous/gradient buffers"] - 1 + found["synchronous/sums outside the gradient buffers"], runs=runs
+    yield (
+        "in-place",
+        exact(
+            found["synchronous/gradient buffers"] - 1 + found["synchronous/sums outside the gradient buffers"],
+            runs=runs,
+        ),
     )
-    yield "after-use", exact(
-        float(found["synchronous/started before backward ended"] == 0), runs=runs, note="no sum starts during backward"
+    yield (
+        "after-use",
+        exact(
+            float(found["synchronous/started before backward ended"] == 0),
+            runs=runs,
+            note="no sum starts during backward",
+        ),
     )
 
 
@@ -85,20 +106,26 @@ def layer_wise(evidence: Evidence) -> Quantities:
     note = "LeNet, 4 workers, 12 updates, float64"
     yield "equals-sequential", exact(found["layer_wise/sequential difference"], runs=runs, note=note)
     yield "order-independent", exact(found["layer_wise/order difference"], runs=runs, note=note)
-    yield "copy-needed", exact(
-        found["algorithm_1/error in place"] - found["algorithm_1/error on a copy"],
-        runs=runs,
-        note="error of averaged gradients, in place less on a copy, where the bias gradient is delta itself",
+    yield (
+        "copy-needed",
+        exact(
+            found["algorithm_1/error in place"] - found["algorithm_1/error on a copy"],
+            runs=runs,
+            note="error of averaged gradients, in place less on a copy, where the bias gradient is delta itself",
+        ),
     )
 
 
 def layer_wise_blobs(evidence: Evidence) -> Quantities:
     found, runs = _reader(evidence, "layers")
     per_tensor, other = _reader(evidence, "properties")
-    yield "reductions", exact(
-        found[f"{ALEXNET} tensors"] * per_tensor["layer_wise/reductions per update and tensor"],
-        runs=(*runs, *other),
-        note="tensors of AlexNet x reductions per tensor counted on LeNet",
+    yield (
+        "reductions",
+        exact(
+            found[f"{ALEXNET} tensors"] * per_tensor["layer_wise/reductions per update and tensor"],
+            runs=(*runs, *other),
+            note="tensors of AlexNet x reductions per tensor counted on LeNet",
+        ),
     )
 
 
@@ -116,12 +143,20 @@ def timed_sums(evidence: Evidence) -> Quantities:
 
 def delayed(evidence: Evidence) -> Quantities:
     found, runs = _reader(evidence, "properties")
-    yield "delay-exact", exact(found["delayed/age of applied gradients"], runs=runs, note="turns from gradient to update")
+    yield (
+        "delay-exact",
+        exact(found["delayed/age of applied gradients"], runs=runs, note="turns from gradient to update"),
+    )
     yield "zero-delay-is-sgd", exact(found["delayed/zero delay difference"], runs=runs)
     yield "first-iterations-idle", exact(found["delayed/moved while idle"], runs=runs)
     yield "staleness-constant", exact(found["delayed/staleness over delay"], runs=runs)
-    yield "stability", exact(
-        found["delayed/largest stable rate"], runs=runs, note="found by running the update; theory 2 sin(pi/(2(2d+1)))"
+    yield (
+        "stability",
+        exact(
+            found["delayed/largest stable rate"],
+            runs=runs,
+            note="found by running the update; theory 2 sin(pi/(2(2d+1)))",
+        ),
     )
 
 
@@ -202,5 +237,14 @@ ARTIFACTS = (
         (delayed, delayed_processes, small_delay, bounds_of_delay),
     ),
     Artifact("matex_agd/eq1", "Update of weights and biases", properties_and_workers, (update_rule,)),
-    Artifact("matex_agd/eq-efficiency", "Speed-up and parallel efficiency", measures=(efficiency,)),
+    Artifact(
+        "matex_agd/eq-efficiency",
+        "Speed-up and parallel efficiency",
+        link_runs,
+        (efficiency, link_ratios),
+        draw_link,
+        "Rates relative to no communication of every method over a shaped link at three speeds, with the cost "
+        "model's prediction, for a sleeping and a computing network",
+        (9.6, 4.0),
+    ),
 )

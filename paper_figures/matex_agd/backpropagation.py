@@ -14,7 +14,10 @@ Average = Callable[[Tensor, int], Tensor]  # (bias gradient, layer) -> what stan
 def weights(widths: tuple[int, ...], seed: int) -> Weights:
     draw = torch.Generator().manual_seed(seed)
     return [
-        (torch.randn(m, n, generator=draw, dtype=torch.float64) / n**0.5, torch.randn(m, generator=draw).double() / 10)
+        (
+            torch.randn(m, n, generator=draw, dtype=torch.float64) / n**0.5,
+            torch.randn(m, generator=draw).double() / 10,
+        )
         for n, m in zip(widths, widths[1:], strict=False)
     ]
 

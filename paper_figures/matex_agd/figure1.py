@@ -121,9 +121,7 @@ def headline(evidence: Evidence) -> Quantities:
                         / (devices * network(layers, EFFECTIVE_BATCH[panel.name] / devices, s).compute)
                         * max(seen[name] for name in DELAYED)
                         * 100
-                        for s, seen in zip(
-                            (panel.machine.centre(), *panel.machine.corners()), settings, strict=True
-                        )
+                        for s, seen in zip((panel.machine.centre(), *panel.machine.corners()), settings, strict=True)
                     ]
                 )
     best = [[max(column) for column in zip(*rows, strict=True)] for rows in speedups.values()]
@@ -141,16 +139,20 @@ def strong_scaling(evidence: Evidence) -> Quantities:
     gains = []
     for setting in (machine.centre(), *machine.corners()):
         seconds = [
-            delayed(network(layers, 32 / nodes, setting), exchange(setting, nodes), 3) for nodes in (1, 2, 4, 8, 16, 32)
+            delayed(network(layers, 32 / nodes, setting), exchange(setting, nodes), 3)
+            for nodes in (1, 2, 4, 8, 16, 32)
         ]
         gains.append(min(before / after for before, after in zip(seconds, seconds[1:], strict=False)))
-    yield "strong-scaling-limit", interval(
-        gains[0],
-        min(gains),
-        max(gains),
-        kind="simulated",
-        runs=(evidence.run("layers").id,),
-        note="smallest gain in rate from doubling the nodes, 1 to 32, AGD 3 comm",
+    yield (
+        "strong-scaling-limit",
+        interval(
+            gains[0],
+            min(gains),
+            max(gains),
+            kind="simulated",
+            runs=(evidence.run("layers").id,),
+            note="smallest gain in rate from doubling the nodes, 1 to 32, AGD 3 comm",
+        ),
     )
 
 
@@ -163,8 +165,14 @@ def same_trend(evidence: Evidence) -> Quantities:
         ):
             agreements += [_ranking(a) == _ranking(b) for a in ours for b in theirs]
     share = sum(agreements) / len(agreements)
-    yield "same-trend", point(
-        share, kind="simulated", runs=(evidence.run("layers").id,), note="share of pairs of corners with the same order"
+    yield (
+        "same-trend",
+        point(
+            share,
+            kind="simulated",
+            runs=(evidence.run("layers").id,),
+            note="share of pairs of corners with the same order",
+        ),
     )
 
 
@@ -179,11 +187,14 @@ def phases(evidence: Evidence) -> Quantities:
     for name, machine in ((ALEXNET, DGX1), (GOOGLENET, DGX1), (ALEXNET, SANDY_BRIDGE), (GOOGLENET, SANDY_BRIDGE)):
         made = network(layer_costs(evidence, name), EFFECTIVE_BATCH[name] / 8, machine.centre())
         gaps.append((made.compute - made.after_first_gradient) / made.compute)
-    yield "agd-covers-three-phases", point(
-        min(gaps),
-        kind="simulated",
-        runs=(evidence.run("layers").id,),
-        note="share of an iteration that only delayed exchange can use, smallest of four",
+    yield (
+        "agd-covers-three-phases",
+        point(
+            min(gaps),
+            kind="simulated",
+            runs=(evidence.run("layers").id,),
+            note="share of an iteration that only delayed exchange can use, smallest of four",
+        ),
     )
 
 
@@ -193,8 +204,9 @@ def counted(evidence: Evidence) -> Quantities:
     found, runs = run.results, (run.id,)
     yield "parameters-alexnet", exact(found[f"{ALEXNET} parameters"] / 1e6, runs=runs)
     without = found[f"{GOOGLENET} without auxiliary heads"] / 1e6
-    yield "parameters-googlenet", exact(
-        without, runs=runs, note=f"with the auxiliary heads {found[f'{GOOGLENET} parameters'] / 1e6:.2f}"
+    yield (
+        "parameters-googlenet",
+        exact(without, runs=runs, note=f"with the auxiliary heads {found[f'{GOOGLENET} parameters'] / 1e6:.2f}"),
     )
     ratio = found[f"{GOOGLENET} forward multiply-adds"] / found[f"{ALEXNET} forward multiply-adds"]
     yield "compute-ratio", point(ratio, kind="proxy", runs=runs, note="ratio of multiply-adds, not of seconds")

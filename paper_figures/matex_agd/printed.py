@@ -25,7 +25,10 @@ def arithmetic_of_table1(evidence: Evidence) -> Quantities:
     """What follows from the twenty printed numbers alone."""
     table = table1()
     values = [value for row in table.values() for value in row]
-    yield "grid", exact(float(smallest_set(values)), note="smallest number of images of which all 20 are whole counts")
+    yield (
+        "grid",
+        exact(float(smallest_set(values)), note="smallest number of images of which all 20 are whole counts"),
+    )
     chance = 1 / 1000
     deviation = (chance * (1 - chance) / 50_000) ** 0.5
     note = f"1/classes; one standard deviation over 50,000 images is {deviation:.5f}"
@@ -51,8 +54,11 @@ def sizes(evidence: Evidence) -> Quantities:
     yield "googlenet-batch", exact([32, devices, 32 / devices], note="batch of Caffe's bvlc_googlenet")
     images = DATASETS["imagenet"].sizes
     gigabytes = images["train"] * 3 * 256 * 256 / 1e9
-    yield "dataset", point(
-        [images["train"], images["validation"], 1000, gigabytes],
-        kind="exact",
-        note="250 GB is what 256 x 256 pixels as bytes take",
+    yield (
+        "dataset",
+        point(
+            [images["train"], images["validation"], 1000, gigabytes],
+            kind="exact",
+            note="250 GB is what 256 x 256 pixels as bytes take",
+        ),
     )

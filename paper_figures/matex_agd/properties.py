@@ -15,7 +15,7 @@ from paper_figures.matex_agd import backpropagation as backprop
 from reference_impls import matex_agd
 from reference_impls.contract import Told, Turn
 from suite.collectives import Counted, Local
-from suite.data.order import Partitioned, SplitBatch, FixedCycle
+from suite.data.order import FixedCycle, Partitioned, SplitBatch
 from suite.descent import Caffe
 from suite.experiments import Context
 from suite.flat import FlatModule
@@ -206,7 +206,13 @@ def gradient_ages(trainer: Trainer, delay: int) -> list[int]:
         entries = turn.entries if turn.t < d else ()
         unit = torch.eye(d, dtype=torch.float64)[turn.t][None] if entries else torch.zeros(0, d)
         after = matex_agd.tell(
-            config, state, Turn(turn.t, entries), Told(torch.zeros(1), unit), collective=collective, descent=descent, lr=lr
+            config,
+            state,
+            Turn(turn.t, entries),
+            Told(torch.zeros(1), unit),
+            collective=collective,
+            descent=descent,
+            lr=lr,
         )
         ages += [turn.t - int(place) for place in torch.nonzero(after.x - state.x).flatten()]
         state = after

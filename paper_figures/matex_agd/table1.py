@@ -85,7 +85,10 @@ def whole_training(evidence: Evidence) -> Quantities:
     yield "final-accuracy-kept", proxy([worst], of, "MNIST, worst of AGD 1-3 less serial at the end, points")
     reached = [max(values) >= 0.97 for row in rows[1:] for values in seen[row]]
     share = sum(reached) / len(reached)
-    yield "same-iterations", point(share, kind="proxy", runs=of, note="share of AGD runs at 97% on MNIST within 600 updates")
+    yield (
+        "same-iterations",
+        point(share, kind="proxy", runs=of, note="share of AGD runs at 97% on MNIST within 600 updates"),
+    )
     yield "no-warm-start", point(share, kind="proxy", runs=of, note="the same runs, at the full rate from the start")
     yield "alexnet-54", proxy([[100 * v[-1] for v in seen["agd2"]]], of, "MNIST, AGD 2 comm at the end, %")
 
@@ -107,7 +110,11 @@ def draw(evidence: Evidence, figure: Figure) -> None:
             curve = run.curve("evaluations")
             colour = f"C{list(settings.LABELS).index(row)}"
             middle.plot(
-                curve["update"], 1 - curve["test_error"], color=colour, linewidth=1, label=label if not place else None
+                curve["update"],
+                1 - curve["test_error"],
+                color=colour,
+                linewidth=1,
+                label=label if not place else None,
             )
         name = found[0].spec.settings["data"]["name"]
         middle.set_title(f"proxy: {name}, {len(found)} seeds", fontsize=9)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from reference_impls import matex_agd
+from suite import netlab
 from suite.collectives import Processes
 from suite.descent import Caffe
 from suite.distributed import Training, share
@@ -143,3 +144,19 @@ def different_graphs(group: Group) -> list[float]:
         x = torch.full((2, 4), float(t + group.rank + 1)).double()
         training.update(module(x, more=group.rank != 0 or t % 2 == 0))
     return training.flat.x.tolist()
+
+
+def timed_exchange(group: Group, interfaces: tuple[str, str], rates: tuple[float, ...]) -> list[float]:
+    """Median seconds of a sum of 2 MB at each rate."""
+    collective, seconds = Processes(group), []
+    rows = torch.ones(1, 500_000)
+    for rate in rates:
+        netlab.shape(interfaces[group.rank], rate)
+        collective.sum(rows)
+        times = []
+        for _ in range(5):
+            began = time.perf_counter()
+            collective.sum(rows)
+            times.append(time.perf_counter() - began)
+        seconds.append(sorted(times)[2])
+    return seconds
