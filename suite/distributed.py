@@ -191,8 +191,8 @@ def _check(module: nn.Module, group: Group) -> None:
     for name, parameter in parameters.items():
         if parameter.dtype != first.dtype or parameter.device != first.device:
             raise ValueError(
-                f"parameter {name} is {parameter.dtype} on {parameter.device}, others {first.dtype} on {first.device}; "
-                "give the module one dtype and one device"
+                f"parameter {name} is {parameter.dtype} on {parameter.device}, others {first.dtype} on "
+                f"{first.device}; give the module one dtype and one device"
             )
     if first.device.type != group.device.type:
         raise ValueError(

@@ -6,6 +6,7 @@ The printed bars are lost; what is left to test are the sentences about them. Ma
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -142,7 +143,7 @@ def strong_scaling(evidence: Evidence) -> Quantities:
             delayed(network(layers, 32 / nodes, setting), exchange(setting, nodes), 3)
             for nodes in (1, 2, 4, 8, 16, 32)
         ]
-        gains.append(min(before / after for before, after in zip(seconds, seconds[1:], strict=False)))
+        gains.append(min(before / after for before, after in itertools.pairwise(seconds)))
     yield (
         "strong-scaling-limit",
         interval(
