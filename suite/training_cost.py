@@ -38,7 +38,7 @@ def memory(spec: RunSpec) -> int:
     pixels = 1
     for extent in network.input_shape:
         pixels *= extent
-    images = sum(info.sizes.values()) * pixels
+    images = (info.sizes["train"] + info.sizes["test"]) * pixels
     vectors = 4 * network.parameters * 10 * s.get("workers", 1)
     return 350_000_000 + images + vectors + 8 * max(s["batch"], 500) * network.activations_per_example
 

@@ -255,7 +255,7 @@ def measure_chart(evidence: Evidence) -> Quantities:
 def _examples(run: Run) -> int:
     from suite.data.catalogue import DATASETS
 
-    return DATASETS[run.spec.settings["data"]["name"]].train_size
+    return DATASETS[run.spec.settings["data"]["name"]].sizes["train"]
 
 
 def draw_chart(evidence: Evidence, figure: Figure) -> None:
@@ -273,7 +273,11 @@ def draw_chart(evidence: Evidence, figure: Figure) -> None:
     axes.legend(fontsize="small")
 
 
-SATURATION = {"mnist": 500, "cifar": 300}  # images at which one card is saturated, printed with Fig. 7
+SATURATION = {
+    "mnist": 500,
+    "cifar": 300,
+    "imagenet": 150,
+}  # images that fill one card (Fig. 7)
 # Eq. 19's C2 in images of compute, from Fig. 8's printed share for LeNet: 23% of an iteration at batch 500
 SYNCHRONISATION = 500 * 0.23 / 0.77
 LENET_BYTES = 1_724_320
@@ -396,7 +400,6 @@ ARTIFACTS = (
         draw_accuracy,
         "Test accuracy of SGD and ISGD on CIFAR-10 against gradient evaluations.",
     ),
-    Artifact("isgd/fig5c", "ImageNet top-1 accuracy, SGD and ISGD"),
     Artifact(
         "isgd/fig5d",
         "MNIST training error, SGD and ISGD",
@@ -413,7 +416,6 @@ ARTIFACTS = (
         draw_error,
         "Training error of SGD and ISGD on CIFAR-10 on log-log axes.",
     ),
-    Artifact("isgd/fig5f", "ImageNet top-5 accuracy, SGD and ISGD"),
     Artifact(
         "isgd/fig6a",
         "MNIST accuracy against time for four GPU and batch configurations",
@@ -430,5 +432,4 @@ ARTIFACTS = (
         draw_batches("cifar"),
         "Accuracy against modelled time for batch 100 on one GPU and 200 to 10,000 on four.",
     ),
-    Artifact("isgd/fig6c", "ImageNet top-1 accuracy against time for five GPU and batch configurations"),
 )
