@@ -152,6 +152,8 @@ def delayed(evidence: Evidence) -> Quantities:
     yield "zero-delay-is-sgd", exact(found["delayed/zero delay difference"], runs=runs)
     yield "first-iterations-idle", exact(found["delayed/moved while idle"], runs=runs)
     yield "staleness-constant", exact(found["delayed/staleness over delay"], runs=runs)
+    note = "difference that decay at the weights read makes, over the distance moved in 12 updates; delays 1 to 3"
+    yield "solver", exact(found["delayed/effect of the solver"], runs=runs, note=note)
     yield (
         "stability",
         exact(

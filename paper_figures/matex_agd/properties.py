@@ -175,9 +175,11 @@ def delayed(run_seed: int) -> dict[str, Any]:
     """When gradients arrive, by the first update that moves and by exchanging one gradient for another."""
     trainer = Trainer(run_seed)
     synchronous = trainer.run(matex_agd.Config(), WORKERS)
-    moved_first, idle, staleness, applied = [], [], [], []
+    moved_first, idle, staleness, applied, solvers = [], [], [], [], []
     for delay in (1, 2, 3):
         path = trainer.run(matex_agd.Config(delay), WORKERS)
+        read = trainer.run(matex_agd.Config(delay, solver="read"), WORKERS)[-1]
+        solvers.append(apart(path[-1], read) / apart(path[-1], path[0]))
         moved_first.append(next(t for t in range(len(path)) if apart(path[t], path[0]) > 0) - 1)
         idle.append(max(apart(path[t], path[0]) for t in range(delay + 1)))
         ages = gradient_ages(trainer, delay)
@@ -188,6 +190,7 @@ def delayed(run_seed: int) -> dict[str, Any]:
         "moved while idle": max(idle),
         "age of applied gradients": applied,
         "staleness over delay": staleness,
+        "effect of the solver": solvers,  # decay at the weights read instead of today's, over the distance moved
         "zero delay difference": apart(trainer.run(matex_agd.Config(delay=0), WORKERS)[-1], synchronous[-1]),
         "largest stable rate": [largest_stable_rate(delay) for delay in range(4)],
     }

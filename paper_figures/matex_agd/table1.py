@@ -118,7 +118,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
                 label=label if not place else None,
             )
         name = found[0].spec.settings["data"]["name"]
-        middle.set_title(f"proxy: {name}, {len(found)} seeds", fontsize=9)
+        middle.set_title(f"proxy: {name}, {len(found)} seed{'s' * (len(found) > 1)}", fontsize=9)
     middle.legend(fontsize=6)
     drift = evidence.run("properties").results
     for precision in ("float64", "float32"):
