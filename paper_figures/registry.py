@@ -16,7 +16,13 @@ def _isgd() -> Paper:
     return isgd.PAPER
 
 
-PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd}
+def _matex_agd() -> Paper:
+    from paper_figures import matex_agd
+
+    return matex_agd.PAPER
+
+
+PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "matex_agd": _matex_agd}
 
 
 @cache
