@@ -28,7 +28,8 @@ it was computed on. From timestamp i to i + 1, with c gradients:
 The model evaluated is theta at the server.
 
 Differs from the paper:
-- The paper's server updates after "at least" c gradients; ours after exactly c.
+- The paper's server updates after "at least" c gradients. Gradients that come one by one make it exactly c; a
+  tree of servers delivers several at once, and then the update takes all that have arrived and averages them.
 - With n > 1 not dividing lambda, an update takes floor(lambda / n) gradients, so more than n updates happen
   while each learner sends one; kept. Mean staleness is then (lambda - 1) / c rather than the printed n.
 - ``per_gradient=True`` is the finer rule that the paper suggests in a footnote and leaves open: each gradient is
@@ -153,7 +154,8 @@ class Server:
     """The protocol in integers: who may push and pull when, and which gradients make an update.
 
     Every field is a plain number or list, so the server survives a trip through JSON:
-    ``Server(**json.loads(json.dumps(asdict(server))))``.
+    ``Server(**json.loads(json.dumps(asdict(server))))``. Every call takes constant time, whatever the number of
+    learners, except the one that completes an update, which sorts that update's gradients.
     """
 
     workers: int  # lambda
@@ -164,50 +166,72 @@ class Server:
     buffer: list[Entry] = field(default_factory=list)  # gradients that wait for an update
 
     def __post_init__(self) -> None:
-        gradients_per_update(self.workers, self.n)
+        self.collect = gradients_per_update(self.workers, self.n)  # c, the gradients that make an update
         self.read = list(self.read) or [0] * self.workers
         self.number = list(self.number) or [0] * self.workers
         self.buffer = [Entry(*entry) for entry in self.buffer]
+        self._waits = [False] * self.workers  # hardsync: this learner's gradient lies in the buffer
+        if self.n == 0:
+            for entry in self.buffer:
+                self._waits[entry.worker] = True
 
-    @property
-    def collect(self) -> int:
-        """c, the gradients that make an update."""
-        return gradients_per_update(self.workers, self.n)
+    def _known(self, worker: int) -> None:
+        if not 0 <= worker < self.workers:
+            raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
 
-    def _waits(self, worker: int) -> bool:
-        self._known((worker,))
-        return self.n == 0 and any(entry.worker == worker for entry in self.buffer)
-
-    def _known(self, workers: Iterable[int]) -> None:
-        for worker in workers:
-            if not 0 <= worker < self.workers:
-                raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
-
-    def push(self, worker: int) -> Turn | None:
-        """A gradient arrives. Raises ValueError on a second one of the same hardsync round."""
-        if self._waits(worker):
-            raise ValueError(
-                f"rudra: learner {worker} pushed twice at timestamp {self.timestamp}; under hardsync it must "
-                "wait until may_pull and pull first"
-            )
-        self.buffer.append(Entry(worker, self.read[worker], self.number[worker]))
+    def next_entry(self, worker: int) -> Entry:
+        """The gradient that a learner computes next, on the weights it holds now; counts it as the learner's."""
+        self._known(worker)
+        entry = Entry(worker, self.read[worker], self.number[worker])
         self.number[worker] += 1
+        return entry
+
+    def receive(self, entries: Iterable[Entry]) -> Turn | None:
+        """Gradients arrive, one or several averaged on the way up a tree; the update takes all that wait.
+
+        Raises ValueError on a second gradient of one learner in the same hardsync round.
+        """
+        for entry in entries:
+            if self.n == 0:
+                if self._waits[entry.worker]:
+                    raise ValueError(
+                        f"rudra: learner {entry.worker} pushed twice at timestamp {self.timestamp}; under hardsync "
+                        "it must wait until may_pull and pull first"
+                    )
+                self._waits[entry.worker] = True
+            self.buffer.append(entry)
         if len(self.buffer) < self.collect:
             return None
-        turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=lambda entry: entry.read)))
+        turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=_read)))
+        if self.n == 0:
+            for entry in self.buffer:
+                self._waits[entry.worker] = False
         self.buffer = []
         self.timestamp += 1
         return turn
 
+    def push(self, worker: int) -> Turn | None:
+        """A gradient on the weights that the learner pulled last arrives; the update that it completes, if any."""
+        self._known(worker)
+        if self._waits[worker]:
+            return self.receive((Entry(worker, self.read[worker], self.number[worker]),))  # raises
+        return self.receive((self.next_entry(worker),))
+
     def may_pull(self, worker: int) -> bool:
         """False while a hardsync learner's gradient waits for those of the others."""
-        return not self._waits(worker)
+        self._known(worker)
+        return not self._waits[worker]
 
     def pull(self, worker: int) -> int:
         """The learner takes the newest weights. Raises ValueError where ``may_pull`` is False."""
-        if self._waits(worker):
+        self._known(worker)
+        if self._waits[worker]:
             raise ValueError(
                 f"rudra: learner {worker} pulled before update {self.timestamp} was complete; ask may_pull"
             )
         self.read[worker] = self.timestamp
         return self.timestamp
+
+
+def _read(entry: Entry) -> int:
+    return entry.read
