@@ -16,7 +16,13 @@ def _isgd() -> Paper:
     return isgd.PAPER
 
 
-PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd}
+def _rudra() -> Paper:
+    from paper_figures import rudra
+
+    return rudra.PAPER
+
+
+PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "rudra": _rudra}
 
 
 @cache

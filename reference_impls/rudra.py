@@ -3,15 +3,16 @@
 Suyog Gupta, Wei Zhang and Josh Milthorpe, "Model Accuracy and Runtime Tradeoff in Distributed Deep Learning",
 2015 (arXiv 1509.04210), Equations 2-6 (the paper numbers no algorithm).
 
-Update rules. Weights carry a timestamp i, the number of updates applied; a gradient carries that of the weights
-it was computed on. From timestamp i to i + 1, with c gradients:
+Update rules. Weights carry a timestamp i, the number of updates applied; a gradient carries that of the
+weights it was computed on. From timestamp i to i + 1, with c gradients:
 
     theta(i+1) = theta(i) - alpha (1/c) sum_l Delta theta_l                                  (Eqs. 3-5)
     hardsync:    c = lambda, one gradient of each learner, all computed on theta(i)
     n-softsync:  c = floor(lambda / n), the next c to arrive, whoever sends them
     async:       n = lambda, so c = 1
     <sigma> = i - mean(timestamps of the c gradients)                                        (Eq. 2)
-    alpha = alpha_0 sqrt(lambda mu / B) under hardsync;  alpha = alpha_0 / n under n-softsync (section 3.2, Eq. 6)
+    hardsync:    alpha = alpha_0 sqrt(lambda mu / B)                                         (section 3.2)
+    n-softsync:  alpha = alpha_0 / <sigma> = alpha_0 / n                                     (Eq. 6)
 
     paper         | code                | shape | unit
     theta         | x                   | [d]   | parameters
@@ -32,8 +33,8 @@ Differs from the paper:
   tree of servers delivers several at once, and then the update takes all that have arrived and averages them.
 - With n > 1 not dividing lambda, an update takes floor(lambda / n) gradients, so more than n updates happen
   while each learner sends one; kept. Mean staleness is then (lambda - 1) / c rather than the printed n.
-- ``per_gradient=True`` is the finer rule that the paper suggests in a footnote and leaves open: each gradient is
-  divided by max(1, its own staleness).
+- ``per_gradient=True`` is the finer rule that a footnote suggests and leaves open: each gradient is divided
+  by max(1, its own staleness).
 - Momentum and weight decay are the descent's, at the server. AdaGrad (their ImageNet runs) is not here.
 - Rudra-adv's tree of servers averages the same gradients, and Rudra-adv* delays the pull: both change when
   ``push`` and ``pull`` are called, not this file.
@@ -41,7 +42,6 @@ Differs from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import NamedTuple
@@ -104,8 +104,8 @@ def gather(config: Config, turn: Turn) -> tuple[list[int], tuple[int, ...]]:
     oldest = turn.t - min(reads)
     if oldest >= config.history:
         raise ValueError(
-            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but only {config.history} versions "
-            f"of the weights are kept; set history to at least {oldest + 1}"
+            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
+            f"versions of the weights are kept; set history to at least {oldest + 1}"
         )
     if reads != sorted(reads):
         raise ValueError(f"rudra: entries of update {turn.t} must stand in the order of their reads: {reads}")
@@ -154,8 +154,7 @@ class Server:
     """The protocol in integers: who may push and pull when, and which gradients make an update.
 
     Every field is a plain number or list, so the server survives a trip through JSON:
-    ``Server(**json.loads(json.dumps(asdict(server))))``. Every call takes constant time, whatever the number of
-    learners, except the one that completes an update, which sorts that update's gradients.
+    ``Server(**json.loads(json.dumps(asdict(server))))``.
     """
 
     workers: int  # lambda
@@ -170,67 +169,56 @@ class Server:
         self.read = list(self.read) or [0] * self.workers
         self.number = list(self.number) or [0] * self.workers
         self.buffer = [Entry(*entry) for entry in self.buffer]
-        self._waits = [False] * self.workers  # hardsync: this learner's gradient lies in the buffer
-        if self.n == 0:
-            for entry in self.buffer:
-                self._waits[entry.worker] = True
 
-    def _known(self, worker: int) -> None:
-        if not 0 <= worker < self.workers:
-            raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
-
-    def next_entry(self, worker: int) -> Entry:
-        """The gradient that a learner computes next, on the weights it holds now; counts it as the learner's."""
-        self._known(worker)
+    def begin(self, worker: int) -> Entry:
+        """The gradient that a learner computes next, on the weights it holds now. It is pushed by ``receive``."""
         entry = Entry(worker, self.read[worker], self.number[worker])
         self.number[worker] += 1
         return entry
 
     def receive(self, entries: Iterable[Entry]) -> Turn | None:
-        """Gradients arrive, one or several averaged on the way up a tree; the update takes all that wait.
+        """Gradients arrive, several at once from a tree of servers; the update they complete, if they complete one.
 
-        Raises ValueError on a second gradient of one learner in the same hardsync round.
+        Raises ValueError if a hardsync learner did not pull since its last push.
         """
         for entry in entries:
-            if self.n == 0:
-                if self._waits[entry.worker]:
-                    raise ValueError(
-                        f"rudra: learner {entry.worker} pushed twice at timestamp {self.timestamp}; under hardsync "
-                        "it must wait until may_pull and pull first"
-                    )
-                self._waits[entry.worker] = True
+            if self.n == 0 and (entry.number != self.timestamp or entry.read != self.timestamp):
+                raise ValueError(
+                    f"rudra: learner {entry.worker} pushed at timestamp {self.timestamp} without pulling since its "
+                    "last push; under hardsync it must wait for may_pull, then pull"
+                )
             self.buffer.append(entry)
         if len(self.buffer) < self.collect:
             return None
         turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=_read)))
-        if self.n == 0:
-            for entry in self.buffer:
-                self._waits[entry.worker] = False
         self.buffer = []
         self.timestamp += 1
         return turn
 
     def push(self, worker: int) -> Turn | None:
-        """A gradient on the weights that the learner pulled last arrives; the update that it completes, if any."""
-        self._known(worker)
-        if self._waits[worker]:
-            return self.receive((Entry(worker, self.read[worker], self.number[worker]),))  # raises
-        return self.receive((self.next_entry(worker),))
+        """The gradient that the learner computed on the weights it pulled last arrives: begun and received."""
+        self._check(worker)
+        turn = self.receive((Entry(worker, self.read[worker], self.number[worker]),))
+        self.number[worker] += 1
+        return turn
 
     def may_pull(self, worker: int) -> bool:
         """False while a hardsync learner's gradient waits for those of the others."""
-        self._known(worker)
-        return not self._waits[worker]
+        self._check(worker)
+        return self.n > 0 or self.number[worker] <= self.timestamp
 
     def pull(self, worker: int) -> int:
         """The learner takes the newest weights. Raises ValueError where ``may_pull`` is False."""
-        self._known(worker)
-        if self._waits[worker]:
+        if not self.may_pull(worker):
             raise ValueError(
                 f"rudra: learner {worker} pulled before update {self.timestamp} was complete; ask may_pull"
             )
         self.read[worker] = self.timestamp
         return self.timestamp
+
+    def _check(self, worker: int) -> None:
+        if not 0 <= worker < self.workers:
+            raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
 
 
 def _read(entry: Entry) -> int:

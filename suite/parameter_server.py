@@ -151,7 +151,7 @@ class Base:
         transfer, inquiry, size = self.messages.transfer, self.messages.inquiry, self.messages.bytes
         while True:
             seconds = self.duration(worker)
-            entry = server.next_entry(worker)
+            entry = server.begin(worker)
             yield env.timeout(seconds)
             began = env.now
             yield serve(transfer)

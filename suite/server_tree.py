@@ -153,7 +153,7 @@ class Adv(Base):
         copy, size = self.messages.copy, self.messages.bytes
         while True:
             seconds = self.duration(worker)
-            entry = server.next_entry(worker)
+            entry = server.begin(worker)
             yield env.timeout(seconds)
             began = env.now
             while leaf.relaying is not None:
@@ -245,7 +245,7 @@ class AdvStar(Adv):
         size = self.messages.bytes
         while True:
             seconds = self.duration(worker)
-            entry = server.next_entry(worker)
+            entry = server.begin(worker)
             yield env.timeout(seconds)
             began = env.now
             pending = self.delivered[worker]

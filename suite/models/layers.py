@@ -1,6 +1,6 @@
 """Layers with the semantics of the frameworks the papers used, each parameter with its initialiser.
 
-Caffe's semantics were read in its sources (BVLC/caffe 9b891540, src/caffe/layers and include/caffe/filler.hpp).
+Caffe's semantics were read in its sources (BVLC/caffe 9b891540: src/caffe/layers, include/caffe/filler.hpp).
 Every operation of a network is a module, also the sum of a residual block, so that a walk over the modules
 sees the dataflow graph (:mod:`suite.models.operators`).
 """
@@ -65,7 +65,9 @@ class BatchNorm(nn.BatchNorm2d):
     def __init__(self, features: int, *, eps: float = 1e-5, keep: float = 0.9, affine: bool = True) -> None:
         super().__init__(features, eps=eps, momentum=1 - keep, affine=affine)
         self.num_batches_tracked = None
-        self.specs = {"weight": ParameterSpec(Constant(1.0)), "bias": ParameterSpec(Constant(0.0))} if affine else {}
+        self.specs = (
+            {"weight": ParameterSpec(Constant(1.0)), "bias": ParameterSpec(Constant(0.0))} if affine else {}
+        )
 
     def reset_running_stats(self) -> None:
         if self.running_mean is not None and self.running_var is not None:
@@ -93,7 +95,7 @@ def _check_pooling(kernel: int, stride: int) -> None:
     # Without padding Caffe keeps a last window that starts outside the image, which PyTorch drops; such a
     # window exists only if windows leave gaps.
     if stride > kernel:
-        raise ValueError(f"pooling stride {stride} must not exceed the kernel {kernel}: windows would leave gaps")
+        raise ValueError(f"pooling stride {stride} leaves gaps: at most the kernel, {kernel}, is allowed")
 
 
 class AcrossChannelLRN(nn.LocalResponseNorm):
@@ -146,3 +148,17 @@ class ZeroPaddedShortcut(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.missing))
+
+
+class ResidualBlock(nn.Module):
+    """ReLU(branch(x) + shortcut(x)); the shortcut is an identity, zero-padded, or a projection."""
+
+    def __init__(self, branch: nn.Module, shortcut: nn.Module) -> None:
+        super().__init__()
+        self.branch = branch
+        self.shortcut = shortcut
+        self.add = Add()
+        self.relu = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.relu(self.add(self.branch(x), self.shortcut(x)))

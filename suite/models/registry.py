@@ -9,22 +9,52 @@ from typing import Any
 import torch
 from torch import nn
 
+from suite.models.caffe_imagenet import caffe_alexnet, caffe_caffenet, caffe_googlenet
 from suite.models.caffe_small import caffe_cifar_full, caffe_cifar_quick, caffe_lenet
+from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
+from suite.models.inverse_law import (
+    cifar_lenet,
+    lenet_large,
+    lenet_medium,
+    lenet_small,
+    resnet20,
+    vgg_large,
+    vgg_medium,
+)
 from suite.models.network import Network
+from suite.models.small import digits_lenet, linear, tiny_bn
+from suite.models.translation import cgru
 
 CLASSIFIERS: dict[str, Callable[..., Network]] = {
     "caffe_lenet": caffe_lenet,
     "caffe_cifar_quick": caffe_cifar_quick,
     "caffe_cifar_full": caffe_cifar_full,
+    "caffe_alexnet": caffe_alexnet,
+    "caffe_caffenet": caffe_caffenet,
+    "caffe_googlenet": caffe_googlenet,
+    "lenet_small": lenet_small,
+    "lenet_medium": lenet_medium,
+    "lenet_large": lenet_large,
+    "cifar_lenet": cifar_lenet,
+    "vgg_medium": vgg_medium,
+    "vgg_large": vgg_large,
+    "resnet20": resnet20,
+    "crossbow_lenet": crossbow_lenet,
+    "crossbow_resnet32": crossbow_resnet32,
+    "crossbow_vgg16": crossbow_vgg16,
+    "crossbow_resnet50": crossbow_resnet50,
+    "digits_lenet": digits_lenet,
+    "tiny_bn": tiny_bn,
+    "linear": linear,
 }
-TRANSLATORS: dict[str, Callable[..., nn.Module]] = {}
+TRANSLATORS: dict[str, Callable[..., nn.Module]] = {"cgru": cgru}
 
 
 def construct(name: str, **options: Any) -> nn.Module:
     """The network on the meta device: shapes without memory, and no random numbers read.
 
     Raises:
-        ValueError: unknown name, unknown or missing option, or an input too small for the network.
+        ValueError: unknown name, unknown or missing option, a size below 1, or an input too small.
     """
     builders: dict[str, Callable[..., nn.Module]] = {**CLASSIFIERS, **TRANSLATORS}
     if name not in builders:
@@ -35,5 +65,8 @@ def construct(name: str, **options: Any) -> nn.Module:
     except TypeError as error:
         allowed = ", ".join(signature.parameters)
         raise ValueError(f"{name} cannot be built: {error}; its options are {allowed}") from error
+    for option, value in options.items():
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+            raise ValueError(f"{name} cannot be built: {option}={value} must be at least 1")
     with torch.device("meta"):
         return builders[name](**options)

@@ -1,0 +1,36 @@
+"""The paper's machine as numbers: who shares a node, and the constants of the cost models.
+
+The constants are the outcome of the experiments ``rudra/cifar-times`` and ``rudra/imagenet-times``, which calibrate
+them on a few stated rows of the paper's tables and predict the others; a test repeats the calibration and compares.
+They stand here rounded because specifications of runs must hold plain values that do not depend on other runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+NODES = {1: 1, 2: 1, 4: 2, 10: 4, 18: 4, 30: 8}  # footnote 4: learners to machines
+JITTER = 0.05  # relative standard deviation of a gradient's time; assumed, the paper gives none
+CIFAR_BYTES = 4 * 89_578
+EPOCHS, TRAINING_IMAGES = 140, 50_000
+
+# Seconds of one gradient of b examples by a learner with s learners on its machine:
+# (per_call + per_example b) (1 + crowding (s - 1)).
+CIFAR_SECONDS = {"per_call": 0.0039, "per_example": 0.00297, "crowding": 0.247, "jitter": JITTER}
+CIFAR_UPDATE_SECONDS = 0.00116
+CIFAR_BANDWIDTH = 2.5e10  # bytes per second of the server's port
+MEMORY = [1e-6, 5e10]  # copies within a machine; a tenth of the node's memory bandwidth
+LATENCY = 1e-6
+
+
+def cifar_server(learners: int, jitter: float = JITTER) -> dict[str, Any]:
+    """Settings of Rudra-base under the CIFAR-10 network."""
+    return {
+        "architecture": "base",
+        "seconds": {**CIFAR_SECONDS, "jitter": jitter},
+        "machines": NODES[learners],
+        "model_bytes": CIFAR_BYTES,
+        "network": [LATENCY, CIFAR_BANDWIDTH],
+        "memory": MEMORY,
+        "update_seconds": CIFAR_UPDATE_SECONDS,
+    }
