@@ -41,7 +41,6 @@ def training(
     *,
     modulated: bool = True,
     drops: bool = True,
-    evaluations: int | None = None,
 ) -> RunSpec:
     """One training run. The schedule keeps its shape when epochs are fewer: drops after 6/7 and 13/14 of them."""
     n, batch, learners = configuration
@@ -58,8 +57,32 @@ def training(
         "workers": learners,
         "order": {"kind": "with-replacement"},
         "updates": updates,
-        "evaluate": {"every": max(1, updates // (evaluations or epochs))},
+        "evaluate": {"every": ceil(updates / max(epochs, 6))},
         "record": {"every": max(1, updates // 500)},
         "server": cifar_server(learners),
     }
     return RunSpec("rudra/train", settings, seed)
+
+
+# Epochs of the reduced profile. Where a claim compares two configurations, the one that is said to be better has
+# as many epochs as the other or fewer, so that a short run cannot decide in its favour.
+REDUCED_EPOCHS: dict[Configuration, int] = {
+    (30, 128, 30): 8,
+    (0, 128, 30): 8,
+    (0, 128, 1): 3,
+    (0, 4, 30): 3,
+    (1, 4, 30): 3,
+    (30, 4, 30): 3,
+    (0, 32, 30): 3,
+    (1, 32, 30): 3,
+    (30, 32, 30): 3,
+}
+
+
+def at_profile(configuration: Configuration, profile: str, **changes: Any) -> tuple[RunSpec, ...]:
+    """The runs of a configuration at a profile: 140 epochs and three seeds, or few epochs of one seed, or none."""
+    if profile == "paper":
+        return tuple(training(configuration, EPOCHS, seed, **changes) for seed in range(3))
+    if profile == "reduced" and configuration in REDUCED_EPOCHS:
+        return (training(configuration, REDUCED_EPOCHS[configuration], 0, **changes),)
+    return ()
