@@ -16,11 +16,11 @@ EPOCHS, TRAINING_IMAGES = 140, 50_000
 
 # Seconds of one gradient of b examples by a learner with s learners on its machine:
 # (per_call + per_example b) (1 + crowding (s - 1)).
-CIFAR_SECONDS = {"per_call": 0.0039, "per_example": 0.00297, "crowding": 0.247, "jitter": JITTER}
-CIFAR_UPDATE_SECONDS = 0.00116
-CIFAR_BANDWIDTH = 2.5e10  # bytes per second of the server's port
-MEMORY = [1e-6, 5e10]  # copies within a machine; a tenth of the node's memory bandwidth
-LATENCY = 1e-6
+CIFAR_SECONDS = {"per_call": 0.0094, "per_example": 0.00294, "crowding": 0.218, "jitter": JITTER}
+CIFAR_UPDATE_SECONDS = 0.0009
+INTERCONNECT = 9.6e10  # bytes per second in one direction: half of the printed 192 GB/s, which counts both
+LATENCY = 1e-6  # seconds of an empty message; assumed
+MEMORY = [LATENCY, 5.12e10]  # copies within a machine: a tenth of the printed 512 GB/s; assumed
 
 
 def cifar_server(learners: int, jitter: float = JITTER) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def cifar_server(learners: int, jitter: float = JITTER) -> dict[str, Any]:
         "seconds": {**CIFAR_SECONDS, "jitter": jitter},
         "machines": NODES[learners],
         "model_bytes": CIFAR_BYTES,
-        "network": [LATENCY, CIFAR_BANDWIDTH],
+        "network": [LATENCY, INTERCONNECT],
         "memory": MEMORY,
         "update_seconds": CIFAR_UPDATE_SECONDS,
     }
