@@ -70,6 +70,7 @@ class Port:
     def __init__(self, env: simpy.Environment):
         self.env, self.free, self.busy = env, 0.0, 0.0
         self.served = 0
+        self.log: list[tuple[float, float]] | None = None  # begin and end of each message, if a list is put here
 
     def serve(self, seconds: float) -> simpy.Timeout:
         """An event at the end of a message that takes ``seconds`` and comes now."""
@@ -77,6 +78,8 @@ class Port:
         self.free = (self.free if self.free > now else now) + seconds
         self.busy += seconds
         self.served += 1
+        if self.log is not None:
+            self.log.append((self.free - seconds, self.free))
         return self.env.timeout(self.free - now)
 
     def occupy(self, seconds: float) -> None:
@@ -95,6 +98,7 @@ class Ledger:
     pulls: int = 0  # weights moved to a learner, or swapped in
     inquiries: int = 0
     skipped: int = 0  # pulls saved because the timestamp had not moved
+    needless: int = 0  # pulls that brought the weights the learner had already
     pushed_bytes: int = 0
     pulled_bytes: int = 0
 
@@ -163,7 +167,7 @@ class Base:
                 ledger.skipped += 1
             else:
                 yield serve(transfer)
-                server.pull(worker)
+                ledger.needless += server.pull(worker) == entry.read
                 ledger.pulls += 1
                 ledger.pulled_bytes += size
             ledger.computing += seconds
