@@ -53,9 +53,7 @@ def server_tree(learners: int, per_leaf: int, fan_out: int) -> Node:
         )
     leaves = -(-learners // per_leaf)
     bounds = [leaf * learners // leaves for leaf in range(leaves + 1)]
-    level = [
-        Node(f"leaf {leaf}", learners=list(range(bounds[leaf], bounds[leaf + 1]))) for leaf in range(leaves)
-    ]
+    level = [Node(f"leaf {leaf}", learners=list(range(bounds[leaf], bounds[leaf + 1]))) for leaf in range(leaves)]
     depth = 0
     while len(level) > fan_out:
         depth += 1

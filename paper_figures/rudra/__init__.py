@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from paper_figures.artifact import Paper
 from paper_figures.rudra.experiments import EXPERIMENTS
+from paper_figures.rudra.protocols import ALGORITHM_ARTIFACTS, PROTOCOL_ARTIFACTS
+from paper_figures.rudra.systems import SYSTEM_ARTIFACTS, TABLE1
+from paper_figures.rudra.tables import TABLE_ARTIFACTS
+from paper_figures.rudra.tradeoffs import FIGURE_ARTIFACTS
 
 PAPER = Paper(
     name="rudra",
@@ -12,6 +16,13 @@ PAPER = Paper(
         "Suyog Gupta, Wei Zhang, Josh Milthorpe: Model Accuracy and Runtime Tradeoff in Distributed Deep Learning. "
         "arXiv:1509.04210, 2015."
     ),
-    artifacts=(),
+    artifacts=(
+        *SYSTEM_ARTIFACTS,
+        TABLE1,
+        *TABLE_ARTIFACTS,
+        *PROTOCOL_ARTIFACTS,
+        *FIGURE_ARTIFACTS,
+        *ALGORITHM_ARTIFACTS,
+    ),
     experiments=EXPERIMENTS,
 )

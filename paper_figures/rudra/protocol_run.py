@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from reference_impls.rudra import Server
+from reference_impls.rudra import Server, average_staleness
 from suite.experiments import Context
 from suite.protocol import GammaDurations, Staleness, Timed, play
 from suite.server_schedule import simulation
@@ -33,7 +33,10 @@ class Checked:
         self.out_of_order = 0  # gradients applied twice, skipped, or before an earlier one of the same learner
         self.uneven = 0  # updates to which one learner contributed twice and another not at all
         self.learners = learners
+        self.clocks: dict[tuple[int, int], set[int]] = {}  # timestamps that each gradient came with
+        self.timestamps_per_gradient = 0
         self.read: dict[int, int] = {}
+        self.average_gap = 0.0  # between Eq. 2 and the mean staleness of an update's gradients
         self.renewals = 0  # gradients computed on other weights than the learner's last gradient
 
     def watch(self, timed: Iterable[Timed]) -> Iterator[Timed]:
@@ -41,6 +44,8 @@ class Checked:
             self.out_of_step += turn.t != self.expected
             self.expected = turn.t + 1
             self.clock_above = max(self.clock_above, turn.entries[-1].read - (turn.t + 1))
+            mean = sum(turn.t - entry.read for entry in turn.entries) / len(turn.entries)
+            self.average_gap = max(self.average_gap, abs(average_staleness(turn) - mean))
             seen = Counter(entry.worker for entry in turn.entries)
             self.uneven += max(seen.values()) > 1 and len(seen) < self.learners
             for worker, read, number in sorted(turn.entries, key=lambda entry: entry.number):
@@ -48,6 +53,9 @@ class Checked:
                 self.numbers[worker] = number + 1
                 self.renewals += read != self.read.get(worker, 0)
                 self.read[worker] = read
+                clocks = self.clocks.setdefault((worker, number), set())
+                clocks.add(read)
+                self.timestamps_per_gradient = max(self.timestamps_per_gradient, len(clocks))
             yield now, turn
 
 
@@ -76,6 +84,9 @@ def run(spec: RunSpec, context: Context) -> Outcome:
         "out_of_step": checked.out_of_step,
         "clock_above": checked.clock_above,
         "out_of_order": checked.out_of_order,
+        "batches_applied": sum(checked.numbers),
+        "timestamps_per_gradient": checked.timestamps_per_gradient,
+        "average_gap": checked.average_gap,
         "uneven_updates": checked.uneven,
         "seconds_per_gradient": (steady.seconds - began) / steady.total,
         "virtual_seconds": steady.seconds,

@@ -86,3 +86,31 @@ def at_profile(configuration: Configuration, profile: str, **changes: Any) -> tu
     if profile == "reduced" and configuration in REDUCED_EPOCHS:
         return (training(configuration, REDUCED_EPOCHS[configuration], 0, **changes),)
     return ()
+
+
+def imagenet_training(configuration: Configuration, epochs: int, seed: int) -> RunSpec:
+    """Hardsync on ImageNet as section 4.2 prints it, with Caffe's AlexNet for the network it does not identify.
+
+    The softsync runs of section 5.5 use AdaGrad with an unprinted initial rate and are not specified here.
+    """
+    n, batch, learners = configuration
+    updates = ceil(epochs * 1_281_167 / (batch * learners))
+    return RunSpec(
+        "rudra/train",
+        {
+            "data": {"name": "imagenet", "transform": "mean-image"},
+            "model": {"name": "caffe_alexnet"},
+            "algorithm": {"name": "rudra", "workers": learners, "n": n, "history": 1},
+            "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.0005},
+            "rate": 0.01,
+            "drops": [[round(15 / 30 * updates), 0.1], [round(25 / 30 * updates), 0.01]],
+            "batch": batch,
+            "workers": learners,
+            "order": {"kind": "with-replacement"},
+            "updates": updates,
+            "evaluate": {"every": ceil(updates / epochs)},
+            "record": {"every": 100},
+            "server": cifar_server(learners),
+        },
+        seed,
+    )
