@@ -91,7 +91,7 @@ def test_one_learner_with_alpha_one_swaps_with_its_centre():
 
 @pytest.mark.parametrize("tau", [1, 3])
 def test_without_momentum_it_is_elastic_averaging(tau):
-    """Zhang et al.: every tau turns x_i <- x_i - a (x_i - z), z <- z + a sum (x_i - z), from the old values."""
+    """Zhang et al., every tau turns: x_i <- x_i - a (x_i - z), z <- z + a sum (x_i - z), of old values."""
     config = crossbow.elastic_averaging(0.2, tau)
     state = drive(crossbow, config, 3, 40, descent=PLAIN, batches=streams)
     x = [torch.ones(D, dtype=torch.float64) for _ in range(3)]

@@ -126,6 +126,13 @@ def test_orders_of_application(order, expected):
     assert [int(total) for _, total in matex_agd.arrivals(order, sent)] == expected
 
 
+@pytest.mark.parametrize(("order", "waited_for"), [("all", 3), ("backward", 1), ("completed", 1)])
+def test_sums_waited_for_before_the_first_is_applied(order, waited_for):
+    pendings = [Slow(torch.zeros(1), 9) for _ in range(3)]
+    next(matex_agd.arrivals(order, tuple((slice(i, i + 1), p) for i, p in enumerate(pendings))))
+    assert sum(pending.patience == 0 for pending in pendings) == waited_for
+
+
 def test_arrival_order_does_not_change_a_bit():
     config = matex_agd.Config(1, "completed", segmented=True)
     x0 = torch.ones(D, dtype=torch.float64)
