@@ -178,8 +178,8 @@ def table3_arithmetic(evidence: Evidence) -> Quantities:
     yield "cifar10-model-size", exact(CIFAR_BYTES / 1024)
     yield "cifar10-model-lr-schedule", exact(_schedule(training(BASELINE, EPOCHS, 0).settings, TRAINING_IMAGES))
     data = DATASETS["cifar10"]
-    whole = data.train_size + data.test_size
-    yield "cifar10-model-split", exact([whole, data.train_size, data.test_size, whole / data.classes])
+    train, test = data.sizes["train"], data.sizes["test"]
+    yield "cifar10-model-split", exact([train + test, train, test, (train + test) / data.classes])
 
 
 def _same(a: str, b: str) -> bool:
@@ -235,8 +235,8 @@ def table4_arithmetic(evidence: Evidence) -> Quantities:
     yield "imagenet-model-size", exact(4 * parameters / 1e6, note=note)
     yield "imagenet-model-size-parameters", exact(IMAGENET_BYTES / 4 / 1e6)
     data = DATASETS["imagenet"]
-    yield "imagenet-model-images", exact([data.train_size, data.test_size, data.classes])
-    yield "imagenet-model-schedule", exact(_schedule(imagenet_training((0, 16, 18), 30, 0).settings, data.train_size))
+    yield "imagenet-model-images", exact([data.sizes["train"], data.sizes["validation"], data.classes])
+    yield "imagenet-model-schedule", exact(_schedule(imagenet_training((0, 16, 18), 30, 0).settings, data.sizes["train"]))
 
 
 TABLE_ARTIFACTS = (
