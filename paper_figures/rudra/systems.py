@@ -88,7 +88,8 @@ def draw_system(architecture: str, figure: Figure) -> None:
     axes.set_axis_off()
     places = _layers(edges)
     for sender, receiver, what in edges:
-        colour, bend = ("C3", 0.12) if what == "gradients" else ("C0", 0.12)
+        colour = "C3" if what == "gradients" else "C0"
+        bend = 0.45 if places[sender][1] == places[receiver][1] else 0.12  # around the nodes between them
         axes.annotate(
             "",
             xy=places[receiver],

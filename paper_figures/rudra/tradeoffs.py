@@ -62,6 +62,8 @@ def fig5_arithmetic(evidence: Evidence) -> Quantities:
 
 
 def draw_fig5(evidence: Evidence, figure: Figure) -> None:
+    if not evidence.groups:
+        raise Missing(f"nothing is trained at profile {evidence.profile}")
     axes = figure.subplots()
     for group in evidence.groups:
         for run in evidence.runs(group):
@@ -191,7 +193,11 @@ def fig7b_errors(evidence: Evidence) -> Quantities:
 
 
 def draw_tradeoff(protocol: str, evidence: Evidence, figure: Figure) -> None:
-    """Error against virtual time where there are errors; contours of time over the grid beside it."""
+    """Error against virtual time where there are errors; contours of time over the grid beside it.
+
+    Raises Missing where the profile trains, but none of its runs is stored.
+    """
+    configurations = [c for c in [*grid(protocol), (0, 128, 30)] if label(c) in evidence.groups]
     left, right = figure.subplots(1, 2)
     predicted = times(evidence)
     for mu in BATCHES:
@@ -200,7 +206,7 @@ def draw_tradeoff(protocol: str, evidence: Evidence, figure: Figure) -> None:
     right.set(xscale="log", yscale="log", xlabel="learners", ylabel="predicted seconds, 140 epochs")
     right.legend(fontsize=7)
     shown = 0
-    for configuration in [*grid(protocol), (0, 128, 30)]:
+    for configuration in dict.fromkeys(configurations):
         try:
             runs = runs_of(evidence, label(configuration))
         except Missing:
@@ -214,6 +220,8 @@ def draw_tradeoff(protocol: str, evidence: Evidence, figure: Figure) -> None:
     left.set(xlabel="virtual seconds of the run", ylabel="test error (%)")
     if shown:
         left.set_xscale("log")
+    elif configurations:
+        raise Missing(f"none of the {len(configurations)} configurations is trained at profile {evidence.profile}")
     else:
         left.text(0.5, 0.5, "no training at this profile", ha="center", transform=left.transAxes)
 
