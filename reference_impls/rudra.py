@@ -42,6 +42,7 @@ Differs from the paper:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import NamedTuple

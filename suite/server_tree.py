@@ -49,7 +49,8 @@ def server_tree(learners: int, per_leaf: int, fan_out: int) -> Node:
     """
     if learners < 1 or per_leaf < 1 or fan_out < 2:
         raise ValueError(
-            f"server tree: learners={learners} and per_leaf={per_leaf} must be at least 1, fan_out={fan_out} at least 2"
+            f"server tree: learners={learners} and per_leaf={per_leaf} must be at least 1, and "
+            f"fan_out={fan_out} at least 2"
         )
     leaves = -(-learners // per_leaf)
     bounds = [leaf * learners // leaves for leaf in range(leaves + 1)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from reference_impls.rudra import Server, average_staleness
@@ -119,7 +119,7 @@ def _schedule(s: Mapping[str, Any], seed: int) -> tuple[Iterator[Timed], Any]:
             "needless_pulls": book.needless,
             "renewals": checked.renewals,
             "served": port.served,
-            "overlapping_messages": sum(b[0] < a[1] for a, b in zip(intervals, intervals[1:], strict=False)),
+            "overlapping_messages": sum(b[0] < a[1] for a, b in pairwise(intervals)),
             "server_busy": min(1.0, port.busy / base.env.now),
             "in_flight": sum(base.server.number) - sum(checked.numbers),
         }

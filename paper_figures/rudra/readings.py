@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 
@@ -60,7 +61,7 @@ def error_steps(evidence: Evidence, groups: list[str]) -> Measured:
     """Steps of the final error in points from each group to the next."""
     values = [errors(evidence, group) for group in groups]
     ids = [run.id for group in groups for run in runs_of(evidence, group)]
-    pairs = list(zip(values, values[1:], strict=False))
+    pairs = list(itertools.pairwise(values))
     if any(len(v) == 1 for v in values):
         steps = [b[0] - a[0] for a, b in pairs]
         spread = [math.hypot(sampling(a[0]), sampling(b[0])) for a, b in pairs]

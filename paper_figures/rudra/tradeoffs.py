@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Groups, Missing, Quantities
-from paper_figures.rudra.protocols import SPLITS, counted, modulation_runs, simulated
+from paper_figures.rudra.protocols import counted, modulation_runs, simulated
 from paper_figures.rudra.readings import (
     error_steps,
     errors,
@@ -17,7 +18,7 @@ from paper_figures.rudra.readings import (
     times_group,
     training_groups,
 )
-from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration, at_profile
+from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration
 from paper_figures.rudra.simulations import clock, identities, imagenet_times, messages, printed, throughput
 from suite.measured import exact, interval, point
 
@@ -116,7 +117,7 @@ def fig6_errors(evidence: Evidence) -> Quantities:
 def fig6_times(evidence: Evidence) -> Quantities:
     predicted = times(evidence)
     seconds = [predicted[0, 128, k] for k in reversed(LEARNERS)]
-    steps = [b - a for a, b in zip(seconds, seconds[1:], strict=False)]
+    steps = [b - a for a, b in itertools.pairwise(seconds)]
     yield "time-monotone-in-lambda", predicted.simulated(steps)
 
 
