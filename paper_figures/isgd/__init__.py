@@ -27,7 +27,7 @@ def extended(artifact: Artifact) -> Artifact:
     def seeing(
         groups: Callable[[str], Groups], measure: Callable[[Evidence], Quantities]
     ) -> Callable[[Evidence], Quantities]:
-        return lambda evidence: measure(Evidence(evidence.source, groups(evidence.profile), evidence.profile))
+        return lambda evidence: measure(evidence.restricted(groups(evidence.profile)))
 
     measures = [seeing(own, measure) for measure in artifact.measures]
     measures += [seeing(added, measure) for measure in exact.EXTRA[artifact.id]]
@@ -37,9 +37,7 @@ def extended(artifact: Artifact) -> Artifact:
         artifact,
         runs=runs,
         measures=tuple(measures),
-        draw=lambda evidence, figure: draw(
-            Evidence(evidence.source, own(evidence.profile), evidence.profile), figure
-        ),
+        draw=lambda evidence, figure: draw(evidence.restricted(own(evidence.profile)), figure),
     )
 
 
