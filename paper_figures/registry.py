@@ -22,7 +22,13 @@ def _rudra() -> Paper:
     return rudra.PAPER
 
 
-PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "rudra": _rudra}
+def _matex_agd() -> Paper:
+    from paper_figures import matex_agd
+
+    return matex_agd.PAPER
+
+
+PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "rudra": _rudra, "matex_agd": _matex_agd}
 
 
 @cache
