@@ -16,13 +16,19 @@ def _isgd() -> Paper:
     return isgd.PAPER
 
 
+def _rudra() -> Paper:
+    from paper_figures import rudra
+
+    return rudra.PAPER
+
+
 def _matex_agd() -> Paper:
     from paper_figures import matex_agd
 
     return matex_agd.PAPER
 
 
-PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "matex_agd": _matex_agd}
+PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "rudra": _rudra, "matex_agd": _matex_agd}
 
 
 @cache

@@ -16,12 +16,12 @@ checkpoint holds state, buffers, position and curves, and a resumed run ends in 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
-from reference_impls.contract import Told
+from reference_impls.contract import Told, Turn
 from suite import checkpoint
 from suite.assembly import Assembly, assemble
 from suite.clock import WallClock
@@ -75,7 +75,7 @@ class Session:
             if self.t == 0:
                 self.evaluate()
         saved = time.monotonic()
-        for turn in rounds(self.workers, start=self.t):
+        for turn in self.turns():
             if self.t >= self.updates or self.stopped or not finite:
                 break
             self.update(turn)
@@ -93,6 +93,14 @@ class Session:
                     raise OutOfTime
         finite = self.recorder.settle() and finite
         return self.outcome(finite)
+
+    def turns(self) -> Iterator[Turn]:
+        """The updates from the present one on: lockstep rounds of all workers."""
+        return rounds(self.workers, start=self.t)
+
+    def position(self) -> dict[str, float]:
+        """Where the run stands, for an evaluation row."""
+        return {"update": self.t, "seconds": self.clock.spent}
 
     @property
     def checkpoint_seconds(self) -> float:
@@ -143,7 +151,7 @@ class Session:
         x = made.algorithm.model(made.config, self.state, self.collective)
         buffers = self.buffers.mean(0)
         loss, error = made.problem.evaluate(x, buffers, made.test_inputs, made.test_targets)
-        row = {"update": self.t, "seconds": self.clock.spent, "test_loss": loss, "test_error": error}
+        row = {**self.position(), "test_loss": loss, "test_error": error}
         if count := settings["evaluate"].get("train_examples"):
             row["train_loss"], row["train_error"] = made.problem.evaluate(
                 x,
