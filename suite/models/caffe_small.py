@@ -1,8 +1,10 @@
 """Caffe's LeNet for MNIST and its two CIFAR-10 networks (papers isgd and rudra).
 
 Read in BVLC/caffe 9b891540: lenet_train_test.prototxt of examples/mnist, cifar10_quick_train_test.prototxt
-and cifar10_full_train_test.prototxt of examples/cifar10. The parameter counts agree with the sizes the papers print: 431,080
-(isgd Table 1: 1.72 MB), 145,578 (isgd Table 1: 0.58 MB) and 89,578 (rudra 4.2: about 90 K, 350 KiB).
+and cifar10_full_train_test.prototxt of examples/cifar10.
+
+The parameter counts agree with the sizes the papers print: 431,080 (isgd Table 1: 1.72 MB), 145,578 (isgd
+Table 1: 0.58 MB) and 89,578 (rudra 4.2: about 90 K, 350 KiB).
 """
 
 from __future__ import annotations

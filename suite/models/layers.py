@@ -1,6 +1,6 @@
 """Layers with the semantics of the frameworks the papers used, each parameter with its initialiser.
 
-Caffe's semantics were read in its sources (BVLC/caffe 9b891540, src/caffe/layers and include/caffe/filler.hpp).
+Caffe's semantics were read in its sources (BVLC/caffe 9b891540: src/caffe/layers, include/caffe/filler.hpp).
 Every operation of a network is a module, also the sum of a residual block, so that a walk over the modules
 sees the dataflow graph (:mod:`suite.models.operators`).
 """
@@ -95,9 +95,7 @@ def _check_pooling(kernel: int, stride: int) -> None:
     # Without padding Caffe keeps a last window that starts outside the image, which PyTorch drops; such a
     # window exists only if windows leave gaps.
     if stride > kernel:
-        raise ValueError(
-            f"pooling stride {stride} must not exceed the kernel {kernel}: windows would leave gaps"
-        )
+        raise ValueError(f"pooling stride {stride} leaves gaps: at most the kernel, {kernel}, is allowed")
 
 
 class AcrossChannelLRN(nn.LocalResponseNorm):
@@ -150,3 +148,17 @@ class ZeroPaddedShortcut(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.missing))
+
+
+class ResidualBlock(nn.Module):
+    """ReLU(branch(x) + shortcut(x)); the shortcut is an identity, zero-padded, or a projection."""
+
+    def __init__(self, branch: nn.Module, shortcut: nn.Module) -> None:
+        super().__init__()
+        self.branch = branch
+        self.shortcut = shortcut
+        self.add = Add()
+        self.relu = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.relu(self.add(self.branch(x), self.shortcut(x)))

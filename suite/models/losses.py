@@ -1,4 +1,4 @@
-"""What a network's outputs cost: mean cross-entropy, as Caffe's SoftmaxWithLoss and torch's NLL compute it."""
+"""What a network's outputs cost: mean cross-entropy, as in Caffe's SoftmaxWithLoss and torch's NLL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AUXILIARY_WEIGHT = (
 def loss(module: nn.Module, outputs: Tensor | tuple[Tensor, ...], targets: Tensor) -> Tensor:
     """Mean cross-entropy of logits ``[B, classes]`` against class numbers ``[B]`` int64; a 0-d tensor.
 
-    A tuple is ``(main, auxiliary, ...)``, as GoogLeNet returns it in training; each auxiliary head counts 0.3.
+    A tuple is ``(main, auxiliary, ...)``, as GoogLeNet returns it in training; an auxiliary head counts 0.3.
     """
     if isinstance(outputs, Tensor):
         return F.cross_entropy(outputs, targets)

@@ -67,7 +67,7 @@ def output_shape(layers: Iterable[tuple[str, nn.Module]], input_shape: tuple[int
             x = layer(x)
         except RuntimeError as error:
             raise ValueError(
-                f"layer {name} cannot take the map {tuple(x.shape[1:])} that an input of {input_shape} leaves it: "
-                "give a larger input_size"
+                f"an input of {input_shape} leaves layer {name} a map of {tuple(x.shape[1:])}, "
+                "which is too small for it: give a larger input_size"
             ) from error
     return tuple(x.shape[1:])

@@ -9,15 +9,45 @@ from typing import Any
 import torch
 from torch import nn
 
+from suite.models.caffe_imagenet import caffe_alexnet, caffe_caffenet, caffe_googlenet
 from suite.models.caffe_small import caffe_cifar_full, caffe_cifar_quick, caffe_lenet
+from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
+from suite.models.inverse_law import (
+    cifar_lenet,
+    lenet_large,
+    lenet_medium,
+    lenet_small,
+    resnet20,
+    vgg_large,
+    vgg_medium,
+)
 from suite.models.network import Network
+from suite.models.small import digits_lenet, linear, tiny_bn
+from suite.models.translation import cgru
 
 CLASSIFIERS: dict[str, Callable[..., Network]] = {
     "caffe_lenet": caffe_lenet,
     "caffe_cifar_quick": caffe_cifar_quick,
     "caffe_cifar_full": caffe_cifar_full,
+    "caffe_alexnet": caffe_alexnet,
+    "caffe_caffenet": caffe_caffenet,
+    "caffe_googlenet": caffe_googlenet,
+    "lenet_small": lenet_small,
+    "lenet_medium": lenet_medium,
+    "lenet_large": lenet_large,
+    "cifar_lenet": cifar_lenet,
+    "vgg_medium": vgg_medium,
+    "vgg_large": vgg_large,
+    "resnet20": resnet20,
+    "crossbow_lenet": crossbow_lenet,
+    "crossbow_resnet32": crossbow_resnet32,
+    "crossbow_vgg16": crossbow_vgg16,
+    "crossbow_resnet50": crossbow_resnet50,
+    "digits_lenet": digits_lenet,
+    "tiny_bn": tiny_bn,
+    "linear": linear,
 }
-TRANSLATORS: dict[str, Callable[..., nn.Module]] = {}
+TRANSLATORS: dict[str, Callable[..., nn.Module]] = {"cgru": cgru}
 
 
 def construct(name: str, **options: Any) -> nn.Module:
