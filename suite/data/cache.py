@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,10 +59,10 @@ def cached(folder: Path, key: str, decode: Callable[[], tuple[np.ndarray, np.nda
     found = Decoded(inputs, targets, checksum(inputs, targets))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / f"{key}.inputs.npy", lambda stream: np.save(stream, inputs))
-        _write(folder / f"{key}.targets.npy", lambda stream: np.save(stream, targets))
+        write_atomically(folder / f"{key}.inputs.npy", lambda stream: np.save(stream, inputs))
+        write_atomically(folder / f"{key}.targets.npy", lambda stream: np.save(stream, targets))
         record = json.dumps({"checksum": found.checksum}).encode()
-        _write(folder / f"{key}.json", lambda stream: stream.write(record))
+        write_atomically(folder / f"{key}.json", lambda stream: stream.write(record))
     except OSError as error:
         raise DataError(
             f"the decoded data cannot be stored in {folder} ({error.strerror or error}); "
@@ -84,14 +85,22 @@ def _read(folder: Path, key: str) -> Decoded | None:
     return Decoded(inputs, targets, record["checksum"])
 
 
-def _write(path: Path, write: Callable[[Any], object]) -> None:
+@contextmanager
+def partial_file(path: Path) -> Iterator[Path]:
+    """A file beside ``path`` to be filled; it takes the name ``path`` if the block ends well, else it vanishes."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
+        yield Path(name)
+        with open(name, "rb") as stream:
             os.fsync(stream.fileno())
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
+    """Let ``write`` fill a binary file that appears as ``path`` complete or not at all."""
+    with partial_file(path) as name, open(name, "wb") as stream:
+        write(stream)

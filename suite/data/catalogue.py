@@ -41,6 +41,7 @@ class DatasetInfo:
     classes: int = 0
     bytes: int = 0
     folders: tuple[str, ...] = ()  # other folders below the root that are searched too
+    gaps: bool = False  # text whose export holds pairs with an empty side, which are left out
 
     def prefix(self, split: str) -> str:
         """How the names of a split's files begin.
@@ -134,7 +135,8 @@ _ENTRIES = (
         config="de-en",
         columns=("translation",),
         bytes=291_376_506,
-        folders=("europarl", "Helsinki-NLP/europarl"),
+        folders=("europarl",),
+        gaps=True,
     ),
     DatasetInfo(
         "newstest2013",

@@ -32,21 +32,26 @@ def count_rows(name: str, files: list[Path]) -> int:
     return sum(_footer(name, file).num_rows for file in files)
 
 
-def batches(name: str, file: Path, columns: tuple[str, ...], rows: int = 1000) -> Iterator[pa.Table]:
+def columns(name: str, file: Path) -> list[str]:
+    """Names of the shard's columns."""
+    return _footer(name, file).schema.to_arrow_schema().names
+
+
+def batches(name: str, file: Path, wanted: tuple[str, ...], rows: int = 1000) -> Iterator[pa.Table]:
     """The columns of one shard in order, at most ``rows`` rows at a time.
 
     Raises:
         DataError: the file is no parquet file, is damaged, or lacks a column.
     """
-    present = _footer(name, file).schema.to_arrow_schema().names
-    absent = [column for column in columns if column not in present]
+    present = columns(name, file)
+    absent = [column for column in wanted if column not in present]
     if absent:
         raise DataError(
             f"{name}: {file} has no column {absent[0]!r}, only {', '.join(present)}; "
             f"it must be a shard of the data set in the Hub's layout"
         )
     try:
-        stream = _stream(file).select_columns(list(columns)).with_format("arrow")
+        stream = _stream(file).select_columns(list(wanted)).with_format("arrow")
         yield from stream.iter(batch_size=rows)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(name, file, error) from error

@@ -127,11 +127,12 @@ class CropFlip:
         numbers: Tensor,
         workers: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Row and column of the crop's corner in the padded picture, and whether to mirror: each [n, batch]."""
+        """Row and column of the crop's corner in the padded picture, whether to mirror: [n, batch] each."""
         rows, columns = height + 2 * self.margin - self.crop, width + 2 * self.margin - self.crop
         if rows < 0 or columns < 0:
             raise ValueError(
-                f"crop={self.crop} exceeds pictures of {height}x{width} with margin={self.margin}; choose a smaller crop"
+                f"crop={self.crop} exceeds pictures of {height}x{width} with margin={self.margin}; "
+                f"choose a smaller crop"
             )
         worker = torch.zeros_like(numbers) if workers is None else workers
         where = (worker[:, None], numbers[:, None], torch.arange(batch, device=numbers.device))
@@ -149,10 +150,14 @@ class CropFlip:
         steps = torch.arange(self.crop, device=inputs.device)
         rows = top[..., None] + steps  # [n, b, crop]
         columns = left[..., None] + torch.where(mirror[..., None], self.crop - 1 - steps, steps)
-        n = torch.arange(len(inputs), device=inputs.device)[:, None, None, None]
-        b = torch.arange(batch, device=inputs.device)[:, None, None]
-        # advanced indices on both sides of the channel slice put the channels last
-        return padded[n, b, :, rows[..., :, None], columns[..., None, :]].movedim(-1, 2)
+        n, b, channel = (torch.arange(size, device=inputs.device) for size in inputs.shape[:3])
+        return padded[
+            n[:, None, None, None, None],
+            b[:, None, None, None],
+            channel[:, None, None],
+            rows[:, :, None, :, None],
+            columns[:, :, None, None, :],
+        ]
 
 
 def centre_crop(inputs: Tensor, crop: int) -> Tensor:
@@ -163,8 +168,6 @@ def centre_crop(inputs: Tensor, crop: int) -> Tensor:
     """
     height, width = inputs.shape[-2:]
     if crop > min(height, width):
-        raise ValueError(
-            f"crop={crop} exceeds pictures of {height}x{width}; choose at most {min(height, width)}"
-        )
+        raise ValueError(f"crop={crop} exceeds pictures of {height}x{width}; choose a smaller one")
     top, left = (height - crop) // 2, (width - crop) // 2
     return inputs[..., top : top + crop, left : left + crop]

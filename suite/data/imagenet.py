@@ -1,0 +1,306 @@
+"""ImageNet, streamed: shards are read in order, decoded in worker processes and copied ahead to the device."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from suite.data import parquet
+from suite.data.cache import partial_file, source_key
+from suite.data.catalogue import DataError, cache_folder, dataset, locate, missing, split_files
+from suite.data.jpeg import decode_resized
+
+SIDE = 256  # pixels, as all papers store ImageNet
+CHUNK = 32  # pictures that a worker decodes at a time
+
+
+class Batch(NamedTuple):
+    """One batch of the stream, on the stream's device."""
+
+    number: int
+    inputs: Tensor  # [b, 3, side, side] uint8; crop and mirror with suite.data.transforms.CropFlip
+    targets: Tensor  # [b] int64
+
+
+class ImageNetStream:
+    """Batches of an ImageNet-layout folder in stored order, in a cycle (FCPR: ISGD, section 3.1).
+
+    Batch n holds rows n b, n b + 1, ... of an endless repetition of the split, its last batch completed with the
+    split's first rows; it is the same whatever was asked before, and a stream may start at any number.
+
+    Use it as a context manager, or call :meth:`close`, to end the worker processes.
+    """
+
+    def __init__(
+        self,
+        split: str,
+        batch: int,
+        root: Path | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        processes: int | None = None,
+        ahead: int = 4,
+        side: int = SIDE,
+        cache: Path | None = None,
+    ) -> None:
+        """Open the split; reads the footers of its shards.
+
+        Args:
+            split: "train" or "validation".
+            batch: pictures per batch.
+            root: folder in the Hub's layout; by default ``$SGD_SUITE_DATA``.
+            device: where batches are delivered.
+            processes: workers that decode, by default one per core; 0 decodes in this process.
+            ahead: batches under way at most.
+            side: height and width of the pictures.
+            cache: read decoded pictures from where :func:`build_cache` put them, instead of decoding.
+
+        Raises:
+            DataError: the split or its cache is absent, incomplete or damaged.
+        """
+        if batch < 1 or ahead < 1 or side < 1:
+            raise ValueError(f"batch={batch}, ahead={ahead} and side={side} must be at least 1")
+        self.batch, self.side, self.ahead = batch, side, ahead
+        self.files = _files(split, root)
+        rows = [parquet.count_rows("imagenet", [file]) for file in self.files]
+        self._ends = list(accumulate(rows))  # rows up to and including each shard
+        self.examples = self._ends[-1]
+        if not self.examples:
+            raise DataError(f"imagenet: {self.files[0].parent} holds no row of split {split}; copy it again")
+        self.batches_per_epoch = -(-self.examples // batch)
+        self.device = torch.device(device)
+        self._decoded = None if cache is None else _open_cache(self.files, self.examples, side, cache)
+        count = (os.cpu_count() or 1) if processes is None else processes
+        self._pool: ProcessPoolExecutor | None = None
+        if count > 0 and self._decoded is None:
+            # spawn: a fork would copy this process's threads' locks in whatever state they are
+            self._pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker processes; batches not yet delivered are dropped."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def batches(self, first: int = 0) -> Iterator[Batch]:
+        """Batches ``first``, ``first`` + 1, ... without end."""
+        if first < 0:
+            raise ValueError(f"batch number {first} must not be negative")
+        delivery = _Delivery(self.device)
+        host = self._host_batches(first)
+        # one batch is copied to the device while the one before it is used
+        number, pixels, labels = next(host)
+        following = delivery.send(number, pixels, labels)
+        for number, pixels, labels in host:
+            current, following = following, delivery.send(number, pixels, labels)
+            yield delivery.receive(current)
+
+    def _host_batches(self, first: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        waiting: deque[tuple[int, list[Future[np.ndarray] | np.ndarray], np.ndarray]] = deque()
+        for number, parts, labels in self._submitted(first):
+            waiting.append((number, parts, labels))
+            if len(waiting) < self.ahead:
+                continue
+            ready, pieces, targets = waiting.popleft()
+            pixels = [piece.result() if isinstance(piece, Future) else piece for piece in pieces]
+            yield ready, np.concatenate(pixels), targets
+
+    def _submitted(
+        self, first: int
+    ) -> Iterator[tuple[int, list[Future[np.ndarray] | np.ndarray], np.ndarray]]:
+        """Batches whose pictures are decoded, or being decoded."""
+        number = first
+        if self._decoded is not None:
+            while True:
+                start = (number % self.batches_per_epoch) * self.batch
+                places = np.arange(start, start + self.batch) % self.examples
+                yield number, [self._decoded[0][places]], self._decoded[1][places]
+                number += 1
+        while True:
+            in_epoch = number % self.batches_per_epoch
+            rows = self._rows(in_epoch * self.batch)
+            for _ in range(in_epoch, self.batches_per_epoch):
+                taken = [next(rows) for _ in range(self.batch)]
+                pictures = [(where, content) for where, content, _ in taken]
+                chunks = [pictures[at : at + CHUNK] for at in range(0, len(pictures), CHUNK)]
+                yield (
+                    number,
+                    [self._decode(chunk) for chunk in chunks],
+                    np.array([label for *_, label in taken]),
+                )
+                number += 1
+
+    def _decode(self, chunk: list[tuple[str, bytes]]) -> Future[np.ndarray] | np.ndarray:
+        if self._pool is None:
+            return decode_resized(chunk, self.side)
+        return self._pool.submit(decode_resized, chunk, self.side)
+
+    def _rows(self, first: int) -> Iterator[tuple[str, bytes, int]]:
+        """(where, encoded picture, label) from row ``first`` on, endlessly."""
+        classes = dataset("imagenet").classes
+        shard = bisect_right(self._ends, first)
+        skip = first - (self._ends[shard - 1] if shard else 0)
+        while True:
+            file = self.files[shard]
+            row = 0
+            for table in parquet.batches("imagenet", file, dataset("imagenet").columns, rows=CHUNK):
+                if row + len(table) <= skip:
+                    row += len(table)
+                    continue
+                for entry in table.to_pylist():
+                    if row >= skip:
+                        where = f"imagenet: row {row} of {file}"
+                        yield where, _content(entry["image"], where), _label(entry["label"], classes, where)
+                    row += 1
+            shard, skip = (shard + 1) % len(self.files), 0
+
+
+class _Delivery:
+    """Two pinned buffers and a stream of their own on CUDA; nothing but a wrapping elsewhere."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.cuda = device.type == "cuda"
+        self._buffers: list[tuple[Tensor, Tensor, torch.cuda.Event] | None] = [None, None]
+        self._sent = 0
+        self._stream = torch.cuda.Stream(device) if self.cuda else None
+
+    def send(self, number: int, pixels: np.ndarray, labels: np.ndarray) -> Batch:
+        inputs, targets = torch.from_numpy(pixels), torch.from_numpy(labels.astype(np.int64))
+        if not self.cuda:
+            return Batch(number, inputs.to(self.device), targets.to(self.device))
+        slot, self._sent = self._sent % 2, self._sent + 1
+        buffer = self._buffers[slot]
+        if buffer is None:
+            buffer = inputs.pin_memory(), targets.pin_memory(), torch.cuda.Event()
+            self._buffers[slot] = buffer
+        else:
+            buffer[2].synchronize()  # the copy that last read this buffer, two batches ago
+            buffer[0].copy_(inputs)
+            buffer[1].copy_(targets)
+        with torch.cuda.stream(self._stream):
+            batch = Batch(
+                number,
+                buffer[0].to(self.device, non_blocking=True),
+                buffer[1].to(self.device, non_blocking=True),
+            )
+            buffer[2].record()
+        return batch
+
+    def receive(self, batch: Batch) -> Batch:
+        if self.cuda and self._stream is not None:
+            current = torch.cuda.current_stream(self.device)
+            current.wait_stream(self._stream)
+            # the allocator must not reuse the memory while the consumer's stream still reads it
+            batch.inputs.record_stream(current)
+            batch.targets.record_stream(current)
+        return batch
+
+
+def cache_bytes(split: str, root: Path | None = None, side: int = SIDE) -> int:
+    """What :func:`build_cache` would write: 252 GB for the training set at 256 pixels."""
+    files = _files(split, root)
+    return parquet.count_rows("imagenet", files) * (3 * side * side + 8)
+
+
+def build_cache(
+    split: str,
+    root: Path | None = None,
+    cache: Path | None = None,
+    *,
+    allowed_bytes: int,
+    side: int = SIDE,
+    processes: int | None = None,
+) -> Path:
+    """Decode a split once into memory-mapped files; returns the folder to name as ``ImageNetStream(cache=)``.
+
+    Raises:
+        DataError: the cache would exceed ``allowed_bytes``; the message states its size.
+    """
+    needed = cache_bytes(split, root, side)
+    if needed > allowed_bytes:
+        raise DataError(
+            f"imagenet: a cache of split {split} takes {needed:,} bytes and {allowed_bytes:,} are allowed; "
+            f"allow as many, or stream without a cache"
+        )
+    folder = cache_folder(cache) / "imagenet"
+    folder.mkdir(parents=True, exist_ok=True)
+    with ImageNetStream(split, CHUNK, root, processes=processes, side=side) as stream:
+        inputs_path, targets_path = _cache_paths(stream.files, side, folder)
+        labels = np.empty(stream.examples, np.int64)
+        with partial_file(inputs_path) as path:
+            pixels = np.lib.format.open_memmap(
+                path, mode="w+", dtype=np.uint8, shape=(stream.examples, 3, side, side)
+            )
+            for number, inputs, targets in stream._host_batches(0):
+                start = number * CHUNK
+                kept = min(CHUNK, stream.examples - start)
+                pixels[start : start + kept], labels[start : start + kept] = inputs[:kept], targets[:kept]
+                if number + 1 == stream.batches_per_epoch:
+                    break
+            pixels.flush()
+            del pixels
+        with partial_file(targets_path) as path, open(path, "wb") as file:
+            np.save(file, labels)
+    return folder
+
+
+def _cache_paths(files: list[Path], side: int, folder: Path) -> tuple[Path, Path]:
+    # sizes and names stand for the contents here: hashing 150 GB at every start would take minutes
+    names = [(file.name, file.stat().st_size) for file in files]
+    key = source_key([], "imagenet", side, names)
+    return folder / f"{key}.inputs.npy", folder / f"{key}.targets.npy"
+
+
+def _open_cache(files: list[Path], examples: int, side: int, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    inputs_path, targets_path = _cache_paths(files, side, folder)
+    try:
+        inputs = np.load(inputs_path, mmap_mode="r", allow_pickle=False)
+        targets = np.load(targets_path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(
+            f"imagenet: {folder} holds no whole cache of {files[0].parent}; build it first"
+        ) from error
+    if inputs.shape != (examples, 3, side, side) or targets.shape != (examples,):
+        raise DataError(f"imagenet: the cache {inputs_path} has another size than the split; build it again")
+    return inputs, targets
+
+
+def _files(split: str, root: Path | None) -> list[Path]:
+    dataset("imagenet").prefix(split)
+    folder = locate("imagenet", root)
+    files = split_files("imagenet", split, folder) if folder else []
+    if not files:
+        raise DataError(f"imagenet: {folder} lacks split {split}" if folder else missing("imagenet", root))
+    parquet.check_shards("imagenet", files)
+    return files
+
+
+def _content(picture: object, where: str) -> bytes:
+    content = picture.get("bytes") if isinstance(picture, dict) else None
+    if not content:
+        raise DataError(f"{where} holds no encoded picture; copy the file again")
+    return content
+
+
+def _label(label: object, classes: int, where: str) -> int:
+    if not isinstance(label, int) or not 0 <= label < classes:
+        raise DataError(f"{where} has label {label!r} outside 0..{classes - 1}; copy the file again")
+    return label

@@ -1,0 +1,115 @@
+"""Parallel text, German to English: ``load_pairs("multi30k", "train")`` is a list of (de, en)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from suite.data import catalogue, parquet
+from suite.data.catalogue import DataError, DatasetInfo, dataset, locate, missing, split_files
+from suite.data.number_phrases import number_phrases
+
+Pair = tuple[str, str]
+
+
+def load_pairs(
+    name: str,
+    split: str,
+    root: Path | None = None,
+    *,
+    fetch: bool = False,
+    examples: int | None = None,
+) -> list[Pair]:
+    """The (German, English) sentences of a split, stripped, in stored order.
+
+    Args:
+        name, split: as in :data:`suite.data.catalogue.DATASETS`.
+        root: folder in the Hub's layout; by default ``$SGD_SUITE_DATA``.
+        fetch: download the set when it is absent. Without it the network is never used.
+        examples: keep the first so many.
+
+    A stored corpus is parquet with a ``translation`` column of ``{de, en}`` (or two columns ``de`` and
+    ``en``), or a pair of UTF-8 files ``*.de`` and ``*.en`` aligned line by line.
+
+    Raises:
+        DataError: the corpus is absent, damaged, or not aligned; the message names the first bad line. Pairs
+            with an empty side are an error, except in Europarl, which holds many: there they are left out.
+    """
+    info = dataset(name)
+    info.prefix(split)
+    if info.kind != "pairs":
+        raise DataError(f"{name} holds images, not text; use suite.data.images.load_images")
+    if examples is not None and examples < 1:
+        raise DataError(f"{name}: examples={examples} must be at least 1")
+    if info.embedded:
+        return number_phrases(split)[:examples]
+    files = _files(info, split, root, fetch)
+    source = _from_parquet(info, files) if files[0].suffix == ".parquet" else _from_text(info, files)
+    pairs: list[Pair] = []
+    for where, german, english in source:
+        german, english = german.strip(), english.strip()
+        if german and english:
+            pairs.append((german, english))
+        elif not info.gaps:
+            side = "German" if not german else "English"
+            raise DataError(f"{name}: {where} has no {side} side, so it is not aligned; copy it again")
+        if len(pairs) == examples:
+            break
+    if not pairs:
+        raise DataError(f"{name}: {files[0]} holds no sentence pair; copy it again")
+    return pairs
+
+
+def _files(info: DatasetInfo, split: str, root: Path | None, fetch: bool) -> list[Path]:
+    folder = locate(info.name, root)
+    files = split_files(info.name, split, folder) if folder else []
+    if not files and fetch:
+        folder = catalogue.fetch(info.name, root)
+        files = split_files(info.name, split, folder) if folder else []
+    if not files:
+        raise DataError(f"{info.name}: {folder} lacks split {split}" if folder else missing(info.name, root))
+    return files
+
+
+def _from_parquet(info: DatasetInfo, files: list[Path]) -> Iterator[tuple[str, str, str]]:
+    parquet.check_shards(info.name, files)
+    for file in files:
+        flat = not set(info.columns) <= set(parquet.columns(info.name, file))
+        row = 0
+        for table in parquet.batches(info.name, file, ("de", "en") if flat else info.columns, rows=10_000):
+            rows = table.to_pylist() if flat else table.column("translation").to_pylist()
+            for translation in rows:
+                sides = [translation.get(side) or "" for side in ("de", "en")] if translation else ["", ""]
+                yield f"row {row} of {file}", sides[0], sides[1]
+                row += 1
+
+
+def _from_text(info: DatasetInfo, files: list[Path]) -> Iterator[tuple[str, str, str]]:
+    german = [path for path in files if path.suffix == ".de"]
+    english = [path for path in files if path.suffix == ".en"]
+    if len(german) != 1 or len(english) != 1:
+        found = ", ".join(path.name for path in files)
+        raise DataError(
+            f"{info.name}: {files[0].parent} holds {found}; keep one .de and one .en file per split"
+        )
+    lines = _lines(info, german[0]), _lines(info, english[0])
+    shorter = min(map(len, lines))
+    for number in range(shorter):
+        yield f"line {number + 1} of {german[0]} and {english[0]}", lines[0][number], lines[1][number]
+    if len(lines[0]) != len(lines[1]):
+        longer, other = (german[0], english[0]) if len(lines[0]) > shorter else (english[0], german[0])
+        raise DataError(
+            f"{info.name}: line {shorter + 1} of {longer} has no partner, since {other} "
+            f"ends at line {shorter}; copy both files again"
+        )
+
+
+def _lines(info: DatasetInfo, path: Path) -> list[str]:
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{info.name}: line {line} of {path} is not UTF-8; convert the file") from error
+    # not splitlines(): Europarl holds U+2028 and U+0085 within sentences
+    return text.removesuffix("\n").split("\n") if text else []

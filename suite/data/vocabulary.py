@@ -1,0 +1,115 @@
+"""Subword vocabularies: SentencePiece, trained on the training text and kept by the hash of that text."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from suite.data.cache import write_atomically
+from suite.data.catalogue import DataError, cache_folder
+
+PAD, UNKNOWN, BEGIN, END = range(4)
+SAMPLE = 200_000  # sentences that training reads at most; more change a vocabulary of some thousand little
+
+
+class Vocabulary:
+    """Text to piece numbers and back. ``PAD``, ``UNKNOWN``, ``BEGIN`` and ``END`` are pieces 0 to 3."""
+
+    def __init__(self, model: bytes) -> None:
+        """``model`` is a serialised SentencePiece model, as :func:`train_vocabulary` makes it."""
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    def __len__(self) -> int:
+        return self._processor.get_piece_size()
+
+    @property
+    def checksum(self) -> str:
+        """sha256 of the model."""
+        return hashlib.sha256(self.model).hexdigest()
+
+    def encode(self, sentences: Sequence[str], *, end: bool = True) -> list[list[int]]:
+        """Pieces of each sentence, closed by ``END`` unless ``end`` is False."""
+        return self._processor.encode(list(sentences), out_type=int, add_eos=end)
+
+    def decode(self, pieces: Sequence[Sequence[int]]) -> list[str]:
+        """Sentences of piece numbers, read up to its first ``END`` and without padding and begin marks."""
+        kept = []
+        for row in pieces:
+            numbers = [int(piece) for piece in row]
+            whole = numbers[: numbers.index(END)] if END in numbers else numbers
+            kept.append([piece for piece in whole if piece not in (PAD, BEGIN)])
+        return [self._processor.decode(row) if row else "" for row in kept]
+
+
+def train_vocabulary(sentences: Iterable[str], size: int, cache: Path | None = None) -> Vocabulary:
+    """The byte-pair vocabulary of ``size`` pieces of the text, from the cache if it was trained before.
+
+    Byte-pair merges involve no chance, and one thread is used, so the same text gives the same vocabulary. Of
+    more than 200,000 sentences every so-manieth is read.
+
+    Raises:
+        DataError: the text cannot yield ``size`` pieces, or the cache cannot be written.
+    """
+    lines = list(sentences)
+    lines = lines[:: -(-len(lines) // SAMPLE)] if lines else lines
+    digest = hashlib.sha256(f"1 {sentencepiece.__version__} {size}".encode())
+    for line in lines:
+        digest.update(hashlib.sha256(line.encode()).digest())
+    folder = cache_folder(cache) / "vocabularies"
+    path, record = (folder / f"{digest.hexdigest()}.{ending}" for ending in ("model", "json"))
+    found = _read(path, record)
+    if found is None:
+        found = _train(lines, size)
+        content = json.dumps({"checksum": hashlib.sha256(found).hexdigest(), "size": size}).encode()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, lambda stream: stream.write(found))
+            write_atomically(record, lambda stream: stream.write(content))
+        except OSError as error:
+            raise DataError(
+                f"the vocabulary cannot be stored in {folder} ({error.strerror or error}); "
+                f"name another folder in SGD_SUITE_CACHE"
+            ) from error
+    return Vocabulary(found)
+
+
+def _read(path: Path, record: Path) -> bytes | None:
+    """The stored model if it is whole, else None."""
+    try:
+        model, stored = path.read_bytes(), json.loads(record.read_bytes())
+    except (OSError, ValueError):
+        return None
+    whole = isinstance(stored, dict) and stored.get("checksum") == hashlib.sha256(model).hexdigest()
+    return model if whole else None
+
+
+def _train(lines: list[str], size: int) -> bytes:
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=size,
+            character_coverage=1.0,
+            pad_id=PAD,
+            unk_id=UNKNOWN,
+            bos_id=BEGIN,
+            eos_id=END,
+            num_threads=1,
+            max_sentence_length=1 << 20,
+            minloglevel=3,
+        )
+    except (RuntimeError, ValueError, OSError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(
+            f"no vocabulary of size={size} can be trained on {len(lines):,} sentences ({reason}); "
+            f"choose another size"
+        ) from error
+    return model.getvalue()
