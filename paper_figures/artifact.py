@@ -35,12 +35,14 @@ class Evidence:
     def runs(self, group: str) -> tuple[Run, ...]:
         """All runs of a group, verified. Raises Missing saying how many are not stored."""
         found, absent = [], 0
+        if not self.groups.get(group):
+            raise Missing(f"no runs of {group!r} at {self.profile}")
         for spec in self.groups[group]:
             try:
                 found.append(self.source.read(spec.id))
             except KeyError:
                 absent += 1
-        if absent or not found:
+        if absent:
             raise Missing(f"{absent} of {len(self.groups[group])} runs of {group!r} at {self.profile}")
         return tuple(found)
 

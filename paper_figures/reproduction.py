@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,10 +55,8 @@ def reproduce_selection(
     found = judge_selection(selectors, profile, open_runs(store))
     print("\n".join(lines(found)[-2:]))
     source = with_committed(store)
-    drawn = Counter(
-        line.split(": ", 1)[1].split(" ")[0] for line in draw_selection(selectors, source, out, "svg", None)
-    )
-    print(f"figures: {sum(drawn.values())} artifacts seen, drawings in {out}", file=sys.stderr)
+    drawn = list(draw_selection(selectors, source, out / "figures", "svg", None))
+    print(f"{len(drawn)} artifacts drawn or explained, drawings in {out / 'figures'}", file=sys.stderr)
     print(write_report(source, out))
     if accept:
         print(f"verdicts written to {write_verdicts(profile, found)}")

@@ -29,7 +29,7 @@ class Turn(NamedTuple):
     """One update, fixed before any of its gradients exists; no entries: nothing new arrives (drain)."""
 
     t: int  # updates applied before this one
-    entries: tuple[Entry, ...]  # the m (or n) entries held here
+    entries: tuple[Entry, ...]  # the m (or n) entries held here; a server orders them by read
 
 
 class Ask(NamedTuple):
@@ -75,16 +75,20 @@ class Collective(Protocol):
 
 
 class Descent(Protocol):
-    """The local solver. Momentum convention, weight decay and per-parameter multipliers live here only."""
+    """The local solver. Momentum convention, weight decay and per-parameter multipliers live here only.
+
+    Memory keeps the parameters on its last axis and the points' leading axes first: [..., d], or [..., r, d]
+    where a solver needs r values per parameter. It starts as zeros; ``memory[..., part]`` is that of a part.
+    """
 
     def init(self, points: Tensor) -> Tensor:
-        """Memory (velocity) for points [..., d], of the same shape."""
+        """Memory for points [..., d]: zeros, [..., d] or [..., r, d]."""
         ...
 
     def step(
         self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ...
     ) -> tuple[Tensor, Tensor]:
-        """New (points, memory) from gradients, all [..., s] where ``part`` selects s of the d parameters."""
+        """New (points, memory) from memory and gradients [..., s], where ``part`` selects s of the d."""
         ...
 
 
@@ -122,6 +126,8 @@ class Algorithm(Protocol):
     #   send(config, rows [m, s], collective) -> Pending      once per segment while backward produces it
     #   resize(config, state, rows) -> State                  learners come or go, between two turns
     #   restart(config, state) -> State                       after a change of the learning rate
+    #   observe(config, before, after) -> {name: 0-d tensor}  what of a turn is worth a curve
+    #   summary(config, state) -> {name: number}              read once, when the run has ended
 
 
 class Server(Protocol):

@@ -1,7 +1,7 @@
 """Crossbow's synchronous model averaging (SMA), of which elastic averaging SGD is the case without momentum.
 
 Alexandros Koliousis, Pijika Watcharapichat, Matthias Weidlich, Luo Mai, Paolo Costa and Peter Pietzuch,
-"Crossbow: Scaling Deep Learning with Small Batch Sizes on Multi-GPU Servers", PVLDB 12(11), 2019, Algorithm 1.
+"Crossbow: Scaling Deep Learning with Small Batch Sizes on Multi-GPU Servers", PVLDB 12(11), 2019, Alg. 1.
 Sixin Zhang, Anna Choromanska and Yann LeCun, "Deep learning with Elastic Averaging SGD", NeurIPS 2015.
 
 Update rules, for learner j of k with its own replica and batch:
@@ -32,11 +32,11 @@ Differs from the paper:
   swap: no descent on any quadratic without momentum. Give alpha there.
 - Local momentum and weight decay are absent from Algorithm 1 and present in the authors' code; the descent
   has them, each replica with its own memory.
-- Section 3.3 does not say that r takes up the corrections of its GPU; without it only replica 0 would count.
+- Section 3.3 does not say that r takes up its GPU's corrections; otherwise the others would not count.
 Differs from the authors' code (github.com/lsds/Crossbow, d4441b35):
 - There alpha is a constant 0.1 or 0.2, mu is 0.9 if replicas have momentum and 0 if not, and learners on one
   GPU are averaged flat; ``learners_per_device=1`` is that form.
-- There a restart copies z to the replicas and keeps all velocities, and a new learner copies the first replica
+- There a restart copies z to the replicas and keeps all velocities, and a new learner copies replica 0
   with its velocity; ``restarting`` and ``newcomer`` choose.
 """
 

@@ -14,11 +14,11 @@ Update rule (one GPU; GPUs are independent), with throughput t now and t' before
     tau   | threshold | examples/second in Algorithm 2, a fraction of t' in the settling rule
 
 Differs from the paper:
-- As printed the count can fall to 0, where there is nothing left to measure, and on a noisy reading it never
-  stays put: after a step down the throughput recovers, which asks for a step up. :func:`literal` keeps both.
-- :func:`settling` takes the median of several readings, compares it with that of the previous count, steps back
-  when the gain is too small, and then holds. The authors' code also stops for good at the first small gain and
-  compares relatively (threshold 0.1), on one reading.
+- As printed the count can fall to 0, where there is nothing left to measure, and it cycles around the peak:
+  after a step down the throughput recovers, which asks for a step up. :func:`literal` keeps both.
+- :func:`settling` takes the median of several readings, compares it with that of the previous count, steps
+  back when the gain is too small, and then holds. The authors' code also stops for good at the first small
+  gain and compares relatively (threshold 0.1), on one reading.
 """
 
 from __future__ import annotations
@@ -63,14 +63,13 @@ def settling(
 ) -> Settling:
     """The state after one more reading, in examples/second.
 
-    ``threshold`` is the relative gain that a further learner must bring, ``readings`` how many are taken at each
-    count, ``most`` the largest count that memory allows. Never below 1 learner.
+    ``threshold`` is the relative gain that a further learner must bring, ``readings`` how many are taken at
+    each count, ``most`` the largest count that memory allows. Never below 1 learner.
     Raises ValueError if ``readings`` or ``most`` is below 1 or ``threshold`` is negative.
     """
     if readings < 1 or threshold < 0 or (most is not None and most < 1):
         raise ValueError(
-            f"crossbow: readings={readings} and most={most} must be at least 1 and threshold={threshold} "
-            "at least 0"
+            f"crossbow: readings={readings} and most={most} must be at least 1 and threshold={threshold} at least 0"
         )
     if tuner.holding:
         return tuner

@@ -16,8 +16,8 @@ Update rule:
 
 The model evaluated is w.
 
-Differs from the paper: nothing known. How batches are drawn, the momentum and the constant of the weight decay
-are not printed; the descent holds the last two (plain SGD and Adam in the paper).
+Differs from the paper: nothing known. How batches are drawn, the momentum and the constant of the weight
+decay are not printed; the descent holds the last two (plain SGD and Adam in the paper).
 """
 
 from __future__ import annotations

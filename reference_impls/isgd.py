@@ -232,3 +232,19 @@ def tell(
 
 def model(config: Config, state: State, collective: Collective) -> Tensor:
     return state.x
+
+
+def observe(config: Config, before: State, after: State) -> dict[str, Tensor]:
+    """What a turn was and where the chart stood after it: all 0-d."""
+    return {
+        "iteration": before.iteration,
+        "chasing": before.chasing,
+        "mean": after.mean,
+        "limit": after.limit,
+        "level": after.level,
+    }
+
+
+def summary(config: Config, state: State) -> dict[str, float]:
+    """Iterations of Algorithm 1 behind the updates made; the rest were steps of Algorithm 2."""
+    return {"iterations": int(state.iteration)}

@@ -1,7 +1,7 @@
 """MaTEx: synchronous, layer-wise and delayed gradient descent without a server.
 
-Jeff Daily, Abhinav Vishnu and Charles Siegel, "Leveraging Asynchronicity in Gradient Descent for Scalable Deep
-Learning", under review at ICLR 2017, sections 4.1-4.3 (its Algorithm 1 is back-propagation).
+Jeff Daily, Abhinav Vishnu and Charles Siegel, "Leveraging Asynchronicity in Gradient Descent for Scalable
+Deep Learning", under review at ICLR 2017, sections 4.1-4.3 (its Algorithm 1 is back-propagation).
 
 Update rules, with n devices of which device j has gradient g_j(w_t) of its share of the batch:
 

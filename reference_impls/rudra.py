@@ -3,15 +3,16 @@
 Suyog Gupta, Wei Zhang and Josh Milthorpe, "Model Accuracy and Runtime Tradeoff in Distributed Deep Learning",
 2015 (arXiv 1509.04210), Equations 2-6 (the paper numbers no algorithm).
 
-Update rules. Weights carry a timestamp i, the number of updates applied; a gradient carries that of the weights
-it was computed on. From timestamp i to i + 1, with c gradients:
+Update rules. Weights carry a timestamp i, the number of updates applied; a gradient carries that of the
+weights it was computed on. From timestamp i to i + 1, with c gradients:
 
     theta(i+1) = theta(i) - alpha (1/c) sum_l Delta theta_l                                  (Eqs. 3-5)
     hardsync:    c = lambda, one gradient of each learner, all computed on theta(i)
     n-softsync:  c = floor(lambda / n), the next c to arrive, whoever sends them
     async:       n = lambda, so c = 1
     <sigma> = i - mean(timestamps of the c gradients)                                        (Eq. 2)
-    alpha = alpha_0 sqrt(lambda mu / B) under hardsync;  alpha = alpha_0 / n under n-softsync (section 3.2, Eq. 6)
+    hardsync:    alpha = alpha_0 sqrt(lambda mu / B)                                         (section 3.2)
+    n-softsync:  alpha = alpha_0 / <sigma> = alpha_0 / n                                     (Eq. 6)
 
     paper         | code                | shape | unit
     theta         | x                   | [d]   | parameters
@@ -31,8 +32,8 @@ Differs from the paper:
 - The paper's server updates after "at least" c gradients; ours after exactly c.
 - With n > 1 not dividing lambda, an update takes floor(lambda / n) gradients, so more than n updates happen
   while each learner sends one; kept. Mean staleness is then (lambda - 1) / c rather than the printed n.
-- ``per_gradient=True`` is the finer rule that the paper suggests in a footnote and leaves open: each gradient is
-  divided by max(1, its own staleness).
+- ``per_gradient=True`` is the finer rule that a footnote suggests and leaves open: each gradient is divided
+  by max(1, its own staleness).
 - Momentum and weight decay are the descent's, at the server. AdaGrad (their ImageNet runs) is not here.
 - Rudra-adv's tree of servers averages the same gradients, and Rudra-adv* delays the pull: both change when
   ``push`` and ``pull`` are called, not this file.
@@ -40,7 +41,6 @@ Differs from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import NamedTuple
@@ -103,8 +103,8 @@ def gather(config: Config, turn: Turn) -> tuple[list[int], tuple[int, ...]]:
     oldest = turn.t - min(reads)
     if oldest >= config.history:
         raise ValueError(
-            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but only {config.history} versions "
-            f"of the weights are kept; set history to at least {oldest + 1}"
+            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
+            f"versions of the weights are kept; set history to at least {oldest + 1}"
         )
     if reads != sorted(reads):
         raise ValueError(f"rudra: entries of update {turn.t} must stand in the order of their reads: {reads}")
@@ -174,21 +174,12 @@ class Server:
         """c, the gradients that make an update."""
         return gradients_per_update(self.workers, self.n)
 
-    def _waits(self, worker: int) -> bool:
-        self._known((worker,))
-        return self.n == 0 and any(entry.worker == worker for entry in self.buffer)
-
-    def _known(self, workers: Iterable[int]) -> None:
-        for worker in workers:
-            if not 0 <= worker < self.workers:
-                raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
-
     def push(self, worker: int) -> Turn | None:
-        """A gradient arrives. Raises ValueError on a second one of the same hardsync round."""
-        if self._waits(worker):
+        """A gradient arrives. Raises ValueError if a hardsync learner did not pull first."""
+        if not self.may_pull(worker) or (self.n == 0 and self.read[worker] < self.timestamp):
             raise ValueError(
-                f"rudra: learner {worker} pushed twice at timestamp {self.timestamp}; under hardsync it must "
-                "wait until may_pull and pull first"
+                f"rudra: learner {worker} pushed at timestamp {self.timestamp} without pulling since its "
+                "last push; under hardsync it must wait for may_pull, then pull"
             )
         self.buffer.append(Entry(worker, self.read[worker], self.number[worker]))
         self.number[worker] += 1
@@ -201,11 +192,13 @@ class Server:
 
     def may_pull(self, worker: int) -> bool:
         """False while a hardsync learner's gradient waits for those of the others."""
-        return not self._waits(worker)
+        if not 0 <= worker < self.workers:
+            raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
+        return self.n > 0 or self.number[worker] <= self.timestamp
 
     def pull(self, worker: int) -> int:
         """The learner takes the newest weights. Raises ValueError where ``may_pull`` is False."""
-        if self._waits(worker):
+        if not self.may_pull(worker):
             raise ValueError(
                 f"rudra: learner {worker} pulled before update {self.timestamp} was complete; ask may_pull"
             )

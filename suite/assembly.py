@@ -14,6 +14,7 @@ from torch import Tensor
 from suite import descent as descents
 from suite.algorithms import algorithm
 from suite.data import images, order, transforms
+from suite.data.order import Order
 from suite.flat import FlatModule
 from suite.models import build, initialise
 from suite.problems import Classification
@@ -28,13 +29,12 @@ class Assembly:
 
     problem: Classification
     x0: Tensor
-    order: Any
+    order: Order
     algorithm: Any
     config: Any
     descent: Any
     test_inputs: Tensor
     test_targets: Tensor
-    evaluation_transform: Callable[[Tensor], Tensor]
 
 
 def fields(kind: Any, values: Mapping[str, Any], what: str) -> dict[str, Any]:
@@ -67,45 +67,65 @@ def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype:
     return module.to(device=device, dtype=dtype)
 
 
+def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers: int, order_seed: int) -> Order:
+    """The batch order named by ``kind``; ``batch`` is what one worker reads in one turn.
+
+    ``split`` cuts every batch of batch x workers examples over the workers, ``pool`` deals whole batches out.
+    """
+    values = thaw(settings)
+    kind, share = values.pop("kind"), values.pop("share", "own")
+    joint = batch * workers if share == "split" else batch
+    makers: dict[str, Callable[[], Order]] = {
+        "fixed-cycle": lambda: order.FixedCycle(len(targets), joint, order_seed),
+        "shuffled": lambda: order.Shuffled(len(targets), joint, order_seed),
+        "with-replacement": lambda: order.WithReplacement(len(targets), joint, order_seed),
+        "partitioned": lambda: order.Partitioned(len(targets), workers, batch, order_seed),
+        "single-class": lambda: order.SingleClass(targets.cpu(), joint, order_seed, **values),
+        "balanced": lambda: order.Balanced(targets.cpu(), joint, order_seed, **values),
+    }
+    if kind not in makers or share not in ("own", "split", "pool"):
+        raise ValueError(f"order kind={kind!r} must be one of {sorted(makers)}, share={share!r} own, split or pool")
+    made = makers[kind]()
+    if share == "split":
+        made = order.SplitBatch(made, workers)
+    elif share == "pool":
+        made = order.SharedPool(made, workers)
+    return made.to(targets.device)
+
+
 def assemble(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], data_root: Path | None
 ) -> Assembly:
     """Build a classification run. Raises ValueError (DataError) in one sentence for what cannot be had."""
     device, dtype = execution["device"], DTYPES[execution["precision"]]
     data = thaw(settings["data"])
-    name, how = data.pop("name"), data.pop("transform", "scale")
-    examples = data.pop("examples", None)
-    training = images.load_images(name, "train", root=data_root, **data)
-    testing = images.load_images(name, "test", root=data_root, **data)
-    inputs, targets = training.inputs.to(device), training.targets.to(device)
-    if examples is not None:
-        subset = torch.randperm(len(targets), generator=torch.Generator().manual_seed(seed("subset", name)))
-        inputs, targets = inputs[subset[:examples]], targets[subset[:examples]]
-    flat = FlatModule(
-        make_network(settings["model"], run_seed, device, dtype), channels_last=execution["channels_last"]
-    )
-    decode = transforms.make(how, inputs, dtype)
-    problem = Classification(flat, inputs, targets, decode)
-    batches = order.make(
-        settings.get("order", {"kind": "fixed-cycle"}),
-        targets=targets,
-        batch=settings["batch"],
-        workers=settings.get("workers", 1),
-        seed=seed(run_seed, "order"),
+    name, rule, size = data.pop("name"), data.pop("transform", "scale"), data.pop("padded", None)
+    subset = data.pop("subset", None)
+    training = images.load_images(name, "train", root=data_root, **data).to(device)
+    testing = images.load_images(name, "test", root=data_root, **data).to(device)
+    inputs, targets = training.inputs, training.targets
+    decode = transforms.fit(rule, training.inputs, size).to(device)
+    if subset is not None:
+        drawn = torch.randperm(len(targets), generator=torch.Generator().manual_seed(seed("subset", name)))
+        inputs, targets = inputs[drawn[:subset]], targets[drawn[:subset]]
+    network = make_network(settings["model"], run_seed, device, dtype)
+    flat = FlatModule(network, channels_last=execution["channels_last"])
+    workers = settings.get("workers", 1)
+    batches = make_order(
+        settings.get("order", {"kind": "fixed-cycle"}), targets, settings["batch"], workers, seed(run_seed, "order")
     )
     chosen = thaw(settings["algorithm"])
     module = algorithm(chosen.pop("name"))
     if chosen.get("batches") == "epoch":
-        chosen["batches"] = batches.batches
+        chosen["batches"] = batches.batches_per_epoch
     config = module.Config(**fields(module.Config, chosen, "algorithm")) if hasattr(module, "Config") else None
     return Assembly(
-        problem=problem,
+        problem=Classification(flat, inputs, targets, lambda pixels: decode(pixels).to(dtype)),
         x0=flat.point(),
         order=batches,
         algorithm=module,
         config=config,
         descent=make_descent(settings["descent"], flat),
-        test_inputs=testing.inputs.to(device),
-        test_targets=testing.targets.to(device),
-        evaluation_transform=decode,
+        test_inputs=testing.inputs,
+        test_targets=testing.targets,
     )

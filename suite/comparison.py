@@ -57,10 +57,12 @@ def _plain(value: float) -> float | None:
 
 def lines(found: Mapping[str, Any]) -> Sequence[str]:
     """The comparison as text."""
-    text = [
+    summary = (
         f"{found['compared']} runs compared, {len(found['changed'])} groups differ, "
         f"{found['only_in_base']} only in the base, {found['only_in_new']} only in the new"
+    )
+    changes = [
+        f"~ {entry['quantity']} {entry['change']:+.4g} over {entry['n']} runs ({entry['runs'][0]} ...)"
+        for entry in found["changed"]
     ]
-    for entry in found["changed"]:
-        text.append(f"~ {entry['quantity']} {entry['change']:+.4g} over {entry['n']} runs ({entry['runs'][0]} ...)")
-    return [*text, *(f"REGRESSION {line}" for line in found["regressions"])]
+    return [summary, *changes, *(f"REGRESSION {line}" for line in found["regressions"])]

@@ -2,10 +2,10 @@
 
 Settings (plain values)::
 
-    data       {name, transform, examples?, ...}          model      {name, ...options}
+    data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its Config}                      descent    {rule, momentum, decay, multipliers?}
     rate, drops [[turn, factor], ...]                     batch, workers
-    order      {kind, ...}                                updates    gradient evaluations per worker
+    order      {kind, share?}                             updates    turns: one gradient per worker each
     evaluate   {every, train_examples?}                   record     {every}
     stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
 
@@ -60,6 +60,7 @@ class Session:
         self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped = 0, False
+        self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock = WallClock(synchronise=self._synchronise)
 
@@ -74,7 +75,7 @@ class Session:
             if self.t == 0:
                 self.evaluate()
         saved = time.monotonic()
-        for turn in rounds(self.workers, start=self.t, pool=self.made.order.pool):
+        for turn in rounds(self.workers, start=self.t):
             if self.t >= self.updates or self.stopped or not finite:
                 break
             self.update(turn)
@@ -101,13 +102,14 @@ class Session:
         """One turn: ask, gather the batches, compute, tell."""
         made = self.made
         ask = made.algorithm.ask(made.config, self.state, turn)
-        examples = made.order.indices(ask.batch, [entry.worker for entry in turn.entries])
+        examples = made.order.indices(ask.batch, self.members)
         if made.problem.dropout:
             torch.manual_seed(seed(self.spec.seed, "dropout", turn.t))
         losses, sums, self.buffers = answer(self.gradients, ask, self.buffers, examples)
+        before = self.state
         self.state = made.algorithm.tell(
             made.config,
-            self.state,
+            before,
             turn,
             Told(losses, sums, self.send(sums)),
             collective=self.collective,
@@ -116,7 +118,7 @@ class Session:
         )
         seen = {"loss": losses.mean()}
         if observe := getattr(made.algorithm, "observe", None):
-            seen |= observe(made.config, self.state)
+            seen |= observe(made.config, before, self.state)
         self.recorder.add(turn.t, seen)
         self.t = turn.t + 1
 
@@ -140,9 +142,7 @@ class Session:
         made, settings = self.made, self.spec.settings
         x = made.algorithm.model(made.config, self.state, self.collective)
         buffers = self.buffers.mean(0)
-        loss, error = made.problem.evaluate(
-            x, buffers, made.test_inputs, made.test_targets, transform=made.evaluation_transform
-        )
+        loss, error = made.problem.evaluate(x, buffers, made.test_inputs, made.test_targets)
         row = {"update": self.t, "seconds": self.clock.spent, "test_loss": loss, "test_error": error}
         if count := settings["evaluate"].get("train_examples"):
             row["train_loss"], row["train_error"] = made.problem.evaluate(
@@ -150,7 +150,6 @@ class Session:
                 buffers,
                 made.problem.inputs[:count],
                 made.problem.targets[:count],
-                transform=made.evaluation_transform,
             )
         self.recorder.evaluate(**row)
         stop = settings.get("stop")

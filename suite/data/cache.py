@@ -87,7 +87,7 @@ def _read(folder: Path, key: str) -> Decoded | None:
 
 @contextmanager
 def partial_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to be filled; it takes the name ``path`` if the block ends well, else it vanishes."""
+    """A file beside ``path`` to be filled; renamed to ``path`` if the block ends well, else removed."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:

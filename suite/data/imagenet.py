@@ -1,4 +1,4 @@
-"""ImageNet, streamed: shards are read in order, decoded in worker processes and copied ahead to the device."""
+"""ImageNet, streamed: shards read in order, decoded in worker processes, copied ahead to the device."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from suite.data.jpeg import decode_resized
 SIDE = 256  # pixels, as all papers store ImageNet
 CHUNK = 32  # pictures that a worker decodes at a time
 
+# number of the batch, its pictures in chunks, its labels
+_Submitted = tuple[int, "list[Future[np.ndarray] | np.ndarray]", np.ndarray]
+
 
 class Batch(NamedTuple):
     """One batch of the stream, on the stream's device."""
@@ -36,8 +39,8 @@ class Batch(NamedTuple):
 class ImageNetStream:
     """Batches of an ImageNet-layout folder in stored order, in a cycle (FCPR: ISGD, section 3.1).
 
-    Batch n holds rows n b, n b + 1, ... of an endless repetition of the split, its last batch completed with the
-    split's first rows; it is the same whatever was asked before, and a stream may start at any number.
+    An epoch has ceil(N / b) batches, the last completed with the split's first rows. A batch depends on its
+    number alone, so a stream may start at any.
 
     Use it as a context manager, or call :meth:`close`, to end the worker processes.
     """
@@ -113,7 +116,7 @@ class ImageNetStream:
             yield delivery.receive(current)
 
     def _host_batches(self, first: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        waiting: deque[tuple[int, list[Future[np.ndarray] | np.ndarray], np.ndarray]] = deque()
+        waiting: deque[_Submitted] = deque()
         for number, parts, labels in self._submitted(first):
             waiting.append((number, parts, labels))
             if len(waiting) < self.ahead:
@@ -122,9 +125,7 @@ class ImageNetStream:
             pixels = [piece.result() if isinstance(piece, Future) else piece for piece in pieces]
             yield ready, np.concatenate(pixels), targets
 
-    def _submitted(
-        self, first: int
-    ) -> Iterator[tuple[int, list[Future[np.ndarray] | np.ndarray], np.ndarray]]:
+    def _submitted(self, first: int) -> Iterator[_Submitted]:
         """Batches whose pictures are decoded, or being decoded."""
         number = first
         if self._decoded is not None:
@@ -143,7 +144,7 @@ class ImageNetStream:
                 yield (
                     number,
                     [self._decode(chunk) for chunk in chunks],
-                    np.array([label for *_, label in taken]),
+                    np.array([label for *_, label in taken], np.int64),
                 )
                 number += 1
 
@@ -183,7 +184,7 @@ class _Delivery:
         self._stream = torch.cuda.Stream(device) if self.cuda else None
 
     def send(self, number: int, pixels: np.ndarray, labels: np.ndarray) -> Batch:
-        inputs, targets = torch.from_numpy(pixels), torch.from_numpy(labels.astype(np.int64))
+        inputs, targets = torch.from_numpy(pixels), torch.from_numpy(labels)
         if not self.cuda:
             return Batch(number, inputs.to(self.device), targets.to(self.device))
         slot, self._sent = self._sent % 2, self._sent + 1
@@ -279,7 +280,7 @@ def _open_cache(files: list[Path], examples: int, side: int, folder: Path) -> tu
             f"imagenet: {folder} holds no whole cache of {files[0].parent}; build it first"
         ) from error
     if inputs.shape != (examples, 3, side, side) or targets.shape != (examples,):
-        raise DataError(f"imagenet: the cache {inputs_path} has another size than the split; build it again")
+        raise DataError(f"imagenet: the cache {inputs_path} is not of this split's size; build it again")
     return inputs, targets
 
 

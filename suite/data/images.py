@@ -21,9 +21,6 @@ from suite.data.catalogue import (
     missing,
     split_files,
 )
-from suite.data.catalogue import (
-    fetch as download,
-)
 
 
 class Images(NamedTuple):
@@ -126,7 +123,9 @@ def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray
             for picture, label in zip(pictures, labels, strict=True):
                 where = f"{info.name}: row {filled - first} of {file}"
                 if not isinstance(label, int) or not 0 <= label < info.classes:
-                    raise DataError(f"{where} has label {label!r}, not one of 0..{info.classes - 1}; copy it again")
+                    raise DataError(
+                        f"{where} has label {label!r} outside 0..{info.classes - 1}; copy it again"
+                    )
                 inputs[filled] = decode_picture(picture, info.shape, where)
                 targets[filled] = label
                 filled += 1

@@ -193,6 +193,26 @@ class SharedPool:
         return self
 
 
+class SplitBatch:
+    """Data parallelism: each batch of a common order is cut into equal consecutive shares, one per worker."""
+
+    def __init__(self, order: Order, workers: int) -> None:
+        if workers < 1 or order.batch % workers:
+            raise ValueError(f"batch={order.batch} cannot be cut into {workers} equal shares; choose a multiple")
+        self.order, self.workers, self.batch = order, workers, order.batch // workers
+        self.batches_per_epoch = order.batches_per_epoch
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        if workers is None:
+            raise ValueError("a split batch needs to know whose share it is; pass workers [n]")
+        shares = self.order.indices(numbers).view(len(numbers), self.workers, self.batch)
+        return shares[torch.arange(len(numbers), device=numbers.device), workers]
+
+    def to(self, device: torch.device | str) -> Self:
+        self.order = self.order.to(device)
+        return self
+
+
 class _FixedBatches:
     """A few batches made beforehand, [batches, batch] examples, in a cycle."""
 
@@ -215,9 +235,7 @@ class SingleClass(_FixedBatches):
         """``batches`` in the cycle, by default one per class. No example stands in two of them."""
         members = _members(targets, seed)
         count = len(members) if batches is None else batches
-        _check_stock(
-            members, [len(range(label, count, len(members))) * batch for label in range(len(members))]
-        )
+        _check_stock(members, [len(range(label, count, len(members))) * batch for label in range(len(members))])
         rows = []
         for t in range(count):
             round_, label = divmod(t, len(members))

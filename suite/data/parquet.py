@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,19 +68,12 @@ def _damaged(name: str, file: Path, error: Exception) -> DataError:
     return DataError(f"{name}: {file} is damaged or no parquet file ({reason}); delete it and copy it again")
 
 
-@cache
-def _library() -> Any:
-    import datasets  # half a second and a hundred modules: only once something is read
-
-    return datasets
-
-
 def _stream(file: Path) -> Any:
-    # streaming reads the shard in place; the default would first copy it into a second cache on disk
-    return _library().load_dataset(
-        "parquet",
-        data_files=[str(file)],
-        split="train",
-        streaming=True,
-        cache_dir=str(cache_folder() / "datasets"),
-    )
+    # Half a second and a hundred modules: only once something is read. The reader and not load_dataset, which
+    # reports every call to the Hub, local files included; streaming, since otherwise the shard would first be
+    # copied into a second cache on disk.
+    from datasets.io.parquet import ParquetDatasetReader
+
+    return ParquetDatasetReader(
+        [str(file)], split="train", cache_dir=str(cache_folder() / "datasets"), streaming=True
+    ).read()

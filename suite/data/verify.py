@@ -43,7 +43,7 @@ class Report:
 
 
 def verify(name: str, root: Path | None = None, cache: Path | None = None) -> Report:
-    """Read a data set and compare it with what is known of it. ImageNet: footers and its first pictures alone.
+    """Read a data set and compare it with what is known of it (of ImageNet, footers and first pictures).
 
     A missing or damaged set is a failed check, not an exception; only an unknown name raises DataError.
     """
@@ -72,7 +72,7 @@ def _images(images: Images) -> list[Check]:
         Check(
             f"{images.split} labels",
             len(counts) == info.classes and bool((counts > 0).all()),
-            f"{int((counts > 0).sum())} of {info.classes} classes occur, {int(counts.min())} to {int(counts.max())} each",
+            f"{int((counts > 0).sum())} of {info.classes} classes, {int(counts.min())} or more of each",
         ),
         Check(f"{images.split} checksum", True, images.checksum),
     ]
@@ -90,7 +90,7 @@ def _images(images: Images) -> list[Check]:
                     f"channel {channel} statistics",
                     abs(found_mean - mean) < STATISTICS_TOLERANCE
                     and abs(found_deviation - deviation) < STATISTICS_TOLERANCE,
-                    f"mean {found_mean:.4f} and deviation {found_deviation:.4f}, expected {mean} and {deviation}",
+                    f"mean {found_mean:.4f}, deviation {found_deviation:.4f}; known {mean}, {deviation}",
                 )
             )
     return checks

@@ -32,7 +32,7 @@ def build(name: str, **options: Any) -> nn.Module:
     A network has ``lr_multipliers`` and ``decay_multipliers``, factors by parameter name.
 
     Raises:
-        ValueError: unknown name, unknown or missing option, or an input too small for the network.
+        ValueError: unknown name, unknown or missing option, a size below 1, or an input too small.
     """
     import torch
 

@@ -114,12 +114,8 @@ class Inception(nn.Module):
         one, three_reduce, three, five_reduce, five, projection = widths
         self.outputs = one + three + five + projection
         self.one = _conv_relu(inputs, one, 1)
-        self.three = nn.Sequential(
-            _conv_relu(inputs, three_reduce, 1), _conv_relu(three_reduce, three, 3, padding=1)
-        )
-        self.five = nn.Sequential(
-            _conv_relu(inputs, five_reduce, 1), _conv_relu(five_reduce, five, 5, padding=2)
-        )
+        self.three = nn.Sequential(_conv_relu(inputs, three_reduce, 1), _conv_relu(three_reduce, three, 3, padding=1))
+        self.five = nn.Sequential(_conv_relu(inputs, five_reduce, 1), _conv_relu(five_reduce, five, 5, padding=2))
         self.pool = nn.Sequential(caffe_max_pool(3, 1, padding=1), _conv_relu(inputs, projection, 1))
         self.join = Concatenate()
 

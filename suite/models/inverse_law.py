@@ -116,8 +116,8 @@ def _residual_block(inputs: int, outputs: int, stride: int) -> ResidualBlock:
 def resnet20(*, classes: int = 10) -> Chain:
     """ResNet-20 for CIFAR-10, 270,410 parameters (269,722 without the convolutions' biases).
 
-    Initialised as in Torch7's recipe (facebookarchive/fb.resnet.torch 2fedffcb, models/resnet.lua), which kept
-    those biases before cuDNN 4.
+    Initialised as in Torch7's recipe (facebookarchive/fb.resnet.torch 2fedffcb, models/resnet.lua), which
+    kept those biases before cuDNN 4.
     """
     layers: list[tuple[str, nn.Module]] = [
         ("conv1", Conv2d(3, 16, 3, padding=1, weight=He(), bias=Constant())),

@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-AUXILIARY_WEIGHT = (
-    0.3  # of each of GoogLeNet's auxiliary heads: loss_weight in bvlc_googlenet/train_val.prototxt
-)
+AUXILIARY_WEIGHT = 0.3  # of each of GoogLeNet's auxiliary heads: loss_weight in bvlc_googlenet/train_val.prototxt
 
 
 def loss(module: nn.Module, outputs: Tensor | tuple[Tensor, ...], targets: Tensor) -> Tensor:

@@ -15,8 +15,6 @@ class Network(nn.Module):
 
     def __init__(self, input_shape: tuple[int, ...], classes: int) -> None:
         super().__init__()
-        if classes < 1:
-            raise ValueError(f"classes={classes} must be at least 1")
         self.input_shape, self.classes = input_shape, classes
 
     @property
@@ -33,9 +31,7 @@ class Network(nn.Module):
 class Chain(Network):
     """Named layers applied one after another."""
 
-    def __init__(
-        self, layers: Iterable[tuple[str, nn.Module]], input_shape: tuple[int, ...], classes: int
-    ) -> None:
+    def __init__(self, layers: Iterable[tuple[str, nn.Module]], input_shape: tuple[int, ...], classes: int) -> None:
         super().__init__(input_shape, classes)
         for name, layer in layers:
             self.add_module(name, layer)

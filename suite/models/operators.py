@@ -5,9 +5,9 @@ The counting rule, which gives all four printed numbers; the optimiser is not co
 - every layer is one forward operator and one gradient operator; views (flatten, identity) are none;
 - the sum that ends a residual block is one forward operator, two gradient operators (one for each side) and
   one operator that merges the two gradients of the block's input;
-- softmax, loss, gradient of the loss, and training accuracy are one each (softmax has no gradient of its own);
-- the crop and flip of CIFAR images is one operator, inside the dataflow. MNIST and ImageNet have none: Crossbow
-  prepares ImageNet's images on the host.
+- softmax, loss, gradient of the loss, and training accuracy are one each (softmax has no gradient itself);
+- the crop and flip of CIFAR images is one operator, inside the dataflow. MNIST and ImageNet have none there:
+  Crossbow prepares ImageNet's images on the host.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def construct(name: str, **options: Any) -> nn.Module:
     """The network on the meta device: shapes without memory, and no random numbers read.
 
     Raises:
-        ValueError: unknown name, unknown or missing option, or an input too small for the network.
+        ValueError: unknown name, unknown or missing option, a size below 1, or an input too small.
     """
     builders: dict[str, Callable[..., nn.Module]] = {**CLASSIFIERS, **TRANSLATORS}
     if name not in builders:
@@ -65,5 +65,8 @@ def construct(name: str, **options: Any) -> nn.Module:
     except TypeError as error:
         allowed = ", ".join(signature.parameters)
         raise ValueError(f"{name} cannot be built: {error}; its options are {allowed}") from error
+    for option, value in options.items():
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+            raise ValueError(f"{name} cannot be built: {option}={value} must be at least 1")
     with torch.device("meta"):
         return builders[name](**options)

@@ -118,9 +118,7 @@ def _table() -> dict[str, Counts]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Compare table.json with the networks; exit 1 if they differ."
-    )
+    parser = argparse.ArgumentParser(description="Compare table.json with the networks; exit 1 if they differ.")
     parser.add_argument("--write", action="store_true", help="bring table.json up to date")
     text = regenerate()
     if parser.parse_args().write:

@@ -1,8 +1,8 @@
 """The attentional encoder-decoder of inverse_law, Eqs. 14-17.
 
-A bidirectional GRU encoder; a decoder of two GRU units with the attention between them (the conditional GRU of
-Nematus); a two-layer readout; softmax over the target vocabulary. In the symbols of the code, for source
-position i and target position t:
+A bidirectional GRU encoder; a decoder of two GRU units with the attention between them (the conditional GRU
+of Nematus); a two-layer readout; softmax over the target vocabulary. For source position i and target
+position t:
 
     h_i   = [forward GRU; backward GRU]                                   (14)
     s'_t  = GRU_1(E y_{t-1}, s_{t-1})
@@ -15,7 +15,8 @@ with s_0 = tanh(W_init mean_i h_i). The paper leaves open s_0 (Nematus' choice h
 initialiser: PyTorch's defaults are used, since the paper trained with PyTorch.
 
 Shapes: B sentences, S source and T target positions, V target words, E embedding, H hidden, A attention.
-A mask is true on words and false on padding, which has to follow the words.
+A mask is true on words and false on padding; every sentence has a word. Padding changes nothing, wherever it
+stands: neither GRU moves on it, and neither the mean nor the attention sees it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from suite.models.network import parameter_specs
 class GRU(nn.Module):
     """``units`` gated recurrent units side by side, each with the parameters of ``torch.nn.GRUCell``.
 
-    ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))`` and ``h' = (1 - z) n + z h``. The part that needs only the
-    inputs is a method of its own, so that it runs once for all positions.
+    ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))`` and ``h' = (1 - z) n + z h``. The part that needs only
+    the inputs is a method of its own, so that it runs once for all positions.
     """
 
     def __init__(self, inputs: int, hidden: int, units: int = 1) -> None:
@@ -53,7 +54,7 @@ class GRU(nn.Module):
 
     def step(self, projected: Tensor, h: Tensor) -> Tensor:
         """One time step: ``projected [units, B, 3 H]``, ``h [units, B, H] -> [units, B, H]``."""
-        recurrent = torch.matmul(h, self.weight_hh.transpose(1, 2)) + self.bias_hh
+        recurrent = torch.baddbmm(self.bias_hh, h, self.weight_hh.transpose(1, 2))
         reset_in, update_in, new_in = projected.chunk(3, -1)
         reset_h, update_h, new_h = recurrent.chunk(3, -1)
         r = torch.sigmoid(reset_in + reset_h)
@@ -135,8 +136,9 @@ class ConditionalGRU(nn.Module):
         is_word = torch.stack((column, column.flip(0)), 1).unsqueeze(-1)  # [S, 2, B, 1]
         h = projected.new_zeros(2, batch, self.hidden)
         history = []
-        for i in range(length):
-            h = torch.where(is_word[i], self.encoder.step(both[i], h), h)
+        # unbind, not indexing: its gradient is one stack instead of one full-sized sum per step.
+        for step_in, is_word_here in zip(both.unbind(0), is_word.unbind(0), strict=True):
+            h = torch.where(is_word_here, self.encoder.step(step_in, h), h)
             history.append(h)
         path = torch.stack(history)  # [S, 2, B, H]
         states = torch.cat((path[:, 0], path[:, 1].flip(0)), -1).transpose(0, 1)  # [B, S, 2 H]
@@ -152,17 +154,17 @@ class ConditionalGRU(nn.Module):
         return torch.bmm(attention.unsqueeze(1), encoded.states).squeeze(1), attention
 
     def advance(self, encoded: Encoded, projected: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The conditional GRU on ``projected [1, B, 3 H]``: s_t ``[B, H]``, H_t ``[B, 2 H]``, a_t ``[B, S]``."""
+        """From ``projected [1, B, 3 H]`` and s_{t-1}: s_t ``[B, H]``, H_t ``[B, 2 H]``, a_t ``[B, S]``."""
         between = self.first.step(projected, state.unsqueeze(0))
-        context, attention = self.attend(encoded, between[0])
-        return self.second.step(self.second.project(context), between)[0], context, attention
+        context, attention = self.attend(encoded, between.squeeze(0))
+        return self.second.step(self.second.project(context), between).squeeze(0), context, attention
 
     def read_out(self, words: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
         """Eq. 15 without the softmax: ``[..., E], [..., H], [..., 2 H] -> [..., V]``."""
         return self.output(torch.tanh(self.readout(torch.cat((words, states, contexts), -1))))
 
     def step(self, encoded: Encoded, previous: Tensor, state: Tensor) -> Step:
-        """One position of a search: ``previous [B]`` int64 words and ``state [B, H]``, first ``encoded.start``."""
+        """One position of a search, from words ``previous [B]`` int64 and s_{t-1} (at first ``start``)."""
         words = self.target(previous)
         state, context, attention = self.advance(encoded, self.first.project(words), state)
         return Step(self.read_out(words, state, context), state, attention)
@@ -174,8 +176,8 @@ class ConditionalGRU(nn.Module):
         words = self.target(target_in)  # [B, T, E]
         projected = self.first.project(words.transpose(0, 1).flatten(0, 1)).unflatten(1, (length, batch))
         state, states, contexts = encoded.start, [], []
-        for t in range(length):
-            state, context, _ = self.advance(encoded, projected[:, t], state)
+        for projected_t in projected.unbind(1):
+            state, context, _ = self.advance(encoded, projected_t, state)
             states.append(state)
             contexts.append(context)
         return self.read_out(words, torch.stack(states, 1), torch.stack(contexts, 1))
@@ -187,17 +189,10 @@ def cgru(
     """The network for ``vocabulary`` words on both sides, or ``(source, target)``; A is 2 H unless given.
 
     Raises:
-        ValueError: a size below 1.
+        ValueError: an empty vocabulary.
     """
     source, target = (vocabulary, vocabulary) if isinstance(vocabulary, int) else vocabulary
     attention = 2 * hidden if attention is None else attention
-    sizes = {
-        "vocabulary": min(source, target),
-        "embedding": embedding,
-        "hidden": hidden,
-        "attention": attention,
-    }
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"cgru: {name}={size} must be at least 1")
+    if min(source, target) < 1:
+        raise ValueError(f"cgru: vocabulary={vocabulary} must be at least 1 on both sides")
     return ConditionalGRU(source, target, embedding, hidden, attention)

@@ -1,0 +1,191 @@
+"""MaTEx: delays against the recurrence written out, layer-wise orders, the largest stable rate."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from math import pi, sin
+
+import pytest
+import torch
+from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, LocalSum, Quadratic, Settled, close, drive, lockstep
+
+from reference_impls import inverse_law, matex_agd
+from reference_impls.contract import Told, Turn
+from suite.descent import Adam, Caffe, Torch
+
+HEAVY = Caffe(0.9, 1e-2)
+SCALED = Caffe(
+    0.9,
+    1e-2,
+    torch.tensor([1.0, 1, 2, 1, 1, 2], dtype=torch.float64),
+    torch.tensor([1.0, 1, 0, 1, 1, 0], dtype=torch.float64),
+)
+SEGMENTS = (slice(0, 2), slice(2, 3), slice(3, 6))
+NOTHING = Told(torch.zeros(0), torch.zeros(0, D, dtype=torch.float64))
+
+
+def drain(config, state, t, descent):
+    return matex_agd.tell(config, state, Turn(t, ()), NOTHING, collective=LocalSum(1), descent=descent, lr=LR)
+
+
+@pytest.mark.parametrize("solver", ["arrival", "read"])
+@pytest.mark.parametrize("delay", [0, 1, 2, 3])
+def test_equals_the_recurrence_from_the_first_step_to_the_drain(delay, solver):
+    config, turns = matex_agd.Config(delay, solver=solver), 40
+    state = drive(matex_agd, config, 1, turns, descent=HEAVY)
+    for i in range(delay):
+        state = drain(config, state, turns + i, HEAVY)
+
+    x, v = [torch.ones(D, dtype=torch.float64)], torch.zeros(D, dtype=torch.float64)
+    for t in range(turns + delay):
+        if t < delay:
+            x.append(x[-1])
+            continue
+        late = x[t - delay]
+        _, gradient = QUADRATIC.evaluate(late, TABLE[(t - delay) % BATCHES])
+        decayed = x[t] if solver == "arrival" else late
+        v = 0.9 * v + LR * (gradient + 1e-2 * decayed)
+        x.append(x[t] - v)
+    close(state.x, x[-1])
+    assert state.late == ((),) * delay
+
+
+def test_delay_of_one_by_hand():
+    """Gradients 1, 2, 4 at rate 0.1: x = 1, 1, 0.9, 0.7 and, drained, 0.3."""
+    config, descent = matex_agd.Config(1), Caffe()
+    state, seen = matex_agd.init(config, torch.ones(1), 1, 1, descent), []
+    for t, gradient in enumerate((1.0, 2.0, 4.0, None)):
+        turn = Turn(t, ()) if gradient is None else lockstep(1, t)
+        told = Told(torch.zeros(1), torch.tensor([[gradient or 0.0]]))
+        state = matex_agd.tell(
+            config, state, turn, told, collective=LocalSum(1), descent=descent, lr=torch.tensor(0.1)
+        )
+        seen.append(state.x.item())
+    assert seen == pytest.approx([1.0, 0.9, 0.7, 0.3])
+
+
+def test_the_two_solvers_differ_only_through_weight_decay():
+    def run(solver, descent):
+        return drive(matex_agd, matex_agd.Config(2, solver=solver), 2, 60, descent=descent).x
+
+    close(run("arrival", Caffe(0.9)), run("read", Caffe(0.9)))
+    assert (run("arrival", HEAVY) - run("read", HEAVY)).abs().max() > 1e-6
+
+
+def test_synchronous_equals_one_device_on_the_joint_batch():
+    joint = drive(inverse_law, None, 1, 100, descent=HEAVY).x
+    close(drive(matex_agd, matex_agd.Config(), 4, 100, descent=HEAVY).x, joint)
+    alone = drive(matex_agd, matex_agd.Config(), 1, 100, descent=HEAVY).x
+    assert torch.equal(alone, joint)
+
+
+@dataclass
+class Slow:
+    """A sum that is done only after it has been asked for a number of times."""
+
+    value: torch.Tensor
+    patience: int
+
+    def wait(self):
+        self.patience = 0
+        return self.value
+
+    def done(self):
+        self.patience -= 1
+        return self.patience < 0
+
+
+@dataclass(frozen=True)
+class Uneven(LocalSum):
+    """Sums that arrive in another order than they were started."""
+
+    turn: itertools.cycle = field(default_factory=lambda: itertools.cycle((2, 0, 1)))
+
+    def start(self, rows):
+        return Slow(rows.sum(0), next(self.turn))
+
+
+@pytest.mark.parametrize("descent", [HEAVY, SCALED, Torch(0.9, 1e-2), Adam()])
+@pytest.mark.parametrize("order", ["all", "backward", "completed"])
+@pytest.mark.parametrize("delay", [0, 2])
+def test_layer_wise_is_synchronous_bit_for_bit(delay, order, descent):
+    whole = drive(matex_agd, matex_agd.Config(delay), 4, 50, descent=descent).x
+    config = matex_agd.Config(delay, order, segmented=True)
+    assert torch.equal(drive(matex_agd, config, 4, 50, descent=descent, segments=SEGMENTS).x, whole)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [("all", [0, 1, 2]), ("backward", [0, 1, 2]), ("completed", [1, 2, 0])]
+)
+def test_orders_of_application(order, expected):
+    """The first is slow; the others are done at once."""
+    sent = tuple(
+        (slice(i, i + 1), Slow(torch.tensor([float(i)]), patience)) for i, patience in enumerate((9, 0, 0))
+    )
+    assert [int(total) for _, total in matex_agd.arrivals(order, sent)] == expected
+
+
+@pytest.mark.parametrize(("order", "waited_for"), [("all", 3), ("backward", 1), ("completed", 1)])
+def test_sums_waited_for_before_the_first_is_applied(order, waited_for):
+    pendings = [Slow(torch.zeros(1), 9) for _ in range(3)]
+    next(matex_agd.arrivals(order, tuple((slice(i, i + 1), p) for i, p in enumerate(pendings))))
+    assert sum(pending.patience == 0 for pending in pendings) == waited_for
+
+
+def test_arrival_order_does_not_change_a_bit():
+    config = matex_agd.Config(1, "completed", segmented=True)
+    x0 = torch.ones(D, dtype=torch.float64)
+    states = {}
+    for name, collective in (("even", LocalSum(2)), ("uneven", Uneven(2))):
+        state = matex_agd.init(config, x0, 2, 2, HEAVY)
+        for t in range(20):
+            _, gradient = QUADRATIC.evaluate(state.x, TABLE[t % BATCHES])
+            sums = 2 * gradient[None]
+            sent = tuple(
+                (part, matex_agd.send(config, sums[:, part], collective)) for part in reversed(SEGMENTS)
+            )
+            told = Told(torch.zeros(2), sums, sent)
+            state = matex_agd.tell(
+                config, state, lockstep(2, t), told, collective=collective, descent=HEAVY, lr=LR
+            )
+        states[name] = state.x
+    assert torch.equal(states["even"], states["uneven"])
+
+
+@pytest.mark.parametrize("delay", [0, 1, 2, 3])
+@pytest.mark.parametrize(("fraction", "stable"), [(0.98, True), (1.02, False)])
+def test_largest_stable_rate(delay, fraction, stable):
+    """x_{t+1} = x_t - a x_{t-d} has all its roots in the unit circle iff a < 2 sin(pi / (2 (2 d + 1)))."""
+    unit = Quadratic(torch.zeros(96, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+    rate = torch.tensor(fraction * 2 * sin(pi / (2 * (2 * delay + 1))), dtype=torch.float64)
+    state = drive(
+        matex_agd,
+        matex_agd.Config(delay),
+        1,
+        600,
+        descent=Caffe(),
+        x0=torch.ones(1, dtype=torch.float64),
+        lr=rate,
+        problem=unit,
+    )
+    assert (abs(state.x.item()) < 1) == stable
+
+
+def test_gradients_travel_without_send_too():
+    """A caller that knows nothing of ``send`` has its sums exchanged whole."""
+    config = matex_agd.Config(1)
+    state = matex_agd.init(config, torch.zeros(2), 2, 2, Caffe())
+    for t in range(2):
+        told = Told(torch.zeros(2), torch.tensor([[2.0, 4.0]]))
+        state = matex_agd.tell(
+            config, state, lockstep(2, t), told, collective=LocalSum(2), descent=Caffe(), lr=torch.tensor(1.0)
+        )
+    assert state.x.tolist() == [-1, -2]
+    assert isinstance(state.late[0][0][1], Settled)
+
+
+@pytest.mark.parametrize("wrong", [{"delay": -1}, {"order": "forward"}, {"solver": "later"}])
+def test_refuses_a_configuration_that_means_nothing(wrong):
+    with pytest.raises(ValueError, match="matex_agd: "):
+        matex_agd.Config(**wrong)

@@ -1,0 +1,224 @@
+"""Rudra: the protocol in integers, and the values along its schedules against a loop that keeps all."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+from collections import Counter
+from dataclasses import asdict
+from math import sqrt
+
+import pytest
+import torch
+from quadratic import LR, QUADRATIC, D, LocalSum, close, drive, one, streams
+
+from reference_impls import inverse_law, rudra
+from reference_impls.contract import Entry, Told, Turn
+from suite.descent import Caffe
+
+HEAVY = Caffe(0.9, 1e-3)
+RATE = LR / 5
+
+
+def events(server, count, jitter=0.1):
+    """Workers push when done and pull when they may; yields (worker, Turn or None) ``count`` times."""
+    draw = random.Random(0)
+    queue = [(1 + jitter * draw.random(), worker) for worker in range(server.workers)]
+    heapq.heapify(queue)
+    blocked = []
+    for _ in range(count):
+        now, worker = heapq.heappop(queue)
+        turn = server.push(worker)
+        blocked.append(worker)
+        for ready in [w for w in blocked if server.may_pull(w)]:
+            blocked.remove(ready)
+            server.pull(ready)
+            heapq.heappush(queue, (now + 1 + jitter * draw.random(), ready))
+        yield worker, turn
+
+
+def schedule(workers, n, pushes):
+    return [turn for _, turn in events(rudra.Server(workers, n), pushes) if turn]
+
+
+def staleness(turns):
+    return [turn.t - entry.read for turn in turns for entry in turn.entries]
+
+
+def run(workers, n, turns, **config):
+    config = rudra.Config(workers, n, history=1 + max(staleness(turns)), **config)
+    state = rudra.init(config, torch.ones(D, dtype=torch.float64), workers, workers, HEAVY)
+    for turn in turns:
+        state, _ = one(
+            rudra, config, state, turn, collective=LocalSum(workers), descent=HEAVY, lr=RATE, batches=streams
+        )
+    return state.x
+
+
+def test_softsync_by_hand():
+    """Two learners, c = 1; learner 1 is two updates late: theta = 1 -> 0.9 -> 0.7 -> 0.7 - 0.1 * 4 = 0.3."""
+    server, config = rudra.Server(2, 2), rudra.Config(2, 2, history=3)
+    state = rudra.init(config, torch.ones(1), 2, 2, Caffe())
+    for worker, gradient, expected, read in ((0, 1.0, 0.9, 0), (0, 2.0, 0.7, 1), (1, 4.0, 0.3, 0)):
+        turn = server.push(worker)
+        server.pull(worker)
+        assert turn.entries[0].read == read
+        if worker == 1:
+            assert rudra.ask(config, state, turn).points.tolist() == [[1.0]]
+            assert rudra.average_staleness(turn) == 2
+        told = Told(torch.zeros(1), torch.tensor([[gradient]]))
+        state = rudra.tell(
+            config,
+            state,
+            turn,
+            told,
+            collective=LocalSum(2),
+            descent=Caffe(),
+            lr=torch.tensor(0.1),
+        )
+        assert state.x.item() == pytest.approx(expected)
+
+
+def test_vector_clock_by_hand():
+    turn = Turn(5, tuple(Entry(worker, read, 0) for worker, read in enumerate((3, 4, 4, 5))))
+    assert rudra.average_staleness(turn) == 1
+
+
+def test_hardsync_has_no_staleness_and_is_the_synchronous_mean():
+    turns = schedule(6, 0, 360)
+    assert set(staleness(turns)) == {0}
+    assert all(sorted(entry.worker for entry in turn.entries) == list(range(6)) for turn in turns)
+    synchronous = drive(inverse_law, None, 6, 60, descent=HEAVY, lr=RATE, batches=streams)
+    close(run(6, 0, turns), synchronous.x)
+
+
+def test_hardsync_waits_for_everyone():
+    server = rudra.Server(2, 0)
+    server.push(0)
+    assert not server.may_pull(0)
+    for forbidden in (server.push, server.pull):
+        with pytest.raises(ValueError, match="learner 0"):
+            forbidden(0)
+    assert server.push(1).t == 0
+    assert server.may_pull(0)
+    with pytest.raises(ValueError, match="without pulling"):
+        server.push(0)
+    assert server.pull(0) == 1
+
+
+def test_softsync_over_all_learners_is_async_event_for_event():
+    """Async (Eq. 4): each gradient is an update, on the weights its learner pulled after its last one."""
+    held, sent = [0] * 7, Counter()
+    for updates, (worker, turn) in enumerate(events(rudra.Server(7, 7), 500)):
+        assert turn == Turn(updates, (Entry(worker, held[worker], sent[worker]),))
+        sent[worker] += 1
+        held[worker] = updates + 1
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("per_gradient", [False, True])
+def test_one_learner_is_sgd_bit_for_bit(n, per_gradient):
+    plain = drive(inverse_law, None, 1, 80, descent=HEAVY, lr=RATE, batches=streams)
+    assert torch.equal(run(1, n, schedule(1, n, 80), per_gradient=per_gradient), plain.x)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4, 30])
+def test_every_gradient_is_applied_once_and_in_number_order(n):
+    server = rudra.Server(30, n)
+    turns = [turn for _, turn in events(server, 3000) if turn]
+    applied = [(entry.worker, entry.number) for turn in turns for entry in turn.entries]
+    waiting = [(entry.worker, entry.number) for entry in server.buffer]
+    pushed = [(worker, number) for worker in range(30) for number in range(server.number[worker])]
+    assert sorted(applied + waiting) == pushed
+    assert all(len(turn.entries) == server.collect for turn in turns)
+    assert [turn.t for turn in turns] == list(range(len(turns)))
+
+
+@pytest.mark.parametrize(("n", "c"), [(1, 30), (2, 15), (4, 7), (30, 1)])
+def test_mean_staleness_is_workers_less_one_over_c(n, c):
+    """Exact in the long run when learners pull right after they push; the largest is close to 2n (5.1)."""
+    turns = schedule(30, n, 9000)
+    steady = staleness(turns)[1000:]
+    assert sum(steady) / len(steady) == pytest.approx(29 / c, rel=0.02)
+    assert max(steady) <= 2 * n + 1
+
+
+def keep_everything(turns, per_gradient):
+    """The update rules over a list of all versions."""
+    versions = [torch.ones(D, dtype=torch.float64)]
+    memory = HEAVY.init(versions[0])
+    for turn in turns:
+        total = torch.zeros(D, dtype=torch.float64)
+        for worker, read, number in turn.entries:
+            _, gradient = QUADRATIC.evaluate(versions[read], streams(worker, number))
+            total += gradient / (max(1, turn.t - read) if per_gradient else 1)
+        x, memory = HEAVY.step(memory, versions[-1], total / len(turn.entries), RATE)
+        versions.append(x)
+    return versions[-1]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4, 12])
+@pytest.mark.parametrize("per_gradient", [False, True])
+def test_values_equal_a_loop_that_keeps_every_version(n, per_gradient):
+    turns = schedule(12, n, 600)
+    if n not in (0, 1):
+        assert max(staleness(turns)) > 1
+    close(run(12, n, turns, per_gradient=per_gradient), keep_everything(turns, per_gradient))
+
+
+def test_per_gradient_rule_matters():
+    turns = schedule(12, 4, 600)
+    assert (run(12, 4, turns) - run(12, 4, turns, per_gradient=True)).abs().max() > 1e-3
+
+
+def test_a_gradient_older_than_the_history_is_an_error():
+    config = rudra.Config(4, 4, history=2)
+    state = rudra.init(config, torch.ones(D), 4, 4, HEAVY)
+    with pytest.raises(ValueError, match="set history to at least 4"):
+        rudra.ask(config, state, Turn(5, (Entry(0, 2, 0),)))
+
+
+def test_ask_serves_a_later_turn_whose_weights_exist():
+    turns = schedule(6, 6, 60)
+    config = rudra.Config(6, 6, history=1 + max(staleness(turns)))
+    state, asked = rudra.init(config, torch.ones(D, dtype=torch.float64), 6, 6, HEAVY), 0
+    ahead = {}
+    for turn in turns:
+        for later in turns[turn.t + 1 : turn.t + 4]:
+            if later.entries[0].read <= turn.t:
+                ahead.setdefault(later.t, rudra.ask(config, state, later).points)
+        if turn.t in ahead:
+            assert torch.equal(ahead[turn.t], rudra.ask(config, state, turn).points)
+            asked += 1
+        state, _ = one(rudra, config, state, turn, collective=LocalSum(6), descent=HEAVY, lr=RATE)
+    assert asked > 40
+
+
+def test_server_survives_json():
+    server = rudra.Server(7, 2)
+    for _ in events(server, 20):
+        pass
+    again = rudra.Server(**json.loads(json.dumps(asdict(server))))
+    assert again == server
+    assert server.buffer
+    assert [again.push(w) for w in range(7)] == [server.push(w) for w in range(7)]
+
+
+def test_rates():
+    """lambda = 30, mu = 128, B = 128: sqrt(30); n = 4: a quarter, whatever mu."""
+    assert rudra.hardsync_rate(0.1, 30, 128) == pytest.approx(0.1 * sqrt(30))
+    assert rudra.hardsync_rate(0.1, 1, 128) == 0.1
+    assert rudra.softsync_rate(0.1, 4) == 0.025
+
+
+@pytest.mark.parametrize("wrong", [(0, 0, 1), (4, 5, 1), (4, -1, 1), (4, 2, 0)])
+def test_refuses_a_configuration_that_means_nothing(wrong):
+    with pytest.raises(ValueError, match="rudra: "):
+        rudra.Config(*wrong)
+
+
+@pytest.mark.parametrize("worker", [-1, 3])
+def test_refuses_an_unknown_learner(worker):
+    with pytest.raises(ValueError, match="counted from 0"):
+        rudra.Server(3, 1).push(worker)

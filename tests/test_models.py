@@ -1,0 +1,355 @@
+"""Every network: exact counts, the rules of its parameters, training in every way the suite uses."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+from torch.utils.flop_counter import FlopCounterMode
+
+from suite.models import build, initialise, names, operators, table
+from suite.models.losses import loss
+from suite.models.network import Network
+from suite.models.registry import CLASSIFIERS, construct
+
+# What the papers print, or what their authors' files add up to.
+PARAMETERS: list[tuple[str, dict[str, Any], int]] = [
+    ("caffe_lenet", {}, 431_080),
+    ("caffe_lenet", {"input_size": 32}, 656_080),
+    ("caffe_cifar_quick", {}, 145_578),
+    ("caffe_cifar_full", {}, 89_578),
+    ("caffe_alexnet", {}, 60_965_224),
+    ("caffe_alexnet", {"groups": 1}, 62_378_344),
+    ("caffe_caffenet", {}, 60_965_224),
+    ("caffe_googlenet", {}, 13_378_280),
+    ("caffe_googlenet", {"aux": False}, 6_998_552),
+    ("lenet_small", {}, 43_158),
+    ("lenet_medium", {}, 169_506),
+    ("lenet_medium", {"classes": 2}, 167_898),
+    ("lenet_large", {}, 671_802),
+    ("cifar_lenet", {}, 487_458),
+    ("cifar_lenet", {"classes": 100}, 505_548),
+    ("vgg_medium", {}, 1_125_090),
+    ("vgg_medium", {"classes": 100}, 1_143_180),
+    ("vgg_medium", {"normalise": True}, 1_125_090),
+    ("vgg_large", {}, 1_862_754),
+    ("vgg_large", {"classes": 100}, 1_880_844),
+    ("resnet20", {}, 270_410),
+    ("crossbow_lenet", {}, 1_111_946),
+    ("crossbow_resnet32", {}, 469_114),
+    ("crossbow_resnet32", {"shortcuts": "B", "global_pool": True}, 466_906),
+    ("crossbow_resnet32", {"shortcuts": "A", "global_pool": True}, 464_154),
+    ("crossbow_vgg16", {}, 15_038_116),
+    ("crossbow_resnet50", {}, 25_557_032),
+    ("digits_lenet", {}, 8_474),
+    ("linear", {}, 7_850),
+]
+# Every network at a size that one core trains in well under a second.
+SMALL: dict[str, dict[str, Any]] = {
+    "caffe_alexnet": {"input_size": 67, "classes": 7},
+    "caffe_caffenet": {"input_size": 67, "classes": 7},
+    "caffe_googlenet": {"input_size": 96, "classes": 7},
+    "crossbow_resnet50": {"input_size": 48, "classes": 7},
+}
+HEAVY = ("caffe_alexnet", "caffe_caffenet", "caffe_googlenet", "crossbow_resnet50", "crossbow_vgg16")
+LIGHT = [name for name in CLASSIFIERS if name not in HEAVY]
+
+
+def network(name: str, seed: int = 0, **options: Any) -> Network:
+    module = build(name, **options)
+    assert isinstance(module, Network)
+    initialise(module, seed)
+    return module
+
+
+def examples(module: Network, batch: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(batch, *module.input_shape, generator=generator).to(dtype)
+    return inputs, torch.randint(module.classes, (batch,), generator=generator)
+
+
+@pytest.mark.parametrize(("name", "options", "parameters"), PARAMETERS)
+def test_parameter_counts(name: str, options: dict[str, Any], parameters: int) -> None:
+    assert sum(p.numel() for p in construct(name, **options).parameters()) == parameters
+
+
+def test_table_is_what_the_networks_are() -> None:
+    assert table.PATH.read_text(encoding="utf-8") == table.regenerate()
+    assert names() == tuple(CLASSIFIERS)
+
+
+def test_table_is_read_without_torch() -> None:
+    code = (
+        "import sys; import suite.models as m; from suite.models.table import counts; "
+        "assert counts(m.names()[0]).parameters == 431080; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+
+def test_table_command_notices_a_difference(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "table.json"
+    path.write_text("{}")
+    monkeypatch.setattr(table, "PATH", path)
+    monkeypatch.setattr(table, "regenerate", lambda: '{"a network": {}}\n')
+    monkeypatch.setattr(sys, "argv", ["table"])
+    assert table.main() == 1
+    monkeypatch.setattr(sys, "argv", ["table", "--write"])
+    assert table.main() == 0
+    monkeypatch.setattr(sys, "argv", ["table"])
+    assert table.main() == 0
+
+
+def test_table_lookup() -> None:
+    assert table.counts("caffe_googlenet", aux=False).tensors == 116
+    assert table.counts("caffe_googlenet").input_shape == (3, 224, 224)
+    with pytest.raises(ValueError, match="has no 'lenet_huge'; it has caffe_lenet, "):
+        table.counts("lenet_huge")
+
+
+def test_communicated_tensors() -> None:
+    """matex_agd exchanges each tensor by itself: 16 a step for AlexNet, 128 for GoogLeNet."""
+    assert table.counts("caffe_alexnet").tensors == 16
+    assert table.counts("caffe_googlenet").tensors == 128
+
+
+def test_googlenet_costs_about_twice_alexnet() -> None:
+    """matex_agd 6.2 says about twice the time per image; 1591 against 724 million multiply-adds."""
+    google, alex = (table.counts(name).flops_per_example for name in ("caffe_googlenet", "caffe_alexnet"))
+    assert (round(google / 2e6), round(alex / 2e6)) == (1591, 724)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_flops_agree_with_torchs_counter(name: str) -> None:
+    module = construct(name)
+    assert isinstance(module, Network)
+    with FlopCounterMode(display=False) as counter:
+        module(torch.empty(2, *module.input_shape, device="meta"))
+    assert counter.get_total_flops() == 2 * table.counts(name).flops_per_example
+
+
+def test_crossbow_operator_counts() -> None:
+    got = {name: operators.crossbow_operators(name) for name in operators.CROSSBOW}
+    assert got == {
+        "crossbow_lenet": 24,
+        "crossbow_resnet32": 267,
+        "crossbow_vgg16": 121,
+        "crossbow_resnet50": 384,
+    }
+    # The printed 267 needs the projection in stage 1: without it, one convolution and one norm are missing.
+    plain = construct("crossbow_resnet32", shortcuts="B", global_pool=True)
+    assert operators.count(plain, data_transform=True) == 263
+    with pytest.raises(ValueError, match="not a network of Crossbow's Table 1"):
+        operators.crossbow_operators("resnet20")
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_rules_cover_all_parameters(name: str) -> None:
+    module = construct(name)
+    assert isinstance(module, Network)
+    parameters = [key for key, _ in module.named_parameters()]
+    assert list(module.lr_multipliers) == parameters
+    assert list(module.decay_multipliers) == parameters
+    if not name.startswith("caffe"):
+        assert {*module.lr_multipliers.values(), *module.decay_multipliers.values()} == {1.0}
+
+
+def test_caffe_multipliers() -> None:
+    lenet, full, alexnet = network("caffe_lenet"), network("caffe_cifar_full"), construct("caffe_alexnet")
+    assert isinstance(alexnet, Network)
+    assert (lenet.lr_multipliers["ip1.weight"], lenet.lr_multipliers["ip1.bias"]) == (1.0, 2.0)
+    assert set(lenet.decay_multipliers.values()) == {1.0}
+    assert full.lr_multipliers == {
+        "conv1.weight": 1.0,
+        "conv1.bias": 2.0,
+        "conv2.weight": 1.0,
+        "conv2.bias": 2.0,
+        "conv3.weight": 1.0,
+        "conv3.bias": 1.0,
+        "ip1.weight": 1.0,
+        "ip1.bias": 2.0,
+    }
+    assert {key: m for key, m in full.decay_multipliers.items() if m != 1.0} == {
+        "ip1.weight": 250.0,
+        "ip1.bias": 0.0,
+    }
+    for key, multiplier in alexnet.decay_multipliers.items():
+        assert multiplier == (0.0 if key.endswith("bias") else 1.0)
+        assert alexnet.lr_multipliers[key] == (2.0 if key.endswith("bias") else 1.0)
+
+
+def test_initial_values_of_caffes_networks() -> None:
+    quick = dict(network("caffe_cifar_quick").named_parameters())
+    for key, std in {"conv1": 1e-4, "conv2": 0.01, "conv3": 0.01, "ip1": 0.1, "ip2": 0.1}.items():
+        values = quick[f"{key}.weight"]
+        # Six standard errors of the deviation, seed fixed.
+        assert abs(values.std().item() / std - 1) < 6 / (2 * values.numel()) ** 0.5
+        assert (quick[f"{key}.bias"] == 0).all()
+    raised = {"caffe_alexnet": 0.1, "caffe_caffenet": 1.0}
+    for name, value in raised.items():
+        biases = {
+            key: p for key, p in network(name, **SMALL[name]).named_parameters() if key.endswith("bias")
+        }
+        for key, bias in biases.items():
+            assert (bias == (0.0 if key in ("conv1.bias", "conv3.bias", "fc8.bias") else value)).all()
+    google = network("caffe_googlenet", **SMALL["caffe_googlenet"])
+    zero = [key for key, p in google.named_parameters() if key.endswith("bias") and (p == 0).all()]
+    assert zero == ["aux1.6.bias", "aux2.6.bias", "head.3.bias"]
+
+
+def test_initial_values_of_crossbows_lenet() -> None:
+    values = dict(network("crossbow_lenet").named_parameters())
+    assert abs(values["fc1.weight"].std().item() - 0.1) < 6 * 0.1 / (2 * 1024 * 1024) ** 0.5
+    # Plain, not truncated at two deviations: about 4.6 % of a million values lie beyond.
+    assert (values["fc1.weight"].abs() > 0.2).float().mean().item() == pytest.approx(0.0455, abs=0.002)
+    assert [values[f"{key}.bias"].unique().item() for key in ("conv1", "conv2", "fc1", "fc2")] == [
+        0.0,
+        pytest.approx(0.1),
+        pytest.approx(0.1),
+        pytest.approx(0.1),
+    ]
+
+
+def test_initialisation_depends_on_the_seed_alone() -> None:
+    module = build("tiny_bn")
+    assert all(p.isnan().all() for p in module.parameters())
+    state = torch.get_rng_state()
+    initialise(module, 3)
+    again = network("tiny_bn", seed=3).double()
+    assert torch.equal(state, torch.get_rng_state())
+    for one, other in zip(module.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one.double(), other)
+    doubled = build("tiny_bn").double()
+    initialise(doubled, 3)
+    for one, other in zip(doubled.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(next(iter(network("tiny_bn", seed=4).parameters())), next(module.parameters()))
+
+
+def test_initialise_resets_running_statistics() -> None:
+    module = network("tiny_bn")
+    module(examples(module, 4)[0])
+    initialise(module, 0)
+    buffers = dict(module.named_buffers())
+    assert (buffers["norm1.running_mean"] == 0).all()
+    assert (buffers["norm1.running_var"] == 1).all()
+
+
+def test_initialise_refuses_a_foreign_module() -> None:
+    with pytest.raises(ValueError, match=r"parameter 0\.weight has no initialiser"):
+        initialise(torch.nn.Sequential(torch.nn.Linear(2, 2)), 0)
+
+
+def check_training_step(module: Network, dtype: torch.dtype = torch.float32, batch: int = 2) -> None:
+    inputs, targets = examples(module, batch, dtype)
+    module = module.to(dtype)
+    outputs = module(inputs)
+    cost = loss(module, outputs, targets)
+    cost.backward()
+    main = outputs if isinstance(outputs, Tensor) else outputs[0]
+    assert main.shape == (batch, module.classes)
+    assert main.dtype == dtype
+    assert cost.isfinite()
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+    assert sum(p.grad.abs().sum().item() for p in module.parameters() if p.grad is not None) > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", LIGHT)
+def test_forward_and_backward(name: str, dtype: torch.dtype) -> None:
+    check_training_step(network(name), dtype)
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_forward_and_backward_of_large_networks_on_small_images(name: str) -> None:
+    check_training_step(network(name, **SMALL.get(name, {})))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HEAVY)
+def test_forward_and_backward_at_full_size(name: str) -> None:
+    check_training_step(network(name))
+
+
+@pytest.mark.parametrize("name", [*LIGHT, "caffe_alexnet", "caffe_googlenet"])
+def test_channels_last_changes_nothing(name: str) -> None:
+    module = network(name, **SMALL.get(name, {})).eval().double()
+    inputs, _ = examples(module, 2, torch.float64)
+    expected = module(inputs)
+    turned = module.to(memory_format=torch.channels_last)
+    got = turned(inputs.to(memory_format=torch.channels_last))
+    torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*LIGHT, "caffe_googlenet"])
+def test_replicas_vectorise(name: str) -> None:
+    """Two replicas under vmap get the gradients and running statistics that each gets alone."""
+    options = SMALL.get(name, {})
+    replicas = [network(name, seed, **options).double() for seed in (0, 1)]
+    module = replicas[0]
+    if table.counts(name).has_dropout:
+        for layer in module.modules():
+            if isinstance(layer, torch.nn.Dropout):
+                layer.p = 0.0
+    inputs, targets = examples(module, 3, torch.float64)
+
+    def cost(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        moving = {key: value.clone() for key, value in buffers.items()}
+        outputs = functional_call(module, (parameters, moving), (inputs,))
+        return loss(module, outputs, targets), moving
+
+    points = [
+        (
+            {key: value.detach() for key, value in replica.named_parameters()},
+            {key: value.clone() for key, value in replica.named_buffers()},
+        )
+        for replica in replicas
+    ]
+    stacked = tuple(
+        {key: torch.stack([p[part][key] for p in points]) for key in points[0][part]} for part in (0, 1)
+    )
+    together, together_moving = vmap(grad(cost, has_aux=True), randomness="different")(*stacked)
+    for row, point in enumerate(points):
+        alone, moving = grad(cost, has_aux=True)(*point)
+        for key, value in alone.items():
+            scale = value.abs().max().item() + 1e-12
+            torch.testing.assert_close(together[key][row], value, rtol=0, atol=1e-9 * scale + 1e-14)
+        for key, value in moving.items():
+            torch.testing.assert_close(together_moving[key][row], value, rtol=1e-10, atol=1e-12)
+
+
+def test_googlenet_has_auxiliary_heads_in_training_only() -> None:
+    module = network("caffe_googlenet", **SMALL["caffe_googlenet"])
+    inputs, targets = examples(module, 2)
+    main, first, second = outputs = module(inputs)
+    expected = F.cross_entropy(main, targets)
+    expected = expected + 0.3 * F.cross_entropy(first, targets) + 0.3 * F.cross_entropy(second, targets)
+    torch.testing.assert_close(loss(module, outputs, targets), expected)
+    assert isinstance(module.eval()(inputs), Tensor)
+    plain = network("caffe_googlenet", **SMALL["caffe_googlenet"], aux=False)
+    assert isinstance(plain(inputs), Tensor)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("lenet5", {}, "no network is called 'lenet5'; there are caffe_lenet, "),
+        ("resnet20", {"depth": 20}, "resnet20 cannot be built: .*'depth'; its options are classes"),
+        (
+            "caffe_alexnet",
+            {"input_size": 8},
+            r"an input of \(3, 8, 8\) leaves layer .*give a larger input_size",
+        ),
+        ("caffe_googlenet", {"input_size": 32}, "auxiliary pool .*give a larger input_size"),
+        ("crossbow_resnet32", {"shortcuts": "C"}, "shortcuts='C' must be 'crossbow', 'A' or 'B'"),
+        ("linear", {"classes": 0}, "classes=0 must be at least 1"),
+    ],
+)
+def test_refusals(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(name, **options)

@@ -1,0 +1,242 @@
+"""Parallel text: layouts, alignment, number phrases, vocabularies, batches counted in words."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suite.data.catalogue import DataError, available, dataset
+from suite.data.text import Pair, load_pairs
+from suite.data.verify import verify
+from suite.data.vocabulary import BEGIN, END, PAD, UNKNOWN, train_vocabulary
+from suite.data.word_batches import WordOrder, padded, word_batches
+
+PAIRS: list[Pair] = [(f"Satz {n} sagt\u2028nichts", f"Sentence {n} says\x85nothing") for n in range(30)]
+
+
+def write_parquet(path: Path, pairs: list[Pair], flat: bool = False) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"de": german, "en": english} for german, english in pairs]
+    pq.write_table(pa.Table.from_pylist(rows if flat else [{"translation": row} for row in rows]), path)
+
+
+def write_text(folder: Path, stem: str, german: str, english: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{stem}.de").write_bytes(german.encode())
+    (folder / f"{stem}.en").write_bytes(english.encode())
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize(
+    ("name", "split", "path"),
+    [
+        ("europarl", "train", "Helsinki-NLP/europarl/de-en/train-00000-of-00001.parquet"),
+        ("newstest2013", "test", "wmt/wmt14/de-en/validation-00000-of-00001.parquet"),
+        ("multi30k", "validation", "multi30k/de-en/validation-00000-of-00001.parquet"),
+        ("wmt14_sample", "train", "wmt14-sample/de-en/train-00000-of-00001.parquet"),
+    ],
+)
+def test_hub_layouts(tmp_path: Path, name: str, split: str, path: str, flat: bool) -> None:
+    write_parquet(tmp_path / path, PAIRS, flat)
+    assert load_pairs(name, split, tmp_path) == PAIRS
+    assert load_pairs(name, split, tmp_path, examples=4) == PAIRS[:4]
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "folder", "stem"),
+    [
+        ("europarl", "train", "europarl", "europarl-v7.de-en"),
+        ("newstest2013", "test", "newstest2013", "newstest2013"),
+        ("multi30k", "test", "multi30k/de-en", "test"),
+    ],
+)
+def test_text_files_aligned_by_line(tmp_path: Path, name: str, split: str, folder: str, stem: str) -> None:
+    german, english = ("\n".join(side) + "\n" for side in zip(*PAIRS, strict=True))
+    write_text(tmp_path / folder, stem, german, english.replace("\n", "\r\n").removesuffix("\r\n"))
+    assert load_pairs(name, split, tmp_path) == PAIRS
+
+
+def test_unequal_files_name_the_first_line_without_a_partner(tmp_path: Path) -> None:
+    write_text(tmp_path / "newstest2013", "newstest2013", "a\nb\nc\nd\n", "a\nb\n")
+    with pytest.raises(DataError, match=r"line 3 of .*2013.de has no partner.*2013.en ends at line 2"):
+        load_pairs("newstest2013", "test", tmp_path)
+
+
+def test_an_empty_side_names_its_line_except_where_a_corpus_is_known_for_it(tmp_path: Path) -> None:
+    write_text(tmp_path / "newstest2013", "newstest2013", "a\n \nc\n", "a\nb\nc\n")
+    with pytest.raises(DataError, match=r"line 2 of .* has no German side"):
+        load_pairs("newstest2013", "test", tmp_path)
+    write_text(tmp_path / "europarl", "europarl-v7.de-en", "a\n \nc\nd\n", "a\nb\nc\n\n")
+    assert load_pairs("europarl", "train", tmp_path) == [("a", "a"), ("c", "c")]
+    write_parquet(tmp_path / "multi30k/de-en/train-00000-of-00001.parquet", [("a", "b"), ("c", "")])
+    with pytest.raises(DataError, match=r"row 1 of .* has no English side"):
+        load_pairs("multi30k", "train", tmp_path)
+
+
+def test_damaged_corpora_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "newstest2013"
+    write_text(folder, "newstest2013", "a\nb\n", "a\nb\n")
+    (folder / "newstest2013.de").write_bytes(b"a\n\xff\n")
+    with pytest.raises(DataError, match=r"line 2 of .*newstest2013.de is not UTF-8"):
+        load_pairs("newstest2013", "test", tmp_path)
+    (folder / "newstest2013.de").unlink()
+    with pytest.raises(DataError, match=r"holds newstest2013.en; keep one .de and one .en"):
+        load_pairs("newstest2013", "test", tmp_path)
+    write_text(folder, "newstest2013", "", "")
+    with pytest.raises(DataError, match="holds no sentence pair"):
+        load_pairs("newstest2013", "test", tmp_path)
+    path = tmp_path / "multi30k/de-en/test-00000-of-00001.parquet"
+    write_parquet(path, PAIRS)
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(DataError, match=r"multi30k: .*test-00000-of-00001.parquet is damaged"):
+        load_pairs("multi30k", "test", tmp_path)
+    assert not verify("multi30k", tmp_path).passed
+
+
+def test_what_is_no_corpus_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="europarl is not below"):
+        load_pairs("europarl", "train", tmp_path)
+    with pytest.raises(DataError, match="mnist holds images"):
+        load_pairs("mnist", "train", tmp_path)
+    with pytest.raises(DataError, match="split 'test' does not exist; it has train"):
+        load_pairs("europarl", "test", tmp_path)
+    with pytest.raises(DataError, match="examples=0"):
+        load_pairs("number_phrases", "test", examples=0)
+
+
+def test_number_phrases_are_right_reproducible_and_never_in_two_splits() -> None:
+    splits = {split: load_pairs("number_phrases", split) for split in dataset("number_phrases").sizes}
+    assert {split: len(pairs) for split, pairs in splits.items()} == dict(dataset("number_phrases").sizes)
+    everything = [pair for pairs in splits.values() for pair in pairs]
+    assert len(set(everything)) == len(everything)
+    assert splits["train"][0] == ("eintausendeins", "one thousand and one")
+    translations = dict(everything)
+    assert len(translations) == len(everything)  # no German phrase has two translations
+    # two-digit numbers are few and their forms drawn often: these are among them
+    assert translations["siebenundvierzig"] == "forty-seven"
+    words = sorted(len(english.split()) for _, english in everything)
+    assert words[0] == 1
+    assert words[-1] >= 9  # lengths vary, as batches counted in words need
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["multi30k", "wmt14_sample"])
+def test_real_corpora_are_whole(name: str) -> None:
+    named = os.environ.get("SGD_SUITE_DATA")
+    root = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+    here, reason = available(name, root)
+    if not here:
+        pytest.skip(reason)
+    report = verify(name, root)
+    assert report.passed, report
+
+
+def phrases() -> list[str]:
+    return [side for pair in load_pairs("number_phrases", "train", examples=800) for side in pair]
+
+
+def test_vocabulary_returns_what_it_encodes(tmp_path: Path) -> None:
+    vocabulary = train_vocabulary(phrases(), 200, tmp_path)
+    assert len(vocabulary) == 200
+    rows = vocabulary.encode(phrases()[:50])
+    assert all(row[-1] == END and UNKNOWN not in row for row in rows)
+    assert vocabulary.decode(rows) == phrases()[:50]
+    framed = [[BEGIN, *row, 17, 23, PAD, PAD] for row in rows]  # what follows the end is not read
+    assert vocabulary.decode(framed) == phrases()[:50]
+    assert vocabulary.encode(["one"], end=False)[0] == vocabulary.encode(["one"])[0][:-1]
+    assert UNKNOWN in vocabulary.encode(["語"])[0]
+    assert vocabulary.decode([[], [END]]) == ["", ""]
+
+
+def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path) -> None:
+    first = train_vocabulary(phrases(), 150, tmp_path)
+    path = next(tmp_path.rglob("*.model"))
+    kept = path.stat().st_mtime_ns
+    assert train_vocabulary(phrases(), 150, tmp_path).checksum == first.checksum
+    assert path.stat().st_mtime_ns == kept
+    for spoil in (first.model[:100], b"", first.model + b"\0"):
+        path.write_bytes(spoil)
+        assert train_vocabulary(phrases(), 150, tmp_path).checksum == first.checksum
+    assert train_vocabulary(phrases(), 150, tmp_path / "other").checksum == first.checksum
+    train_vocabulary(phrases()[:-1], 150, tmp_path)
+    train_vocabulary(phrases(), 160, tmp_path)
+    assert len(list(tmp_path.glob("vocabularies/*.model"))) == 3
+
+
+def test_impossible_vocabularies_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="size=500 can be trained on 1 sentences"):
+        train_vocabulary(["a b"], 500, tmp_path)
+    with pytest.raises(DataError, match="on 0 sentences"):
+        train_vocabulary([], 50, tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="SGD_SUITE_CACHE"):
+        train_vocabulary(phrases(), 120, tmp_path / "file")
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=80),
+    st.integers(1, 150),
+    st.sampled_from([None, 3]),
+    st.integers(0, 3),
+)
+@settings(deadline=None, max_examples=150)
+def test_batches_reach_the_number_of_words_with_their_last_sentence(
+    lengths: list[int], words: int, seed: int | None, epoch: int
+) -> None:
+    batches = word_batches(lengths, words, seed, epoch)
+    counts = [[lengths[sentence] for sentence in batch.tolist()] for batch in batches]
+    assert sorted(torch.cat(batches).tolist()) == list(range(len(lengths)))
+    for count in counts[:-1]:
+        assert sum(count) >= words > sum(count[:-1])
+    assert sum(counts[-1][:-1]) < words  # the last may be short, never long
+    assert all(len(batch) for batch in batches)
+    # the literal loop of the paper, over the same order
+    literal: list[list[int]] = [[]]
+    for sentence in torch.cat(batches).tolist():
+        if sum(lengths[each] for each in literal[-1]) >= words:
+            literal.append([])
+        literal[-1].append(sentence)
+    assert [batch.tolist() for batch in batches] == literal
+
+
+def test_word_batches_follow_seed_and_epoch() -> None:
+    lengths = [1 + n % 7 for n in range(50)]
+    drawn = [torch.cat(word_batches(lengths, 20, *key)).tolist() for key in ((1, 0), (1, 1), (2, 0), (1, 0))]
+    assert drawn[0] == drawn[3]
+    assert len({tuple(row) for row in drawn}) == 3
+    assert torch.cat(word_batches(lengths, 20, None)).tolist() == list(range(50))
+
+
+def test_word_order_gives_any_batch_alone() -> None:
+    lengths = torch.tensor([1 + n * n % 23 for n in range(40)])
+    sequential = [batch.tolist() for epoch in range(4) for batch in word_batches(lengths, 30, 7, epoch)]
+    starts = [len(word_batches(lengths, 30, 7, epoch)) for epoch in range(3)]
+    for number in (len(sequential) - 1, 0, starts[0], starts[0] - 1, starts[0] + starts[1]):
+        assert WordOrder(lengths, 30, 7).sentences(number).tolist() == sequential[number]
+    order = WordOrder(lengths, 30, 7)
+    assert [order.sentences(number).tolist() for number in range(len(sequential))] == sequential
+    assert order.epoch_of(starts[0] - 1) == 0
+    assert order.epoch_of(starts[0]) == 1
+
+
+def test_word_batches_refuse_what_has_no_words() -> None:
+    with pytest.raises(ValueError, match="words=0"):
+        word_batches([1], 0, 1)
+    with pytest.raises(ValueError, match="at least one sentence"):
+        word_batches([], 10, 1)
+    with pytest.raises(ValueError, match="sentence 1 has 0 target words"):
+        word_batches([3, 0], 10, 1)
+    with pytest.raises(ValueError, match="batch number -1"):
+        WordOrder([3], 10, 1).sentences(-1)
+
+
+def test_padding_fills_on_the_right() -> None:
+    assert padded([[5, 6, 7], [8]], PAD).tolist() == [[5, 6, 7], [8, PAD, PAD]]
+    assert padded([[], []], PAD).shape == (2, 0)
