@@ -16,7 +16,13 @@ def _isgd() -> Paper:
     return isgd.PAPER
 
 
-PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd}
+def _inverse_law() -> Paper:
+    from paper_figures import inverse_law
+
+    return inverse_law.PAPER
+
+
+PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "inverse_law": _inverse_law}
 
 
 @cache

@@ -105,7 +105,7 @@ def choose_batch(
         raise ValueError(f"batches={sizes} must be two or more sizes within the {examples} examples of the data")
     if len(set(chosen)) < 2:
         raise ValueError(f"converge={chosen} must name at least two batch sizes; the law has two constants")
-    trainer = _Trainer(make_model, loss, data, rate, share)
+    trainer = Trainer(make_model, loss, data, rate, share)
     trainer.begin(seeds[0])
     position = dict.fromkeys(sizes, 0)
 
@@ -124,7 +124,7 @@ def choose_batch(
         raise FitError(f"step 3 with threshold={threshold} and limit={limit}: {error}") from error
 
 
-class _Trainer:
+class Trainer:
     """Plain SGD on flat parameters, a pure function of (state, batch number)."""
 
     def __init__(

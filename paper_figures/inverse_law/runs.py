@@ -57,7 +57,8 @@ SHORT = (1, 4, 16, 64, 256)
 
 ROWS: tuple[Row, ...] = (
     Row("mnist_small-lr0p01", "mnist", "digits", "lenet_small", 0.01, 1, halvings=(1, 2, 3), batches=WHOLE),
-    Row("mnist_medium-lr0p01", "mnist", "digits", "lenet_medium", 0.01, 2, halvings=(1, 2, 3), batches=SHORT),
+    Row("mnist_medium-lr0p01", "mnist", "digits", "lenet_medium", 0.01, 2, halvings=(1, 2, 3),
+        batches=(1, 4, 16, 64)),
     Row("mnist_medium-lr0p05", "mnist", "digits", "lenet_medium", 0.05, 2, halvings=(1, 2, 3), batches=WHOLE,
         validation=(3,)),
     Row("mnist_evenodd-lr0p05", "mnist", "parity", "lenet_medium", 0.05, 3, guess=2, halvings=(1, 2), batches=SHORT),

@@ -70,7 +70,8 @@ class Trainer:
         inputs, targets = pictures.inputs[mixed].to(device), LABELS[labels](pictures.targets[mixed]).to(device)
         network = make_network(settings["model"], spec.seed, device, dtype)
         self.flat = FlatModule(network, channels_last=context.execution["channels_last"])
-        decode = transforms.fit(rule, inputs[held:], size)
+        fitted = transforms.fit(rule, inputs[held:], size)
+        decode = lambda pixels: fitted(pixels).to(dtype)
         self.problem = Classification(self.flat, inputs[held:], targets[held:], decode)
         read = settings["sample"] or held
         self.samples = {
