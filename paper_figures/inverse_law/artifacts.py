@@ -77,7 +77,7 @@ ARTIFACTS = (
         "inverse_law/eq17",
         "The attentional translation network",
         translation.attention_runs,
-        (translation.measure_attention, translation.measure_translations),
+        (translation.measure_attention, translation.measure_translations, translation.measure_captions),
     ),
     Artifact(
         "inverse_law/eqbound",

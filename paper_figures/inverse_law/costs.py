@@ -13,6 +13,7 @@ from suite.training_cost import FLOPS_PER_SECOND
 
 UPDATE_OVERHEAD = 1.0e-3  # seconds per update outside the network
 TYPICAL_UPDATES = 1500  # of a sweep; the real number is what is to be found out
+SECONDS_PER_WORD, WORDS_PER_SENTENCE = 1e-4, 18
 TYPICAL_TESTS = 300  # of a sweep on the geometric grid, half of each cut short
 
 
@@ -35,11 +36,29 @@ def sweep_data(spec: RunSpec) -> tuple[str, ...]:
     return (spec.settings["data"]["name"],)
 
 
+def translate_seconds(spec: RunSpec) -> float:
+    """Words of all updates and tests, at a rate that falls with the square of the hidden units."""
+    s = spec.settings
+    words = TYPICAL_UPDATES * s["words"] + TYPICAL_TESTS * s["sample"] * WORDS_PER_SENTENCE / 2
+    return words * SECONDS_PER_WORD * max(1.0, (s["model"]["hidden"] / 32) ** 2)
+
+
+def phrases_seconds(spec: RunSpec) -> float:
+    s = spec.settings
+    return s["updates"] * s["words"] * SECONDS_PER_WORD * max(1.0, s["model"]["hidden"] / 64)
+
+
+def translate_data(spec: RunSpec) -> tuple[str, ...]:
+    return (spec.settings["corpus"],)
+
+
 EXPERIMENTS = {
     "inverse_law/sweep": Experiment(_load("sweep", "sweep"), sweep_seconds, sweep_data, lambda spec: 700_000_000),
     "inverse_law/networks": Experiment(_load("experiments", "networks"), lambda spec: 1.0),
     "inverse_law/noise": Experiment(_load("experiments", "gradient_noise"), lambda spec: 10.0),
     "inverse_law/words": Experiment(_load("experiments", "overshoot"), lambda spec: 3.0),
     "inverse_law/attention": Experiment(_load("experiments", "attention"), lambda spec: 1.0),
+    "inverse_law/phrases": Experiment(_load("translate", "phrases"), phrases_seconds, translate_data),
+    "inverse_law/translate": Experiment(_load("translate", "search"), translate_seconds, translate_data),
     "inverse_law/loop": Experiment(_load("loop", "loop"), lambda spec: 25.0),
 }

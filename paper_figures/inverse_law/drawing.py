@@ -119,14 +119,14 @@ def draw_times(evidence: Evidence, figure: Figure) -> None:
 
 
 def draw_update_time(evidence: Evidence, figure: Figure) -> None:
-    """Seconds per update by batch size before and after training, with Eq. 4 fitted."""
+    """Seconds per update by batch size, every round and their median, with Eq. 4 fitted."""
     from suite.update_time import fit_knee
 
-    table = evidence.run("loop").curve("batches")
+    table, rounds = evidence.run("loop").curve("batches"), evidence.run("loop").curve("timings")
     knee = fit_knee(dict(zip((int(b) for b in table["batch"]), table["update_seconds"], strict=True)))
     axes = figure.add_subplot()
-    axes.plot(table["batch"], table["update_seconds"], "o", label="before training")
-    axes.plot(table["batch"], table["update_seconds_again"], "x", label="after training")
+    axes.plot(rounds["batch"], rounds["seconds"], ".", markersize=2, color="0.6", label="each round")
+    axes.plot(table["batch"], table["update_seconds"], "o", label="median")
     axes.plot(table["batch"], [knee.seconds(b) for b in table["batch"]], "-", label=f"Eq. 4, knee {knee.knee:.0f}")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

@@ -27,7 +27,7 @@ from suite.experiments import Context
 from suite.fit import Updates
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
-from suite.update_time import time_updates, typical
+from suite.update_time import time_updates
 
 Clock = Callable[[], float]
 
@@ -54,23 +54,24 @@ def loop(spec: RunSpec, context: Context) -> Outcome:
     batches, seeds = list(settings["batches"]), list(settings["seeds"])
     alone = context.device == "cpu" and context.execution["threads"] == 1
     clock = time.thread_time if alone else time.perf_counter
-    timed = timings(trainer, batches, settings["rounds"], clock)
     counted = {
         batch: [trainer.count(s, batch, settings["threshold"], settings["growth"], settings["limit"]) for s in seeds]
         for batch in batches
     }
+    timed, rows = [], []
+    for repeat in range(settings["repeats"]):  # timing and training in turns: slow spells fall on both
+        timed += timings(trainer, batches, settings["rounds"], clock, repeat)
+        rows += trainings(trainer, counted, seeds, clock, repeat)
+    each = pd.DataFrame(timed, columns=["repeat", "round", "batch", "seconds"])
+    seconds = {int(batch): float(part.median()) for batch, part in each.groupby("batch")["seconds"]}
     limit = float(settings["limit"])
     method = [Updates(batch, tuple(counted[batch]), limit) for batch in settings["converge"]]
-    choice = choose(typical(timed), method, blocks=True)
-    runs = measure(trainer, counted, seeds, settings["repeats"], clock)
-    again = timings(
-        trainer, batches, settings["rounds"], clock
-    )  # after training: is an update's time still the same?
+    choice = choose(seconds, method, blocks=True)
     table = pd.DataFrame(
         {
             "batch": batches,
-            "update_seconds": [typical(timed)[b] for b in batches],
-            "update_seconds_again": [typical(again)[b] for b in batches],
+            "update_seconds": [seconds[b] for b in batches],
+            "censored": [sum(n is None for n in counted[b]) for b in batches],
             "predicted_seconds": [choice.predicted[b] for b in batches],
             "predicted_updates": [choice.law.predict(b) for b in batches],
         }
@@ -83,11 +84,14 @@ def loop(spec: RunSpec, context: Context) -> Outcome:
         "floor": choice.law.floor,
         "sensitivity": choice.law.sensitivity,
     }
-    return Outcome("finished", results, {"batches": table, "runs": runs})
+    runs = pd.DataFrame(rows, columns=["batch", "seed", "repeat", "updates", "seconds", "early", "late"])
+    return Outcome("finished", results, {"batches": table, "runs": runs, "timings": each})
 
 
-def timings(trainer: Trainer, batches: list[int], rounds: int, clock: Clock) -> dict[int, list[float]]:
-    """Seconds per update of each batch size, taken in turns from fresh weights."""
+def timings(
+    trainer: Trainer, batches: list[int], rounds: int, clock: Clock, repeat: int
+) -> list[tuple[int, int, int, float]]:
+    """Rows (repeat, round, batch, seconds per update) from fresh weights; a round visits all batch sizes."""
     trainer.begin(0)
     position = dict.fromkeys(batches, 0)
 
@@ -95,37 +99,36 @@ def timings(trainer: Trainer, batches: list[int], rounds: int, clock: Clock) -> 
         trainer.state = trainer.advance(trainer.state, position[batch], position[batch] + 1, batch)
         position[batch] += 1
 
-    return time_updates(update, batches, rounds=rounds, synchronise=trainer.synchronise, clock=clock)
+    taken = time_updates(update, batches, rounds=rounds, synchronise=trainer.synchronise, clock=clock)
+    return [(repeat, number, batch, taken[batch][number]) for number in range(rounds) for batch in batches]
 
 
-def measure(
-    trainer: Trainer, counted: dict[int, list[float | None]], seeds: list[int], repeats: int, clock: Clock
-) -> Any:
-    """Seconds of whole trainings to the threshold (batch, seed, repeat, updates, seconds), in turns.
+def trainings(
+    trainer: Trainer, counted: dict[int, list[float | None]], seeds: list[int], clock: Clock, repeat: int
+) -> list[tuple[float, ...]]:
+    """Rows of whole trainings to the threshold: batch, seed, repeat, updates, seconds, early, late.
 
-    ``early`` and ``late`` are seconds per update of the first and the last fifth.
+    ``early`` and ``late`` are seconds per update of the first and the last fifth. Batch sizes take turns.
     """
-    import pandas as pd
-
     rows = []
-    for repeat in range(repeats):
-        for place, number in enumerate(seeds):
-            for batch, found in counted.items():
-                updates = found[place]
-                if updates is None:
-                    continue
-                trainer.begin(number)
-                marks = [int(updates) * i // 5 for i in range(6)]
-                spent = []
-                for first, last in pairwise(marks):
-                    trainer.synchronise()
-                    began = clock()
-                    trainer.state = trainer.advance(trainer.state, first, last, batch)
-                    trainer.synchronise()
-                    spent.append(clock() - began)
-                early, late = spent[0] / (marks[1] - marks[0]), spent[-1] / (marks[-1] - marks[-2])
-                rows.append((batch, number, repeat, updates, sum(spent), early, late))
-    return pd.DataFrame(rows, columns=["batch", "seed", "repeat", "updates", "seconds", "early", "late"])
+    for place, number in enumerate(seeds):
+        for batch, found in counted.items():
+            updates = found[place]
+            if updates is None:
+                continue
+            trainer.begin(number)
+            trainer.advance(trainer.state, 0, 2, batch)  # warm up; the state is not kept
+            marks = [int(updates) * i // 5 for i in range(6)]
+            spent = []
+            for first, last in pairwise(marks):
+                trainer.synchronise()
+                began = clock()
+                trainer.state = trainer.advance(trainer.state, first, last, batch)
+                trainer.synchronise()
+                spent.append(clock() - began)
+            early, late = spent[0] / (marks[1] - marks[0]), spent[-1] / (marks[-1] - marks[-2])
+            rows.append((batch, number, repeat, updates, sum(spent), early, late))
+    return rows
 
 
 def mean_seconds(runs: Any) -> dict[int, float]:

@@ -10,7 +10,7 @@ from paper_figures.artifact import Evidence, Groups, Quantities
 from paper_figures.inverse_law.runs import ROWS, curve_specs
 from suite.measured import exact, interval, point
 from suite.spec import RunSpec
-from suite.statistics import Interval, log_interval
+from suite.statistics import Interval, log_interval, mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,14 +54,14 @@ LOOP = RunSpec(
         "batches": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
         "converge": [2, 16, 256],
         "seeds": [0, 1, 2],
-        "rate": 0.1,
+        "rate": 0.05,
         "threshold": 0.3,
-        "hidden": 256,
+        "hidden": 512,
         "share": 0.2,
         "growth": 0.01,
-        "limit": 20_000,
-        "rounds": 7,
-        "repeats": 2,
+        "limit": 2_000,
+        "rounds": 4,
+        "repeats": 3,
     },
 )
 WORDS = RunSpec("inverse_law/words", {"corpus": "number_phrases", "words": [100, 200, 400, 800, 1600, 3200, 6400]})
@@ -138,7 +138,7 @@ def measure_constancy(evidence: Evidence) -> Quantities:
     """Seconds per update in the last fifth of a training over those in its first fifth."""
     run = evidence.run("loop")
     runs = run.curve("runs")
-    runs = runs[runs["updates"] >= 100]  # a fifth of fewer is too short to time
+    runs = runs[runs["updates"] >= 50]  # a fifth of fewer is too short to time
     ratios = [median(part["late"] / part["early"]) for _, part in runs.groupby(["batch", "seed"])]
     found = log_interval(ratios)
     yield "few-updates", interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id])
@@ -156,29 +156,25 @@ def measure_product(evidence: Evidence) -> Quantities:
 
 
 def measure_knee(evidence: Evidence) -> Quantities:
-    """Log-log slopes of seconds per update at the two ends of the batch sizes timed."""
+    """Log-log slopes of seconds per update at the two ends of the batch sizes timed, round by round."""
     run = evidence.run("loop")
-    table = run.curve("batches")
-    seconds = [math.sqrt(a * b) for a, b in zip(table["update_seconds"], table["update_seconds_again"], strict=True)]
-    spread = [
-        abs(math.log(a / b)) for a, b in zip(table["update_seconds"], table["update_seconds_again"], strict=True)
-    ]
-    batches = [float(b) for b in table["batch"]]
-    for name, places in (("flat-below", (0, 2)), ("linear-above", (-2, -1))):
-        first, last = places
-        run_length = math.log(batches[last] / batches[first])
-        slope = math.log(seconds[last] / seconds[first]) / run_length
-        half = max(spread[first], spread[last]) / run_length
-        yield name, point(slope, kind="measured", spread=half, n=2, runs=[run.id])
+    table = run.curve("timings")
+    wide = table.pivot_table(index=["repeat", "round"], columns="batch", values="seconds")
+    sizes = [int(b) for b in wide.columns]
+    for name, low, high in (("flat-below", sizes[0], sizes[2]), ("linear-above", sizes[-3], sizes[-1])):
+        slopes = [math.log(b / a) / math.log(high / low) for a, b in zip(wide[low], wide[high], strict=True)]
+        found = mean_interval(slopes)
+        yield name, interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id])
 
 
 def measure_accuracy(evidence: Evidence) -> Quantities:
-    """Predicted over measured mean seconds to converge, at batch sizes the law was not fitted to."""
+    """Predicted over measured mean seconds to converge, at batch sizes between those the law was fitted to."""
     from paper_figures.inverse_law.loop import mean_seconds
 
     run = evidence.run("loop")
     measured = mean_seconds(run.curve("runs"))
-    held_out = [b for b in measured if b not in LOOP.settings["converge"]]
+    fitted = LOOP.settings["converge"]
+    held_out = [b for b in measured if min(fitted) < b < max(fitted) and b not in fitted]
     predicted = dict(zip(*(run.curve("batches")[c] for c in ("batch", "predicted_seconds")), strict=True))
     found = log_interval([predicted[b] / measured[b] for b in held_out])
     yield "accurate", interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id])

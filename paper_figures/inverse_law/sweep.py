@@ -78,6 +78,7 @@ class Trainer:
             "validation": self._sample(decode, inputs[:held][:read], targets[:held][:read]),
             "training": self._sample(decode, inputs[held : 2 * held][:read], targets[held : 2 * held][:read]),
         }
+        self.test_examples = len(self.samples["training"][1])
         self.workers = settings.get("workers", 1)
         if settings["batch"] % self.workers:
             raise ValueError(f"batch={settings['batch']} does not divide over workers={self.workers}")
@@ -144,7 +145,11 @@ class Trainer:
 def sweep(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume one search. Thresholds not crossed within the limit are censored and shown as -1."""
     apply(context.execution)
-    trainer = Trainer(spec, context)
+    return search_run(spec, context, Trainer(spec, context))
+
+
+def search_run(spec: RunSpec, context: Context, trainer: Any) -> Outcome:
+    """Drive one search of any trainer: something that can ``start``, ``advance`` and be read."""
     search = resume(spec, context, trainer)
     limit, saved = spec.settings["limit"], time.monotonic()
     diverged = False
@@ -161,11 +166,11 @@ def sweep(spec: RunSpec, context: Context) -> Outcome:
     return outcome(trainer, search, diverged)
 
 
-def monitors(spec: RunSpec, trainer: Trainer) -> list[Monitor]:
+def monitors(spec: RunSpec, trainer: Any) -> list[Monitor]:
     return [Monitor(name, trainer.reader(name), tuple(t)) for name, t in sorted(spec.settings["monitors"].items())]
 
 
-def save(context: Context, trainer: Trainer, search: Search) -> None:
+def save(context: Context, trainer: Any, search: Search) -> None:
     update, state = search.position
     values = {
         "update": update,
@@ -176,7 +181,7 @@ def save(context: Context, trainer: Trainer, search: Search) -> None:
     checkpoint.save(context.folder, state, values, {"buffers": trainer.buffers})
 
 
-def resume(spec: RunSpec, context: Context, trainer: Trainer) -> Search:
+def resume(spec: RunSpec, context: Context, trainer: Any) -> Search:
     """The search from its last checkpoint, or a new one."""
     watched, state, update = monitors(spec, trainer), trainer.start(), 0
     grid = {name: spec.settings[name] for name in ("growth", "every", "limit")}
@@ -192,7 +197,7 @@ def resume(spec: RunSpec, context: Context, trainer: Trainer) -> Search:
     return search
 
 
-def outcome(trainer: Trainer, search: Search, diverged: bool) -> Outcome:
+def outcome(trainer: Any, search: Search, diverged: bool) -> Outcome:
     """``crossed_NAME`` holds the updates to each of ``thresholds_NAME``, -1 where censored."""
     import pandas as pd
 
@@ -200,7 +205,7 @@ def outcome(trainer: Trainer, search: Search, diverged: bool) -> Outcome:
         "updates": search.position[0],
         "update_seconds": trainer.seconds,
         "parameters": trainer.problem.d,
-        "test_examples": len(trainer.samples["training"][1]),
+        "test_examples": trainer.test_examples,
     }
     for monitor in search.monitors:
         results[f"thresholds_{monitor.name}"] = list(monitor.thresholds)
