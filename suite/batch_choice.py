@@ -99,7 +99,7 @@ def choose_batch(
         FitError: the law cannot be fitted, e.g. since most runs were censored; the message says what to add.
     """
     sizes = sorted(set(batches))
-    chosen = sorted(set(converge)) if converge else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
+    chosen = sorted(set(converge or (sizes[0], sizes[len(sizes) // 2], sizes[-1])))
     examples = len(data[0])
     if len(sizes) < 2 or sizes[0] < 1 or sizes[-1] > examples or len(data[1]) != examples:
         raise ValueError(f"batches={sizes} must be two or more sizes within the {examples} examples of the data")

@@ -208,7 +208,7 @@ def _steps(values: Sequence[Interval]) -> list[Interval]:
 
 
 def measure_grid(evidence: Evidence) -> Quantities:
-    """Updates found on the grid with 1,000 test images over those of every update with all 12,000 (same seeds)."""
+    """Updates found on the grid with few test images over those of every update with all 12,000 (same seeds)."""
     row = BY_NAME["mnist_medium-lr0p05"]
     if "every-update" not in evidence.groups:
         raise Missing(f"no run tested at every update at {evidence.profile}")

@@ -43,7 +43,7 @@ from suite.store import Outcome
 from suite.threshold import Monitor, Reading, Search, Test, read_loss
 
 CHECKPOINT_SECONDS = 30.0
-CHUNK = 250  # examples of a test read at a time
+CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "digits": lambda targets: targets,
     "classes": lambda targets: targets,
@@ -125,6 +125,7 @@ class Trainer:
     def reader(self, sample: str) -> Callable[[Any, float], Reading]:
         """How a monitor reads the loss of a state on a sample."""
         inputs, targets = self.samples[sample]
+        chunk = CHUNKS[inputs.device.type]
 
         def read(state: Any, threshold: float) -> Reading:
             self.flat.load(self.algorithm.model(None, state, self.collective), self.buffers[0])
@@ -136,7 +137,7 @@ class Trainer:
 
         @torch.no_grad()
         def chunks(module: torch.nn.Module) -> Iterator[tuple[float, int]]:
-            for rows, labels in zip(inputs.split(CHUNK), targets.split(CHUNK), strict=True):
+            for rows, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
                 yield F.cross_entropy(module(rows), labels, reduction="sum").item(), len(labels)
 
         return read
