@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -118,7 +119,25 @@ def algebra(spec: RunSpec, context: Context) -> Outcome:
     context.report(0.7)
     results |= devices(made, start)
     results |= momentum_forms(made, start)
-    return Outcome("finished", results)
+    return Outcome("finished", results, {"paths": paths()})
+
+
+def paths() -> pd.DataFrame:
+    """Two replicas and their average model over 40 iterations in a plane, batches drawn around the minimum."""
+    made = Quadratic(
+        torch.randn(400, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64) * 1.5,
+        torch.tensor([0.3, 1.0], dtype=torch.float64),
+    )
+
+    def gradient(points: Tensor, t: int) -> Tensor:
+        return made.curvature * (points - torch.stack([made.rows[(2 * t + j) * 4 : (2 * t + j + 1) * 4].mean(0) for j in range(2)]))
+
+    start = torch.tensor([-6.0, 4.0], dtype=torch.float64)
+    rows = []
+    for t, state in enumerate(walk(crossbow.Config(), start, 2, 40, gradient, rate=2 * RATE)):
+        models = {"average": state.centre, "replica 1": state.replicas[0], "replica 2": state.replicas[1]}
+        rows += [{"turn": t, "model": name, "x": float(p[0]), "y": float(p[1])} for name, p in models.items()]
+    return pd.DataFrame(rows)
 
 
 def one_learner(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
@@ -220,7 +239,8 @@ def replicas_and_centre(made: Quadratic, start: Tensor, run_seed: int) -> dict[s
     settled = walk(
         crossbow.Config(), start, k, 2500, lambda points, t: made.curvature * points, state=state
     )[-1]
-    found["agreement"] = [apart(spread, spread.mean(0)), apart(settled.replicas, settled.centre)]
+    found["agreement_start"] = apart(spread, spread.mean(0))
+    found["agreement_end"] = apart(settled.replicas, settled.centre)
     replica, centre = [], []
     for repeat in range(8):
         noise = torch.Generator().manual_seed(seed(run_seed, "variance", repeat))
@@ -255,6 +275,12 @@ def devices(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
         _, to_centre = crossbow.corrections(config, torch.zeros(2 * m, D, dtype=torch.float64), start, 2 * m)
         references.append(len(to_centre) / 2)
     found["traffic"], found["references"] = [value / sent[0] for value in sent], references
+    flat_sent = []
+    for m in (1, 2, 4):
+        counted = CountingSum(2 * m, 2)
+        walk(crossbow.Config(), start, 2 * m, 1, noisy(made, 2 * m), collective=counted)
+        flat_sent.append(float(counted.sent[0]))
+    found["flat_traffic"] = [value / flat_sent[0] for value in flat_sent]
     return found
 
 
