@@ -16,7 +16,13 @@ def _isgd() -> Paper:
     return isgd.PAPER
 
 
-PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd}
+def _crossbow() -> Paper:
+    from paper_figures import crossbow
+
+    return crossbow.PAPER
+
+
+PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "crossbow": _crossbow}
 
 
 @cache

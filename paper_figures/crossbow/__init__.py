@@ -57,7 +57,7 @@ def _training_seconds(spec: RunSpec) -> float:
     from suite.training_cost import FLOPS_PER_SECOND
 
     s = spec.settings
-    examples = 3 * s["images"] + 5 * DATASETS[s["data"]["name"]].test_size
+    examples = 3 * s["images"] + 5 * DATASETS[s["data"]["name"]].sizes["test"]
     return s["epochs"] * examples * counts(s["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
 
 
@@ -81,7 +81,7 @@ EXPERIMENTS = {
 }
 
 ORDER = (
-    ["table1", "fig2", "fig3", "fig1", "fig4", "fig5", "fig6", "fig7", "fig8"]
+    ["table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8"]
     + [f"fig{number}{letter}" for number in (9, 10, 11) for letter in "abcd"]
     + [f"fig{number}{letter}" for number in (12, 13) for letter in "abc"]
     + [f"fig14{letter}" for letter in "abcd"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NETWORK = {"smoke": "digits_lenet", "reduced": "crossbow_lenet", "paper": "crossbow_resnet32"}
-STAND_IN = {"smoke": "a small LeNet on scikit-learn's digits", "reduced": "LeNet on 4,000 images of MNIST", "paper": ""}
+STAND_IN = {"smoke": "a small LeNet on scikit-learn's digits", "reduced": "LeNet on 2,000 images of MNIST", "paper": ""}
 
 
 def kind(evidence: Evidence) -> str:

@@ -62,6 +62,7 @@ def measure_memory(evidence: Evidence) -> Quantities:
 
     run = evidence.run("memory")
     table = run.curve("memory")
+    table = table[~table["shared"]]
     one, smallest = table[table["learners"] == 1], table[table["batch"] == table["batch"].min()]
     slopes = [
         float(np.polyfit(np.log(rows[axis]), np.log(rows["bytes"]), 1)[0])
@@ -292,8 +293,10 @@ def draw_memory(evidence: Evidence, figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
     draw_plans_into(left, evidence)
     table = evidence.run("memory").curve("memory")
-    for batch, rows in table.groupby("batch"):
-        right.plot(rows["learners"], rows["bytes"] / rows["bytes"].iloc[0], marker="o", label=f"batch {batch}")
+    table = table[table["batch"] == table["batch"].max()]
+    for shared, rows in table.groupby("shared"):
+        label = "activations shared" if shared else "activations of their own"
+        right.plot(rows["learners"], rows["bytes"] / rows["bytes"].iloc[0], marker="o", label=label)
     right.set_xlabel("learners")
     right.set_ylabel("bytes / one learner's")
     right.legend()

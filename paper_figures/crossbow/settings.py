@@ -25,15 +25,14 @@ NETWORKS = {
 }
 SEEDS = {"smoke": (0,), "reduced": (0, 1, 2), "paper": (0, 1, 2, 3, 4)}
 LEARNERS = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 2, 4, 8, 16, 32)}
-TARGET = {"smoke": 0.90, "reduced": 0.93, "paper": 0.80}  # of Fig. 3, 12 and 13
-FINAL_TARGET = {"smoke": 0.90, "reduced": 0.93, "paper": 0.88}  # of Fig. 10, 14, 15 and 16
+TARGET = {"smoke": 0.90, "reduced": 0.90, "paper": 0.80}  # of Fig. 3, 12 and 13
+FINAL_TARGET = {"smoke": 0.90, "reduced": 0.90, "paper": 0.88}  # of Fig. 10, 14, 15 and 16
 VGG_TARGET = 0.69
 TAU_LEARNERS = {"smoke": 4, "reduced": 8, "paper": 16}  # replicas of the runs that synchronise every 4 iterations
 MANY = {"smoke": 4, "reduced": 16, "paper": 16}  # "many learners"
-LENET_IMAGES = 4000  # a fixed subset of MNIST's 60,000 training images at the reduced scale
+LENET_IMAGES = 2000  # a fixed subset of MNIST's 60,000 training images at the reduced scale
 LENET_BATCH = 16
-# Epochs of a reduced run: about 100 turns more than the slowest pilot run needed to reach 0.93.
-LENET_EPOCHS = {1: 6, 4: 8, 8: 10, 16: 16}
+LENET_EPOCHS = {1: 6, 4: 7, 8: 9, 16: 13}  # of a reduced run; a pilot reached 0.90 after about 65 turns
 CENTRE_MOMENTUM = 0.9  # sma.cu's constant when replicas have momentum
 LONE_ALPHA = 0.1  # of one learner: 1/k = 1 would swap replica and centre; the authors' scripts have 0.1
 CROSSBOW_BATCH, TENSORFLOW_AGGREGATE = 64, 1024  # ResNet-32, section 5.2
@@ -70,7 +69,7 @@ def training(
             "workers": learners,
             "order": {"kind": "shuffled", "share": "pool"},
             "updates": turns * epochs,
-            "evaluate": {"every": turns, "train_examples": 1000},
+            "evaluate": {"every": turns, "train_examples": 500},
             "record": {"every": 5},
         },
         seed,
@@ -113,7 +112,7 @@ VGG16 = {
 
 
 def lenet(method: Method, learners: int, seed: int, *, tau: int = 1) -> RunSpec:
-    """LeNet on 4,000 images of MNIST, the reduced scale."""
+    """LeNet on 2,000 images of MNIST, the reduced scale."""
     return training(
         LENET, method, learners, seed, images=LENET_IMAGES, epochs=LENET_EPOCHS[learners], tau=tau
     )
@@ -169,11 +168,10 @@ def followed(profile: str) -> Groups:
     common = {**base, "algorithm": algorithm("sma", 4), "order": {"kind": "shuffled"}, "images": images}
     fixed = {**common, "learners": [[0, 4]], "epochs": 5}
     growing = {**common, "learners": [[0, 1], [2 * turns, 2], [3 * turns, 4]], "epochs": 5}
-    seeds = SEEDS[profile]
-    return {
-        "followed": tuple(RunSpec("crossbow/followed", fixed, seed) for seed in seeds),
-        "growing": tuple(RunSpec("crossbow/followed", growing, seed) for seed in seeds),
-    }
+    found = {"followed": tuple(RunSpec("crossbow/followed", fixed, seed) for seed in SEEDS[profile])}
+    if profile != "reduced":
+        found["growing"] = tuple(RunSpec("crossbow/followed", growing, seed) for seed in SEEDS[profile])
+    return found
 
 
 ALGEBRA = RunSpec("crossbow/algebra")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from statistics import median
 from typing import Any
 
@@ -104,8 +105,6 @@ def _tuned(problem: Classification, spec: RunSpec, device: str, rows: list[dict[
     bench = Bench(problem, "looped", 1, settings["batch"], device)
 
     def measure() -> float:
-        import time
-
         bench.turns(1)
         began = time.perf_counter()
         bench.turns(settings["turns"])
@@ -113,25 +112,26 @@ def _tuned(problem: Classification, spec: RunSpec, device: str, rows: list[dict[
 
     most = max(settings["learners"])
     history = tune(bench.learners, measure, threshold=settings["threshold"], readings=3, most=most)
-    fixed = {
-        k: settings["batch"] * k / median(r["seconds"] for r in rows if r["side"] == "looped" and r["learners"] == k)
-        for k in settings["learners"]
-    }
-    best = max(fixed, key=lambda k: fixed[k])
+    alone = [row for row in rows if row["side"] == "looped"]
+    speed = {k: k / median(r["seconds"] for r in alone if r["learners"] == k) for k in settings["learners"]}
+    best, chosen = max(speed, key=lambda k: speed[k]), history[-1].asked
     changes = [reading.seconds for reading in history if reading.seconds]
-    return {
-        "tuned_learners": history[-1].asked,
+    found: dict[str, Any] = {
+        "tuned_learners": chosen,
         "best_learners": best,
-        "tuned_over_best": fixed.get(history[-1].asked, float("nan")) / fixed[best] if history[-1].asked in fixed else None,
-        "resize_over_iteration": max(changes, default=0.0) / median(r["seconds"] for r in rows if r["learners"] == 1),
+        "resize_over_iteration": max(changes, default=0.0) * speed[min(speed)] / min(speed),
     }
+    if chosen in speed:
+        found["tuned_over_best"] = speed[chosen] / speed[best]
+    return found
 
 
 def memory(spec: RunSpec, context: Context) -> Outcome:
-    """Bytes that a learner's gradient keeps until it is used, against batch and learners, counted at run time.
+    """Bytes that learners need for a step, against batch and learners, with and without sharing activations.
 
-    On a GPU the allocator's peak is measured; on a CPU, which has no such count, the tensors that autograd saves
-    and the rows that the state holds.
+    One after another (looped), the learners of a device share one set of activations; at once (vectorised), each has
+    its own. On a GPU the allocator's peak is read. A CPU has no such count: there the tensors that autograd saves
+    for one learner, or for all at once, are added to the state that all learners hold.
     """
     apply(context.execution)
     device, name = context.device, spec.settings["model"]
@@ -139,29 +139,34 @@ def memory(spec: RunSpec, context: Context) -> Outcome:
     for batch in spec.settings["batches"]:
         for k in spec.settings["learners"]:
             problem = classification(name, batch, device, spec.seed)
-            rows.append({"batch": batch, "learners": k, "bytes": _bytes(problem, batch, k, device)})
+            for path in ("looped", "vectorised"):
+                bench = Bench(problem, path, k, batch, device)
+                count = _peak(bench) if device == "cuda" else _saved(bench, k if path == "vectorised" else 1)
+                rows.append({"batch": batch, "learners": k, "shared": path == "looped", "bytes": count})
     return Outcome("finished", {"parameters": problem.d}, {"memory": pd.DataFrame(rows)})
 
 
-def _bytes(problem: Classification, batch: int, k: int, device: str) -> int:
-    bench = Bench(problem, "vectorised", k, batch, device)
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        bench.turns(2)
-        return torch.cuda.max_memory_allocated()
-    seen: dict[int, int] = {}
+def _peak(bench: Bench) -> int:
+    bench.turns(1)
+    torch.cuda.reset_peak_memory_stats()
+    bench.turns(2)
+    return torch.cuda.max_memory_allocated()
+
+
+def _saved(bench: Bench, graphs: int) -> int:
+    """Bytes of the learners' state and of what autograd keeps for ``graphs`` forward passes alive together."""
+    problem, seen = bench.problem, dict[int, int]()
 
     def pack(tensor: Tensor) -> Tensor:
-        seen[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        storage = tensor.untyped_storage()
+        seen[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    # One learner's graph at a time is what the hook can see under vmap's absence: k graphs are alive together.
-    losses = []
-    module = problem.flat.module
+    alive = []
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        for j in range(k):
+        for j in range(graphs):
             inputs, targets = problem.fetch(bench.examples(torch.tensor([j]))[0])
-            losses.append(problem.criterion(module(inputs), targets))
+            alive.append(problem.criterion(problem.flat.module(inputs), targets))
+    seen.pop(problem.flat.x.untyped_storage().data_ptr(), None)
     state = sum(tensor.numel() * tensor.element_size() for tensor in bench.learners.state)
-    weights = problem.flat.x.untyped_storage().data_ptr()
-    return state + sum(size for pointer, size in seen.items() if pointer != weights)
+    return state + sum(seen.values())
