@@ -40,7 +40,9 @@ def time_to_accuracy(
     Raises ValueError if the two series differ in length.
     """
     if len(seconds) != len(accuracies):
-        raise ValueError(f"{len(seconds)} times cannot belong to {len(accuracies)} accuracies; give one for each epoch")
+        raise ValueError(
+            f"{len(seconds)} times cannot belong to {len(accuracies)} accuracies; give one for each epoch"
+        )
     epoch = epochs_to_accuracy(accuracies, target, window=window)
     return None if epoch is None else seconds[epoch - 1]
 

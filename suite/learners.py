@@ -33,7 +33,13 @@ class Learners:
     """SMA with a number of learners that may change; ``k``, ``state`` and ``buffers`` are there to be read."""
 
     def __init__(
-        self, config: crossbow.Config, x0: Tensor, learners: int, gradients: Gradients, descent: Descent, examples: Examples
+        self,
+        config: crossbow.Config,
+        x0: Tensor,
+        learners: int,
+        gradients: Gradients,
+        descent: Descent,
+        examples: Examples,
     ):
         """``x0`` [d]; ``examples`` maps batch numbers to indices of the problem's data set."""
         self.config, self.gradients, self.descent, self.examples = config, gradients, descent, examples
@@ -113,6 +119,7 @@ def on_streams(
     corrections: list[list[Tensor | None]] = [[None] * learners for _ in range(iterations)]
     differences_ready = [threading.Semaphore(0) for _ in range(iterations)]
     averaged = [threading.Event() for _ in range(iterations)]
+    broken = threading.Event()
     lock, tasks, taken = threading.Lock(), list[Task](), 0
     began = time.perf_counter()
 
@@ -133,6 +140,8 @@ def on_streams(
             record("learn", i, j, batch, start)
             if i:
                 averaged[i - 1].wait()
+            if broken.is_set():
+                return
             start = time.perf_counter()
             correction = alpha * (w[j] - z)
             w[j] = w[j] - step - correction
@@ -145,15 +154,28 @@ def on_streams(
         for i in range(iterations):
             for _ in range(learners):
                 differences_ready[i].acquire()
+            if broken.is_set():
+                return
             start = time.perf_counter()
             total = torch.stack([c for c in corrections[i] if c is not None]).sum(0)
             z, z_prev = z + total + momentum * (z - z_prev), z
             record("global", i, -1, -1, start)
             averaged[i].set()
 
+    def guarded(stream: Callable[..., None], *arguments: int) -> None:
+        """On an error every stream that waits is let go, so that the error can be raised."""
+        try:
+            stream(*arguments)
+        except BaseException:
+            broken.set()
+            for i in range(iterations):
+                averaged[i].set()
+                differences_ready[i].release(learners)
+            raise
+
     with ThreadPoolExecutor(learners + 1) as streams:
-        running = [streams.submit(learner_stream, j) for j in range(learners)]
-        running.append(streams.submit(synchronisation_stream))
+        running = [streams.submit(guarded, learner_stream, j) for j in range(learners)]
+        running.append(streams.submit(guarded, synchronisation_stream))
         for one in running:
             one.result()
     return torch.stack(w), z, sorted(tasks, key=lambda task: task.start)

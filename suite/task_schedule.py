@@ -79,9 +79,7 @@ def schedule(
             end = start + durations.learn(batch)
             tasks.append(Task("learn", iteration, device, stream, learner, batch, start, end))
             begin = max(end, averaged)
-            tasks.append(
-                Task("local", iteration, device, stream, learner, -1, begin, begin + durations.local)
-            )
+            tasks.append(Task("local", iteration, device, stream, learner, -1, begin, begin + durations.local))
             returned.append((begin + durations.local, learner))
             finished.append(begin + durations.local)
             batch += 1

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NETWORK = {"smoke": "digits_lenet", "reduced": "crossbow_lenet", "paper": "crossbow_resnet32"}
-STAND_IN = {"smoke": "a small LeNet on scikit-learn's digits", "reduced": "LeNet on 2,000 images of MNIST", "paper": ""}
+STAND_IN = {
+    "smoke": "a small LeNet on scikit-learn's digits",
+    "reduced": "LeNet on 2,000 images of MNIST",
+    "paper": "",
+}
 
 
 def kind(evidence: Evidence) -> str:
@@ -97,7 +101,8 @@ def measure_target(evidence: Evidence) -> Quantities:
     from statistics import median
 
     best = [
-        100 * max(median(row[i : i + 5]) for i in range(len(row) - 4)) for row in map(accuracies, evidence.runs("s-sgd 1"))
+        100 * max(median(row[i : i + 5]) for i in range(len(row) - 4))
+        for row in map(accuracies, evidence.runs("s-sgd 1"))
     ]
     yield "target", spread(best, kind(evidence), ids(evidence, "s-sgd 1"), STAND_IN[evidence.profile])
 
@@ -122,7 +127,10 @@ def measure_lenet_time(evidence: Evidence) -> Quantities:
     ratio = seconds_ratio(evidence, 4)
     note = f"four learners take {ratio:.2f} of one learner's time per epoch here"
     yield "m1-1gpu", _proxied(paired(evidence, "sma 1", "s-sgd 1", target, less_time))
-    yield "best-1gpu", _proxied(paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: less_time(x * ratio, y), note))
+    yield (
+        "best-1gpu",
+        _proxied(paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: less_time(x * ratio, y), note)),
+    )
     yield "speedup-intro", _proxied(paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: y / (x * ratio), note))
 
 
@@ -136,11 +144,13 @@ def measure_resnet_time(evidence: Evidence) -> Quantities:
     target = settings.FINAL_TARGET[evidence.profile]
     ratio = seconds_ratio(evidence, 4)
     note = f"four learners take {ratio:.2f} of one learner's time per epoch here"
-    yield "m4-1gpu", _device(
-        evidence, paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: less_time(x * ratio, y), note)
+    yield (
+        "m4-1gpu",
+        _device(evidence, paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: less_time(x * ratio, y), note)),
     )
-    yield "speedup-intro", _device(
-        evidence, paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: y / (x * ratio), note)
+    yield (
+        "speedup-intro",
+        _device(evidence, paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: y / (x * ratio), note)),
     )
 
 
@@ -188,7 +198,12 @@ def measure_elastic(evidence: Evidence) -> Quantities:
     require("sma 16" in evidence.groups, f"16 replicas at {evidence.profile}")
     yield "8gpu", paired(evidence, "sma 16", "ea-sgd 16", target, less_time, "in epochs")
     few, many = (
-        [less_time(x, y) for x, y in zip(epochs(evidence, f"sma {k}", target), epochs(evidence, f"ea-sgd {k}", target), strict=True)]
+        [
+            less_time(x, y)
+            for x, y in zip(
+                epochs(evidence, f"sma {k}", target), epochs(evidence, f"ea-sgd {k}", target), strict=True
+            )
+        ]
         for k in (4, 16)
     )
     growth = [b - a if math.isfinite(a) and math.isfinite(b) else math.inf for a, b in zip(few, many, strict=True)]
@@ -200,7 +215,12 @@ def measure_interval(evidence: Evidence) -> Quantities:
     """Fig. 16 in epochs: what synchronising every fourth iteration costs, before its gain in throughput."""
     k, target = settings.TAU_LEARNERS[evidence.profile], settings.FINAL_TARGET[evidence.profile]
     found = paired(
-        evidence, f"sma {k}", f"sma {k} tau 4", target, lambda x, y: 100 * (y / x - 1), "epochs only, throughput left out"
+        evidence,
+        f"sma {k}",
+        f"sma {k} tau 4",
+        target,
+        lambda x, y: 100 * (y / x - 1),
+        "epochs only, throughput left out",
     )
     yield "tta-tau4", _proxied(found)
     longer = found.values[0]
@@ -234,6 +254,7 @@ def draw_curves(target: Callable[[str], float], training: bool = False) -> Calla
     """Test accuracy against epochs of every group, with the target line."""
 
     def draw(evidence: Evidence, figure: Figure) -> None:
+        require(bool(evidence.groups), f"training runs at {evidence.profile}")
         axes = figure.subplots()
         for position, name in enumerate(name for name in evidence.groups if name != "throughput"):
             for index, run in enumerate(evidence.runs(name)):
@@ -243,7 +264,9 @@ def draw_curves(target: Callable[[str], float], training: bool = False) -> Calla
                 if training:
                     table = run.curve("evaluations")
                     errors = table["train_error"][table["update"] > 0]
-                    axes.plot(range(1, len(values) + 1), 100 * (1 - errors), ":", color=f"C{position}", label="training")
+                    axes.plot(
+                        range(1, len(values) + 1), 100 * (1 - errors), ":", color=f"C{position}", label="training"
+                    )
         axes.axhline(100 * target(evidence.profile), color="C1", linewidth=0.9, linestyle="--", label="target")
         axes.set_xlabel("epoch")
         axes.set_ylabel("accuracy (%)")
@@ -264,6 +287,7 @@ def draw_bars(
     """Epochs (or time in epochs of one learner) to the target, a bar per group and a dot per seed."""
 
     def draw(evidence: Evidence, figure: Figure) -> None:
+        require(bool(evidence.groups), f"training runs at {evidence.profile}")
         axes = figure.subplots()
         for position, name in enumerate(name for name in names if name in evidence.groups):
             values = epochs(evidence, name, target[evidence.profile])
@@ -281,6 +305,22 @@ def draw_bars(
         _say(axes, evidence)
 
     return draw
+
+
+def draw_schedule(evidence: Evidence, figure: Figure) -> None:
+    axes = figure.subplots()
+    first, second = settings.RESNET50_DROPS
+    axes.step([0, first, second, 90], [0.1, 0.01, 0.001, 0.001], where="post")
+    axes.set_yscale("log")
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("learning rate (resnet-50.sh starts at 0.1)")
+
+
+def draw_implied_hours(evidence: Evidence, figure: Figure) -> None:
+    (_, hours), *_ = arithmetic.fig10c(evidence)
+    axes = figure.subplots()
+    axes.bar(["TensorFlow", "Crossbow, m = 2"], hours.values)
+    axes.set_ylabel("hours to 53%, implied by 33% and 5 h in print")
 
 
 def final(profile: str) -> float:
@@ -337,7 +377,13 @@ ARTIFACTS = {
         draw_curves(lambda profile: settings.VGG_TARGET, training=True),
         ALT_CURVES,
     ),
-    "fig9d": Artifact("crossbow/fig9d", "Training and test accuracy of ResNet-50", measures=(arithmetic.fig9d,)),
+    "fig9d": Artifact(
+        "crossbow/fig9d",
+        "Learning rate of ResNet-50, the part of the figure that needs no ImageNet",
+        measures=(arithmetic.fig9d,),
+        draw=draw_schedule,
+        alt="The learning rate falls tenfold at epochs 30 and 60.",
+    ),
     "fig10a": Artifact(
         "crossbow/fig10a",
         "Time to accuracy of ResNet-32: plain training, one learner, four learners",
@@ -354,7 +400,13 @@ ARTIFACTS = {
         draw_bars(("s-sgd 1", "sma 1", "sma 3"), {"paper": settings.VGG_TARGET}),
         ALT_BARS,
     ),
-    "fig10c": Artifact("crossbow/fig10c", "Time to accuracy of ResNet-50", measures=(arithmetic.fig10c,)),
+    "fig10c": Artifact(
+        "crossbow/fig10c",
+        "Time to accuracy of ResNet-50, from the printed numbers alone",
+        measures=(arithmetic.fig10c,),
+        draw=draw_implied_hours,
+        alt="Two bars: the hours that 33% and five hours imply for TensorFlow and Crossbow.",
+    ),
     "fig10d": Artifact(
         "crossbow/fig10d",
         "Time to accuracy of LeNet: plain training, one learner, four learners",
@@ -387,7 +439,13 @@ ARTIFACTS = {
         draw_curves(final),
         ALT_CURVES,
     ),
-    "fig11d": Artifact("crossbow/fig11d", "Test accuracy of VGG-16 on 8 GPUs"),
+    "fig11d": Artifact(
+        "crossbow/fig11d",
+        "Test accuracy of VGG-16 against epochs",
+        settings.vgg16,
+        draw=draw_curves(lambda profile: settings.VGG_TARGET),
+        alt=ALT_CURVES,
+    ),
     "fig12b": Artifact(
         "crossbow/fig12b",
         "Epochs to the target against learners on one device",

@@ -130,7 +130,9 @@ def paths() -> pd.DataFrame:
     )
 
     def gradient(points: Tensor, t: int) -> Tensor:
-        return made.curvature * (points - torch.stack([made.rows[(2 * t + j) * 4 : (2 * t + j + 1) * 4].mean(0) for j in range(2)]))
+        return made.curvature * (
+            points - torch.stack([made.rows[(2 * t + j) * 4 : (2 * t + j + 1) * 4].mean(0) for j in range(2)])
+        )
 
     start = torch.tensor([-6.0, 4.0], dtype=torch.float64)
     rows = []
@@ -178,14 +180,17 @@ def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, fl
     config = crossbow.Config(momentum=0.9)
     states = walk(config, start, k, 30, gradient)
     lags = [
-        min(range(1, i + 1), key=lambda lag, i=i: apart(states[i].previous, states[i - lag].centre)) for i in range(2, 31)
+        min(range(1, i + 1), key=lambda lag, i=i: apart(states[i].previous, states[i - lag].centre))
+        for i in range(2, 31)
     ]
     found["previous_lag"] = [float(min(lags)), float(max(lags))]
     equal = walk(config, start, k, 30, lambda points, t: noisy(made, 1)(points[:1], t).expand(k, -1))
     found["equal_data"] = apart(equal[-1].replicas, equal[-1].replicas[:1])
     turn = Turn(5, tuple(Entry(j, 5, j) for j in range(k)))
     asked = [crossbow.ask(config, state, turn).points for state in states]
-    found["present_position"] = sum(apart(p, s.replicas) == 0 for p, s in zip(asked, states, strict=True)) / len(states)
+    found["present_position"] = sum(apart(p, s.replicas) == 0 for p, s in zip(asked, states, strict=True)) / len(
+        states
+    )
     pulls, alphas = [], []
     for learners in (2, 4, 8):
         draw = torch.Generator().manual_seed(seed(run_seed, "corrections", learners))
@@ -236,9 +241,7 @@ def replicas_and_centre(made: Quadratic, start: Tensor, run_seed: int) -> dict[s
     draw = torch.Generator().manual_seed(seed(run_seed, "apart"))
     spread = torch.randn(k, D, generator=draw, dtype=torch.float64)
     state = crossbow.init(crossbow.Config(), start, k, k, Caffe())._replace(replicas=spread)
-    settled = walk(
-        crossbow.Config(), start, k, 2500, lambda points, t: made.curvature * points, state=state
-    )[-1]
+    settled = walk(crossbow.Config(), start, k, 2500, lambda points, t: made.curvature * points, state=state)[-1]
     found["agreement_start"] = apart(spread, spread.mean(0))
     found["agreement_end"] = apart(settled.replicas, settled.centre)
     replica, centre = [], []
@@ -298,11 +301,13 @@ def momentum_forms(made: Quadratic, start: Tensor) -> dict[str, float | list[flo
     loss_gradient = Functional(made)
     rows = torch.arange(16)
     buffers = made.b0()
-    singles = torch.stack([loss_gradient(start[None], buffers[None], [made.fetch(rows[i : i + 1])])[1][0] for i in rows])
+    singles = torch.stack(
+        [loss_gradient(start[None], buffers[None], [made.fetch(rows[i : i + 1])])[1][0] for i in rows]
+    )
     whole = loss_gradient(start[None], buffers[None], [made.fetch(rows)])[1][0]
-    halves = loss_gradient(
-        start.expand(2, -1), buffers.expand(2, -1), [made.fetch(rows[:8]), made.fetch(rows[8:])]
-    )[1]
+    halves = loss_gradient(start.expand(2, -1), buffers.expand(2, -1), [made.fetch(rows[:8]), made.fetch(rows[8:])])[
+        1
+    ]
     copies, memories = start.expand(2, -1).clone(), torch.zeros(2, D, dtype=torch.float64)
     two = noisy(made, 2)
     for t in range(40):  # each worker applies the averaged gradient to its own copy

@@ -24,7 +24,13 @@ def variance_lower(evidence: Evidence) -> Quantities:
 def draw_synchronous(evidence: Evidence, figure: Figure) -> None:
     """Fig. 1: the gaps that a run of S-SGD on two workers left."""
     found = evidence.run("algebra").results
-    _bars(figure, {"copies of the model": found["synchronous_copies"], "mean of partial\ngradients": found["partial_gradients"]})
+    _bars(
+        figure,
+        {
+            "copies of the model": found["synchronous_copies"],
+            "mean of partial\ngradients": found["partial_gradients"],
+        },
+    )
 
 
 def _bars(figure: Figure, gaps: dict[str, float]) -> None:

@@ -80,11 +80,17 @@ def fig10a(_: Evidence) -> Quantities:
     yield "reductions-to-factors", exact([factor(r) for r in reductions])
     pairs = (("a/m1-8gpu", "a/m2-8gpu"), ("b/m1-8gpu", "b/best-8gpu"))
     pairs += (("c/m1-8gpu", "c/m2-8gpu"), ("d/m1-1gpu", "d/best-1gpu"))
-    yield "learners-gain", exact([factor(value(f"fig10{best}")) / factor(value(f"fig10{one}")) for one, best in pairs])
+    yield (
+        "learners-gain",
+        exact([factor(value(f"fig10{best}")) / factor(value(f"fig10{one}")) for one, best in pairs]),
+    )
     on_eight = [value("fig10a/m2-8gpu"), value("fig10b/best-8gpu"), value("fig10c/m2-8gpu")]
     yield "abstract-range", rounded(on_eight)
     spec = settings.stand_in("paper", "sma", 1, 0)
-    yield "batches", exact((spec.settings["batch"], spec.settings["batch"] * 16), note="TensorFlow's as 16 shares of 64")
+    yield (
+        "batches",
+        exact((spec.settings["batch"], spec.settings["batch"] * 16), note="TensorFlow's as 16 shares of 64"),
+    )
 
 
 def rounded(reductions: list[float]) -> Measured:
@@ -152,7 +158,10 @@ def eqtta(_: Evidence) -> Quantities:
     jump = [0.0] * 20 + [1.0] * 20
     after = epochs_to_accuracy(jump, 1.0)
     assert after is not None
-    yield "median-of-5", exact(2 * (after - 20) - 1, note="a median over n epochs sees a jump (n + 1) / 2 epochs later")
+    yield (
+        "median-of-5",
+        exact(2 * (after - 20) - 1, note="a median over n epochs sees a jump (n + 1) / 2 epochs later"),
+    )
     gaps = []
     for step in (0.01, 0.02, 0.05):
         for seconds in (0.5, 3.0, 7.25):
@@ -199,5 +208,3 @@ def fig8(_: Evidence) -> Quantities:
         assert all(row == whole for row in data), "the ring must end with the sum everywhere"
         shares.append(max(sums) / ((gpus - 1) * size / gpus))
     yield "ring", exact(shares)
-
-

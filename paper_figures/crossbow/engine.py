@@ -11,6 +11,8 @@ from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
 from paper_figures.crossbow.printed import value
 from paper_figures.crossbow.readings import always, epochs, ids, on_gpu, require, results, spread
+from suite.accuracy_time import Server
+from suite.clock import Link
 from suite.measured import Measured, exact, interval, point
 
 if TYPE_CHECKING:
@@ -70,7 +72,10 @@ def measure_memory(evidence: Evidence) -> Quantities:
     ]
     device = "a GPU" if on_gpu(run) else "a CPU, where saved tensors and state are counted"
     made = "measured" if on_gpu(run) else "proxy"
-    yield "linear", point(slopes, kind=made, spread=0.05, runs=[run.id], note=f"{run.spec.settings['model']} on {device}")
+    yield (
+        "linear",
+        point(slopes, kind=made, spread=0.05, runs=[run.id], note=f"{run.spec.settings['model']} on {device}"),
+    )
 
 
 def measure_idle(evidence: Evidence) -> Quantities:
@@ -155,7 +160,10 @@ def measure_few_first(evidence: Evidence) -> Quantities:
         errors = [run.curve("models")["centre_error"].mean() for run in (fixed, grown)]
         steps.append(100 * float(errors[0] - errors[1]))
     note = "points of mean test error over five epochs, in place of epochs"
-    yield "few-first", Measured(*_bounds(steps), "proxy", len(steps), tuple(ids(evidence, "growing", "followed")), note)
+    yield (
+        "few-first",
+        Measured(*_bounds(steps), "proxy", len(steps), tuple(ids(evidence, "growing", "followed")), note),
+    )
 
 
 def _bounds(steps: list[float]) -> tuple[tuple[float], tuple[float], tuple[float]]:
@@ -177,16 +185,13 @@ def modelled(evidence: Evidence) -> Quantities:
     yield "rises-with-tau", point(gains, kind="proxy", note=note)
 
 
-def calibrated():  # type: ignore[no-untyped-def]
+def calibrated() -> Server:
     """The paper's server as a :class:`suite.accuracy_time.Server`, from printed throughputs alone.
 
     One GPU: m learners take a + b m, with a + b = 1 and 4 / (a + 4 b) = 1.4 (Fig. 12a), in units of the iteration
     without synchronisation of Fig. 17 (512 images at 18,500 images/s). Synchronisation: what remains at m = 1 and,
     from the 27% at m = 4, its growth with m.
     """
-    from suite.accuracy_time import Server
-    from suite.clock import Link
-
     images = 8 * settings.CROSSBOW_BATCH
     alone = images / value("fig17/nosync")
     per_learner = (4 / value("fig12a/throughput") - 1) / 3
@@ -214,14 +219,15 @@ def draw_tasks(evidence: Evidence, figure: Figure) -> None:
             width = max(scale * (row.end - row.start), 0.02 if name == "recorded" else 0.0)
             label = str(row.kind) if row.kind not in seen else None
             seen.add(str(row.kind))
-            axes.barh(streams.index(row.stream), width, left=scale * row.start, color=colours[str(row.kind)], label=label)
+            axes.barh(
+                streams.index(row.stream), width, left=scale * row.start, color=colours[str(row.kind)], label=label
+            )
             if row.kind == "learn":
                 axes.text(scale * row.start, streams.index(row.stream), f" B{row.batch}", va="center", fontsize=6)
         axes.set_yticks(range(len(streams)), streams)
         axes.set_xlabel(f"{name} ({unit})")
         axes.grid(visible=False)
     upper.legend(ncols=3)
-    figure.tight_layout()
 
 
 def draw_tuner(evidence: Evidence, figure: Figure) -> None:
@@ -249,7 +255,13 @@ def draw_plans(evidence: Evidence, figure: Figure) -> None:
     for position, (name, label) in enumerate(settings.NETWORKS.items()):
         whole = found[f"{name}_bytes"]
         four = [shared / (4 * found[f"{name}_planned"]) for shared in found[f"{name}_shared"]]
-        axes.bar(position - 0.25, found[f"{name}_planned"] / whole, 0.2, color="C0", label="" if position else "offline plan")
+        axes.bar(
+            position - 0.25,
+            found[f"{name}_planned"] / whole,
+            0.2,
+            color="C0",
+            label="" if position else "offline plan",
+        )
         axes.bar(position, four[0], 0.2, color="C1", label="" if position else "4 learners in step, shared pool")
         axes.bar(position + 0.25, four[1], 0.2, color="C2", label="" if position else "4 learners a quarter apart")
         axes.annotate(label, (position, 0.02), ha="center", rotation=90, fontsize=7)
@@ -260,14 +272,18 @@ def draw_plans(evidence: Evidence, figure: Figure) -> None:
 
 def draw_throughput(evidence: Evidence, figure: Figure) -> None:
     """Throughput over one learner against learners: in one step, and as one batch k times as large."""
+    names = [name for name in evidence.groups if not name.startswith("sma")]
+    require(bool(names), f"throughput runs at {evidence.profile}")
     axes = figure.subplots()
-    for position, name in enumerate(name for name in evidence.groups if not name.startswith("sma")):
+    for position, name in enumerate(names):
         run = evidence.run(name)
         counts = run.spec.settings["learners"]
         learners = [median(run.results[f"over_one_{k}"]) for k in counts]
         large = [median(run.results[f"over_one_{k}"]) / median(run.results[f"over_batch_{k}"]) for k in counts]
         place = "GPU" if on_gpu(run) else "CPU"
-        axes.plot(counts, learners, marker="o", color=f"C{position}", linestyle="-", label=f"{name}, k learners ({place})")
+        axes.plot(
+            counts, learners, marker="o", color=f"C{position}", linestyle="-", label=f"{name}, k learners ({place})"
+        )
         axes.plot(counts, large, marker="s", color=f"C{position}", linestyle="--", label=f"{name}, k-times batch")
     axes.axhline(1, color="0.5", linewidth=0.8)
     axes.set_xlabel("learners k")
@@ -281,11 +297,26 @@ def draw_modelled(evidence: Evidence, figure: Figure) -> None:
     server, batch = calibrated(), settings.CROSSBOW_BATCH
     taus: list[int | None] = [1, 2, 4, None]
     for m in (1, 2, 4):
-        axes.plot(range(4), [server.throughput(batch, 8, m, tau) for tau in taus], marker="o", label=f"m = {m}, modelled")
+        axes.plot(
+            range(4), [server.throughput(batch, 8, m, tau) for tau in taus], marker="o", label=f"m = {m}, modelled"
+        )
     axes.plot([0, 3], [value("fig17/tau1"), value("fig17/nosync")], "D", color="C6", label="printed, m = 1")
     axes.set_xticks(range(4), ["1", "2", "4", "none"])
     axes.set_xlabel("synchronisation interval tau")
     axes.set_ylabel("images/s on 8 GPUs")
+    axes.legend()
+
+
+def draw_learners_modelled(evidence: Evidence, figure: Figure) -> None:
+    """Figs. 13c, 14b: throughput on 8 GPUs against learners per GPU, by the cost model of the paper's server."""
+    axes = figure.subplots()
+    server, batch = calibrated(), settings.CROSSBOW_BATCH
+    for gpus in (1, 8):
+        speed = [server.throughput(batch, gpus, m) for m in (1, 2, 4)]
+        axes.plot((1, 2, 4), [s / speed[0] for s in speed], marker="o", label=f"{gpus} GPUs, modelled")
+    axes.plot([2], [value("fig13a/throughput")], "D", color="C6", label="printed, 8 GPUs")
+    axes.set_xlabel("learners per GPU")
+    axes.set_ylabel("throughput / one learner per GPU")
     axes.legend()
 
 
@@ -321,7 +352,12 @@ def fig14c_runs(profile: str) -> settings.Groups:
 
 
 def tuner_runs(profile: str) -> settings.Groups:
-    return {**TUNER(profile), "algebra": (settings.ALGEBRA,), **settings.throughput(profile), **settings.followed(profile)}
+    return {
+        **TUNER(profile),
+        "algebra": (settings.ALGEBRA,),
+        **settings.throughput(profile),
+        **settings.followed(profile),
+    }
 
 
 BOTH = ("virtual", "recorded")
@@ -381,7 +417,12 @@ ARTIFACTS = {
         draw=draw_modelled,
         alt=ALT_MODEL,
     ),
-    "fig13c": Artifact("crossbow/fig13c", "Time to the target on 8 GPUs"),
+    "fig13c": Artifact(
+        "crossbow/fig13c",
+        "Throughput on 8 GPUs against learners, the modelled factor of time to accuracy",
+        draw=draw_learners_modelled,
+        alt="Modelled throughput against learners on one and on eight GPUs.",
+    ),
     "fig14a": Artifact(
         "crossbow/fig14a",
         "Throughput of ResNet-32 on one device against learners",
@@ -390,7 +431,12 @@ ARTIFACTS = {
         draw_throughput,
         ALT_SPEED,
     ),
-    "fig14b": Artifact("crossbow/fig14b", "Time to accuracy and throughput of ResNet-32 on 8 GPUs"),
+    "fig14b": Artifact(
+        "crossbow/fig14b",
+        "Throughput of ResNet-32 on 8 GPUs against learners, modelled",
+        draw=draw_learners_modelled,
+        alt="Modelled throughput against learners on one and on eight GPUs.",
+    ),
     "fig14c": Artifact(
         "crossbow/fig14c",
         "Throughput of VGG-16 on one device against learners",

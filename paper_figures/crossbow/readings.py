@@ -61,7 +61,9 @@ def spread(values: Sequence[float], kind: str, runs: Sequence[str], note: str = 
     if not all(math.isfinite(value) for value in values):
         missed = sum(not math.isfinite(value) for value in values)
         note = f"{note}; {missed} of {len(values)} runs never reached the target".lstrip("; ")
-        middle = math.inf if missed == len(values) else sum(v for v in values if math.isfinite(v)) / (len(values) - missed)
+        middle = (
+            math.inf if missed == len(values) else sum(v for v in values if math.isfinite(v)) / (len(values) - missed)
+        )
         return Measured((middle,), (-math.inf,), (math.inf,), kind, len(values), tuple(runs), note)
     found: Interval = mean_interval(values)
     return interval(found.mean, found.low, found.high, kind=kind, n=len(values), runs=runs, note=note)

@@ -113,9 +113,7 @@ VGG16 = {
 
 def lenet(method: Method, learners: int, seed: int, *, tau: int = 1) -> RunSpec:
     """LeNet on 2,000 images of MNIST, the reduced scale."""
-    return training(
-        LENET, method, learners, seed, images=LENET_IMAGES, epochs=LENET_EPOCHS[learners], tau=tau
-    )
+    return training(LENET, method, learners, seed, images=LENET_IMAGES, epochs=LENET_EPOCHS[learners], tau=tau)
 
 
 def stand_in(profile: str, method: Method, learners: int, seed: int, *, tau: int = 1) -> RunSpec:
@@ -156,8 +154,8 @@ def lenet_target(profile: str) -> Groups:
     if profile == "smoke":
         return {"s-sgd 1": (stand_in("smoke", "s-sgd", 1, 0),)}
     data = {"name": "mnist", "transform": "scale"}
-    base = {**LENET, "data": data, "batch": 64, "epoch_drops": ((3, 0.1),)}
-    return {"s-sgd 1": (training(base, "s-sgd", 1, 0, images=60_000, epochs=4),)}
+    base = {**LENET, "data": data, "batch": 64, "epoch_drops": ((2, 0.1),)}
+    return {"s-sgd 1": (training(base, "s-sgd", 1, 0, images=60_000, epochs=3),)}
 
 
 def followed(profile: str) -> Groups:

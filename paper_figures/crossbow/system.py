@@ -49,7 +49,10 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
     }
     for name, trace in (("virtual", virtual), ("recorded", recorded)):
         results |= {f"{name}_{rule}": share for rule, share in _rules(trace).items()}
-    frames = {name: pd.DataFrame([asdict(t) for t in trace]) for name, trace in (("virtual", virtual), ("recorded", recorded))}
+    frames = {
+        name: pd.DataFrame([asdict(t) for t in trace])
+        for name, trace in (("virtual", virtual), ("recorded", recorded))
+    }
     return Outcome("finished", results, frames)
 
 
@@ -201,9 +204,7 @@ def dataflow(module: nn.Module, batch: int) -> list[Operator]:
         outputs.append(4 * output.numel())
         inputs.append(sources)
 
-    handles = [
-        layer.register_forward_hook(visit) for layer in module.modules() if not list(layer.children())
-    ]
+    handles = [layer.register_forward_hook(visit) for layer in module.modules() if not list(layer.children())]
     shape: Any = module.input_shape
     with torch.no_grad():
         module.to("meta")(torch.empty(batch, *shape, device="meta"))
