@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Groups, Missing, Quantities
-from paper_figures.isgd import settings, training
+from paper_figures.isgd import batch_sizes, settings
 from suite.experiments import Body, Experiment
 from suite.measured import point
 from suite.models.table import counts
@@ -75,9 +75,9 @@ def with_stand_in(own: Groups, profile: str) -> Groups:
 
 def measure_gain(evidence: Evidence) -> Quantities:
     """Updates that ISGD saves until 80.9% top-5 and 56% top-1 accuracy, where ImageNet was trained on."""
-    sgd, isgd = evidence.run("sgd"), evidence.run("isgd")
-    if sgd.spec.experiment != "isgd/imagenet":
+    if not pair_runs(evidence.profile):
         raise Missing("runs on ImageNet")
+    sgd, isgd = evidence.run("sgd"), evidence.run("isgd")
     ids = [sgd.id, isgd.id]
     for quantity, column, error in (("gain-abstract", "test_error", 0.44), ("gain", "top5_error", 0.191)):
         times = []
@@ -118,7 +118,7 @@ def draw_model(evidence: Evidence, figure: Figure) -> None:
     synchronisation = 500 * 0.45 / 0.55  # in images of four saturated cards: 45% of an iteration at batch 500
     labels, epochs = [], []
     for batch, gpus in ((256, 1), (256, 4), (1000, 4), (1536, 4), (3400, 4)):
-        compute = 4 / gpus * max(batch, gpus * training.SATURATION["imagenet"])
+        compute = 4 / gpus * max(batch, gpus * batch_sizes.SATURATION["imagenet"])
         update = compute + (synchronisation if gpus > 1 else 0.0)
         labels.append(f"{batch}\n{gpus} GPU{'s' if gpus > 1 else ''}")
         epochs.append(update / batch)
