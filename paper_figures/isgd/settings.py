@@ -83,9 +83,9 @@ def cifar_pairs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 
 def cycles(profile: str, kind: str) -> tuple[RunSpec, ...]:
     """Figs. 1a and 1b: ten batches in a fixed cycle, 1,000 pictures each as printed for Fig. 1a."""
-    sizes = {"smoke": (100, 20), "reduced": (1000, 70), "paper": (1000, 2200 if kind == "balanced" else 1700)}
+    sizes = {"smoke": (100, 30), "reduced": (1000, 40), "paper": (1000, 2200 if kind == "balanced" else 1700)}
     batch, epochs = sizes[profile]
-    base = CIFAR if profile != "smoke" else {**CIFAR, "data": {"name": "colours", "transform": "mean-image"}}
+    base = DIGITS if profile == "smoke" else CIFAR
     return (
         train(
             {**base, "batch": batch},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NETWORKS = {"mnist": "caffe_lenet", "cifar": "caffe_cifar_quick", "imagenet": "caffe_alexnet"}
 SIZES = {
-    "smoke": {"mnist": (1, 4, 16, 64, 256), "cifar": (1, 4, 16, 64), "imagenet": (1, 2)},
+    "smoke": {"mnist": (1, 4, 16, 64, 256), "cifar": (1, 4, 16, 64)},
     "reduced": {
         "mnist": (1, 2, 4, 8, 16, 32, 64, 128, 256, 500, 1000, 3000),
         "cifar": (1, 2, 4, 8, 16, 32, 64, 128, 300, 600, 1000),
@@ -35,6 +35,8 @@ def latency_runs(kind: str) -> Callable[[str], dict[str, tuple[RunSpec, ...]]]:
     """One timing run per network: seconds per gradient at each batch size."""
 
     def runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
+        if kind not in SIZES[profile]:
+            return {}
         settings = {
             "model": NETWORKS[kind],
             "batches": SIZES[profile][kind],
@@ -47,7 +49,7 @@ def latency_runs(kind: str) -> Callable[[str], dict[str, tuple[RunSpec, ...]]]:
 
 def all_latencies(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """The timing runs of the three networks."""
-    return {kind: latency_runs(kind)(profile)[kind] for kind in NETWORKS}
+    return {kind: latency_runs(kind)(profile)[kind] for kind in SIZES[profile]}
 
 
 def load_latency() -> Body:
@@ -75,11 +77,12 @@ def table(evidence: Evidence, kind: str) -> tuple[Any, Any, Any, str]:
 
 
 def saturation(batches: Any, seconds: Any) -> float:
-    """Smallest batch from which the time per image stays within FULL of its minimum."""
+    """Smallest batch from which the time per image stays within FULL of its minimum; infinite if none."""
     per_image = seconds / batches
     good = per_image <= FULL * per_image.min()
-    last_bad = (~good).nonzero()[0]
-    return float(batches[last_bad[-1] + 1 if len(last_bad) else 0])
+    bad = (~good).nonzero()[0]
+    first = bad[-1] + 1 if len(bad) else 0
+    return float(batches[first]) if first < len(batches) else float("inf")
 
 
 def shape(batches: Any, per_image: Any) -> tuple[float, float]:
@@ -111,6 +114,8 @@ def measure_order(evidence: Evidence) -> Quantities:
 
     found = {kind: saturation(*table(evidence, kind)[:2]) for kind in NETWORKS}
     ids = [evidence.run(kind).id for kind in NETWORKS]
+    if not all(math.isfinite(size) for size in found.values()):
+        raise Missing(f"a saturating batch size for every network (found {found})")
     steps = [math.log(found[b] / found[a]) for a, b in (("imagenet", "cifar"), ("cifar", "mnist"))]
     yield "order-datasets", point(steps, kind="proxy", runs=ids, note=str(found))
 
@@ -146,6 +151,8 @@ def shares(evidence: Evidence, kind: str) -> tuple[Any, Any]:
 def measure_share(evidence: Evidence) -> Quantities:
     """Fig. 8's shape: the share falls with the batch and grows with the weights per unit of compute."""
     ids = [evidence.run(kind).id for kind in NETWORKS]
+    if len(table(evidence, "imagenet")[0]) < 2:
+        raise Missing("two batch sizes of AlexNet")
     curves = {kind: shares(evidence, kind)[1] for kind in NETWORKS}
     note = f"compute measured here, link modelled ({LINK['bandwidth'] / 1e9:.0f} GB/s, tree)"
     fall = {kind: float(curve[0] - curve[-1]) for kind, curve in curves.items()}
@@ -159,9 +166,9 @@ def measure_share(evidence: Evidence) -> Quantities:
 
 def draw_share(evidence: Evidence, figure: Figure) -> None:
     axes = figure.subplots()
-    for kind, name in NETWORKS.items():
+    for kind in evidence.groups:
         batches, share = shares(evidence, kind)
-        axes.plot(batches, 100 * share, marker="o", markersize=3, label=name)
+        axes.plot(batches, 100 * share, marker="o", markersize=3, label=NETWORKS[kind])
     axes.plot([500, 3000], [23, 10], "s", color="0.4", label="printed, LeNet")
     axes.plot([500, 3000], [45, 16], "^", color="0.4", label="printed, AlexNet")
     axes.set_xscale("log")
@@ -175,7 +182,7 @@ def measure_linear(evidence: Evidence) -> Quantities:
     import numpy as np
 
     worst, notes, ids = 1.0, [], []
-    for kind in NETWORKS:
+    for kind in evidence.groups:
         batches, seconds, _, run_id = table(evidence, kind)
         if len(batches) < 3:
             raise Missing(f"three batch sizes of {kind}")
@@ -184,14 +191,14 @@ def measure_linear(evidence: Evidence) -> Quantities:
         worst = min(worst, float(1 - residual.var() / seconds.var()))
         notes.append(f"{kind}: C1 {1 / slope:.3g} images/s, intercept {1e3 * intercept:.2g} ms")
         ids.append(run_id)
-    yield "linear", point(worst, kind="proxy", runs=ids, note="; ".join(notes) + "; R squared, the worst of three")
+    yield "linear", point(worst, kind="proxy", runs=ids, note="; ".join(notes) + "; R squared, the worst")
 
 
 def draw_linear(evidence: Evidence, figure: Figure) -> None:
     import numpy as np
 
     axes = figure.subplots()
-    for position, kind in enumerate(NETWORKS):
+    for position, kind in enumerate(evidence.groups):
         batches, seconds, *_ = table(evidence, kind)
         axes.plot(batches, seconds, "o", color=f"C{position}", markersize=3, label=NETWORKS[kind])
         if len(batches) > 2:

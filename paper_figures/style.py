@@ -1,0 +1,150 @@
+"""How figures look: legible on white and on dark paper, without colour vision, at a sane file size.
+
+Import the names here inside a ``draw`` function; matplotlib is imported only by the functions that need it. The
+settings hold while an artifact is drawn and while it is saved; nothing global is changed. The layout is constrained:
+a drawing calls neither ``tight_layout`` nor ``subplots_adjust``, which would take the room of the line at its foot.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+
+INK = "#1d1f23"  # axes and text; saved as currentColor in SVG, so a page or a viewer can turn it
+GRID = "#85888d"
+
+# Okabe and Ito's hues, moved in lightness until each has a contrast of 3:1 against white and against near-black.
+# Neighbours differ in line style too, so colour never carries a distinction alone.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b5639b", "#b07a00", "#3d93c9", "#7f7f7f")
+LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+RAMP = ((0x2F, 0x63, 0xB5), (0x80, 0x80, 0x78), (0xC0, 0x8A, 0x10))  # blue, grey, amber: safe for any vision
+
+HEAVY = 2000  # points of a line or a cloud beyond which it is thinned or turned into pixels
+
+
+def settings(figure_id: str) -> dict[str, Any]:
+    """matplotlib's settings while the figure of this id is drawn and saved."""
+    from cycler import cycler
+
+    return {
+        "axes.axisbelow": True,
+        "axes.edgecolor": INK,
+        "axes.facecolor": "none",
+        "axes.grid": True,
+        "axes.labelcolor": INK,
+        "axes.labelsize": 9.5,
+        "axes.linewidth": 0.8,
+        "axes.prop_cycle": cycler(color=PALETTE) + cycler(linestyle=LINES),
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlecolor": INK,
+        "axes.titlelocation": "left",
+        "axes.titlesize": 9.5,
+        "figure.dpi": 150.0,
+        "figure.facecolor": "none",
+        "font.family": ["DejaVu Sans", "sans-serif"],
+        "font.size": 9.0,
+        "grid.alpha": 0.35,
+        "grid.color": GRID,
+        "grid.linewidth": 0.5,
+        "image.cmap": "cividis",
+        "legend.facecolor": "none",
+        "legend.fontsize": 8.5,
+        "legend.frameon": False,
+        "legend.labelcolor": INK,
+        "lines.linewidth": 1.6,
+        "lines.markersize": 4.5,
+        "mathtext.default": "regular",
+        "path.simplify": True,
+        "path.simplify_threshold": 0.2,
+        "patch.edgecolor": INK,
+        "svg.fonttype": "none",
+        "svg.hashsalt": figure_id,
+        "text.color": INK,
+        "xtick.color": INK,
+        "xtick.labelsize": 8.5,
+        "ytick.color": INK,
+        "ytick.labelsize": 8.5,
+    }
+
+
+def applied(figure_id: str) -> AbstractContextManager[None]:
+    """The settings of a figure, for as long as the context lasts."""
+    import matplotlib
+
+    rules: Any = settings(figure_id)  # matplotlib's stubs want a dict of literal names
+    return matplotlib.rc_context(rules)
+
+
+def ramp(count: int) -> list[str]:
+    """``count`` colours in an order the eye can follow, for an ordered family of curves (staleness 1, 2, 4, ...).
+
+    All have a contrast of 3:1 on white and on near-black, which leaves room for about eight distinct steps.
+    """
+    colours = []
+    for i in range(count):
+        position = (len(RAMP) - 1) * (i / (count - 1) if count > 1 else 0.0)
+        left = min(int(position), len(RAMP) - 2)
+        share = position - left
+        mixed = (round(a + share * (b - a)) for a, b in zip(RAMP[left], RAMP[left + 1], strict=True))
+        colours.append("#" + "".join(f"{channel:02x}" for channel in mixed))
+    return colours
+
+
+def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``most`` points of the curve y(x), both [n], that keep its outline.
+
+    The curve is cut into stretches of equal count and the lowest and highest point of each is kept, so a spike or
+    an oscillation survives; so do both ends, and one point of each stretch that is not finite (a gap stays a gap).
+    Raises ValueError for arrays of other shapes or fewer than four points to keep.
+    """
+    import numpy as np
+
+    xs, ys = np.asarray(x), np.asarray(y)
+    if xs.ndim != 1 or xs.shape != ys.shape:
+        raise ValueError(f"thin: x and y must be two vectors of one length, not {xs.shape} and {ys.shape}")
+    if most < 4:
+        raise ValueError(f"thin: most = {most} keeps no outline; ask for 4 points or more")
+    if len(xs) <= most:
+        return xs, ys
+    keep = {0, len(xs) - 1}
+    edges = np.linspace(0, len(xs), (most - 2) // 3 + 1).astype(int)
+    for start, stop in pairwise(edges):
+        stretch = ys[start:stop].astype(float)
+        finite = np.flatnonzero(np.isfinite(stretch))
+        if len(finite):
+            keep.add(int(start + finite[stretch[finite].argmin()]))
+            keep.add(int(start + finite[stretch[finite].argmax()]))
+        if len(finite) < len(stretch):
+            keep.add(int(start + np.flatnonzero(~np.isfinite(stretch))[0]))
+    chosen = np.array(sorted(keep))
+    return xs[chosen], ys[chosen]
+
+
+def lighten(figure: Figure) -> None:
+    """Thin the long curves of a figure and turn its dense clouds into pixels, so that no SVG grows to megabytes."""
+    import numpy as np
+    from matplotlib.collections import Collection
+    from matplotlib.lines import Line2D
+
+    for line in figure.findobj(Line2D):
+        assert isinstance(line, Line2D)
+        x, y = np.asarray(line.get_xdata(orig=False)), np.asarray(line.get_ydata(orig=False))
+        if len(x) > HEAVY:
+            if line.get_marker() not in ("None", "none", "", " ", None):
+                line.set_rasterized(True)
+            elif line.get_drawstyle() == "default":
+                line.set_data(*thin(x, y, HEAVY))
+    for cloud in figure.findobj(Collection):
+        assert isinstance(cloud, Collection)
+        points = max(len(np.asarray(cloud.get_offsets())), sum(len(path) for path in cloud.get_paths()))
+        if points > HEAVY:
+            cloud.set_rasterized(True)

@@ -1,0 +1,200 @@
+"""A small paper with every verdict: three artifacts with runs in a real store, one that nothing measures."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from paper_figures import registry, report, selection, verdicts
+from paper_figures.artifact import Artifact, Evidence, Groups, Paper, no_runs
+from suite.measured import Measured, exact, interval, point
+from suite.spec import RunSpec
+from suite.store import Outcome, Store, encode
+
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+
+PUBLISHED = """
+[fig1]
+where = "Section 4, Fig. 1"
+needs = "cpu-small"
+tolerance = 2
+because = "two points: ``the spread`` of five seeds is one point"
+[fig1.accuracy]
+says = "The method reaches 75% accuracy"
+printed = 75.0
+unit = "%"
+[fig1.gain]
+says = "It needs 26.79% less time than SGD"
+printed = 26.79
+unit = "%"
+finding = "the gain shrinks to a tenth once both are tuned alike"
+[fig1.unexplained]
+says = "It needs 12 epochs"
+printed = 12
+unit = "epochs"
+[fig1.steady]
+says = "Its loss never rises by more than a tenth"
+rule = "bound"
+side = "upper"
+printed = 0.1
+tolerance = 0
+[fig1.known]
+says = "The baseline beats 60%"
+rule = "holds"
+known_difference = {because = "the printed batch size does not fit the printed rate", shown_by = "shown"}
+[fig1.order]
+says = "Smaller staleness is better"
+rule = "order"
+order = ["lambda = 30", "lambda = 4", "lambda = 1"]
+tolerance = 0
+
+[table1]
+where = "Section 2, Table 1"
+because = "arithmetic"
+[table1.learners]
+says = "Eight GPUs with two learners each are 16 learners"
+printed = 16
+[table1.sum]
+says = "The rows add up to 100"
+printed = 100
+doubt = "the rows printed above it add up to 98"
+[table1.rows]
+says = "Ten rows are printed"
+printed = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+[fig2]
+where = "Section 5, Fig. 2"
+because = "the shape"
+needs = "cluster"
+profile = "paper"
+rule = "holds"
+[fig2.scales]
+says = "Throughput grows on 64 machines"
+
+[fig3]
+where = "Section 6, Fig. 3"
+because = "the shape"
+needs = "gpu"
+profile = "paper"
+rule = "holds"
+[fig3.nothing]
+says = "An artifact that nothing measures"
+"""
+
+
+def specs(profile: str, count: int = 3) -> tuple[RunSpec, ...]:
+    return tuple(RunSpec("fake/descent", {"profile": profile, "rate": 0.1}, seed) for seed in range(count))
+
+
+def fig1_runs(profile: str) -> Groups:
+    return {"descent": specs(profile)}
+
+
+def fig1_measures(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
+    runs = evidence.runs("descent")
+    ids = [run.id for run in runs]
+    best = [run.results["best"] for run in runs]
+    centre = float(np.mean(best))
+    yield "accuracy", interval(centre, centre - 1.5, centre + 1.25, kind="measured", n=3, runs=ids)
+    yield "gain", point(2.6789, kind="measured", spread=0.31, n=3, runs=ids, note=runs[0].outcome["note"])
+    yield "unexplained", point(20.0, kind="measured", spread=1.0, n=3, runs=ids)
+    yield "steady", point(0.1, kind="measured", spread=0.02, n=3, runs=ids)
+    yield "known", point(0.0, kind="measured", n=3, runs=ids)
+    yield "shown", exact(1.0)
+    yield "order", point([0.5, 0.25], kind="simulated", spread=0.1, runs=ids)
+
+
+def fig1_draw(evidence: Evidence, figure) -> None:
+    runs = evidence.runs("descent")
+    axes = figure.add_subplot()
+    for run in runs:
+        curve = run.curve("losses")
+        axes.plot(curve.epoch, curve.loss, label=f"seed {run.spec.seed}")
+    axes.set_xlabel("time (epochs)")
+    axes.set_ylabel("training loss (nats)")
+    axes.set_title(f"{runs[0].outcome['note']}")
+    axes.legend()
+
+
+def table1_measures(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
+    yield "learners", exact(8 * 2)
+    yield "sum", exact(98)
+    yield "rows", exact(list(range(1, 11)))
+
+
+def fig2_runs(profile: str) -> Groups:
+    return {"cluster": (RunSpec("fake/cluster", {"profile": profile}),)}
+
+
+def fig2_measures(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
+    run = evidence.run("cluster")
+    yield "scales", point(1.0, kind="proxy", runs=[run.id], note="two processes on one machine")
+
+
+def fig2_draw(evidence: Evidence, figure) -> None:
+    speedup = evidence.run("cluster").results["speedup"]
+    left, right = figure.subplots(1, 2)
+    left.bar([str(2**i) for i in range(len(speedup))], speedup)
+    left.set(xlabel="learners", ylabel="throughput (examples/s)")
+    points = np.random.default_rng(0).normal(size=(2, 20_000))
+    right.scatter(*points, s=1)
+    right.plot(np.linspace(-3, 3, 50_000), np.sin(np.linspace(-90, 90, 50_000)))
+    right.set(xlabel="x (weights)", ylabel="y (weights)")
+
+
+def fake_paper() -> Paper:
+    """A new paper object named ``fake``."""
+    return Paper(
+        "fake",
+        "A paper that does not exist",
+        "A. Nonymous and N. Obody, 2016",
+        (
+            Artifact("fake/fig1", "Fig. 1: loss over time", fig1_runs, (fig1_measures,), fig1_draw, "Loss falls."),
+            Artifact("fake/table1", "Table 1: learners", no_runs, (table1_measures,)),
+            Artifact("fake/fig2", "Fig. 2: scaling", fig2_runs, (fig2_measures,), fig2_draw, "Bars grow."),
+        ),
+        {},
+    )
+
+
+@contextlib.contextmanager
+def registered(published: Path) -> Iterator[Paper]:
+    """The fake paper as the only one registered, its claims published in the folder ``published``."""
+    (published / "fake.toml").write_text(PUBLISHED)
+    paper = fake_paper()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdicts, "PUBLISHED", published)
+        verdicts.published.cache_clear()
+        registry.paper.cache_clear()
+        for module in (registry, report, selection):
+            patch.setattr(module, "PAPERS", {"fake": lambda: paper})
+        yield paper
+    verdicts.published.cache_clear()
+    registry.paper.cache_clear()
+
+
+def environment(index: int = 0) -> dict:
+    return {
+        "machine": {"cpu": f"Imaginary {index}", "cores": 2, "memory_bytes": 2**33},
+        "versions": {"torch": "2.13.0", "numpy": HOSTILE},
+        "source": "0123456789abcdef",
+    }
+
+
+def fill(root: Path, profile: str = "smoke", note: str = HOSTILE) -> Store:
+    """A store at ``root`` with all runs of the fake paper at ``profile``."""
+    store = Store(root, create=True)
+    for spec in specs(profile):
+        epochs = np.arange(40)
+        losses = pd.DataFrame({"epoch": epochs, "loss": np.exp(-epochs / (8 + spec.seed)) + 0.05 * spec.seed})
+        outcome = Outcome("finished", {"best": 74.5 + 0.5 * spec.seed}, {"losses": losses}, note=note)
+        store.commit(spec.id, encode(spec, environment(spec.seed % 2), outcome))
+    (cluster,) = fig2_runs(profile)["cluster"]
+    outcome = Outcome("finished", {"speedup": [1.0, 1.9, 3.4, 5.1]})
+    store.commit(cluster.id, encode(cluster, environment(), outcome))
+    return store

@@ -1,0 +1,84 @@
+"""The README's verdict table equals what the committed evidence says."""
+
+from __future__ import annotations
+
+import pytest
+from fake_paper import PUBLISHED, fake_paper, fill
+
+from paper_figures import readme
+from paper_figures.evidence import committed
+from paper_figures.readme import BEGIN, END, ReadmeError, current, main, rewritten, table, telling
+from paper_figures.verdicts import measure
+from suite.archive import Layered
+from suite.claims import judge, load, not_run
+from suite.environment import ROOT
+
+
+@pytest.fixture
+def verdicts(tmp_path):
+    """Verdicts of the fake paper on stored runs."""
+    (tmp_path / "fake.toml").write_text(PUBLISHED)
+    paper, store = fake_paper(), fill(tmp_path / "store", note="untuned")
+    result = []
+    for claim in load(tmp_path / "fake.toml"):
+        artifacts = [a for a in paper.artifacts if a.id == claim.artifact]
+        found = measure(artifacts[0], store, "smoke")[0] if artifacts else {}
+        if claim.profile == "smoke":
+            result.append(judge(claim, found[claim.quantity], "smoke", found.get("shown")))
+        else:
+            result.append(not_run(claim, "needs a cluster", found.get(claim.quantity)))
+    return result
+
+
+def test_the_table_counts_empirical_claims_first(verdicts):
+    lines = table(verdicts).splitlines()
+    assert lines[0].startswith("| Empirical claims | reproduced | not reproduced | inconclusive | not run |")
+    assert "| fake | 2 | 2 | 1 | 2 | 1 | 0 | 8 |" in lines
+    definitions = lines.index(next(line for line in lines if line.startswith("| Definitions and arithmetic")))
+    assert definitions > lines.index("| fake | 2 | 2 | 1 | 2 | 1 | 0 | 8 |")
+    assert lines[definitions + 2] == "| fake | 2 | 0 | 0 | 0 | 0 | 1 | 3 |"
+
+
+def test_the_results_told_are_decided_and_empirical_findings_first(verdicts):
+    told = telling(verdicts)
+    assert [v.claim.id for v in told] == ["fake/fig1/gain", "fake/fig1/accuracy", "fake/fig1/unexplained"]
+    text = table(verdicts)
+    assert (
+        "- **not reproduced** (`fake/fig1`): It needs 26.79% less time than SGD. Printed: 26.79%; ours: "
+        "2.68 [2.37, 2.99]% (measured, smoke profile, n = 3). The gain shrinks to a tenth once both are tuned alike."
+    ) in text
+
+
+def test_only_the_block_between_the_markers_changes():
+    text = f"# Title\n\n{BEGIN}\nold\n{END}\n\nAfter.\n"
+    assert rewritten(text, "new") == f"# Title\n\n{BEGIN}\nnew\n{END}\n\nAfter.\n"
+    assert rewritten(rewritten(text, "new"), "new") == rewritten(text, "new")
+
+
+@pytest.mark.parametrize("text", ["", f"{BEGIN}\n", f"{END}\n{BEGIN}\n", f"{BEGIN}{BEGIN}{END}"])
+def test_a_readme_without_its_markers_is_refused(text):
+    with pytest.raises(ReadmeError, match="must hold <!-- verdicts:begin --> once"):
+        rewritten(text, "new")
+
+
+def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
+    monkeypatch.setattr(readme, "current", lambda source: table(verdicts))
+    path = tmp_path / "README.md"
+    path.write_text(f"# Title\n{BEGIN}\n{END}\n")
+    assert main(["--readme", str(path)]) == 1
+    assert "out of date" in capsys.readouterr().err
+    assert main(["--write", "--readme", str(path)]) == 0
+    assert main(["--readme", str(path)]) == 0
+    path.write_text("# No place for it\n")
+    assert main(["--write", "--readme", str(path)]) == 2
+    assert path.read_text() == "# No place for it\n"
+    assert main(["--readme", str(tmp_path / "absent.md")]) == 2
+
+
+def test_the_readme_says_what_the_committed_evidence_says():
+    path = ROOT / "README.md"
+    assert path.is_file(), "the repository has no README.md"
+    text = path.read_text(encoding="utf-8")
+    assert rewritten(text, current(Layered(committed()))) == text, (
+        "python -m paper_figures.readme --write brings it up to date"
+    )

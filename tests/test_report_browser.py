@@ -1,0 +1,192 @@
+"""The report in headless Chromium: no error, no request, no overflow at the widths of a phone and two laptops.
+
+Driven over two pipes with the DevTools protocol, so that nothing but the browser itself is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_paper import fill, registered
+
+from paper_figures.report import write_report
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
+SECONDS = 60  # for one answer of the browser; generous because the machine may be busy
+
+# The browser reads commands from file descriptor 3 and writes to 4; this moves our pipe ends there.
+LAUNCH = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for end, target in zip(ends, (3, 4)):
+    os.dup2(end, target)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+class Browser:
+    """A browser tab that remembers every event it was told."""
+
+    def __init__(self, commands: int, replies: int):
+        self._commands, self._replies = commands, replies
+        self._buffer = b""
+        self._number = 0
+        self._session: str | None = None
+        self.events: list[dict[str, Any]] = []
+
+    def open(self) -> None:
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            self.send(f"{domain}.enable")
+
+    def send(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer; events that come first are kept."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                return answer["result"]
+            self.events.append(answer)
+
+    def visit(self, url: str) -> None:
+        self.events.clear()
+        self.send("Page.navigate", url=url)
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._next())
+
+    def value(self, expression: str) -> Any:
+        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def named(self, *methods: str) -> list[dict[str, Any]]:
+        return [event["params"] for event in self.events if event.get("method") in methods]
+
+    def _next(self) -> dict[str, Any]:
+        end = time.monotonic() + SECONDS
+        while b"\0" not in self._buffer:
+            assert time.monotonic() < end, "the browser did not answer"
+            with contextlib.suppress(BlockingIOError):
+                received = os.read(self._replies, 1 << 20)
+                assert received, "the browser has gone"
+                self._buffer += received
+                continue
+            time.sleep(0.005)
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator[Browser]:
+    to_read, to_write = os.pipe()
+    from_read, from_write = os.pipe()
+    os.set_blocking(from_read, False)
+    assert CHROMIUM is not None
+    profile = tmp_path_factory.mktemp("profile")
+    switches = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-first-run",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--remote-debugging-pipe",
+        f"--user-data-dir={profile}",
+    ]
+    launch = [sys.executable, "-c", LAUNCH, str(to_read), str(from_write), CHROMIUM, *switches]
+    process = subprocess.Popen(launch, pass_fds=(to_read, from_write), stderr=subprocess.DEVNULL)
+    os.close(to_read)
+    os.close(from_write)
+    try:
+        tab = Browser(to_write, from_read)
+        tab.open()
+        yield tab
+    finally:
+        os.close(to_write)  # the browser leaves when its commands end
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        os.close(from_read)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    with registered(tmp_path_factory.mktemp("published")):
+        return write_report(fill(tmp_path_factory.mktemp("runs")), tmp_path_factory.mktemp("report"))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1536, "dark")])
+def test_the_page_in_a_browser(browser, report, width, scheme, tmp_path):
+    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.send(
+        "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 700
+    )
+    browser.visit(report.as_uri())
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    assert browser.value("document.querySelectorAll('figure svg').length") == 2
+    figure, table = (
+        browser.value(f"document.querySelector('{e}').getBoundingClientRect().toJSON()")
+        for e in ("figure", "table.claims")
+    )
+    assert (figure["right"] <= table["left"]) == (width >= 1440)
+    ground, ink = (browser.value(f"getComputedStyle(document.body).{p}") for p in ("backgroundColor", "color"))
+    assert contrast(ground, ink) > 10
+    assert (luminance(ground) < 0.1) == (scheme == "dark")
+    labels = browser.value("[...document.querySelectorAll('figure svg text')].map(e => getComputedStyle(e).fill)")
+    assert set(labels) == {ink}
+    marks = browser.value("[...document.querySelectorAll('.verdict')].map(e => getComputedStyle(e).color)")
+    assert len(set(marks)) == 6
+    assert min(contrast(ground, mark) for mark in marks) > 4.5
+
+    faults = [e for e in browser.named("Log.entryAdded") if e["entry"]["level"] in ("error", "warning")]
+    faults += browser.named("Runtime.exceptionThrown", "Runtime.consoleAPICalled")
+    assert faults == []
+    requests = [event["request"]["url"] for event in browser.named("Network.requestWillBeSent")]
+    assert [url for url in requests if url != report.as_uri() and not url.startswith("data:")] == []
+    assert report.as_uri() in requests
+
+    size = browser.value("({width: innerWidth, height: document.documentElement.scrollHeight})")
+    shot = browser.send(
+        "Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "scale": 1, **size}
+    )
+    image = base64.b64decode(shot["data"])
+    assert image.startswith(b"\x89PNG")
+    (tmp_path / f"report-{width}-{scheme}.png").write_bytes(image)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a computed ``rgb(r, g, b)`` as WCAG defines it."""
+    channels = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast of two computed colours, 1 to 21."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)

@@ -1,0 +1,205 @@
+"""Figures: drawn from the largest stored profile, marked with what they show, legible, light, always the same."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+from fake_paper import HOSTILE, fill, registered, specs
+
+from paper_figures import style
+from paper_figures.artifact import Missing
+from paper_figures.drawing import SVG, draw, draw_selection, drawing, file_name, image, inline_svg
+from suite.archive import Layered
+from suite.store import StoreError
+
+LIGHT, DARK = (255, 255, 255), (0x1E, 0x21, 0x26)  # the lightest and the lighter dark ground a figure stands on
+
+# Machado, Oliveira and Fernandes (2009), severity 1: what an eye without one kind of cone sees, linear RGB.
+VISION = {
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
+    with registered(tmp_path_factory.mktemp("published")) as paper:
+        yield paper
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return fill(tmp_path_factory.mktemp("runs"))
+
+
+def linear(colour) -> np.ndarray:
+    """Linear RGB, [3], of ``#rrggbb`` or of three bytes."""
+    if isinstance(colour, str):
+        colour = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    scaled = np.array(colour) / 255
+    return np.where(scaled <= 0.04045, scaled / 12.92, ((scaled + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other) -> float:
+    dark, light = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("colour", [*style.PALETTE, *style.ramp(8)])
+def test_every_colour_is_legible_on_white_and_on_dark(colour):
+    assert contrast(colour, LIGHT) >= 3
+    assert contrast(colour, DARK) >= 2.7
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_neighbouring_colours_differ_without_colour_vision_or_in_line_style(vision):
+    seen = [np.array(VISION[vision]) @ linear(colour) for colour in style.PALETTE]
+    for i in range(len(seen) - 1):
+        distance = np.linalg.norm(np.cbrt(seen[i]) - np.cbrt(seen[i + 1]))
+        assert distance > 0.05, (style.PALETTE[i], style.PALETTE[i + 1])
+    assert len(set(map(str, style.LINES))) == len(style.PALETTE) == len(style.MARKERS)
+
+
+def test_a_ramp_goes_from_dark_to_light_in_any_number_of_steps():
+    assert len(style.ramp(1)) == 1
+    brightness = [float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in style.ramp(6)]
+    assert brightness == sorted(brightness)
+    assert len(set(style.ramp(6))) == 6
+
+
+def test_a_thinned_curve_keeps_ends_spikes_and_gaps():
+    x = np.arange(100_000.0)
+    y = np.sin(x / 9_000)
+    y[31_415], y[27_182], y[50_000:50_400] = 9.0, -9.0, np.nan
+    kept_x, kept_y = style.thin(x, y, 500)
+    assert len(kept_x) == len(kept_y) <= 500
+    assert (kept_x[0], kept_x[-1]) == (0, 99_999)
+    assert {9.0, -9.0} <= set(kept_y)
+    assert np.isnan(kept_y[(kept_x >= 50_000) & (kept_x < 50_400)]).any()
+    assert (np.diff(kept_x) > 0).all()
+    assert np.array_equal(kept_y, y[kept_x.astype(int)], equal_nan=True)
+
+
+def test_a_short_curve_is_left_alone():
+    x, y = style.thin([1, 2, 3], [4, 5, math.nan], 4)
+    assert (list(x), list(y[:2])) == ([1, 2, 3], [4, 5])
+
+
+@pytest.mark.parametrize(("x", "y", "most"), [([1, 2], [1], 9), ([[1]], [[1]], 9), ([1], [1], 3)])
+def test_what_cannot_be_thinned_is_refused(x, y, most):
+    with pytest.raises(ValueError, match="thin: "):
+        style.thin(x, y, most)
+
+
+def test_the_largest_stored_profile_is_drawn(paper, tmp_path):
+    store = fill(tmp_path)
+    fig1 = paper.artifact("fake/fig1")
+    assert drawing(fig1, store).profile == "smoke"
+    fill(tmp_path, "reduced")
+    assert drawing(fig1, store).profile == "reduced"
+    assert drawing(fig1, store, "smoke").profile == "smoke"
+    with pytest.raises(Missing, match="3 of 3 runs of 'descent' at paper"):
+        drawing(fig1, store, "paper")
+
+
+def test_what_cannot_be_drawn_is_none(paper, store):
+    assert draw(paper.artifact("fake/table1"), store) is None
+    assert draw(paper.artifact("fake/fig1"), Layered(())) is None
+    assert draw(paper.artifact("fake/fig1"), store) is not None
+
+
+def test_a_figure_says_profile_kind_of_evidence_and_runs(paper, store):
+    drawn = drawing(paper.artifact("fake/fig2"), store)
+    assert drawn.stamp == "smoke profile · proxy · 1 run"
+    assert drawn.stamp in [text.get_text() for text in drawn.figure.texts]
+    arithmetic = replace(paper.artifact("fake/table1"), draw=lambda evidence, figure: None)
+    assert drawing(arithmetic, store).stamp == "exact"
+
+
+def test_dense_figures_stay_small(paper, store):
+    svg = inline_svg(drawing(paper.artifact("fake/fig2"), store))
+    assert "data:image/png" in svg
+    assert len(svg) < 250_000
+
+
+def test_an_inline_figure_keeps_to_itself(paper, store):
+    svg = inline_svg(drawing(paper.artifact("fake/fig1"), store))
+    root = ElementTree.fromstring(svg)
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids)) > 10
+    assert all(i.startswith("fake-fig1.") for i in ids)
+    assert root.findall(f".//{{{SVG}}}style") == []
+    assert style.INK not in svg
+    assert "currentColor" in svg
+    assert [child.tag for child in root][:2] == [f"{{{SVG}}}title", f"{{{SVG}}}desc"]
+    assert HOSTILE in "".join(root.itertext())
+    assert "<script" not in svg
+
+
+def test_a_standalone_figure_follows_the_viewer_s_scheme(paper, store):
+    root = ElementTree.fromstring(image(drawing(paper.artifact("fake/fig1"), store), "svg"))
+    assert "prefers-color-scheme:dark" in root.find(f"{{{SVG}}}style").text
+    assert root.find(f"{{{SVG}}}metadata") is None
+
+
+@pytest.mark.parametrize(("form", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_the_same_runs_give_the_same_file(paper, store, tmp_path, form, start):
+    before = dict(matplotlib.rcParams)
+    lines = list(draw_selection(["fake"], store, tmp_path / "one", form))
+    assert len(list(draw_selection(["fake"], store, tmp_path / "two", form))) == len(lines) == 3
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == [f"fake-fig1.{form}", f"fake-fig2.{form}"]
+    for name in names:
+        data = (tmp_path / "one" / name).read_bytes()
+        assert data.startswith(start)
+        assert data == (tmp_path / "two" / name).read_bytes()
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_every_artifact_gets_a_line_that_says_where_or_why_not(paper, tmp_path):
+    store = fill(tmp_path / "store")
+    broken = specs("smoke")[0].id
+    (store.root / "runs" / broken / "outcome.json").write_text("{}")
+    lines = list(draw_selection([], store, tmp_path / "out"))
+    assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence does not verify: run {broken}")
+    assert lines[1] == "fake/table1: no drawing; its numbers are in the report and in check"
+    assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · proxy · 1 run)"
+    (missing,) = draw_selection(["fake/fig2"], store, tmp_path / "out", "svg", "paper")
+    assert missing == "fake/fig2: not drawn: 1 of 1 runs of 'cluster' at paper"
+
+
+def test_a_form_or_a_folder_that_will_not_do_is_named(paper, store, tmp_path):
+    with pytest.raises(ValueError, match="one of svg, png, pdf, not 'gif'"):
+        list(draw_selection([], store, tmp_path, "gif"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"could not write .*fake-fig1\.svg"):
+        list(draw_selection(["fake/fig1"], store, tmp_path / "file"))
+
+
+def test_file_names_come_from_ids():
+    assert file_name("isgd/fig5a", "svg") == "isgd-fig5a.svg"
+
+
+def test_neither_pyplot_nor_torch_is_needed_and_matplotlib_only_to_draw():
+    program = (
+        "import sys\n"
+        "from paper_figures import drawing, report, readme, style\n"
+        "assert 'matplotlib' not in sys.modules, 'matplotlib imported before anything is drawn'\n"
+        "from paper_figures.artifact import Artifact\n"
+        "from suite.archive import Layered\n"
+        "plot = lambda evidence, figure: figure.add_subplot().plot([1, 2])\n"
+        "drawing.inline_svg(drawing.drawing(Artifact('a/b', 'c', draw=plot), Layered(())))\n"
+        "assert 'matplotlib.pyplot' not in sys.modules and 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=120)

@@ -1,0 +1,76 @@
+"""Numbers as a reader sees them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from paper_figures.numerals import number, ours, printed, tolerance
+from suite.claims import Claim
+from suite.measured import exact, interval, point
+
+
+def claim(rule: str = "within", **entries) -> Claim:
+    if rule == "within":
+        entries.setdefault("printed", (1.0,))
+    return Claim("p/a/c", says="s", where="w", rule=rule, profile="smoke", needs="nothing", because="b", **entries)
+
+
+@pytest.mark.parametrize(
+    ("value", "half_width", "text"),
+    [
+        (2.6789, 0.31, "2.68"),
+        (2.6789, 0.031, "2.679"),
+        (1234.5, 100, "1230"),
+        (123_456.0, 2_000, "123,500"),
+        (-0.004, 0.01, "−0.004"),
+        (-0.0001, 0.01, "0.000"),
+        (0.0, 0.0, "0"),
+        (2016.0, 0.0, "2016"),
+        (50_000.0, 0.0, "50,000"),
+        (1 / 3, 0.0, "0.333333"),
+        (3.2e-7, 0.0, "3.2e-07"),
+        (3.2e11, 1e9, "3.2e+11"),
+        (math.nan, 0.0, "not a number"),
+        (math.inf, 0.0, "∞"),
+        (-math.inf, 1.0, "−∞"),
+        (5.0, math.inf, "5"),
+    ],
+)
+def test_digits_follow_the_interval(value, half_width, text):
+    assert number(value, half_width) == text
+
+
+def test_ours_is_read_as_the_rule_reads_it():
+    assert ours(interval(25.1, 23.94, 26.3, kind="measured"), claim(unit="%")) == ["25.1 [23.9, 26.3]%"]
+    assert ours(exact([16, 32]), claim(unit="learners")) == ["16 learners", "32 learners"]
+    assert ours(exact([2000, 0.3]), claim(unit="images/s, s")) == ["2000 images/s", "0.3 s"]
+    assert ours(interval(0.7, 0.0004, 0.8, kind="exact"), claim()) == ["0.70 [0.0004, 0.80]"]
+    assert ours(interval(0.7, -0.0004, 0.8, kind="exact"), claim()) == ["0.70 [−0.0004, 0.80]"]
+    assert ours(interval(0.7, 0.0, 0.8, kind="exact"), claim()) == ["0.70 [0.00, 0.80]"]
+    assert ours(exact([1, 0]), claim(rule="holds")) == ["holds", "does not hold"]
+    share = point(0.9, spread=0.05, kind="measured")
+    assert ours(share, claim(rule="holds")) == ["holds in 90.0 [85.0, 95.0]% of cases"]
+    steps = claim(rule="order", order=("slow", "fast"), unit="s")
+    assert ours(exact(0.5), steps) == ["slow → fast: 0.5 s"]
+    assert ours(interval(1.0, -math.inf, math.inf, kind="measured"), claim()) == ["1 [−∞, ∞]"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "text", "allowed"),
+    [
+        ({"printed": (26.79,), "unit": "%", "tolerance": (5.0,)}, ["26.79%"], "± 5 points"),
+        ({"printed": (1.5, 2.5), "unit": "s", "tolerance": (0.1, 0.2)}, ["1.5 s", "2.5 s"], "± 0.1, 0.2 s"),
+        ({"printed": (0.123456789,), "relative": 0.02}, ["0.123456789"], "± 2% of the printed value"),
+        ({"printed": (5, 6), "unit": "x, s", "tolerance": (1.0, 2.0)}, ["5 x", "6 s"], "± 1 x, 2 s"),
+        ({"rule": "bound", "side": "above", "printed": (3.0,)}, ["> 3"], "none"),
+        ({"rule": "bound", "side": "range", "printed": (3.0, 4.0), "unit": "x"}, ["3 to 4 x"], "none"),
+        ({"rule": "order", "order": ("a", "b", "c")}, ["a < b < c"], "every step above 0"),
+        ({"rule": "holds"}, ["holds"], "none"),
+        ({"rule": "holds", "printed": (0.95,)}, ["holds in 95% of cases"], "none"),
+    ],
+)
+def test_the_printed_side_and_the_tolerance(entries, text, allowed):
+    assert printed(claim(**entries)) == text
+    assert tolerance(claim(**entries)) == allowed
