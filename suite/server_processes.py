@@ -216,7 +216,8 @@ class _Service:
         held = (self.protocol.read[learner], self.protocol.number[learner])
         if (read, number) != held:
             raise ValueError(
-                f"learner {learner} pushed gradient {number} of timestamp {read}; the server expects {held[1]} of {held[0]}"
+                f"learner {learner} pushed gradient {number} of timestamp {read}; "
+                f"the server expects {held[1]} of {held[0]}"
             )
         gradient, loss = vector[:-1], float(vector[-1])
         self.sums[read] = self.sums[read] + gradient if read in self.sums else gradient

@@ -60,8 +60,11 @@ def serve(group: Group, n: int, updates: int, uneven: float = 0.0) -> Any:
     return plain(train(group, n, start(), computed, descent=Caffe(MOMENTUM), rate=lambda t: RATE, updates=updates))
 
 
-def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) -> Any:
-    """Learner 1 is lost with its fourth gradient; the server writes what it has to ``report``."""
+def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) -> None:
+    """Learner 1 is lost with its fourth gradient; the others write what they return to ``report`` and their rank.
+
+    They cannot return it: ``spawn`` has its workers leave together, and one is missing.
+    """
 
     def computed(x: Tensor, learner: int, number: int) -> tuple[float, Tensor]:
         time.sleep(0.01)
@@ -72,9 +75,7 @@ def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) ->
         return gradient(x, learner, number)
 
     served = plain(train(group, n, start(), computed, descent=Caffe(MOMENTUM), rate=lambda t: RATE, updates=updates))
-    if group.rank == 0:
-        Path(report).write_text(json.dumps(served))
-    return None
+    Path(f"{report}{group.rank}").write_text(json.dumps(served))
 
 
 def disagree(group: Group) -> None:
