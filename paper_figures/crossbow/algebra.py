@@ -80,7 +80,8 @@ def walk(
     state: crossbow.State | None = None,
 ) -> list[crossbow.State]:
     """The states of SMA, the initial one first; plain gradient steps in every replica."""
-    descent, together = Caffe(), collective or Local(k)
+    descent = Caffe()
+    together: Any = collective or Local(k)
     states = [state or crossbow.init(config, start, k, k, descent)]
     for t in range(turns):
         turn = Turn(t, tuple(Entry(j, t, t * k + j) for j in range(k)))
@@ -212,7 +213,7 @@ def white_noise(noise_seed: int) -> Gradient:
     return lambda points, t: points + torch.randn(points.shape, generator=draw, dtype=torch.float64)
 
 
-def replicas_and_centre(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
+def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
     """Batches, distances and variances of a run through :class:`suite.learners.Learners`."""
     k = 4
     order = Shuffled(EXAMPLES, BATCH, seed(run_seed, "order"))
@@ -294,7 +295,7 @@ def devices(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
     return found
 
 
-def momentum_forms(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
+def momentum_forms(made: Any, start: Tensor) -> dict[str, float | list[float]]:
     """Eq. 1-3 and parallel synchronous SGD (Fig. 1)."""
     gradient, mu = noisy(made, 1), 0.9
     descent = Caffe(momentum=mu)
