@@ -36,10 +36,8 @@ def layer_runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 def layer_costs(evidence: Evidence, name: str) -> tuple[LayerCost, ...]:
     """Layers of a network from the stored table, first to last."""
     table = evidence.run("layers").curve(name)
-    return tuple(
-        LayerCost(float(row.flops), tuple(int(n) for n in (row.weights, row.biases) if n))
-        for row in table.itertuples()
-    )
+    columns = zip(table["flops"].tolist(), table["weights"].tolist(), table["biases"].tolist(), strict=True)
+    return tuple(LayerCost(float(flops), tuple(n for n in tensors if n)) for flops, *tensors in columns)
 
 
 @dataclass(frozen=True)

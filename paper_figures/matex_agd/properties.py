@@ -53,7 +53,7 @@ class Trainer:
         self, config: matex_agd.Config, workers: int, *, updates: int = UPDATES, counted: Counted | None = None
     ) -> list[Tensor]:
         """Weights [d] before the first update and after each, and after each drained exchange."""
-        collective = counted or Local(workers)
+        collective: Any = counted or Local(workers)
         order = SplitBatch(self.joint, workers)
         state = matex_agd.init(config, self.x0, workers, workers, self.descent)
         seen = [state.x]
@@ -74,6 +74,11 @@ class Trainer:
 
     def tell(self, config: Any, state: Any, turn: Turn, told: Told, collective: Any) -> Any:
         return matex_agd.tell(config, state, turn, told, collective=collective, descent=self.descent, lr=self.lr)
+
+
+def local(workers: int) -> Any:
+    """All workers as rows here, as a ``contract.Collective``."""
+    return Local(workers)
 
 
 def apart(a: Tensor, b: Tensor) -> float:
@@ -98,8 +103,9 @@ def algorithm_1(run_seed: int) -> dict[str, Any]:
     grid = torch.linspace(-5, 5, 1001, dtype=torch.float64)
     hooked: list[int] = []
     network = nn.Sequential(*(nn.Linear(5, 5) for _ in range(4)))
-    for place, layer in enumerate(network):
-        layer.weight.register_post_accumulate_grad_hook(lambda _, place=place: hooked.append(place))
+    for place, layer in enumerate(network.children()):
+        weight: Any = layer.weight
+        weight.register_post_accumulate_grad_hook(lambda _, place=place: hooked.append(place))
     network(torch.ones(1, 5)).sum().backward()
     return {
         "gradient check": apart(gradient, backprop.numerical(layers, x, y)),
@@ -119,7 +125,7 @@ def synchronous(run_seed: int) -> dict[str, Any]:
     rows = exact.joint.indices(torch.tensor([0]))[0]
     parts = rows.view(WORKERS, -1)
     mean = torch.stack([exact.gradient(exact.x0, part) for part in parts]).mean(0)
-    counted = Counted(Local(WORKERS))
+    counted = Counted(local(WORKERS))
     config = matex_agd.Config()
     ours, serial = exact.run(config, WORKERS, counted=counted), exact.run(config, 1)
     ours32, serial32 = single.run(config, WORKERS), single.run(config, 1)
@@ -158,7 +164,7 @@ def layer_wise(run_seed: int) -> dict[str, Any]:
     trainer = Trainer(run_seed)
     serial = trainer.run(matex_agd.Config(), 1)[-1]
     synchronous = trainer.run(matex_agd.Config(), WORKERS)[-1]
-    counted = Counted(Local(WORKERS))
+    counted = Counted(local(WORKERS))
     ends = [
         trainer.run(matex_agd.Config(order=order, segmented=True), WORKERS, counted=counted)[-1]
         for order in ("all", "backward", "completed")
@@ -202,7 +208,7 @@ def gradient_ages(trainer: Trainer, delay: int) -> list[int]:
     Gradient t is the unit vector e_t, so the update of a turn shows in its coordinates which gradient it used.
     """
     d, descent = UPDATES, Caffe()
-    config, lr, collective = matex_agd.Config(delay), torch.tensor(1.0, dtype=torch.float64), Local(1)
+    config, lr, collective = matex_agd.Config(delay), torch.tensor(1.0, dtype=torch.float64), local(1)
     state = matex_agd.init(config, torch.zeros(d, dtype=torch.float64), 1, 1, descent)
     ages = []
     for turn in itertools.islice(rounds(1), d + delay):
@@ -238,7 +244,7 @@ def largest_stable_rate(delay: int) -> float:
 
 def grows(etas: Tensor, delay: int, turns: int = 1200) -> Tensor:
     """Whether |x| is larger in the last third of the turns than in the second, by learning rate."""
-    config, descent, collective = matex_agd.Config(delay), Caffe(lr_scale=etas), Local(1)
+    config, descent, collective = matex_agd.Config(delay), Caffe(lr_scale=etas), local(1)
     state = matex_agd.init(config, torch.ones_like(etas), 1, 1, descent)
     peaks = torch.zeros(3, len(etas), dtype=torch.float64)
     for turn in itertools.islice(rounds(1), turns):
