@@ -277,7 +277,8 @@ def data_verify(name: Annotated[str | None, typer.Argument()] = None, *, data: D
 
     reports = [verify(each, data) for each in ([name] if name else [n for n in DATASETS if available(n, data)[0]])]
     for found in reports:
-        print(found)
+        for part in found.checks:
+            print(f"{found.name:<16} {'ok' if part.passed else 'WRONG':<6} {part.name}: {part.detail}")
     raise typer.Exit(0 if all(found.passed for found in reports) else 1)
 
 
