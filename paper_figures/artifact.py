@@ -31,6 +31,7 @@ class Evidence:
 
     def __init__(self, source: Runs, groups: Groups, profile: str):
         self.source, self.groups, self.profile = source, groups, profile
+        self.sources: dict[str, str] = {}  # run id -> fingerprint of the code that computed it
 
     def runs(self, group: str) -> tuple[Run, ...]:
         """All runs of a group, verified. Raises Missing saying how many are not stored."""
@@ -40,11 +41,18 @@ class Evidence:
         for spec in self.groups[group]:
             try:
                 found.append(self.source.read(spec.id))
+                self.sources[spec.id] = found[-1].environment.get("source", "unknown")
             except KeyError:
                 absent += 1
         if absent:
             raise Missing(f"{absent} of {len(self.groups[group])} runs of {group!r} at {self.profile}")
         return tuple(found)
+
+    def restricted(self, groups: Groups) -> Evidence:
+        """The same evidence seen through some of its groups."""
+        part = Evidence(self.source, groups, self.profile)
+        part.sources = self.sources
+        return part
 
     def run(self, group: str) -> Run:
         """The only run of a group."""
@@ -65,7 +73,6 @@ class Artifact:
     """``measures`` yield (quantity, Measured); each stops at the first Missing without hindering the others.
 
     ``draw`` fills a figure from the evidence; None where the claims table says all there is to see.
-    ``proxy_at`` names profiles at which the artifact shows a smaller experiment than the paper's.
     """
 
     id: str

@@ -104,7 +104,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str) -> Drawing:
 
 def _kinds(artifact: Artifact, source: Runs, profile: str) -> tuple[str, ...]:
     """Kinds of evidence among the artifact's quantities at a profile: "proxy" is said wherever it is meant."""
-    found, _, _ = measure(artifact, source, profile)
+    found = measure(artifact, source, profile).found
     present = {quantity.kind for quantity in found.values()}
     return tuple(kind for kind in KINDS if kind in present)
 

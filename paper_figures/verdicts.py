@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from paper_figures.artifact import Artifact, Evidence, Missing, Paper
 from suite.archive import Runs
 from suite.claims import PROFILES, Claim, Verdict, judge, load, not_run
+from suite.environment import source_fingerprint
 from suite.measured import Measured
 from suite.store import DamagedRun
 
@@ -22,26 +24,37 @@ def published(paper: str) -> tuple[Claim, ...]:
     return tuple(load(path)) if path.exists() else ()
 
 
-def measure(artifact: Artifact, source: Runs, profile: str) -> tuple[dict[str, Measured], list[str], list[str]]:
-    """Quantities of an artifact at a profile, what was missing for the others, and what went wrong.
+@dataclass
+class Measurement:
+    """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
 
-    What goes wrong in one function (a run that fails to verify, a result that is not there) is a sentence of the
-    third part, and hinders neither the other functions nor the other artifacts.
+    found: dict[str, Measured] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    stale: frozenset[str] = frozenset()  # ids of runs that another version of the source computed
+
+
+def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
+    """All quantities of an artifact that its stored runs at a profile can answer for.
+
+    What goes wrong in one function (a run that fails to verify, a result that is not there) is told in
+    ``damaged``, and hinders neither the other functions nor the other artifacts.
     """
-    found: dict[str, Measured] = {}
-    missing, damaged = [], []
+    result = Measurement()
     evidence = Evidence(source, artifact.runs(profile), profile)
     for function in artifact.measures:
         try:
             for name, value in function(evidence):
-                found[name] = value
+                result.found[name] = value
         except Missing as error:
-            missing.append(str(error))
+            result.missing.append(str(error))
         except DamagedRun as error:
-            damaged.append(str(error))
+            result.damaged.append(str(error))
         except Exception as error:
-            damaged.append(f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}")
-    return found, missing, damaged
+            why = f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}"
+            result.damaged.append(why)
+    result.stale = frozenset(i for i, made_by in evidence.sources.items() if made_by != source_fingerprint())
+    return result
 
 
 def verdicts(
@@ -54,7 +67,7 @@ def verdicts(
     chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
     profiles = (profile,) if profile else tuple(reversed(PROFILES))
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
-    measured: dict[tuple[str, str], tuple[dict[str, Measured], list[str], list[str]]] = {}
+    measured: dict[tuple[str, str], Measurement] = {}
     result = []
     for claim in published(paper.name):
         if claim.artifact not in chosen:
@@ -70,23 +83,23 @@ def verdicts(
     return result
 
 
-def _verdict(claim: Claim, measured: Mapping[str, tuple[dict[str, Measured], list[str], list[str]]]) -> Verdict:
+def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
     proxy, missing = None, []
-    for profile, (found, absent, damaged) in measured.items():
-        if claim.quantity not in found and damaged:
-            return Verdict(claim, "not run", damaged[0], None, profile, red=True)
-        if claim.quantity in found:
-            if PROFILES.index(profile) >= PROFILES.index(claim.profile):
-                shown = claim.known_difference and found.get(claim.known_difference.shown_by)
-                verdict = judge(claim, found[claim.quantity], profile, shown or None)
-                if verdict.verdict != "not run":
-                    return verdict
-                proxy = proxy or verdict.proxy
-            else:
-                proxy = proxy or found[claim.quantity]
-        if PROFILES.index(profile) >= PROFILES.index(claim.profile):
-            missing.extend(absent)
+    for profile, measurement in measured.items():
+        if measurement.damaged and claim.quantity not in measurement.found:
+            return Verdict(claim, "not run", measurement.damaged[0], None, profile, red=True)
+        large_enough = PROFILES.index(profile) >= PROFILES.index(claim.profile)
+        ours = measurement.found.get(claim.quantity)
+        if ours is not None and large_enough:
+            shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
+            verdict = judge(claim, ours, profile, shown or None)
+            if verdict.verdict != "not run":
+                return replace(verdict, stale=bool(measurement.stale & set(ours.runs)))
+            proxy = proxy or verdict.proxy
+        proxy = proxy or ours
+        if large_enough:
+            missing.extend(measurement.missing)
     return not_run(claim, lacking(claim, missing), proxy)
 
 

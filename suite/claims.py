@@ -63,7 +63,7 @@ class ClaimError(ValueError):
 
 @dataclass(frozen=True)
 class KnownDifference:
-    """Why a claim fails at its own profile, and the quantity (judged by ``holds``) that shows the cause."""
+    """Why a claim fails at its own profile, and the quantity that shows the cause: a share of cases, all of them."""
 
     because: str
     shown_by: str

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TARGET = {"mnist": 0.02, "cifar10": 0.25, "digits": 0.10}  # test error of "a given accuracy"
+TICKS = {"mnist": (0.97, 0.975, 0.98, 0.985, 0.99), "cifar10": (0.60, 0.65, 0.70, 0.72, 0.73, 0.74, 0.75)}
 VISIBLE = 0.0005  # a difference of accuracy that a plot over 0.97 .. 0.995 can show
 
 
@@ -42,7 +42,7 @@ def _column(run: Run, name: str) -> Any:
 def first_below(run: Run, error: float) -> float:
     """Gradient evaluations at the first test with at most this error; infinite if there is none."""
     table = run.curve("evaluations")
-    reached = table.loc[table["test_error"] <= error, "update"]
+    reached = table.loc[table["test_error"] <= error + 1e-9, "update"]
     return float(reached.iloc[0]) if len(reached) else float("inf")
 
 
@@ -59,17 +59,32 @@ def log_speed(sgd: Sequence[Run], isgd: Sequence[Run], error: float) -> list[flo
     return steps
 
 
+def common_error(runs: Sequence[Run], data: str) -> float:
+    """Test error at the highest tick of the figure's accuracy axis that every run reaches.
+
+    In the first epoch the methods are the same by construction, so a low accuracy cannot tell them apart.
+    """
+    reached = 1 - max(float(_column(run, "test_error").min()) for run in runs)
+    ticks = [tick for tick in TICKS.get(data, (0.8, 0.85, 0.9, 0.95)) if tick <= reached]
+    if not ticks:
+        raise Missing("an accuracy on the figure's axis that every run reaches")
+    return 1 - max(ticks)
+
+
 def measure_speed(evidence: Evidence) -> Quantities:
     """Figs. 5a, 5b and the headline: who reaches an accuracy first, in gradient evaluations."""
     import math
 
     sgd, isgd, data, runs = _pairs(evidence)
-    steps = log_speed(sgd, isgd, TARGET[data])
+    error = common_error((*sgd, *isgd), data)
+    steps = log_speed(sgd, isgd, error)
     gain = [100 * (1 - math.exp(-step)) for step in steps]
-    note = f"gradient evaluations saved: {sum(gain) / len(gain):+.1f}% on average over {len(gain)} paired seeds"
+    saved = f"{sum(gain) / len(gain):+.1f}% on average over {len(gain)} paired seeds"
+    note = f"gradient evaluations saved until {1 - error:.1%} test accuracy: {saved}"
     for name in ("slightly-faster", "isgd-faster"):
         yield name, _measured(mean_interval(steps), _kind(data), runs, note)
-    yield "gain", _measured(mean_interval(gain), _kind(data), runs, note)
+    if data == "cifar10" and error <= 0.25:
+        yield "gain", _measured(mean_interval(gain), _kind(data), runs, note)
 
 
 def measure_accuracy(evidence: Evidence) -> Quantities:
@@ -273,7 +288,11 @@ def draw_chart(evidence: Evidence, figure: Figure) -> None:
     axes.legend(fontsize="small")
 
 
-SATURATION = {"mnist": 500, "cifar": 300}  # images at which one card is saturated, printed with Fig. 7
+SATURATION = {
+    "mnist": 500,
+    "cifar": 300,
+    "imagenet": 150,
+}  # images that fill one card (Fig. 7)
 # Eq. 19's C2 in images of compute, from Fig. 8's printed share for LeNet: 23% of an iteration at batch 500
 SYNCHRONISATION = 500 * 0.23 / 0.77
 LENET_BYTES = 1_724_320
@@ -396,7 +415,6 @@ ARTIFACTS = (
         draw_accuracy,
         "Test accuracy of SGD and ISGD on CIFAR-10 against gradient evaluations.",
     ),
-    Artifact("isgd/fig5c", "ImageNet top-1 accuracy, SGD and ISGD"),
     Artifact(
         "isgd/fig5d",
         "MNIST training error, SGD and ISGD",
@@ -413,7 +431,6 @@ ARTIFACTS = (
         draw_error,
         "Training error of SGD and ISGD on CIFAR-10 on log-log axes.",
     ),
-    Artifact("isgd/fig5f", "ImageNet top-5 accuracy, SGD and ISGD"),
     Artifact(
         "isgd/fig6a",
         "MNIST accuracy against time for four GPU and batch configurations",
@@ -430,5 +447,4 @@ ARTIFACTS = (
         draw_batches("cifar"),
         "Accuracy against modelled time for batch 100 on one GPU and 200 to 10,000 on four.",
     ),
-    Artifact("isgd/fig6c", "ImageNet top-1 accuracy against time for five GPU and batch configurations"),
 )

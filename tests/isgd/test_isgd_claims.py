@@ -1,0 +1,210 @@
+"""ISGD's claims: the published file against the catalogue, and the claims that need no training, decided."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.optimize import minimize_scalar
+
+from paper_figures.artifact import Evidence
+from paper_figures.isgd import PAPER, batch_size_model, chart, exact
+from paper_figures.isgd.parallel import Tree, broadcast
+from paper_figures.isgd.reduction_tree import tree
+from paper_figures.isgd.stated import SYSTEMS
+from paper_figures.verdicts import published, verdicts
+from suite.execute import Surroundings, execute
+from suite.store import Store
+
+ROOT = Path(__file__).parents[2]
+CONTRADICTIONS = {
+    "fig3/opt-first",
+    "fig3/opt-second",
+    "fig7a/image-sizes",
+    "fig7b/two-more-than-double",
+    "alg1/queue-length",
+}
+TRAINED = {"alg1/isgd-faster"}  # of exact's artifacts, the claims that wait for training runs
+
+
+def catalogue():
+    for parent in ROOT.parents:
+        path = parent / "shared" / "papers" / "catalogue.toml"
+        if path.exists():
+            entries = tomllib.loads(path.read_text())["claim"]
+            return {e["id"]: e["needs"] for e in entries if e["artifact"].startswith("isgd/")}
+    return pytest.skip("the catalogue of claims is not beside this checkout")
+
+
+def test_published_claims_are_those_of_the_catalogue():
+    assert {claim.id: claim.needs for claim in published("isgd")} == catalogue()
+
+
+def test_every_artifact_has_claims_and_stands_in_their_order():
+    assert [a.id for a in PAPER.artifacts] == list(dict.fromkeys(claim.artifact for claim in published("isgd")))
+
+
+def test_listing_isgd_imports_nothing_heavy():
+    heavy = "import sys, paper_figures.isgd; print([m for m in ('torch', 'numpy', 'pandas', 'scipy', 'matplotlib') "
+    found = subprocess.run(
+        [sys.executable, "-c", heavy + "if m in sys.modules])"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """Verdicts of all claims once the deterministic experiments of ``exact`` are stored, and the store."""
+    root = tmp_path_factory.mktemp("store")
+    groups = [artifact.runs("smoke") for artifact in exact.ARTIFACTS]
+    groups += [runs("smoke") for runs in exact.EXTRA_RUNS.values()]
+    specs = {spec.id: spec for group in groups for specs in group.values() for spec in specs}
+    for spec in specs.values():
+        report = execute(spec, PAPER.experiments.__getitem__, Surroundings(root))
+        assert report.state == "stored", report
+    store = Store(root)
+    found = verdicts(PAPER, store, profile="smoke")
+    return {v.claim.id.removeprefix("isgd/"): v for v in found}, store
+
+
+def test_nothing_is_red(judged):
+    found, _ = judged
+    assert {name: v.why for name, v in found.items() if v.red} == {}
+
+
+def test_every_claim_that_needs_nothing_is_decided(judged):
+    found, _ = judged
+    mine = {name: v for name, v in found.items() if v.claim.needs == "nothing"}
+    assert Counter(v.verdict for v in mine.values()) == {"reproduced": 53, "paper contradicts itself": 4}
+    assert {name for name, v in found.items() if v.verdict == "paper contradicts itself"} == CONTRADICTIONS
+
+
+def test_small_experiments_are_decided_and_name_their_runs(judged):
+    found, store = judged
+    owned = {artifact.id for artifact in exact.ARTIFACTS}
+    small = {n: v for n, v in found.items() if v.claim.needs == "cpu-small" and v.claim.artifact in owned}
+    waiting = {name for name, v in small.items() if v.verdict == "not run"}
+    assert waiting == TRAINED
+    assert len(small) - len(waiting) == 18
+    for name in set(small) - waiting:
+        runs = small[name].measured.runs
+        assert runs, name
+        assert set(runs) <= store.ids(), name
+
+
+def test_runs_show_what_they_are_meant_to_show(judged):
+    """The equalities above would hold for want of events: there are accelerations wherever one is claimed on."""
+    _, store = judged
+    runs = PAPER.artifact("isgd/alg1").runs("smoke")
+    (parallel,), (tight,) = (runs[name] for name in ("parallel", "tight limit"))
+    assert min(store.read(parallel.id).results["chases"]) > 0
+    beside = store.read(tight.id).curve("updates")
+    assert beside["chasing"].any()
+    assert beside["difference"].max() > 1e-4
+    assert all(store.read(spec.id).curve("updates")["chasing"].any() for spec in runs["margin 1"])
+
+
+def test_drawings_are_made_from_the_stored_runs(judged):
+    from matplotlib.figure import Figure
+
+    _, store = judged
+    for artifact in exact.ARTIFACTS:
+        if artifact.draw:
+            figure = Figure(figsize=artifact.size)
+            artifact.draw(Evidence(store, artifact.runs("smoke"), "smoke"), figure)
+            assert figure.axes, artifact.id
+            assert artifact.alt
+
+
+@pytest.mark.parametrize("psi", [1e-9, 5.5e-4, 0.1, 40.0])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_best_batch_is_the_minimum_of_equation_22(psi, system):
+    best = batch_size_model.best_batch(psi, *system)
+    found = minimize_scalar(
+        lambda log: batch_size_model.seconds_to(psi, math.exp(log), *system),
+        bounds=(math.log(best) - 3, math.log(best) + 3),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    assert math.exp(found.x) == pytest.approx(best, rel=1e-6)
+
+
+def test_ratio_of_optima_stays_between_its_limits_and_tends_to_them():
+    first, second = SYSTEMS
+    ratios = [
+        batch_size_model.best_batch(10.0**e, *first) / batch_size_model.best_batch(10.0**e, *second)
+        for e in range(-16, 13)
+    ]
+    assert all(math.sqrt(2) < r < 2 ** (2 / 3) for r in ratios)
+    assert ratios[0] == pytest.approx(math.sqrt(2), rel=1e-6)
+    assert ratios[-1] == pytest.approx(2 ** (2 / 3), rel=1e-4)
+
+
+def test_a_curve_with_two_minima_or_none_is_no_bowl():
+    bowl = batch_size_model.single_minimum
+    assert bowl(np.array([3.0, 1.0, 2.0]))
+    assert not bowl(np.array([3.0, 1.0, 2.0, 1.5, 4.0]))
+    assert not bowl(np.array([3.0, 2.0, 1.0]))
+    assert not bowl(np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("devices", range(1, 18))
+def test_tree_sums_everything_once_and_reaches_everyone(devices):
+    rows = torch.eye(devices, dtype=torch.float64)
+    assert torch.equal(Tree(devices).sum(rows), torch.ones(devices, dtype=torch.float64))
+    assert len(tree(devices)) == math.ceil(math.log2(devices))
+    replicas = [torch.zeros(1)] * devices
+    broadcast(replicas, torch.tensor([7.0]))
+    assert [float(r) for r in replicas] == [7.0] * devices
+
+
+def test_printed_queue_runs_dry():
+    """n = 3: filled in iterations 0 to 2, emptied in 3 to 5."""
+    assert chart.printed_queue([1.0] * 8, 3) == [1, 2, 3, 2, 1, 0, 0, 0]
+
+
+def altered(run, rows, **columns):
+    """The run with some entries of its curve replaced."""
+    table = run.curve("updates").copy()
+    for name, value in columns.items():
+        table.loc[rows, name] = value
+    return SimpleNamespace(id=run.id, results=run.results, spec=run.spec, curve=lambda name: table)
+
+
+def quantities(measure, run):
+    evidence = SimpleNamespace(runs=lambda group: (run,), run=lambda group: run)
+    return {name: value.values for name, value in measure(evidence)}
+
+
+def test_measures_notice_a_broken_algorithm(judged):
+    """Each alteration of one stored update changes the quantity that is there to notice it."""
+    _, store = judged
+    artifact = PAPER.artifact("isgd/alg1")
+    run = store.read(artifact.runs("smoke")["margin 1"][0].id)
+    table = run.curve("updates")
+    n = run.results["batches"]
+    plain = table.index[~table["chasing"] & (table["iteration"] > 2 * n)]
+    chased = table.index[table["chasing"]]
+    assert quantities(chart.triggers, run)["triggers-only-above-limit"] == (0.0,)
+
+    spike = altered(run, plain[5], loss=50.0)
+    assert quantities(chart.triggers, spike)["triggers-only-above-limit"][0] > 0
+    assert quantities(chart.running_mean, spike)["mean-sliding"][0] > 0.1
+    lost = altered(run, plain[5], sgd_step=False)
+    assert quantities(chart.triggers, lost)["sgd-step-always"][0] < 1
+    moved = altered(run, chased[0], anchor_moved=1e-9)
+    assert quantities(chart.chases, moved)["constants"] == (0.0, 1e-9, 0.0)
+    first = altered(run, table.index[n - 3 : n], iteration=n - 4, chasing=True)
+    assert quantities(chart.triggers, first)["no-acceleration-first-epoch"][0] > 0
+    limits = altered(run, plain[7], limit=1.0)
+    assert pd.notna(limits.curve("updates")["limit"]).all()
+    assert abs(quantities(chart.limit_statistics, limits)["population-sd"][0]) > 1e-3
