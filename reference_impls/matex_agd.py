@@ -85,6 +85,16 @@ def send(config: Config, rows: Tensor, collective: Collective) -> Pending:
     return collective.start(rows)
 
 
+def extra_buffers(config: Config) -> int:
+    """Gradient buffers, and communication threads to fill them, that the delay needs beside the gradient's own."""
+    return config.delay
+
+
+def under_way(config: Config, state: State) -> int:
+    """Turns without entries that it takes until every exchange that was started has been applied."""
+    return max((place + 1 for place, sent in enumerate(state.late) if sent), default=0)
+
+
 def arrivals(order: str, sent: Sent) -> Iterator[tuple[slice, Tensor]]:
     """Segments and their sums in the order in which they are applied."""
     waiting = list(sent)

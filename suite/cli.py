@@ -340,7 +340,7 @@ def explain(error: Exception) -> int:
     if kind == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
     elif hasattr(error, "format_message"):
-        say(f"sgd-suite: {error.format_message()}")
+        say(f"sgd-suite: {' '.join(error.format_message().split())}")
     elif isinstance(error, ValueError | OSError):
         say(f"sgd-suite: {' '.join(str(error).split())}")
     else:

@@ -4,10 +4,15 @@ Settings (plain values)::
 
     data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its Config}                      descent    {rule, momentum, decay, multipliers?}
-    rate, drops [[turn, factor], ...]                     batch, workers
+    rate, drops [[turn, factor], ...], restart?           batch, workers
     order      {kind, share?}                             updates    turns: one gradient per worker each
-    evaluate   {every, train_examples?}                   record     {every}
+    augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
+    evaluate   {every, train_examples?, recompute?}       record     {every}
     stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
+
+``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
+``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
+of the workers' running statistics.
 
 Batches are named by the algorithm, seeds by coordinates, so a run is a function of its specification: the
 checkpoint holds state, buffers, position and curves, and a resumed run ends in the same bits.
@@ -16,12 +21,12 @@ checkpoint holds state, buffers, position and curves, and a resumed run ends in 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
-from reference_impls.contract import Told
+from reference_impls.contract import Told, Turn
 from suite import checkpoint
 from suite.assembly import Assembly, assemble
 from suite.clock import WallClock
@@ -72,7 +77,7 @@ class Session:
             if self.t == 0:
                 self.evaluate()
         saved = time.monotonic()
-        for turn in rounds(self.workers, start=self.t):
+        for turn in self.turns():
             if self.t >= self.updates or self.stopped or self.diverged:
                 break
             self.update(turn)
@@ -88,9 +93,19 @@ class Session:
                     raise OutOfTime
         return self.outcome()
 
+    def turns(self) -> Iterator[Turn]:
+        """The updates from the present one on: lockstep rounds of all workers."""
+        return rounds(self.workers, start=self.t)
+
+    def position(self) -> dict[str, float]:
+        """Where the run stands, for an evaluation row."""
+        return {"update": self.t, "seconds": self.clock.spent}
+
     def update(self, turn: Any) -> None:
         """One turn: ask, gather the batches, compute, tell."""
-        made = self.made
+        made, settings = self.made, self.spec.settings
+        if settings.get("restart") and any(at == turn.t for at, _ in settings.get("drops", ())):
+            self.state = made.algorithm.restart(made.config, self.state)
         ask = made.algorithm.ask(made.config, self.state, turn)
         examples = made.order.indices(ask.batch, self.members)
         if made.problem.dropout:
@@ -132,8 +147,10 @@ class Session:
         made, settings = self.made, self.spec.settings
         x = made.algorithm.model(made.config, self.state, self.collective)
         buffers = self.buffers.mean(0)
+        if count := settings["evaluate"].get("recompute"):
+            buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
         loss, error = made.problem.evaluate(x, buffers, made.test_inputs, made.test_targets)
-        row = {"update": self.t, "seconds": self.clock.spent, "test_loss": loss, "test_error": error}
+        row = {**self.position(), "test_loss": loss, "test_error": error}
         if count := settings["evaluate"].get("train_examples"):
             row["train_loss"], row["train_error"] = made.problem.evaluate(
                 x,
