@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import queue
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from suite import environment, execution
-from suite.experiments import Context, Experiment, OutOfTime
+from suite.experiments import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.spec import RunSpec
 from suite.store import DamagedRun, Store, encode
 
@@ -29,6 +26,7 @@ class Surroundings:
     threads: int = 1
     data: Path | None = None
     deadline: float | None = None  # time.time()
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,9 @@ def execute(
 ) -> Report:
     """Compute one run unless the store has it, from its checkpoint if it left one, and commit it once.
 
-    A damaged folder of that name is moved aside and computed again. Raises nothing for a run that fails: the
-    report says why, and the other runs go on.
+    A damaged folder of that name is moved aside and computed again. A run that fails raises nothing: the report
+    says why, its traceback stays in its partial folder, and the other runs go on. Raises StoreError when the
+    store cannot be written.
     """
     store = Store(around.store, create=True)
     with store.claim(spec.id) as mine:
@@ -56,49 +55,58 @@ def execute(
         why = ""
         if store.has(spec.id):
             try:
-                return Report(spec, "present", store.read(spec.id).status)
+                status = store.read(spec.id).status
             except DamagedRun as error:
-                why = f"{error}; computed again"
-                store.refuse(spec.id)
-        folder = store.partial(spec.id)
-        folder.mkdir(parents=True, exist_ok=True)
-        fixed = execution.fixed(folder, spec, around.device, around.threads)
+                why = f"{error}; moved to {store.refuse(spec.id)} and computed again"
+            else:
+                store.forget(spec.id)
+                return Report(spec, "present", status)
         deadline = None
         if around.deadline is not None:
             deadline = time.monotonic() + around.deadline - time.time()
             if deadline < time.monotonic():
                 return Report(spec, "late")
-        context = Context(folder, fixed, around.data, deadline, progress)
         try:
+            folder = partial_folder(store, spec.id)
+            fixed = execution.fixed(folder, spec, around.device, around.threads)
+            context = Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds)
             outcome = resolve(spec.experiment).load()(spec, context)
+            store.commit(spec.id, encode(spec, environment.describe(dict(fixed)), outcome))
         except OutOfTime:
             return Report(spec, "late")
-        except (ValueError, RuntimeError, OSError, ImportError) as error:
-            return Report(spec, "failed", why=f"{type(error).__name__}: {error}")
-        store.commit(spec.id, encode(spec, environment.describe(dict(fixed)), outcome))
+        except Exception as error:
+            return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id)}")
+        store.forget(spec.id)
         return Report(spec, "stored", outcome.status, why)
 
 
-@dataclass(frozen=True)
-class Heartbeat:
-    """A worker process says which run it holds and how far it is."""
+def partial_folder(store: Store, run_id: str) -> Path:
+    """The folder of a run under way; emptied first if other source code has left its checkpoint there.
 
-    run_id: str
-    fraction: float
-    pid: int
+    A checkpoint promises the same bits only under the code that wrote it.
+    """
+    folder = store.partial(run_id)
+    note, source = folder / "source", environment.source_fingerprint()
+    if not note.exists() or note.read_text() != source:
+        store.forget(run_id)
+        folder.mkdir(parents=True)
+        note.write_text(source)
+    return folder
 
 
-def _work(
-    specs: multiprocessing.Queue[RunSpec | None],
-    messages: multiprocessing.Queue[Report | Heartbeat],
-    resolve: Resolve,
-    around: Surroundings,
-) -> None:
-    """A worker process: takes specifications until it meets None."""
-    while (spec := specs.get()) is not None:
-        beat = lambda fraction, run_id=spec.id: messages.put(Heartbeat(run_id, fraction, os.getpid()))
-        beat(0.0)
-        messages.put(execute(spec, resolve, around, beat))
+def explain(error: Exception) -> str:
+    """An error in one sentence; its type is named unless it was written for the user."""
+    return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
+
+
+def keep_traceback(store: Store, run_id: str) -> str:
+    """Write the traceback beside the checkpoint, if the disk lets us, and say where it is."""
+    path = store.partial(run_id) / "failure.txt"
+    try:
+        path.write_text(traceback.format_exc())
+    except OSError as error:
+        return f"its traceback could not be kept ({error.strerror})"
+    return f"traceback in {path}"
 
 
 def execute_all(
@@ -111,51 +119,15 @@ def execute_all(
 ) -> Iterator[Report]:
     """Compute all runs, largest first; with several workers, in processes of ``around.threads`` threads each.
 
-    ``resolve`` must be importable by name. A worker that dies (killed, out of memory) has its run reported as
-    failed and is replaced; the run keeps its checkpoint.
+    ``resolve`` must then be importable by name. A worker that dies (killed, out of memory) has its run reported
+    as failed and is replaced; the run keeps its checkpoint.
     """
     todo = sorted(set(specs), key=lambda s: (-resolve(s.experiment).seconds(s), s.id))
-    if workers <= 1 or len(todo) <= 1:
-        for spec in todo:
-            yield execute(spec, resolve, around, partial(progress, spec.id))
+    if workers > 1 and len(todo) > 1:
+        from suite.crew import Crew
+
+        with Crew(min(workers, len(todo)), partial(execute, resolve=resolve, around=around)) as crew:
+            yield from crew.compute(todo, progress)
         return
-    spawn = multiprocessing.get_context("spawn")
-    inbox: multiprocessing.Queue[RunSpec | None] = spawn.Queue()
-    messages: multiprocessing.Queue[Report | Heartbeat] = spawn.Queue()
-    crew: dict[int, Any] = {}
-
-    def hire() -> None:
-        process = spawn.Process(target=_work, args=(inbox, messages, resolve, around), daemon=True)
-        process.start()
-        crew[process.pid] = process
-        inbox.put(None)
-
-    waiting = {spec.id: spec for spec in todo}
-    held: dict[int, str] = {}
     for spec in todo:
-        inbox.put(spec)
-    for _ in range(min(workers, len(todo))):
-        hire()
-    try:
-        while waiting:
-            try:
-                message = messages.get(timeout=0.5)
-            except queue.Empty:
-                for pid in [pid for pid, process in crew.items() if process.exitcode is not None]:
-                    crew.pop(pid)
-                    lost = waiting.pop(held.get(pid, ""), None)
-                    if lost:
-                        yield Report(lost, "failed", why="its worker process died; run again to resume it")
-                if waiting and not crew:
-                    hire()
-                continue
-            if isinstance(message, Report):
-                waiting.pop(message.spec.id, None)
-                yield message
-            else:
-                held[message.pid] = message.run_id
-                progress(message.run_id, message.fraction)
-    finally:
-        for process in crew.values():
-            process.join(timeout=2)
-            process.terminate()
+        yield execute(spec, resolve, around, partial(progress, spec.id))

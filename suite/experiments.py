@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from suite.spec import RunSpec
 from suite.store import Outcome
 
+CHECKPOINT_SECONDS = 30.0
+
 
 class OutOfTime(Exception):
     """The session's time budget ended; the run has left a checkpoint and can be continued."""
@@ -25,6 +27,7 @@ class Context:
     data: Path | None = None  # root of the data sets, or None for the environment's
     deadline: float | None = None  # time.monotonic() at which to checkpoint and raise OutOfTime
     report: Callable[[float], None] = field(default=lambda fraction: None)  # share of the run done, 0..1
+    checkpoint_seconds: float = CHECKPOINT_SECONDS  # between two checkpoints
 
     @property
     def device(self) -> str:

@@ -39,8 +39,6 @@ from suite.schedules import rate_at, rounds
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
 
-CHECKPOINT_SECONDS = 30.0
-
 
 def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a training specification. Divergence is an outcome, lateness raises OutOfTime."""
@@ -64,7 +62,7 @@ class Session:
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
-        self.t, self.stopped = 0, False
+        self.t, self.stopped, self.diverged = 0, False, False
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock = WallClock(synchronise=self._synchronise)
@@ -75,29 +73,25 @@ class Session:
 
     def run(self) -> Outcome:
         self.resume()
-        finite = True
         with self.clock.paused():
             if self.t == 0:
                 self.evaluate()
         saved = time.monotonic()
         for turn in self.turns():
-            if self.t >= self.updates or self.stopped or not finite:
+            if self.t >= self.updates or self.stopped or self.diverged:
                 break
             self.update(turn)
             if self.t % self.evaluate_every == 0 or self.t == self.updates:
                 with self.clock.paused():
-                    finite = self.recorder.settle()
                     self.evaluate()
                 self.context.report(self.t / self.updates)
-            if time.monotonic() - saved > self.checkpoint_seconds or self.context.late:
+            if time.monotonic() - saved > self.context.checkpoint_seconds or self.context.late:
                 with self.clock.paused():
-                    finite = self.recorder.settle() and finite
                     self.save()
                 saved = time.monotonic()
                 if self.context.late:
                     raise OutOfTime
-        finite = self.recorder.settle() and finite
-        return self.outcome(finite)
+        return self.outcome()
 
     def turns(self) -> Iterator[Turn]:
         """The updates from the present one on: lockstep rounds of all workers."""
@@ -106,10 +100,6 @@ class Session:
     def position(self) -> dict[str, float]:
         """Where the run stands, for an evaluation row."""
         return {"update": self.t, "seconds": self.clock.spent}
-
-    @property
-    def checkpoint_seconds(self) -> float:
-        return self.context.execution.get("checkpoint_seconds", CHECKPOINT_SECONDS)
 
     def update(self, turn: Any) -> None:
         """One turn: ask, gather the batches, compute, tell."""
@@ -169,15 +159,20 @@ class Session:
                 made.problem.targets[:count],
             )
         self.recorder.evaluate(**row)
+        self.recorder.settle()
+        # Looked for on the evaluation grid alone: the moment at which a checkpoint falls must not change a run.
+        self.diverged = not self.recorder.finite
         stop = settings.get("stop")
-        self.stopped = bool(stop) and row[stop["metric"]] < stop["below"]
+        self.stopped = stop is not None and row[stop["metric"]] < stop["below"]
 
     def save(self) -> None:
         """Write a checkpoint of everything that the next update depends on."""
+        self.recorder.settle()
         values = {
             "t": self.t,
             "seconds": self.clock.spent,
             "stopped": self.stopped,
+            "diverged": self.diverged,
             "recorder": self.recorder.to_plain(),
         }
         tensors = {"buffers": self.buffers, **self.recorder.tensors()}
@@ -189,16 +184,16 @@ class Session:
         if found is None:
             return
         self.state, values, tensors = found
-        self.t, self.stopped = values["t"], values["stopped"]
+        self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
         self.clock = WallClock(values["seconds"], self._synchronise)
         self.buffers = tensors["buffers"]
         self.recorder.restore(values["recorder"], tensors)
 
-    def outcome(self, finite: bool) -> Outcome:
+    def outcome(self) -> Outcome:
         """Final numbers and curves. A run with a stopping rule that never held is *out of budget*."""
         last = {name: column[-1] for name, column in self.recorder.evaluations.items()}
         wanted = self.spec.settings.get("stop") is not None
-        status = "diverged" if not finite else "out of budget" if wanted and not self.stopped else "finished"
+        status = "diverged" if self.diverged else "out of budget" if wanted and not self.stopped else "finished"
         results: dict[str, Any] = {**last, "updates": self.t, "parameters": self.made.problem.d}
         if summary := getattr(self.made.algorithm, "summary", None):
             results |= summary(self.made.config, self.state)
