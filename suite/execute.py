@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from suite import environment, execution
+from suite.choices import decide
 from suite.experiments import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
+from suite.packing import Pack, packs
 from suite.spec import RunSpec
-from suite.store import DamagedRun, Store, encode
+from suite.store import DamagedRun, Outcome, Store, encode
 
 Resolve = Callable[[str], Experiment]
 
@@ -39,6 +42,15 @@ class Report:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A run that this process holds and is about to compute."""
+
+    spec: RunSpec
+    context: Context
+    why: str
+
+
 def execute(
     spec: RunSpec, resolve: Resolve, around: Surroundings, progress: Callable[[float], None] = lambda f: None
 ) -> Report:
@@ -48,36 +60,111 @@ def execute(
     says why, its traceback stays in its partial folder, and the other runs go on. Raises StoreError when the
     store cannot be written.
     """
+    return execute_pack(Pack((spec,)), resolve, around, progress)[0]
+
+
+def execute_pack(
+    pack: Pack, resolve: Resolve, around: Surroundings, progress: Callable[[float], None] = lambda f: None
+) -> list[Report]:
+    """The same for runs that may share their steps: one report each, in the pack's order.
+
+    Each is claimed, committed and reported by itself; whether they do share a step, their executions say.
+    """
     store = Store(around.store, create=True)
-    with store.claim(spec.id) as mine:
-        if not mine:
-            return Report(spec, "busy")
-        why = ""
-        if store.has(spec.id):
-            try:
-                status = store.read(spec.id).status
-            except DamagedRun as error:
-                why = f"{error}; moved to {store.refuse(spec.id)} and computed again"
+    fractions = dict.fromkeys((spec.id for spec in pack.specs), 0.0)
+
+    def advance(run_id: str, fraction: float) -> None:
+        fractions[run_id] = fraction
+        progress(sum(fractions.values()) / len(fractions))
+
+    with contextlib.ExitStack() as claims:
+        reports: dict[str, Report] = {}
+        opened: list[Opened] = []
+        for slot, spec in enumerate(pack.specs):
+            refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
+            found = _open(claims, store, spec, around, refine, partial(advance, spec.id))
+            if isinstance(found, Report):
+                reports[spec.id] = found
+                advance(spec.id, 1.0)
             else:
-                store.forget(spec.id)
-                return Report(spec, "present", status)
-        deadline = None
-        if around.deadline is not None:
-            deadline = time.monotonic() + around.deadline - time.time()
-            if deadline < time.monotonic():
-                return Report(spec, "late")
+                opened.append(found)
+        for run, ended in _compute(opened, resolve):
+            reports[run.spec.id] = _close(store, run, ended)
+            advance(run.spec.id, 1.0)
+    return [reports[spec.id] for spec in pack.specs]
+
+
+def _open(
+    claims: contextlib.ExitStack,
+    store: Store,
+    spec: RunSpec,
+    around: Surroundings,
+    refine: execution.Refine,
+    progress: Callable[[float], None],
+) -> Opened | Report:
+    """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute."""
+    if not claims.enter_context(store.claim(spec.id)):
+        return Report(spec, "busy")
+    why = ""
+    if store.has(spec.id):
         try:
-            folder = partial_folder(store, spec.id)
-            fixed = execution.fixed(folder, spec, around.device, around.threads)
-            context = Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds)
-            outcome = resolve(spec.experiment).load()(spec, context)
-            store.commit(spec.id, encode(spec, environment.describe(dict(fixed)), outcome))
-        except OutOfTime:
+            status = store.read(spec.id).status
+        except DamagedRun as error:
+            why = f"{error}; moved to {store.refuse(spec.id)} and computed again"
+        else:
+            store.forget(spec.id)
+            return Report(spec, "present", status)
+    deadline = None
+    if around.deadline is not None:
+        deadline = time.monotonic() + around.deadline - time.time()
+        if deadline < time.monotonic():
             return Report(spec, "late")
+    try:
+        folder = partial_folder(store, spec.id)
+        fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
+    except Exception as error:
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
+    return Opened(spec, Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds), why)
+
+
+def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opened, Outcome | Exception]]:
+    """Outcomes as they come, or what went wrong: runs with a width above 1 together, the others one by one."""
+    joint: dict[str, list[Opened]] = {}
+    for run in opened:
+        if run.context.execution["width"] > 1 and resolve(run.spec.experiment).together is not None:
+            joint.setdefault(run.spec.experiment, []).append(run)
+            continue
+        try:
+            ended: Outcome | Exception = resolve(run.spec.experiment).load()(run.spec, run.context)
         except Exception as error:
-            return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id)}")
-        store.forget(spec.id)
-        return Report(spec, "stored", outcome.status, why)
+            ended = error
+        yield run, ended
+    for name, runs in joint.items():
+        left = list(runs)
+        try:
+            load = resolve(name).together
+            assert load is not None
+            for place, ended in load()([(run.spec, run.context) for run in runs]):
+                left.remove(runs[place])
+                yield runs[place], ended
+        except Exception as error:
+            for run in left:
+                yield run, error
+
+
+def _close(store: Store, run: Opened, ended: Outcome | Exception) -> Report:
+    """Commit what a run came to."""
+    spec = run.spec
+    try:
+        if isinstance(ended, Exception):
+            raise ended
+        store.commit(spec.id, encode(spec, environment.describe(dict(run.context.execution)), ended))
+    except OutOfTime:
+        return Report(spec, "late")
+    except Exception as error:
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
+    store.forget(spec.id)
+    return Report(spec, "stored", ended.status, run.why)
 
 
 def partial_folder(store: Store, run_id: str) -> Path:
@@ -99,11 +186,11 @@ def explain(error: Exception) -> str:
     return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
 
 
-def keep_traceback(store: Store, run_id: str) -> str:
+def keep_traceback(store: Store, run_id: str, error: Exception) -> str:
     """Write the traceback beside the checkpoint, if the disk lets us, and say where it is."""
     path = store.partial(run_id) / "failure.txt"
     try:
-        path.write_text(traceback.format_exc())
+        path.write_text("".join(traceback.format_exception(error)))
     except OSError as error:
         return f"its traceback could not be kept ({error.strerror})"
     return f"traceback in {path}"
@@ -122,12 +209,23 @@ def execute_all(
     ``resolve`` must then be importable by name. A worker that dies (killed, out of memory) has its run reported
     as failed and is replaced; the run keeps its checkpoint.
     """
-    todo = sorted(set(specs), key=lambda s: (-resolve(s.experiment).seconds(s), s.id))
+    todo = packs(set(specs), resolve, around.device, workers)
+    members = {pack.id: [spec.id for spec in pack.specs] for pack in todo}
+
+    def advance(pack_id: str, fraction: float) -> None:
+        for run_id in members[pack_id]:
+            progress(run_id, fraction)
+
     if workers > 1 and len(todo) > 1:
         from suite.crew import Crew
 
-        with Crew(min(workers, len(todo)), partial(execute, resolve=resolve, around=around)) as crew:
-            yield from crew.compute(todo, progress)
+        compute = partial(execute_pack, resolve=resolve, around=around)
+        with Crew(min(workers, len(todo)), compute) as crew:  # type: ignore[arg-type]
+            for found in crew.compute(todo, advance):  # type: ignore[arg-type]
+                if isinstance(found, Report):  # the worker died with the whole pack
+                    yield from (replace(found, spec=spec) for spec in found.spec.specs)  # type: ignore[attr-defined]
+                else:
+                    yield from found
         return
-    for spec in todo:
-        yield execute(spec, resolve, around, partial(progress, spec.id))
+    for pack in todo:
+        yield from execute_pack(pack, resolve, around, partial(advance, pack.id))
