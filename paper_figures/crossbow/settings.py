@@ -25,14 +25,14 @@ NETWORKS = {
 }
 SEEDS = {"smoke": (0,), "reduced": (0, 1, 2), "paper": (0, 1, 2, 3, 4)}
 LEARNERS = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 2, 4, 8, 16, 32)}
-TARGET = {"smoke": 0.90, "reduced": 0.90, "paper": 0.80}  # of Fig. 3, 12 and 13
-FINAL_TARGET = {"smoke": 0.90, "reduced": 0.90, "paper": 0.88}  # of Fig. 10, 14, 15 and 16
+TARGET = {"smoke": 0.97, "reduced": 0.85, "paper": 0.80}  # share correct; of Fig. 3, 12 and 13
+FINAL_TARGET = {"smoke": 0.97, "reduced": 0.85, "paper": 0.88}  # of Fig. 10, 14, 15 and 16
 VGG_TARGET = 0.69
 TAU_LEARNERS = {"smoke": 4, "reduced": 8, "paper": 16}  # replicas of the runs that synchronise every 4 iterations
 MANY = {"smoke": 4, "reduced": 16, "paper": 16}  # "many learners"
 LENET_IMAGES = 2000  # a fixed subset of MNIST's 60,000 training images at the reduced scale
 LENET_BATCH = 16
-LENET_EPOCHS = {1: 6, 4: 7, 8: 9, 16: 13}  # of a reduced run; a pilot reached 0.90 after about 65 turns
+LENET_EPOCHS = {1: 6, 4: 7, 8: 9, 16: 13}  # of a reduced run; in a pilot 16 learners passed 0.85 at epoch 8
 CENTRE_MOMENTUM = 0.9  # sma.cu's constant when replicas have momentum
 LONE_ALPHA = 0.1  # of one learner: 1/k = 1 would swap replica and centre; the authors' scripts have 0.1
 CROSSBOW_BATCH, TENSORFLOW_AGGREGATE = 64, 1024  # ResNet-32, section 5.2
