@@ -99,15 +99,9 @@ def average_staleness(turn: Turn) -> float:
     return turn.t - sum(entry.read for entry in turn.entries) / len(turn.entries)
 
 
-def gather(config: Config, turn: Turn) -> tuple[list[int], tuple[int, ...]]:
+def gather(turn: Turn) -> tuple[list[int], tuple[int, ...]]:
     """Distinct timestamps that the turn's gradients read, and how many gradients read each."""
     reads = [entry.read for entry in turn.entries]
-    oldest = turn.t - min(reads)
-    if oldest >= config.history:
-        raise ValueError(
-            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
-            f"versions of the weights are kept; set history to at least {oldest + 1}"
-        )
     if reads != sorted(reads):
         raise ValueError(f"rudra: entries of update {turn.t} must stand in the order of their reads: {reads}")
     distinct = sorted(set(reads))
@@ -119,7 +113,13 @@ def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) 
 
 
 def ask(config: Config, state: State, turn: Turn) -> Ask:
-    reads, shares = gather(config, turn)
+    reads, shares = gather(turn)
+    oldest = turn.t - reads[0]
+    if oldest >= config.history:
+        raise ValueError(
+            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
+            f"versions of the weights are kept; set history to at least {oldest + 1}"
+        )
     points = torch.stack([state.versions[read % config.history] for read in reads])
     numbers = torch.tensor([entry.number for entry in turn.entries], device=points.device)
     return Ask(points, shares, numbers)
@@ -135,7 +135,7 @@ def tell(
     descent: Descent,
     lr: Tensor,
 ) -> State:
-    reads, shares = gather(config, turn)
+    reads, shares = gather(turn)
     sums = told.sums
     if config.per_gradient:
         staleness = [max(1, turn.t - read) for read in reads]

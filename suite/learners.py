@@ -71,9 +71,10 @@ class Learners:
             raise ValueError(f"batches {list(numbers)} are not the next {self.k}; those are {following}")
         turn = Turn(self.t, tuple(Entry(j, self.t, n) for j, n in enumerate(numbers)))
         ask = crossbow.ask(self.config, self.state, turn)
+        collective: Any = Local(self.k)
         losses, sums, self.buffers = answer(self.gradients, ask, self.buffers, self.examples(ask.batch))
         self.state = crossbow.tell(
-            self.config, self.state, turn, Told(losses, sums), collective=Local(self.k), descent=self.descent, lr=lr
+            self.config, self.state, turn, Told(losses, sums), collective=collective, descent=self.descent, lr=lr
         )
         self.t += 1
         self.taken += self.k

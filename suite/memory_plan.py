@@ -115,8 +115,8 @@ def training_operators(outputs: Sequence[int], inputs: Sequence[tuple[int, ...]]
     """Forward and gradient operators of a network: forward operator i writes ``outputs[i]`` bytes.
 
     ``inputs[i]`` are the forward operators that i reads (none: the batch itself). The gradient operator of i reads
-    the gradient of i's output, i's output and i's inputs, and writes the gradient of its largest input (nothing for the
-    batch: gradients of weights lie with the model). Several gradients of one output are merged by their reader.
+    the gradient of i's output, i's output and i's inputs, and writes the gradient of its largest input (nothing for
+    the batch: gradients of weights lie with the model). Several gradients of one output are merged by their reader.
     """
     operators = [
         Operator(f"forward {i}", tuple(reads), size)

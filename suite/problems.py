@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from suite.data.augmentation import Augmentation
+from suite.execution import lowered
 from suite.flat import FlatModule
 
 Batch = tuple[Tensor, ...]
@@ -163,10 +164,26 @@ class Classification:
                 batch = decode(images)
                 if self.flat.channels_last:
                     batch = batch.contiguous(memory_format=torch.channels_last)
-                outputs = module(batch)
+                with lowered(batch.device.type):
+                    outputs = module(batch).to(x.dtype)
                 loss += F.cross_entropy(outputs, labels, reduction="sum")
                 wrong += (outputs.argmax(1) != labels).sum()
         finally:
             module.train(was_training)
             self.flat.buffers.copy_(saved)
         return loss.item() / len(targets), wrong.item() / len(targets)
+
+
+def random_classification(
+    model: Mapping[str, Any], examples: int, device: str, precision: str, channels_last: bool
+) -> Classification:
+    """A network on ``examples`` random pictures of its input's shape, for timing."""
+    from suite.assembly import DTYPES, make_network
+
+    dtype = DTYPES[precision]
+    network = make_network(model, 0, device, dtype)
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
+    targets = torch.randint(network.classes, (examples,), generator=generator)
+    flat = FlatModule(network, channels_last=channels_last)
+    return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256)

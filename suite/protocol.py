@@ -18,7 +18,7 @@ from suite.spec import seed
 Timed = tuple[float, Turn]
 """Virtual seconds at which an update happens, and the update."""
 
-BLOCK = 256  # random durations drawn at a time for one worker
+BLOCK = 64  # random durations drawn at a time for one worker: enough to amortise, few enough to stay in cache
 
 
 class GammaDurations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.artifact import Paper
-from paper_figures.crossbow import accuracy, algorithms, engine
+from paper_figures.crossbow import accuracy, algorithms, hardware, tasks
 from suite.experiments import Body, Experiment
 from suite.spec import RunSpec
 
@@ -15,9 +15,9 @@ def _algebra() -> Body:
 
 
 def _tasks() -> Body:
-    from paper_figures.crossbow.system import tasks
+    from paper_figures.crossbow import system
 
-    return tasks
+    return system.tasks
 
 
 def _tuner() -> Body:
@@ -88,7 +88,7 @@ ORDER = (
     + ["fig15", "fig16", "fig17", "alg1", "alg2", "alg-restart", "alg-hierarchical", "alg-memory", "alg-scheduler"]
     + ["eq1", "eq3", "eqtta"]
 )
-_BY_NAME = {**algorithms.ARTIFACTS, **accuracy.ARTIFACTS, **engine.ARTIFACTS}
+_BY_NAME = {**algorithms.ARTIFACTS, **accuracy.ARTIFACTS, **hardware.ARTIFACTS, **tasks.ARTIFACTS}
 
 PAPER = Paper(
     "crossbow",

@@ -1,9 +1,4 @@
-"""Figures about accuracy: epochs and time to a target (Figs. 3, 9, 10, 11, 12b-c, 13b-c, 15, 16).
-
-Below the ``paper`` profile another network stands in for ResNet-32, so what is measured there is a *proxy* of the
-figure's claims. Time is epochs x time per epoch: the second factor is the ratio of throughputs that the experiment
-``crossbow/throughput`` measured side by side, so no clock time of one run is held against another's.
-"""
+"""Figures about accuracy: epochs and time to a target (Figs. 3, 9, 10, 11, 12b-c, 13b, 15, 16)."""
 
 from __future__ import annotations
 
@@ -11,50 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Quantities
-from paper_figures.crossbow import arithmetic, settings
-from paper_figures.crossbow.readings import accuracies, epochs, ids, on_gpu, require, several, spread
-from suite.measured import Measured, interval, point
+from paper_figures.artifact import Artifact, Evidence
+from paper_figures.crossbow import arithmetic, comparison, settings
+from paper_figures.crossbow.comparison import BATCHES, NETWORK, STAND_IN, seconds_ratio
+from paper_figures.crossbow.readings import accuracies, epochs, require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-NETWORK = {"smoke": "digits_lenet", "reduced": "crossbow_lenet", "paper": "crossbow_resnet32"}
-STAND_IN = {
-    "smoke": "a small LeNet on scikit-learn's digits",
-    "reduced": "LeNet on 2,000 images of MNIST",
-    "paper": "",
-}
-
-
-def kind(evidence: Evidence) -> str:
-    return "measured" if evidence.profile == "paper" else "proxy"
-
-
-def paired(
-    evidence: Evidence, a: str, b: str, target: float, combine: Callable[[float, float], float], note: str = ""
-) -> Measured:
-    """``combine(epochs of a, epochs of b)`` seed by seed, with its interval."""
-    pairs = zip(epochs(evidence, a, target), epochs(evidence, b, target), strict=True)
-    values = [combine(x, y) if math.isfinite(x) and math.isfinite(y) else math.inf for x, y in pairs]
-    full = "; ".join(part for part in (note, STAND_IN[evidence.profile]) if part)
-    return spread(values, kind(evidence), ids(evidence, a, b), full)
-
-
-def less_time(a: float, b: float) -> float:
-    """Per cent of b that a saves."""
-    return 100 * (1 - a / b)
-
-
-def seconds_ratio(evidence: Evidence, learners: int) -> float:
-    """Time per epoch with so many learners over that of one, on one device of this machine."""
-    from statistics import median
-
-    require("throughput" in evidence.groups, f"a throughput run of {NETWORK[evidence.profile]}")
-    found = evidence.run("throughput").results
-    key = f"over_one_{learners}"
-    require(key in found, f"the throughput of {learners} learners on one device")
-    return 1 / median(found[key])
 
 
 def with_throughput(*names: str) -> Callable[[str], settings.Groups]:
@@ -72,182 +30,6 @@ def only(*names: str) -> Callable[[str], settings.Groups]:
 def batch_runs(profile: str) -> settings.Groups:
     """Plain training with batches that grow with the number of shares."""
     return settings.groups(profile, *(f"s-sgd {k}" for k in BATCHES[profile]))
-
-
-BATCHES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 16, 32)}
-
-
-def measure_batches(evidence: Evidence) -> Quantities:
-    """Fig. 3: epochs against batch size, paired by seed."""
-    shares, target = BATCHES[evidence.profile], settings.TARGET[evidence.profile]
-    names = [f"s-sgd {k}" for k in shares]
-    require(len(shares) == 4, "four batch sizes")
-    steps = [paired(evidence, a, b, target, lambda x, y: y - x) for a, b in zip(names, names[1:], strict=False)]
-    yield "rises", several(steps)
-    first, last = shares[1], shares[-1]
-    slope = paired(
-        evidence,
-        f"s-sgd {first}",
-        f"s-sgd {last}",
-        target,
-        lambda x, y: math.log(y / x) / math.log(last / first),
-        f"batch {first} to {last} times the smallest",
-    )
-    yield "threshold", slope
-
-
-def measure_target(evidence: Evidence) -> Quantities:
-    """Figs. 9b and 9c: the best that plain training reaches, as the metric sees it."""
-    from statistics import median
-
-    best = [
-        100 * max(median(row[i : i + 5]) for i in range(len(row) - 4))
-        for row in map(accuracies, evidence.runs("s-sgd 1"))
-    ]
-    yield "target", spread(best, kind(evidence), ids(evidence, "s-sgd 1"), STAND_IN[evidence.profile])
-
-
-def measure_lenet_target(evidence: Evidence) -> Quantities:
-    """Fig. 9a on all of MNIST: the best test accuracy, with the interval that 10,000 images leave."""
-    from suite.statistics import wilson
-
-    run = evidence.run("s-sgd 1")
-    best = max(accuracies(run))
-    data = run.spec.settings["data"]["name"]
-    images = 10_000 if data == "mnist" else 360
-    found = wilson(round(best * images), images)
-    made = "measured" if data == "mnist" else "proxy"
-    note = f"best of {len(accuracies(run))} epochs on {data}, batch {run.spec.settings['batch']}"
-    yield "target", interval(100 * best, 100 * found.low, 100 * found.high, kind=made, runs=[run.id], note=note)
-
-
-def measure_lenet_time(evidence: Evidence) -> Quantities:
-    """Fig. 10d: time to accuracy of LeNet with one and with several learners against plain training."""
-    target = settings.FINAL_TARGET[evidence.profile]
-    ratio = seconds_ratio(evidence, 4)
-    note = f"four learners take {ratio:.2f} of one learner's time per epoch here"
-    yield "m1-1gpu", _proxied(paired(evidence, "sma 1", "s-sgd 1", target, less_time))
-    yield (
-        "best-1gpu",
-        _proxied(paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: less_time(x * ratio, y), note)),
-    )
-    yield "speedup-intro", _proxied(paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: y / (x * ratio), note))
-
-
-def _proxied(found: Measured) -> Measured:
-    """The paper's factor holds TensorFlow's overhead, which is not here: shown, never decided."""
-    return Measured(found.values, found.low, found.high, "proxy", found.n, found.runs, found.note)
-
-
-def measure_resnet_time(evidence: Evidence) -> Quantities:
-    """Fig. 10a on one device: four learners against plain training."""
-    target = settings.FINAL_TARGET[evidence.profile]
-    ratio = seconds_ratio(evidence, 4)
-    note = f"four learners take {ratio:.2f} of one learner's time per epoch here"
-    yield (
-        "m4-1gpu",
-        _device(evidence, paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: less_time(x * ratio, y), note)),
-    )
-    yield (
-        "speedup-intro",
-        _device(evidence, paired(evidence, "sma 4", "s-sgd 1", target, lambda x, y: y / (x * ratio), note)),
-    )
-
-
-def _device(evidence: Evidence, found: Measured) -> Measured:
-    """Times measured on a CPU are no evidence about a GPU."""
-    return found if on_gpu(evidence.run("throughput")) else _proxied(found)
-
-
-def measure_early(*levels: float) -> Callable[[Evidence], Quantities]:
-    """Fig. 11: the lead at lower accuracies, as differences of log time."""
-
-    def measure(evidence: Evidence) -> Quantities:
-        best = "sma 4" if "sma 4" in evidence.groups else "sma 3"
-        ratio = seconds_ratio(evidence, int(best.split()[1]))
-        steps = [
-            paired(evidence, best, "s-sgd 1", level, lambda x, y: math.log(y / (x * ratio)), "log of times")
-            for level in levels
-        ]
-        yield "other-thresholds", _device(evidence, several(steps))
-
-    return measure
-
-
-def measure_epochs(evidence: Evidence) -> Quantities:
-    """Fig. 12b: epochs with one and with four learners on one device."""
-    target = settings.TARGET[evidence.profile]
-    note = STAND_IN[evidence.profile]
-    for claim, group in (("epochs-m1", "sma 1"), ("epochs-m4", "sma 4")):
-        yield claim, spread(epochs(evidence, group, target), kind(evidence), ids(evidence, group), note)
-
-
-def measure_many_epochs(evidence: Evidence) -> Quantities:
-    """Fig. 13b: 8, 16 and 32 replicas stand for 8 GPUs with 1, 2 and 4 learners."""
-    target = settings.TARGET[evidence.profile]
-    require("sma 16" in evidence.groups, f"16 replicas at {evidence.profile}")
-    yield "m2-neutral", paired(evidence, "sma 8", "sma 16", target, lambda x, y: y / x)
-    require("sma 32" in evidence.groups, f"32 replicas at {evidence.profile}")
-    yield "m4-worse", paired(evidence, "sma 16", "sma 32", target, lambda x, y: y - x)
-
-
-def measure_elastic(evidence: Evidence) -> Quantities:
-    """Fig. 15 in epochs: both methods take the same time per iteration."""
-    target = settings.FINAL_TARGET[evidence.profile]
-    yield "1gpu", paired(evidence, "sma 4", "ea-sgd 4", target, less_time, "in epochs")
-    require("sma 16" in evidence.groups, f"16 replicas at {evidence.profile}")
-    yield "8gpu", paired(evidence, "sma 16", "ea-sgd 16", target, less_time, "in epochs")
-    few, many = (
-        [
-            less_time(x, y)
-            for x, y in zip(
-                epochs(evidence, f"sma {k}", target), epochs(evidence, f"ea-sgd {k}", target), strict=True
-            )
-        ]
-        for k in (4, 16)
-    )
-    growth = [b - a if math.isfinite(a) and math.isfinite(b) else math.inf for a, b in zip(few, many, strict=True)]
-    runs = ids(evidence, "sma 4", "ea-sgd 4", "sma 16", "ea-sgd 16")
-    yield "gap-grows", spread(growth, kind(evidence), runs, STAND_IN[evidence.profile])
-
-
-def measure_interval(evidence: Evidence) -> Quantities:
-    """Fig. 16 in epochs: what synchronising every fourth iteration costs, before its gain in throughput."""
-    k, target = settings.TAU_LEARNERS[evidence.profile], settings.FINAL_TARGET[evidence.profile]
-    found = paired(
-        evidence,
-        f"sma {k}",
-        f"sma {k} tau 4",
-        target,
-        lambda x, y: 100 * (y / x - 1),
-        "epochs only, throughput left out",
-    )
-    yield "tta-tau4", _proxied(found)
-    longer = found.values[0]
-    yield "tau1-best", point(1.0 if longer > 0 else 4.0, kind="proxy", runs=found.runs, note="by epochs only")
-
-
-def measure_momentum_helps(evidence: Evidence) -> Quantities:
-    """Algorithm 1 without momentum is EA-SGD; with many learners."""
-    many, target = settings.MANY[evidence.profile], settings.FINAL_TARGET[evidence.profile]
-    found = paired(evidence, f"sma {many}", f"ea-sgd {many}", target, lambda x, y: y - x)
-    if evidence.profile == "reduced":  # a general statement, for which LeNet is the model itself
-        found = Measured(found.values, found.low, found.high, "measured", found.n, found.runs, found.note)
-    yield "momentum-helps-many", found
-
-
-def measure_average_better(evidence: Evidence) -> Quantities:
-    """The average model against the mean replica of the same run."""
-    last, over_run = [], []
-    for run in evidence.runs("followed"):
-        table = run.curve("models")
-        gap = 100 * (table["replica_error"] - table["centre_error"])
-        last.append(float(gap.iloc[-1]))
-        over_run.append(float(gap.mean()))
-    made = "proxy" if evidence.profile == "smoke" else "measured"
-    runs = ids(evidence, "followed")
-    note = f"points of test error, {STAND_IN[evidence.profile] or 'LeNet'}"
-    yield "average-better", several([spread(last, made, runs, note), spread(over_run, made, runs, note)])
 
 
 def draw_curves(target: Callable[[str], float], training: bool = False) -> Callable[[Evidence, Figure], None]:
@@ -328,7 +110,9 @@ def final(profile: str) -> float:
 
 
 TIME = "time to target (epochs of one learner)"
+
 ALT_CURVES = "Test accuracy against epochs with the target as a dashed line."
+
 ALT_BARS = "Bars with a dot for each seed."
 
 
@@ -342,14 +126,16 @@ def draw_tau(evidence: Evidence, figure: Figure) -> None:
 
 
 ONE_DEVICE = ("s-sgd 1", "sma 1", "sma 4")
+
 MANY_DEVICES = ("s-sgd 8", "sma 8", "sma 16", "sma 32")
+
 
 ARTIFACTS = {
     "fig3": Artifact(
         "crossbow/fig3",
         "Epochs of plain training to the target against batch size",
         batch_runs,
-        (arithmetic.fig3, measure_batches),
+        (arithmetic.fig3, comparison.measure_batches),
         draw_bars([f"s-sgd {k}" for k in (1, 4, 8, 16, 32)], settings.TARGET),
         ALT_BARS,
     ),
@@ -357,7 +143,7 @@ ARTIFACTS = {
         "crossbow/fig9a",
         "Training and test accuracy of LeNet, plain training",
         settings.lenet_target,
-        (measure_lenet_target,),
+        (comparison.measure_lenet_target,),
         draw_curves(lambda profile: 0.99, training=True),
         ALT_CURVES,
     ),
@@ -365,7 +151,7 @@ ARTIFACTS = {
         "crossbow/fig9b",
         "Training and test accuracy of ResNet-32, plain training",
         only("s-sgd 1"),
-        (arithmetic.fig9b, measure_target),
+        (arithmetic.fig9b, comparison.measure_target),
         draw_curves(final, training=True),
         ALT_CURVES,
     ),
@@ -373,7 +159,7 @@ ARTIFACTS = {
         "crossbow/fig9c",
         "Training and test accuracy of VGG-16, plain training",
         lambda profile: {name: runs for name, runs in settings.vgg16(profile).items() if name == "s-sgd 1"},
-        (arithmetic.fig9c, measure_target),
+        (arithmetic.fig9c, comparison.measure_target),
         draw_curves(lambda profile: settings.VGG_TARGET, training=True),
         ALT_CURVES,
     ),
@@ -388,7 +174,7 @@ ARTIFACTS = {
         "crossbow/fig10a",
         "Time to accuracy of ResNet-32: plain training, one learner, four learners",
         with_throughput(*ONE_DEVICE),
-        (arithmetic.fig10a, measure_resnet_time),
+        (arithmetic.fig10a, comparison.measure_resnet_time),
         draw_bars(ONE_DEVICE, settings.FINAL_TARGET, timed=True, unit=TIME),
         ALT_BARS,
     ),
@@ -411,7 +197,7 @@ ARTIFACTS = {
         "crossbow/fig10d",
         "Time to accuracy of LeNet: plain training, one learner, four learners",
         lambda profile: {} if profile == "paper" else with_throughput(*ONE_DEVICE)(profile),
-        (measure_lenet_time,),
+        (comparison.measure_lenet_time,),
         draw_bars(ONE_DEVICE, settings.FINAL_TARGET, timed=True, unit=TIME),
         ALT_BARS,
     ),
@@ -419,7 +205,7 @@ ARTIFACTS = {
         "crossbow/fig11a",
         "Test accuracy of ResNet-32 on one device",
         with_throughput(*ONE_DEVICE),
-        (measure_early(0.6, 0.7, 0.8),),
+        (comparison.measure_early(0.6, 0.7, 0.8),),
         draw_curves(final),
         ALT_CURVES,
     ),
@@ -427,7 +213,7 @@ ARTIFACTS = {
         "crossbow/fig11b",
         "Test accuracy of VGG-16 on one device",
         settings.vgg16,
-        (measure_early(0.4, 0.5, 0.6),),
+        (comparison.measure_early(0.4, 0.5, 0.6),),
         draw_curves(lambda profile: settings.VGG_TARGET),
         ALT_CURVES,
     ),
@@ -450,7 +236,7 @@ ARTIFACTS = {
         "crossbow/fig12b",
         "Epochs to the target against learners on one device",
         only("sma 1", "sma 2", "sma 4"),
-        (arithmetic.fig12b, measure_epochs),
+        (arithmetic.fig12b, comparison.measure_epochs),
         draw_bars(("sma 1", "sma 2", "sma 4"), settings.TARGET),
         ALT_BARS,
     ),
@@ -466,7 +252,7 @@ ARTIFACTS = {
         "crossbow/fig13b",
         "Epochs to the target with the replicas of 8 GPUs",
         only("sma 8", "sma 16", "sma 32"),
-        (measure_many_epochs,),
+        (comparison.measure_many_epochs,),
         draw_bars(("sma 8", "sma 16", "sma 32"), settings.TARGET),
         ALT_BARS,
     ),
@@ -474,7 +260,7 @@ ARTIFACTS = {
         "crossbow/fig15",
         "Averaging with momentum against elastic averaging",
         only("sma 4", "ea-sgd 4", "sma 16", "ea-sgd 16"),
-        (arithmetic.fig15, measure_elastic),
+        (arithmetic.fig15, comparison.measure_elastic),
         draw_bars(("sma 4", "ea-sgd 4", "sma 16", "ea-sgd 16"), settings.FINAL_TARGET),
         ALT_BARS,
     ),
@@ -482,7 +268,7 @@ ARTIFACTS = {
         "crossbow/fig16",
         "Epochs to the target against the synchronisation interval",
         tau_runs,
-        (arithmetic.fig16, measure_interval),
+        (arithmetic.fig16, comparison.measure_interval),
         draw_tau,
         ALT_BARS,
     ),

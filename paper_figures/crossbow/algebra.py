@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import pandas as pd
 import torch
@@ -48,7 +50,7 @@ class CountingSum:
         return rows.sum(0)
 
 
-def problem(run_seed: int) -> Quadratic:
+def problem(run_seed: int) -> Any:
     """A quadratic whose batches differ."""
     draw = torch.Generator().manual_seed(seed(run_seed, "quadratic"))
     rows = torch.randn(EXAMPLES, D, generator=draw, dtype=torch.float64)
@@ -74,19 +76,18 @@ def walk(
     gradient: Gradient,
     *,
     rate: Tensor = RATE,
-    collective: Local | CountingSum | None = None,
+    collective: Any = None,
     state: crossbow.State | None = None,
 ) -> list[crossbow.State]:
     """The states of SMA, the initial one first; plain gradient steps in every replica."""
     descent = Caffe()
+    together: Any = collective or Local(k)
     states = [state or crossbow.init(config, start, k, k, descent)]
     for t in range(turns):
         turn = Turn(t, tuple(Entry(j, t, t * k + j) for j in range(k)))
         asked: Ask = crossbow.ask(config, states[-1], turn)
         told = Told(torch.zeros(k, dtype=torch.float64), gradient(asked.points, t))
-        states.append(
-            crossbow.tell(config, states[-1], turn, told, collective=collective or Local(k), descent=descent, lr=rate)
-        )
+        states.append(crossbow.tell(config, states[-1], turn, told, collective=together, descent=descent, lr=rate))
     return states
 
 
@@ -160,11 +161,16 @@ def one_learner(made: Quadratic, start: Tensor) -> dict[str, float | list[float]
     }
 
 
+def lag_of_previous(states: list[crossbow.State], i: int) -> int:
+    """How many iterations before i the average model stood where ``previous`` of state i says."""
+    return min(range(1, i + 1), key=lambda lag: apart(states[i].previous, states[i - lag].centre))
+
+
 def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
     k, gradient = 4, noisy(made, 4)
     found: dict[str, float | list[float]] = {}
     states = walk(crossbow.Config(momentum=0.0), start, k, 30, gradient)
-    pairs = list(zip(states, states[1:], strict=False))
+    pairs = list(pairwise(states))
     found["mean_of_replicas"] = max(apart(b.centre, a.replicas.mean(0)) for a, b in pairs)
     total = [state.replicas.sum(0) + state.centre for state in states]
     moved = [total[t] - RATE * gradient(states[t].replicas, t).sum(0) for t in range(30)]
@@ -179,10 +185,7 @@ def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, fl
 
     config = crossbow.Config(momentum=0.9)
     states = walk(config, start, k, 30, gradient)
-    lags = [
-        min(range(1, i + 1), key=lambda lag, i=i: apart(states[i].previous, states[i - lag].centre))
-        for i in range(2, 31)
-    ]
+    lags = [lag_of_previous(states, i) for i in range(2, 31)]
     found["previous_lag"] = [float(min(lags)), float(max(lags))]
     equal = walk(config, start, k, 30, lambda points, t: noisy(made, 1)(points[:1], t).expand(k, -1))
     found["equal_data"] = apart(equal[-1].replicas, equal[-1].replicas[:1])
@@ -204,7 +207,13 @@ def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, fl
     return found
 
 
-def replicas_and_centre(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
+def white_noise(noise_seed: int) -> Gradient:
+    """Gradients of a unit quadratic with unit Gaussian noise."""
+    draw = torch.Generator().manual_seed(noise_seed)
+    return lambda points, t: points + torch.randn(points.shape, generator=draw, dtype=torch.float64)
+
+
+def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
     """Batches, distances and variances of a run through :class:`suite.learners.Learners`."""
     k = 4
     order = Shuffled(EXAMPLES, BATCH, seed(run_seed, "order"))
@@ -246,8 +255,7 @@ def replicas_and_centre(made: Quadratic, start: Tensor, run_seed: int) -> dict[s
     found["agreement_end"] = apart(settled.replicas, settled.centre)
     replica, centre = [], []
     for repeat in range(8):
-        noise = torch.Generator().manual_seed(seed(run_seed, "variance", repeat))
-        white = lambda points, t, noise=noise: points + torch.randn(k, 400, generator=noise, dtype=torch.float64)
+        white = white_noise(seed(run_seed, "variance", repeat))
         tail = walk(crossbow.Config(), torch.zeros(400, dtype=torch.float64), k, 400, white)[150::5]
         replica.append(float(torch.stack([s.replicas.square().mean() for s in tail]).mean()))
         centre.append(float(torch.stack([s.centre.square().mean() for s in tail]).mean()))
@@ -287,7 +295,7 @@ def devices(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
     return found
 
 
-def momentum_forms(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
+def momentum_forms(made: Any, start: Tensor) -> dict[str, float | list[float]]:
     """Eq. 1-3 and parallel synchronous SGD (Fig. 1)."""
     gradient, mu = noisy(made, 1), 0.9
     descent = Caffe(momentum=mu)

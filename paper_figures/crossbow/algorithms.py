@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
-from paper_figures.crossbow.accuracy import measure_average_better, measure_momentum_helps
+from paper_figures.crossbow.comparison import measure_average_better, measure_momentum_helps
 from paper_figures.crossbow.readings import always, results, spread
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def draw_stability(evidence: Evidence, figure: Figure) -> None:
     axes.legend()
 
 
-ALG1 = {
+ALG1: dict[str, str | tuple[str, ...]] = {
     "one-learner-leapfrog": "leapfrog",
     "one-learner-unstable": "one_learner_limits",
     "k-learners-stable": "many_learner_limits",

@@ -78,8 +78,8 @@ def fig10a(_: Evidence) -> Quantities:
     reductions = [value(f"fig10{claim}") for claim in ("a/m4-1gpu", "a/m2-8gpu", "b/best-1gpu", "b/best-8gpu")]
     reductions += [value("fig10c/m2-8gpu"), value("fig10d/best-1gpu")]
     yield "reductions-to-factors", exact([factor(r) for r in reductions])
-    pairs = (("a/m1-8gpu", "a/m2-8gpu"), ("b/m1-8gpu", "b/best-8gpu"))
-    pairs += (("c/m1-8gpu", "c/m2-8gpu"), ("d/m1-1gpu", "d/best-1gpu"))
+    pairs = [("a/m1-8gpu", "a/m2-8gpu"), ("b/m1-8gpu", "b/best-8gpu")]
+    pairs += [("c/m1-8gpu", "c/m2-8gpu"), ("d/m1-1gpu", "d/best-1gpu")]
     yield (
         "learners-gain",
         exact([factor(value(f"fig10{best}")) / factor(value(f"fig10{one}")) for one, best in pairs]),
@@ -177,8 +177,8 @@ def eqtta(_: Evidence) -> Quantities:
 def ring(gpus: int, size: int) -> tuple[list[list[int]], list[int]]:
     """A ring all-reduce of ``size`` integers on each GPU: what every GPU ends with, and how many sums it made.
 
-    ``size`` is a multiple of ``gpus``. In step s of the first phase GPU g hands chunk g - s on, and its neighbour adds
-    its own; after g - 1 steps every GPU holds one finished chunk, which then goes round.
+    ``size`` is a multiple of ``gpus``. In step s of the first phase GPU g hands chunk g - s on, and its neighbour
+    adds its own; after g - 1 steps every GPU holds one finished chunk, which then goes round.
     """
     data = [[(g + 1) * (i + 3) for i in range(size)] for g in range(gpus)]
     chunk = size // gpus

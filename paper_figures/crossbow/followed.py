@@ -1,4 +1,4 @@
-"""The experiment ``crossbow/followed``: SMA whose replicas are evaluated beside the average model, growing if asked."""
+"""The experiment ``crossbow/followed``: SMA, every replica evaluated beside the average model, growing if asked."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from suite.store import Outcome
 
 
 def followed(spec: RunSpec, context: Context) -> Outcome:
-    """Train for ``epochs`` epochs of ``images`` images; ``learners`` lists [turns of 4 learners' worth, count] changes.
+    """Train for ``epochs`` epochs of ``images`` images; ``learners`` lists [turns, count] changes.
 
-    A change takes effect once so many times ``4 * batch`` examples are read. The table ``models`` holds the test error
-    of the average model and the mean and least test error of the replicas after every epoch. Restarted from the
-    beginning when interrupted.
+    A change takes effect once ``turns * 4 * batch`` examples are read. The table ``models`` holds the test error of
+    the average model and the mean and least test error of the replicas after every epoch. A run that was
+    interrupted starts again from the beginning.
     """
     apply(context.execution)
     settings = dict(spec.settings)

@@ -73,9 +73,15 @@ def several(parts: Sequence[Measured], note: str = "") -> Measured:
     """Several quantities as one with several values."""
     kinds = {part.kind for part in parts}
     assert len(kinds) == 1, kinds
-    joined = [tuple(v for part in parts for v in getattr(part, side)) for side in ("values", "low", "high")]
-    runs = tuple(dict.fromkeys(run for part in parts for run in part.runs))
-    return Measured(*joined, kinds.pop(), min(part.n for part in parts), runs, note or parts[0].note)
+    return interval(
+        [value for part in parts for value in part.values],
+        [value for part in parts for value in part.low],
+        [value for part in parts for value in part.high],
+        kind=kinds.pop(),
+        n=min(part.n for part in parts),
+        runs=dict.fromkeys(run for part in parts for run in part.runs),
+        note=note or parts[0].note,
+    )
 
 
 def on_gpu(run: Run) -> bool:

@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -39,7 +40,7 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
     centre_apart, recorded = _recorded(learners=2, iterations=12)
     first_come, round_robin = [], []
     for repeat in range(spec.settings["repeats"]):
-        varied = Durations(lambda batch, r=repeat: 0.5 + _uniform(spec.seed, batch, r), local=0.05, overall=0.2)
+        varied = Durations(partial(_length, spec.seed, repeat), local=0.05, overall=0.2)
         first_come.append(idle_seconds(schedule(100, 2, 4, varied)))
         round_robin.append(idle_seconds(schedule(100, 2, 4, varied, "round-robin")))
     results: dict[str, Any] = {
@@ -54,6 +55,11 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
         for name, trace in (("virtual", virtual), ("recorded", recorded))
     }
     return Outcome("finished", results, frames)
+
+
+def _length(run_seed: int, repeat: int, batch: int) -> float:
+    """Seconds of a learning task between 0.5 and 1.5."""
+    return 0.5 + _uniform(run_seed, batch, repeat)
 
 
 def _uniform(*coordinates: int) -> float:
@@ -219,7 +225,7 @@ def overwrites(operators: list[Operator]) -> int:
     for position, operator in enumerate(operators):
         for source in operator.inputs:
             last[source] = position
-    found, held = 0, {}
+    found, held = 0, dict[int, int]()
     for position, buffer in run(operators, Pool()):
         if buffer in held and last[held[buffer]] >= position:
             found += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -78,7 +79,7 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
         with torch.random.fork_rng(devices=[]):
             bench.turns(turns)
 
-    seconds = alternating({key: lambda bench=bench: run(bench) for key, bench in sides.items()}, repeats)
+    seconds = alternating({key: partial(run, bench) for key, bench in sides.items()}, repeats)
     context.report(0.6)
     rows, results = [], dict[str, Any]()
     for key, taken in seconds.items():

@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from typing import Literal
 
 from paper_figures.artifact import Evidence, Quantities
 from reference_impls import inverse_law_model as forms
 from reference_impls.inverse_law_model import Law, Prices, System
 from suite.measured import Measured, exact, interval
 
+Topology = Literal["all_reduce", "server"]
 DRAWS = 300
 LEARNERS = (2, 3, 8, 64, 512, 4096)
 
 
-def draws(count: int = DRAWS, seed: int = 0, topology: str = "all_reduce") -> Iterator[tuple[Law, System, int]]:
+def draws(count: int = DRAWS, seed: int = 0, topology: Topology = "all_reduce") -> Iterator[tuple[Law, System, int]]:
     """Random laws and systems, with a number of learners."""
     draw = random.Random(seed)
     for _ in range(count):

@@ -47,7 +47,7 @@ def draw_law(axes: Axes, counted: list[Updates], label: str) -> InverseLawFit | 
     from paper_figures.inverse_law.images import law_fit
 
     seen = [(u.batch, n) for u in counted for n in u.seen if n is not None]
-    lost = [(u.batch, u.limit) for u in counted for n in u.seen if n is None]
+    lost = [(u.batch, u.limit or 0.0) for u in counted for n in u.seen if n is None]
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     (points,) = axes.plot([b for b, _ in seen], [n for _, n in seen], "o", markersize=3, label=label)

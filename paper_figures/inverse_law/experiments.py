@@ -81,7 +81,7 @@ def attention(spec: RunSpec, context: Context) -> Outcome:
     """Attention of the translation network on ragged random sentences, in float64."""
     apply(context.execution)
     settings = spec.settings
-    network = build("cgru", vocabulary=settings["vocabulary"], embedding=24, hidden=32)
+    network: Any = build("cgru", vocabulary=settings["vocabulary"], embedding=24, hidden=32)
     initialise(network, seed(spec.seed, "weights"))
     network = network.double()
     generator = torch.Generator().manual_seed(seed(spec.seed, "sentences"))

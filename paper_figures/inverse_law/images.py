@@ -113,11 +113,15 @@ def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") 
 
 
 def measure_curve(row: Row) -> Callable[[Evidence], Quantities]:
-    """A measure of one curve's exponent at its lowest threshold."""
+    """A measure of one curve at its lowest threshold: p-value of the lack of fit, and exponent."""
 
     def measure(evidence: Evidence) -> Quantities:
         runs = curve(evidence, row)
-        yield f"law-{row.name}", as_measured([exponent(reached(evidence, row))], runs)
+        counted = reached(evidence, row)
+        fit = law_fit(counted)
+        if fit.lack_of_fit is not None:
+            yield f"lack-of-fit-{row.name}", point(fit.lack_of_fit, kind="measured", n=fit.runs, note=fit.verdict)
+        yield f"law-{row.name}", as_measured([exponent(counted)], runs)
 
     return measure
 

@@ -63,7 +63,7 @@ def loop(spec: RunSpec, context: Context) -> Outcome:
         timed += timings(trainer, batches, settings["rounds"], clock, repeat)
         rows += trainings(trainer, counted, seeds, clock, repeat)
     each = pd.DataFrame(timed, columns=["repeat", "round", "batch", "seconds"])
-    seconds = {int(batch): float(part.median()) for batch, part in each.groupby("batch")["seconds"]}
+    seconds = {batch: float(each.loc[each["batch"] == batch, "seconds"].median()) for batch in batches}
     limit = float(settings["limit"])
     method = [Updates(batch, tuple(counted[batch]), limit) for batch in settings["converge"]]
     choice = choose(seconds, method, blocks=True)
@@ -110,7 +110,7 @@ def trainings(
 
     ``early`` and ``late`` are seconds per update of the first and the last fifth. Batch sizes take turns.
     """
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for place, number in enumerate(seeds):
         for batch, found in counted.items():
             updates = found[place]

@@ -162,8 +162,8 @@ def search_run(spec: RunSpec, context: Context, trainer: Any) -> Outcome:
         if search.at_rest and (time.monotonic() - saved > CHECKPOINT_SECONDS or context.late):
             save(context, trainer, search)
             saved = time.monotonic()
-        if context.late:
-            raise OutOfTime
+            if context.late:
+                raise OutOfTime
     return outcome(trainer, search, diverged)
 
 

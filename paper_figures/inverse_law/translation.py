@@ -67,16 +67,15 @@ def translate_spec(words: int, rate: float, seed: int, profile: str) -> RunSpec:
     return RunSpec("inverse_law/translate", settings, seed)
 
 
-REDUCED = {"rate": 1.0, "words": (100, 200, 400, 800, 1600), "seeds": 2}
+REDUCED_RATE, REDUCED_WORDS, REDUCED_SEEDS = 1.0, (100, 200, 400, 800, 1600), 2
 
 
 def figure_specs(rate: float, profile: str) -> tuple[RunSpec, ...]:
     """Runs of one panel; at reduced only the largest rate, as a proxy on a small corpus."""
     if profile == "paper":
         return tuple(translate_spec(w, rate, s, profile) for w in WORD_BATCHES for s in range(SEEDS))
-    if profile == "reduced" and rate == REDUCED["rate"]:
-        words, seeds = REDUCED["words"], REDUCED["seeds"]
-        return tuple(translate_spec(w, rate, s, profile) for w in words for s in range(seeds))
+    if profile == "reduced" and rate == REDUCED_RATE:
+        return tuple(translate_spec(w, rate, s, profile) for w in REDUCED_WORDS for s in range(REDUCED_SEEDS))
     return ()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,6 +45,7 @@ def batch(worker: int, number: int, size: int) -> Tensor:
 def follow(made: Quadratic, turns: Iterable[Turn], learners: int, n: int, size: int, momentum: float) -> Tensor:
     """Weights after the turns, computed by the reference implementation."""
     descent = Caffe(momentum)
+    collective: Any = Local(learners)
     config = rudra.Config(learners, n, history=4 * learners + 4)
     state = rudra.init(config, torch.zeros(DIMENSIONS, dtype=torch.float64), learners, learners, descent)
     for turn in turns:
@@ -57,8 +59,8 @@ def follow(made: Quadratic, turns: Iterable[Turn], learners: int, n: int, size: 
             start += share
         told = Told(torch.zeros(len(turn.entries), dtype=torch.float64), torch.stack(parts))
         rate = torch.tensor(RATE, dtype=torch.float64)
-        state = rudra.tell(config, state, turn, told, collective=Local(learners), descent=descent, lr=rate)
-    return rudra.model(config, state, Local(learners))
+        state = rudra.tell(config, state, turn, told, collective=collective, descent=descent, lr=rate)
+    return rudra.model(config, state, collective)
 
 
 def plain(made: Quadratic, batches: Sequence[Tensor], momentum: float) -> Tensor:

@@ -11,7 +11,15 @@ from __future__ import annotations
 from math import ceil, sqrt
 from typing import Any
 
-from paper_figures.rudra.machine import EPOCHS, TRAINING_IMAGES, cifar_server
+from paper_figures.rudra.machine import (
+    EPOCHS,
+    IMAGENET_BANDWIDTH,
+    IMAGENET_MEMORY,
+    IMAGENET_SECONDS,
+    TRAINING_IMAGES,
+    cifar_server,
+    imagenet_server,
+)
 from suite.spec import RunSpec
 
 BASE_RATE = 0.001
@@ -69,13 +77,12 @@ def training(
 REDUCED_EPOCHS: dict[Configuration, int] = {
     (30, 128, 30): 8,
     (0, 128, 30): 8,
-    (0, 128, 1): 3,
-    (0, 4, 30): 3,
-    (1, 4, 30): 3,
-    (30, 4, 30): 3,
-    (0, 32, 30): 3,
-    (1, 32, 30): 3,
-    (30, 32, 30): 3,
+    (0, 128, 1): 2,
+    (0, 4, 30): 2,
+    (1, 4, 30): 2,
+    (30, 4, 30): 2,
+    (1, 32, 30): 2,
+    (30, 32, 30): 2,
 }
 
 
@@ -110,7 +117,13 @@ def imagenet_training(configuration: Configuration, epochs: int, seed: int) -> R
             "updates": updates,
             "evaluate": {"every": ceil(updates / epochs)},
             "record": {"every": 100},
-            "server": cifar_server(learners),
+            "server": imagenet_server(
+                "base",
+                IMAGENET_SECONDS["per_call"],
+                IMAGENET_SECONDS["per_example"],
+                IMAGENET_BANDWIDTH,
+                IMAGENET_MEMORY,
+            ),
         },
         seed,
     )

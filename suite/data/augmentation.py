@@ -25,7 +25,8 @@ class Augmentation:
         self.columns = width + 2 * rule.margin - rule.crop + 1
         if self.rows < 1 or self.columns < 1:
             raise ValueError(
-                f"crop={rule.crop} exceeds pictures of {height}x{width} with margin={rule.margin}; choose a smaller crop"
+                f"crop={rule.crop} exceeds pictures of {height}x{width} with margin={rule.margin}; "
+                "choose a smaller crop"
             )
 
     def encode(self, examples: Tensor, top: Tensor, left: Tensor, mirror: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from suite.task_schedule import Durations, assignment, idle_seconds, schedule
 
 
 def test_two_learners_by_hand():
-    """Learner 1's first task takes 3 s: its local task ends at 3.5, the global one at 4.5; learner 0 goes on at 1.5."""
+    """Learner 1's first task takes 3 s: its local task ends at 3.5, the global one at 4.5."""
     durations = Durations(lambda batch: 3.0 if batch == 1 else 1.0, local=0.5, overall=1.0)
     found = {(t.kind, t.iteration, t.learner): (t.start, t.end) for t in schedule(2, 1, 2, durations)}
     assert found["learn", 0, 0] == (0.0, 1.0)
