@@ -1,4 +1,6 @@
-"""Throughput over a shaped link, as ratios in one run: ``python benchmarks/link.py [--speeds 2e8 6e8] [--repeats 3]``.
+"""Throughput over a shaped link, as ratios in one run::
+
+    python benchmarks/link.py [--speeds 2e8 6e8] [--repeats 3]
 
 Two one-thread workers, synchronous, layer-wise and delayed exchange, no communication, and PyTorch DDP, taking
 turns. Needs Linux and root; says what is missing otherwise and exits with status 3.
@@ -42,7 +44,7 @@ def main() -> int:
                 said = f"  predicted {forecast[method, speed]:.3f}" if (method, speed) in forecast else ""
                 said = said if workload == "sleeping" else ""
                 print(
-                    f"  {speed / 1e6:7g} Mbit/s  {method:24s} {seen.mean:.3f}  [{seen.low:.3f}, {seen.high:.3f}]{said}"
+                    f"  {speed / 1e6:7g} Mbit/s  {method:24s} {seen.mean:.3f} [{seen.low:.3f}, {seen.high:.3f}]{said}"
                 )
     return 0
 

@@ -12,6 +12,7 @@ from suite.spec import RunSpec
 from suite.store import Store, StoreError
 
 COMMITTED = Path(__file__).parent / "evidence"
+UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
 
 
 def committed() -> list[Runs]:
@@ -19,20 +20,18 @@ def committed() -> list[Runs]:
     return [Archive(path) for path in sorted(COMMITTED.glob("*.zip"))]
 
 
-def with_committed(store: Path) -> Runs:
-    """The runs of ``store`` first, the committed evidence beneath; either alone is enough.
+def with_committed(store: Path | None) -> Runs:
+    """The runs of ``store`` first, the committed evidence beneath; ``None`` means the store of this folder.
 
-    Raises StoreError when ``store`` was named but does not exist and nothing is committed.
+    A store that was named must exist, and must be one: raises StoreError otherwise. The unnamed one may be
+    missing when there is committed evidence.
     """
-    try:
-        own: list[Runs] = [open_runs(store)]
-    except StoreError:
-        if not (shipped := committed()):
-            raise
+    if store is None and not UNNAMED.exists() and (shipped := committed()):
         return Layered(shipped)
+    store = store or UNNAMED
     if store.resolve() == COMMITTED.resolve():
-        return own[0]
-    return Layered([*own, *committed()])
+        return open_runs(store)
+    return Layered([open_runs(store), *committed()])
 
 
 def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
@@ -46,7 +45,10 @@ def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
 
 
 def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: str | None) -> str:
-    """Write the stored runs of a selection (at one profile, or all) into one file; returns a sentence."""
+    """Write the stored runs of a selection (at one profile, or all) into one file; returns a sentence.
+
+    Raises StoreError when there is none, when one does not verify, or when the file cannot be written.
+    """
     held = Store(store)
     profiles = (profile,) if profile else ("smoke", "reduced", "paper")
     names = {spec.id for p in profiles for spec in wanted(selectors, p)} & held.ids()

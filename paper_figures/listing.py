@@ -13,12 +13,19 @@ from suite.claims import PROFILES
 from suite.store import StoreError
 
 
-def listing(selectors: Sequence[str], store: Path) -> list[dict[str, Any]]:
-    """One row per artifact with its claims and, per profile, how many runs it needs and how many are stored."""
+def stored_ids(store: Path | None) -> set[str]:
+    """Ids of all runs at hand, unverified. Raises StoreError when ``store`` was named and is none."""
     try:
-        stored = with_committed(store).ids()
+        return with_committed(store).ids()
     except StoreError:
-        stored = set()
+        if store is not None:
+            raise
+        return set()
+
+
+def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]]:
+    """One row per artifact with its claims and, per profile, how many runs it needs and how many are stored."""
+    stored = stored_ids(store)
     rows = []
     for paper, artifacts in select(selectors):
         claims: dict[str, list[dict[str, Any]]] = {}

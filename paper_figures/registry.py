@@ -16,6 +16,12 @@ def _isgd() -> Paper:
     return isgd.PAPER
 
 
+def _inverse_law() -> Paper:
+    from paper_figures import inverse_law
+
+    return inverse_law.PAPER
+
+
 def _rudra() -> Paper:
     from paper_figures import rudra
 
@@ -28,7 +34,19 @@ def _matex_agd() -> Paper:
     return matex_agd.PAPER
 
 
-PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd, "rudra": _rudra, "matex_agd": _matex_agd}
+def _crossbow() -> Paper:
+    from paper_figures import crossbow
+
+    return crossbow.PAPER
+
+
+PAPERS: dict[str, Callable[[], Paper]] = {
+    "isgd": _isgd,
+    "inverse_law": _inverse_law,
+    "rudra": _rudra,
+    "matex_agd": _matex_agd,
+    "crossbow": _crossbow,
+}
 
 
 @cache

@@ -22,13 +22,15 @@ def committed_verdicts(profile: str) -> dict[str, str]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def changes(found: Sequence[Verdict], expected: dict[str, str]) -> list[str]:
-    """Claims whose verdict is not the committed one."""
-    return [
+def changes(found: Sequence[Verdict], expected: dict[str, str], *, whole: bool) -> list[str]:
+    """Claims whose verdict is not the committed one; of a ``whole`` selection also those that are gone."""
+    different = [
         f"{v.claim.id}: {v.verdict}, committed {expected.get(v.claim.id, 'nothing')} ({v.why})"
         for v in found
         if v.verdict != expected.get(v.claim.id)
     ]
+    gone = set(expected) - {v.claim.id for v in found} if whole else set()
+    return different + [f"{claim}: no such claim, committed {expected[claim]}" for claim in sorted(gone)]
 
 
 def write_verdicts(profile: str, found: Sequence[Verdict]) -> Path:
@@ -61,7 +63,7 @@ def reproduce_selection(
     if accept:
         print(f"verdicts written to {write_verdicts(profile, found)}")
         return failed
-    different = changes(found, committed_verdicts(profile))
+    different = changes(found, committed_verdicts(profile), whole=not selectors)
     for line in different:
         print(f"changed: {line}", file=sys.stderr)
     if not different:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,10 +15,12 @@ from paper_figures.registry import experiment
 from paper_figures.selection import select
 from suite.data.catalogue import DataError
 from suite.execute import Surroundings, execute_all
+from suite.experiments import CHECKPOINT_SECONDS
 from suite.progress import Progress
+from suite.spec import RunSpec
 from suite.store import Store
 
-PATIENCE = 600.0  # seconds to wait for runs that another process is computing
+LOOK = 0.5  # seconds between two looks at runs that another process is computing
 
 
 def pick_device(device: str) -> str:
@@ -42,24 +47,27 @@ def run_selection(
 ) -> int:
     """Compute what is not stored. Returns 0, or 1 when a run failed.
 
-    Raises DataError before anything is written when a data set is missing.
+    Runs that another process is computing are waited for. What ``budget`` seconds do not suffice for is left,
+    with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed
+    when a data set is missing or the store cannot be written.
     """
     planned = plan(select(selectors), profile)
-    if absent := missing_data(planned, data):
+    names = {p.spec.id: p.artifacts[0] for p in planned}
+    weights = {p.spec.id: p.seconds for p in planned}
+    stored = Store(store).ids() if (store / "runs").is_dir() else set()
+    if absent := missing_data([p for p in planned if p.spec.id not in stored], data):
         name, why = next(iter(absent.items()))
         raise DataError(f"profile {profile} needs the data set {name}: {why}")
-    Store(store, create=True)
     around = Surroundings(
         store=store,
         device=pick_device(device),
         data=data,
         deadline=time.time() + budget if budget else None,
+        checkpoint_seconds=checkpoint_seconds(),
     )
-    weights = {p.spec.id: p.seconds for p in planned}
-    names = {p.spec.id: p.artifacts[0] for p in planned}
+    opened = Store(store, create=True)
+    counts: Counter[str] = Counter()
     todo = [p.spec for p in planned]
-    counts = {"stored": 0, "present": 0, "late": 0, "failed": 0}
-    waited = 0.0
     with Progress(weights) as progress:
         while todo:
             busy = []
@@ -68,20 +76,38 @@ def run_selection(
                     busy.append(report.spec)
                     continue
                 counts[report.state] += 1
-                ending = f"{report.state} {report.status}".strip() + (f": {report.why}" if report.why else "")
-                progress.finish(report.spec.id, f"{names[report.spec.id]} {report.spec.id} {ending}")
-                if report.state == "failed" or report.why:
-                    print(f"{report.spec.id}: {report.why}", file=sys.stderr)
-            todo = busy
-            if todo:
-                if waited > PATIENCE or (around.deadline and time.time() > around.deadline):
-                    print(f"{len(todo)} runs are being computed by another process", file=sys.stderr)
-                    break
-                time.sleep(0.5)
-                waited += 0.5
+                ending = f"{names[report.spec.id]} {report.spec.id} {report.state} {report.status}".strip()
+                progress.finish(report.spec.id, "" if report.state == "present" else ending)
+                if report.why:
+                    progress.note(f"{report.spec.id}: {report.why}")
+            todo = _wait(busy, opened, around.deadline, progress)
+            counts["late"] += len(busy) if busy and not todo else 0
     print(
         f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
         f"{counts['failed']} failed",
         file=sys.stderr,
     )
     return 1 if counts["failed"] else 0
+
+
+def checkpoint_seconds() -> float:
+    """Seconds between checkpoints: SGD_SUITE_CHECKPOINT_SECONDS, or the default. Raises ValueError."""
+    text = os.environ.get("SGD_SUITE_CHECKPOINT_SECONDS", str(CHECKPOINT_SECONDS))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"SGD_SUITE_CHECKPOINT_SECONDS={text!r} must be a number of seconds, zero or more")
+    return seconds
+
+
+def _wait(busy: list[RunSpec], store: Store, deadline: float | None, progress: Progress) -> list[RunSpec]:
+    """Wait until another process lets go of one of its runs; returns all of them, or none at the deadline."""
+    if busy:
+        progress.note(f"waiting for {len(busy)} runs that another process is computing")
+    while busy and all(store.busy(spec.id) for spec in busy):
+        if deadline is not None and time.time() > deadline:
+            return []
+        time.sleep(LOOK)
+    return busy

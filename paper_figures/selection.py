@@ -43,5 +43,6 @@ def select(selectors: Iterable[str]) -> list[tuple[Paper, list[Artifact]]]:
 
 
 def _may_match(pattern: str, name: str) -> bool:
-    """Whether a selector can concern a paper, decided without importing it."""
-    return fnmatchcase(name, pattern.partition("/")[0])
+    """Whether a selector can concern a paper, decided without importing it. A star also stands for a slash."""
+    head = pattern.partition("/")[0]
+    return "*" in head or fnmatchcase(name, head)

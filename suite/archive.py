@@ -6,16 +6,18 @@ refused whole, so a store never holds half of an import.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from suite.spec import SCHEMA
-from suite.store import DamagedRun, Run, Store, StoreError, digest, is_run_id, verified
+from suite.store import CHECKSUMS, DamagedRun, Run, Store, StoreError, digest, is_run_id, plain_name, verified
 
 MANIFEST = "manifest.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date: the same runs give the same bytes
@@ -29,29 +31,38 @@ class Runs(Protocol):
     def read(self, run_id: str) -> Run: ...
 
 
+# What zipfile raises for a file that is damaged, encrypted or packed in a way it does not know
+UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
+
+
 class Archive:
-    """The runs of one exported file, verified one by one as they are read."""
+    """The runs of one exported file, verified one by one as they are read.
+
+    Raises StoreError for a file that ``export`` did not write, DamagedRun for names that are not a run's.
+    """
 
     def __init__(self, path: Path):
         self.path = Path(path)
         try:
             self._zip = zipfile.ZipFile(self.path)
             manifest = json.loads(self._zip.read(MANIFEST))
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-            raise StoreError(f"{self.path.name} is not an export of runs: {error}") from error
-        if manifest.get("schema") != SCHEMA:
-            raise StoreError(f"{self.path.name} has schema {manifest.get('schema')}, not {SCHEMA}")
-        self.sealed: dict[str, str] = manifest["runs"]
+            schema, self.sealed = manifest["schema"], dict(manifest["runs"])
+        except (*UNREADABLE, TypeError) as error:
+            raise StoreError(f"{self.path} is not an export of runs: {error}") from error
+        if schema != SCHEMA:
+            raise StoreError(f"{self.path} has schema {schema!r}; this version reads {SCHEMA}")
         self._names: dict[str, list[str]] = {}
         for name in self._zip.namelist():
             if name == MANIFEST:
                 continue
             run_id, _, file = name.partition("/")
-            if not is_run_id(run_id) or not file or "/" in file or "\\" in file or file in (".", ".."):
-                raise DamagedRun(f"{self.path.name}: {name!r} is not a file of a run")
+            if not is_run_id(run_id) or not plain_name(file):
+                raise DamagedRun(f"{self.path}: {name!r} is not a file of a run")
             self._names.setdefault(run_id, []).append(file)
+        if len(set(self._zip.namelist())) != len(self._zip.namelist()):
+            raise DamagedRun(f"{self.path}: it holds two files of one name")
         if set(self._names) != set(self.sealed):
-            raise DamagedRun(f"{self.path.name}: its runs are not those of its manifest")
+            raise DamagedRun(f"{self.path}: its runs are not those of its manifest")
 
     def ids(self) -> set[str]:
         return set(self.sealed)
@@ -61,10 +72,10 @@ class Archive:
         names = self._names[run_id]
         try:
             files = {name: self._zip.read(f"{run_id}/{name}") for name in names}
-        except (zipfile.BadZipFile, OSError, EOFError, ValueError) as error:
-            raise DamagedRun(f"run {run_id} in {self.path.name}: {error}") from error
-        if digest(files.get("checksums.json", b"")) != self.sealed[run_id]:
-            raise DamagedRun(f"run {run_id} in {self.path.name}: its checksums are not the manifest's")
+        except UNREADABLE as error:
+            raise DamagedRun(f"run {run_id} in {self.path}: {error}") from error
+        if digest(files.get(CHECKSUMS, b"")) != self.sealed[run_id]:
+            raise DamagedRun(f"run {run_id} in {self.path}: its checksums are not the manifest's")
         return files
 
     def read(self, run_id: str) -> Run:
@@ -90,14 +101,14 @@ class Layered:
 
 
 def open_runs(path: Path) -> Runs:
-    """A store folder, one exported file, or a folder of exported files. Raises StoreError for anything else."""
+    """A store folder, one exported file, or a folder with exported files. Raises StoreError for anything else."""
     path = Path(path)
     if path.is_file():
         return Archive(path)
     if (path / "runs").is_dir():
         return Store(path)
-    if path.is_dir():
-        return Layered(Archive(file) for file in sorted(path.glob("*.zip")))
+    if exported := sorted(path.glob("*.zip")):
+        return Layered(Archive(file) for file in exported)
     raise StoreError(f"no store at {path}: run something first, or name another with --store")
 
 
@@ -108,7 +119,7 @@ def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping
     manifest = {
         "schema": SCHEMA,
         "about": dict(about),
-        "runs": {run_id: digest(runs[run_id]["checksums.json"]) for run_id in sorted(runs)},
+        "runs": {run_id: digest(runs[run_id][CHECKSUMS]) for run_id in sorted(runs)},
     }
     staging = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
     try:
@@ -122,16 +133,29 @@ def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping
     except OSError as error:
         raise StoreError(f"could not write {target}: {error.strerror}") from error
     finally:
-        staging.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            staging.unlink()
 
 
 def merge(archive: Archive, store: Store) -> tuple[int, int]:
     """Take an exported file into a store. Returns (new, already there).
 
-    Every run is verified before the first is stored: a file that does not verify changes nothing.
+    Every run is verified before the first is stored: a file that does not verify changes nothing. A run that is
+    stored but damaged is moved aside for the one that verifies.
     """
-    everything = {run_id: archive.files(run_id) for run_id in sorted(archive.ids())}
-    for run_id, files in everything.items():
-        verified(run_id, files)
-    new = sum(store.commit(run_id, files) for run_id, files in everything.items())
-    return new, len(everything) - new
+    ids = sorted(archive.ids())
+    for run_id in ids:
+        archive.read(run_id)
+    new = 0
+    for run_id in ids:
+        if store.has(run_id):
+            try:
+                store.read(run_id)
+                continue
+            except DamagedRun:
+                store.refuse(run_id)
+        new += store.commit(run_id, archive.files(run_id))
+        with store.claim(run_id) as mine:
+            if mine:
+                store.forget(run_id)
+    return new, len(ids) - new

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import secrets
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load as deserialise
+from safetensors.torch import save as serialise
 from torch import Tensor
 
 from suite.collectives import Settled
+
+NAME = "checkpoint"
 
 
 def flatten(value: Any, name: str, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
@@ -62,33 +65,40 @@ def rebuild(like: Any, name: str, tensors: dict[str, Tensor], plain: dict[str, A
 
 
 def save(folder: Path, state: Any, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write a checkpoint atomically: ``state`` (a tree), plain ``values``, further named ``tensors``."""
-    flat: dict[str, Tensor] = {f"extra/{k}": v.detach().contiguous() for k, v in tensors.items()}
+    """Write a checkpoint atomically: ``state`` (a tree), plain ``values``, further named ``tensors``.
+
+    The file is the SHA-256 of what follows, then a safetensors document. Raises OSError when it cannot be
+    written; the checkpoint before it then still stands.
+    """
+    flat: dict[str, Tensor] = {f"extra/{k}": v.detach().clone().contiguous() for k, v in tensors.items()}
     plain: dict[str, Any] = {}
     flatten(state, "state", flat, plain)
-    meta = {"plain": json.dumps(plain), "values": json.dumps(values)}
-    staging = folder / f".checkpoint-{secrets.token_hex(4)}"
+    document = serialise(flat, metadata={"plain": json.dumps(plain), "values": json.dumps(values)})
+    staging = folder / f".{NAME}-{secrets.token_hex(4)}"
     try:
-        save_file(flat, staging, metadata=meta)
-        os.replace(staging, folder / "checkpoint.safetensors")
+        with open(staging, "wb") as stream:
+            stream.write(hashlib.sha256(document).digest())
+            stream.write(document)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(staging, folder / NAME)
     finally:
-        staging.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            staging.unlink()
 
 
 def load(folder: Path, like: Any, device: str) -> tuple[Any, dict[str, Any], dict[str, Tensor]] | None:
-    """The last checkpoint as (state, values, tensors), or None when there is none or it is unreadable."""
-    path = folder / "checkpoint.safetensors"
+    """The last checkpoint as (state, values, tensors), or None when there is none or it does not verify."""
     try:
-        with safe_open(path, framework="pt", device=device) as file:
-            meta = file.metadata()
-            flat = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        plain, values = json.loads(meta["plain"]), json.loads(meta["values"])
-    except (FileNotFoundError, SafetensorError, KeyError, TypeError, ValueError):
+        content = (folder / NAME).read_bytes()
+    except OSError:
         return None
+    document = content[32:]
+    if hashlib.sha256(document).digest() != content[:32]:
+        return None
+    length = int.from_bytes(document[:8], "little")
+    meta = json.loads(document[8 : 8 + length])["__metadata__"]
+    plain, values = json.loads(meta["plain"]), json.loads(meta["values"])
+    flat = {name: tensor.to(device) for name, tensor in deserialise(document).items()}
     extra = {k.removeprefix("extra/"): v for k, v in flat.items() if k.startswith("extra/")}
     return rebuild(like, "state", flat, plain), values, extra
-
-
-def numpy_tensor(values: list[Tensor]) -> Tensor:
-    """Recorded 0-d or small tensors, stacked on the CPU."""
-    return torch.stack(values).cpu() if values else torch.zeros(0)

@@ -20,10 +20,12 @@ Rules, each decided on the whole interval of the measured quantity:
 
 ``within``   every value lies within ``tolerance`` (or ``relative`` x printed) of the printed one
 ``order``    measured values are the steps between consecutive names of ``order``; every step is above
-             ``tolerance`` (default 0: strictly increasing)
+             ``tolerance`` (default 0: strictly increasing; below 0: falling by less than that)
 ``bound``    every value is on the ``side`` of ``printed``: lower (>=), above (>), upper (<=), below (<), or
-             range (between the two printed ends), widened by ``tolerance``
+             range (between the two printed ends), widened by ``tolerance``, narrowed by a negative one
 ``holds``    every value is a share of cases in which the statement held and reaches ``printed`` (default 1)
+
+A straddling interval is *inconclusive*, whatever else the entry says.
 
 ``doubt = "why"`` marks a printed value that other printed facts exclude: when it fails on exact evidence the
 verdict is *paper contradicts itself*. ``known_difference = {because, shown_by}`` explains a failure at the
@@ -33,6 +35,7 @@ claim's own profile and names the quantity of a second experiment that shows the
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -99,6 +102,7 @@ class Claim:
         return self.id.partition("/")[0]
 
     def __post_init__(self) -> None:
+        count = len(self.printed)
         checks = {
             "rule": self.rule in RULES,
             "profile": self.profile in PROFILES,
@@ -106,8 +110,13 @@ class Claim:
             "says": bool(self.says),
             "where": bool(self.where),
             "because": bool(self.because),
-            "printed": self.rule not in ("within", "bound") or bool(self.printed),
+            "printed": (self.rule not in ("within", "bound") or count > 0)
+            and (self.side != "range" or (count == 2 and self.printed[0] <= self.printed[1]))
+            and all(map(math.isfinite, self.printed)),
             "side": (self.rule == "bound") == (self.side in SIDES),
+            "tolerance": (self.rule != "within" or all(t >= 0 for t in self.tolerance))
+            and (len(self.tolerance) == 1 or (self.rule == "within" and len(self.tolerance) == count)),
+            "relative": self.relative is None or (self.rule in ("within", "bound") and self.relative >= 0),
             "order": self.rule != "order" or len(self.order) > 1,
         }
         if bad := [name for name, good in checks.items() if not good]:
@@ -115,9 +124,18 @@ class Claim:
 
     def tolerances(self, count: int) -> tuple[float, ...]:
         """Absolute tolerance for each of ``count`` values."""
+        each = self.tolerance
         if self.relative is not None:
-            return tuple(self.relative * abs(v) for v in self.printed)
-        return self.tolerance * count if len(self.tolerance) == 1 else self.tolerance
+            each = tuple(self.relative * abs(v) for v in self.printed)
+        return each * count if len(each) == 1 else each
+
+    def expects(self, count: int) -> bool:
+        """Whether the rule can be applied to so many measured values."""
+        if self.rule == "within":
+            return count == len(self.printed)
+        if self.rule == "order":
+            return count == len(self.order) - 1
+        return self.rule == "holds" or self.side == "range" or len(self.printed) in (1, count)
 
 
 @dataclass(frozen=True)
@@ -148,8 +166,6 @@ def _inside(low: float, high: float, floor: float, ceiling: float) -> bool | Non
 
 
 def _within(claim: Claim, ours: Measured) -> bool | None:
-    if len(ours.values) != len(claim.printed):
-        raise ClaimError(f"claim {claim.id}: {len(ours.values)} values against {len(claim.printed)} printed")
     return _all(
         _inside(low, high, p - tol, p + tol)
         for low, high, p, tol in zip(
@@ -165,8 +181,6 @@ def _above(low: float, high: float, floor: float, strict: bool) -> bool | None:
 
 
 def _order(claim: Claim, ours: Measured) -> bool | None:
-    if len(ours.values) != len(claim.order) - 1:
-        raise ClaimError(f"claim {claim.id}: {len(ours.values)} steps for {len(claim.order)} names")
     return _all(
         _above(low, high, tol, strict=True)
         for low, high, tol in zip(ours.low, ours.high, claim.tolerances(len(ours.values)), strict=True)
@@ -175,24 +189,24 @@ def _order(claim: Claim, ours: Measured) -> bool | None:
 
 def _bound(claim: Claim, ours: Measured) -> bool | None:
     count = len(ours.values)
-    tolerances = claim.tolerances(count)
     if claim.side == "range":
-        low_end, high_end = claim.printed
-        return _all(
-            _inside(low, high, low_end - tol, high_end + tol)
-            for low, high, tol in zip(ours.low, ours.high, tolerances, strict=True)
-        )
+        (floor, ceiling), widen = claim.printed, claim.tolerances(2)
+        ends = zip(ours.low, ours.high, strict=True)
+        return _all(_inside(low, high, floor - widen[0], ceiling + widen[1]) for low, high in ends)
+    tolerances = claim.tolerances(count)
     printed = claim.printed * count if len(claim.printed) == 1 else claim.printed
     strict = claim.side in ("above", "below")
+    bounds = zip(ours.low, ours.high, printed, tolerances, strict=True)
     if claim.side in ("lower", "above"):
-        ends = zip(ours.low, ours.high, printed, tolerances, strict=True)
-        return _all(_above(low, high, p - tol, strict) for low, high, p, tol in ends)
-    ends = zip(ours.low, ours.high, printed, tolerances, strict=True)
-    return _all(_above(-high, -low, -(p + tol), strict) for low, high, p, tol in ends)
+        return _all(_above(low, high, p - tol, strict) for low, high, p, tol in bounds)
+    return _all(_above(-high, -low, -(p + tol), strict) for low, high, p, tol in bounds)
 
 
 def _holds(claim: Claim, ours: Measured) -> bool | None:
-    needed = claim.printed[0] if claim.printed else 1.0
+    return _reaches(ours, claim.printed[0] if claim.printed else 1.0)
+
+
+def _reaches(ours: Measured, needed: float) -> bool | None:
     return _all(_above(low, high, needed, strict=False) for low, high in zip(ours.low, ours.high, strict=True))
 
 
@@ -208,9 +222,13 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
     """Decide a claim on a quantity measured at ``profile``, which must be the claim's own or a larger one.
 
     ``shown`` is the quantity named by the claim's known difference, if it has one. A *proxy* never decides.
+    Raises ClaimError when the profile is too small or the number of values does not fit the claim.
     """
     if PROFILES.index(profile) < PROFILES.index(claim.profile):
-        raise ValueError(f"claim {claim.id} is decided from {claim.profile}, not from {profile}")
+        raise ClaimError(f"claim {claim.id} is decided from {claim.profile}, not from {profile}")
+    if not claim.expects(len(ours.values)):
+        printed, steps = len(claim.printed), max(len(claim.order) - 1, 0)
+        raise ClaimError(f"claim {claim.id}: {len(ours.values)} values for {steps or printed} of the paper's")
     if ours.kind == "proxy":
         return Verdict(claim, "not run", f"only a proxy was measured; needs {claim.needs}", None, profile, ours)
     if not ours.finite:
@@ -220,7 +238,9 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
         if holds:
             why = "it was listed as a known difference and now succeeds: the entry is out of date"
             return Verdict(claim, "known difference", why, ours, profile, red=True)
-        if shown is None or min(shown.low) < 1:
+        if holds is None:
+            return Verdict(claim, "inconclusive", "the interval straddles the bound", ours, profile)
+        if shown is None or shown.kind == "proxy" or not shown.finite or not _reaches(shown, 1.0):
             why = f"the second experiment {claim.known_difference.shown_by!r} does not show the cause"
             return Verdict(claim, "not reproduced", why, ours, profile, red=True)
         return Verdict(claim, "known difference", claim.known_difference.because, ours, profile)
@@ -249,38 +269,47 @@ def _numbers(value: Any) -> tuple[float, ...]:
     return tuple(float(v) for v in value) if isinstance(value, list) else (float(value),)
 
 
+def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
+    """A claim from the keys of its table and its artifact's."""
+    for key in ("printed", "tolerance"):
+        if key in raw:
+            raw[key] = _numbers(raw[key])
+    if "order" in raw:
+        raw["order"] = tuple(raw["order"])
+    if "known_difference" in raw:
+        raw["known_difference"] = KnownDifference(**raw["known_difference"])
+    # An artifact's defaults serve those of its claims that can use them.
+    if raw["rule"] != "bound":
+        raw.pop("side", None)
+    if raw["rule"] not in ("within", "bound"):
+        raw.pop("relative", None)
+    raw.setdefault("quantity", claim_id.rpartition("/")[2])
+    raw.setdefault("empirical", raw["needs"] != "nothing")
+    return Claim(id=claim_id, **raw)
+
+
 def load(path: Path) -> list[Claim]:
     """The claims of one published file, in the order of the paper. Raises ClaimError naming the bad entry."""
-    paper = path.stem
     try:
         document: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ClaimError(f"{path.name}: {error}") from error
     claims = []
     for artifact, table in document.items():
+        if not isinstance(table, dict):
+            raise ClaimError(f"{path.name}: {artifact!r} must be an artifact's table")
         defaults = {key: value for key, value in table.items() if not isinstance(value, dict)}
         if unknown := set(defaults) - set(SHARED):
             raise ClaimError(f"{path.name} [{artifact}]: unknown {sorted(unknown)}; shared keys are {SHARED}")
         for name, entry in table.items():
             if not isinstance(entry, dict):
                 continue
-            claim_id = f"{paper}/{artifact}/{name}"
+            claim_id = f"{path.stem}/{artifact}/{name}"
             if unknown := set(entry) - set(SHARED) - set(OWN):
-                raise ClaimError(f"claim {claim_id}: unknown {sorted(unknown)}")
-            raw = {"rule": "within", "profile": "smoke", "needs": "nothing", **defaults, **entry}
-            for key in ("printed", "tolerance"):
-                if key in raw:
-                    raw[key] = _numbers(raw[key])
-            if "order" in raw:
-                raw["order"] = tuple(raw["order"])
-            if "known_difference" in raw:
-                raw["known_difference"] = KnownDifference(**raw["known_difference"])
-            if raw["rule"] != "bound":
-                raw.pop("side", None)
-            raw.setdefault("quantity", name)
-            raw.setdefault("empirical", raw["needs"] != "nothing")
+                raise ClaimError(f"claim {claim_id}: unknown {sorted(unknown)}; known are {(*SHARED, *OWN)}")
             try:
-                claims.append(Claim(id=claim_id, **raw))
-            except TypeError as error:
-                raise ClaimError(f"claim {claim_id}: {error}") from error
+                raw = {"rule": "within", "profile": "smoke", "needs": "nothing", **defaults, **entry}
+                claims.append(_claim(claim_id, raw))
+            except (TypeError, ValueError) as error:
+                raise error if isinstance(error, ClaimError) else ClaimError(f"claim {claim_id}: {error}") from error
     return claims

@@ -8,6 +8,7 @@ Exit codes: 0 nothing red, 1 something red or a regression, 2 unusable input. st
 from __future__ import annotations
 
 import json
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -46,6 +47,10 @@ Selectors = Annotated[
     list[str] | None, typer.Argument(metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all")
 ]
 StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D")]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option("--store", help="folder of runs, or an exported file; committed evidence lies beneath", metavar="D"),
+]
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D")
 ]
@@ -62,7 +67,7 @@ def emit(document: Any) -> None:
     print(json.dumps(document, indent=1))
 
 
-def source(store: Path) -> Any:
+def source(store: Path | None) -> Any:
     """The store to judge from, with the committed evidence beneath it."""
     from paper_figures.evidence import with_committed
 
@@ -70,7 +75,7 @@ def source(store: Path) -> Any:
 
 
 @app.command("list")
-def list_(selector: Selectors = None, *, store: StoreOption = STORE, as_json: Json = False) -> None:
+def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
     """Artifacts and claims, what is stored and what is missing."""
     from paper_figures.listing import lines, listing
 
@@ -86,24 +91,20 @@ def plan(
     selector: Selectors = None,
     *,
     profile: ProfileOption,
-    store: StoreOption = STORE,
+    store: SourceOption = None,
     data: DataOption = None,
     as_json: Json = False,
 ) -> None:
     """The runs a selection would make, their estimated time and memory, and the data they need."""
+    from paper_figures.listing import stored_ids
     from paper_figures.planning import missing_data, plan
     from paper_figures.selection import select
-    from suite.archive import open_runs
-    from suite.store import StoreError
 
     planned = plan(select(selector or []), profile)
-    try:
-        stored = open_runs(store).ids()
-    except StoreError:
-        stored = set()
-    absent = missing_data(planned, data)
+    stored = stored_ids(store)
     todo = [p for p in planned if p.spec.id not in stored]
-    summary = {
+    absent = missing_data(todo, data)
+    summary: dict[str, Any] = {
         "profile": profile,
         "runs": len(planned),
         "stored": len(planned) - len(todo),
@@ -159,7 +160,7 @@ def check(
     selector: Selectors = None,
     *,
     profile: Annotated[Profile | None, typer.Option(help="judge at this profile only")] = None,
-    store: StoreOption = STORE,
+    store: SourceOption = None,
     as_json: Json = False,
     junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F")] = None,
 ) -> None:
@@ -174,7 +175,7 @@ def figures(
     selector: Selectors = None,
     *,
     profile: Annotated[Profile | None, typer.Option(help="draw this profile only")] = None,
-    store: StoreOption = STORE,
+    store: SourceOption = None,
     out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D")] = Path("figures"),
     form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
 ) -> None:
@@ -188,7 +189,7 @@ def figures(
 @app.command()
 def report(
     *,
-    store: StoreOption = STORE,
+    store: SourceOption = None,
     out: Annotated[Path, typer.Option(help="folder for the report", metavar="D")] = Path("report"),
 ) -> None:
     """Write one self-contained HTML file with every artifact, number and verdict."""
@@ -262,20 +263,23 @@ def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
 
 @data_app.command("fetch")
 def data_fetch(name: str, *, data: DataOption = None) -> None:
-    """Download a data set at its pinned revision and decode it into the cache."""
-    from suite.data.verify import fetch
+    """Download a data set at its pinned revision."""
+    from suite.data.catalogue import fetch
 
-    print(fetch(name, data))
+    print(fetch(name, data) or f"{name} is embedded: nothing to download")
 
 
 @data_app.command("verify")
 def data_verify(name: Annotated[str | None, typer.Argument()] = None, *, data: DataOption = None) -> None:
-    """Read data sets and compare sizes, labels and statistics with what they must be."""
+    """Read data sets and compare sizes, labels and statistics with what they must be. Exit 1 when one differs."""
     from suite.data.catalogue import DATASETS, available
     from suite.data.verify import verify
 
-    for each in [name] if name else [n for n in DATASETS if available(n, data)[0]]:
-        print(verify(each, data))
+    reports = [verify(each, data) for each in ([name] if name else [n for n in DATASETS if available(n, data)[0]])]
+    for found in reports:
+        for part in found.checks:
+            print(f"{found.name:<16} {'ok' if part.passed else 'WRONG':<6} {part.name}: {part.detail}")
+    raise typer.Exit(0 if all(found.passed for found in reports) else 1)
 
 
 @app.command()
@@ -301,32 +305,44 @@ def reproduce(
     workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
     budget: Annotated[float | None, typer.Option(min=1, help="seconds after which to stop cleanly")] = None,
     out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D")] = Path("report"),
+    accept: Annotated[bool, typer.Option("--accept", help="commit these verdicts as the expected ones")] = False,
 ) -> None:
     """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
     from paper_figures.reproduction import reproduce_selection
 
-    raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out))
+    raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out, accept))
 
 
 def main() -> None:
-    """Entry point: errors a user can act on end in one sentence and exit code 2."""
+    """Entry point: errors a user can act on end in one sentence on stderr and exit code 2."""
     try:
-        app(standalone_mode=False)
-    except typer.Exit as stop:
-        sys.exit(stop.exit_code)
+        code = app(standalone_mode=False)  # what typer.Exit carries
+        sys.stdout.flush()
     except KeyboardInterrupt:
         say("interrupted; finished runs are stored, the one under way resumes from its checkpoint")
-        sys.exit(130)
+        code = 130
+    except BrokenPipeError:  # the reader of stdout left, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
     except Exception as error:
-        import click
+        code = explain(error)
+    sys.exit(code or 0)
 
-        if isinstance(error, click.ClickException):
-            error.show()
-            sys.exit(2)
-        if isinstance(error, click.Abort):
-            sys.exit(130)
-        if isinstance(error, ValueError | OSError):
-            say(f"sgd-suite: {error}")
-            sys.exit(2)
-        raise
-    sys.exit(0)
+
+def explain(error: Exception) -> int:
+    """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
+    import traceback
+
+    # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
+    kind = type(error).__name__
+    if kind == "Abort":
+        return 130
+    if kind == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+    elif hasattr(error, "format_message"):
+        say(f"sgd-suite: {' '.join(error.format_message().split())}")
+    elif isinstance(error, ValueError | OSError):
+        say(f"sgd-suite: {' '.join(str(error).split())}")
+    else:
+        traceback.print_exception(error)
+    return 2

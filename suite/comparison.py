@@ -1,7 +1,11 @@
 """Regressions between two sources of runs: the same specifications, different code or machine.
 
-Results are deterministic on one machine and build, so convergence is compared run by run: a run that finished
-and now diverges, or whose test error rose by more than the spread over seeds explains, is a regression.
+Results are deterministic on one machine and build, so runs are compared pair by pair: one that finished and no
+longer does is a regression, and so is an error, or a number of updates to a target, that rose by more than the
+spread over the pairs explains. Pairs are taken over the seeds of one setting, and over all runs of one
+experiment, which finds a small common rise where every setting has one seed only. All tests of one comparison
+together alarm with probability ``ALARM`` when nothing but rounding has changed. Seconds are not compared: two
+stores were not timed side by side.
 """
 
 from __future__ import annotations
@@ -11,43 +15,87 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suite.archive import Runs
-from suite.spec import canonical, thaw
-from suite.statistics import paired_difference
+from suite.spec import canonical
+from suite.statistics import paired_difference, paired_ratio
+from suite.store import Run
 
-ERRORS = ("test_error", "test_loss", "train_loss")
+ERRORS = ("test_error", "test_loss", "train_error", "train_loss")
+ALARM = 0.01
+
+Pair = tuple[Run, Run]
+
+
+def quantity(run: Run, name: str) -> float | None:
+    """A result that is better when smaller, or None if the run has none; ``updates`` count only to a target."""
+    value = run.results.get(name)
+    if name == "updates" and not run.spec.settings.get("stop"):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
 
 
 def compare_runs(base: Runs, new: Runs) -> dict[str, Any]:
-    """Pairs runs by specification and groups them over seeds; returns plain values with ``regressions``."""
-    shared = sorted(base.ids() & new.ids())
-    groups: dict[str, list[tuple[Any, Any]]] = {}
+    """Pairs runs by specification; returns plain values with ``regressions`` in sentences.
+
+    Raises DamagedRun when a run of either side does not verify.
+    """
+    old_ids, new_ids = base.ids(), new.ids()
+    groups: dict[tuple[str, str], list[Pair]] = {}
     regressions: list[str] = []
-    for run_id in shared:
+    for run_id in sorted(old_ids & new_ids):
         before, after = base.read(run_id), new.read(run_id)
+        name = before.spec.experiment
         if before.status == "finished" and after.status != "finished":
-            regressions.append(f"{run_id} ({before.spec.experiment}): finished before, {after.status} now")
-            continue
-        key = canonical({"experiment": before.spec.experiment, "settings": thaw(before.spec.settings)})
-        groups.setdefault(key, []).append((before, after))
-    changed = []
-    for pairs in groups.values():
-        for name in ERRORS:
-            a = [p[0].results[name] for p in pairs if isinstance(p[0].results.get(name), float)]
-            b = [p[1].results[name] for p in pairs if isinstance(p[1].results.get(name), float)]
-            if not a or len(a) != len(b) or a == b:
-                continue
-            interval = paired_difference(a, b)
-            ids = [p[0].id for p in pairs]
-            entry = {"runs": ids, "quantity": name, "change": interval.mean, "n": interval.n}
-            changed.append(entry | {"low": _plain(interval.low), "high": _plain(interval.high)})
-            if interval.low > 0 and math.isfinite(interval.low):
-                regressions.append(f"{ids[0]} and {len(ids) - 1} more: {name} rose by {interval.mean:.4g}")
+            regressions.append(f"{run_id} ({name}): finished before, {after.status} now")
+        if before.status == after.status == "finished":
+            groups.setdefault((f"{name}, one setting", canonical(before.spec.settings)), []).append((before, after))
+            groups.setdefault((f"{name}, all settings", ""), []).append((before, after))
+    changed = [
+        (place, name, [p[0].id for p in pairs], a, b)
+        for (place, _), pairs in groups.items()
+        for name in (*ERRORS, "updates")
+        for a, b in [_columns(pairs, name)]
+        if a != b
+    ]
+    rows = []
+    for place, name, ids, a, b in changed:
+        row = _row(place, name, ids, a, b, confidence=1 - 2 * ALARM / len(changed))
+        rows.append(row)
+        if row["rose"]:
+            regressions.append(f"{place}: {name} rose by {row['change']:.4g} over {row['n']} runs, {ids[0]} first")
     return {
-        "compared": len(shared),
-        "only_in_base": len(base.ids() - new.ids()),
-        "only_in_new": len(new.ids() - base.ids()),
-        "changed": changed,
+        "compared": len(old_ids & new_ids),
+        "only_in_base": len(old_ids - new_ids),
+        "only_in_new": len(new_ids - old_ids),
+        "changed": rows,
         "regressions": regressions,
+    }
+
+
+def _columns(pairs: Sequence[Pair], name: str) -> tuple[list[float], list[float]]:
+    both = [(quantity(before, name), quantity(after, name)) for before, after in pairs]
+    kept = [(a, b) for a, b in both if a is not None and b is not None]
+    return [a for a, _ in kept], [b for _, b in kept]
+
+
+def _row(
+    place: str, name: str, ids: Sequence[str], a: Sequence[float], b: Sequence[float], confidence: float
+) -> dict[str, Any]:
+    """The change of one quantity over its pairs, with an interval; of ratios where settings differ in scale."""
+    ratios = place.endswith("all settings") and min(*a, *b) > 0
+    interval = paired_ratio(a, b, confidence) if ratios else paired_difference(a, b, confidence)
+    unchanged = 1.0 if ratios else 0.0
+    return {
+        "group": place,
+        "runs": list(ids),
+        "quantity": name,
+        "change": interval.mean - unchanged,
+        "relative": ratios,
+        "n": interval.n,
+        "low": _plain(interval.low - unchanged),
+        "high": _plain(interval.high - unchanged),
+        "rose": interval.low > unchanged,
     }
 
 
@@ -58,11 +106,12 @@ def _plain(value: float) -> float | None:
 def lines(found: Mapping[str, Any]) -> Sequence[str]:
     """The comparison as text."""
     summary = (
-        f"{found['compared']} runs compared, {len(found['changed'])} groups differ, "
+        f"{found['compared']} runs compared, {len(found['changed'])} quantities differ, "
         f"{found['only_in_base']} only in the base, {found['only_in_new']} only in the new"
     )
     changes = [
-        f"~ {entry['quantity']} {entry['change']:+.4g} over {entry['n']} runs ({entry['runs'][0]} ...)"
-        for entry in found["changed"]
+        f"~ {row['group']}: {row['quantity']} {row['change']:+.4g}{' relative' if row['relative'] else ''} "
+        f"over {row['n']} runs ({row['runs'][0]} first)"
+        for row in found["changed"]
     ]
     return [summary, *changes, *(f"REGRESSION {line}" for line in found["regressions"])]

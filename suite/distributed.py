@@ -17,6 +17,14 @@ Started by ``torchrun --nproc-per-node 4 train.py``, on one or several nodes, gl
         with training.evaluated() as model:  # on every worker: it may have to exchange
             test(model)
 
+Crossbow's synchronous model averaging takes the same lines, here with two learners in each process::
+
+    training = Training(module, group, crossbow, crossbow.Config(), rate=0.05, momentum=0.9, learners=2)
+
+``crossbow.elastic_averaging(0.1)`` in its place is elastic averaging (EA-SGD), and ``inverse_law`` without a
+configuration plain synchronous SGD. With several learners the loop stays as it is: each ``update`` is one learner's
+batch, and the learners of a process take turns.
+
 ``matex_agd.Config()`` is synchronous, ``Config(segmented=True, order="backward")`` layer-wise and
 ``Config(delay=1)`` to ``Config(delay=3)`` delayed exchange. Workers that bring different models, data sizes or
 settings are refused at the start, and a worker that dies or stalls ends the others with WorkerLost.
@@ -65,6 +73,8 @@ class Training:
         rate: learning rate, also readable and settable as ``training.rate`` between updates.
         descent: the local solver; by default ``suite.descent.Torch(momentum, decay)``.
         examples: size of the data set, which must be the same on every worker; None if there is no such number.
+        learners: replicas trained in this process, as many in every other; each has its own weights, solver memory
+            and batch-norm statistics. More than one needs an algorithm that sends no gradients itself.
         bucket_bytes: layer-wise exchange joins neighbouring tensors up to this size into one sum; 0 sends each
             parameter by itself, as the paper does.
 
@@ -83,9 +93,15 @@ class Training:
         decay: float = 0.0,
         descent: Any = None,
         examples: int | None = None,
+        learners: int = 1,
         bucket_bytes: int = 0,
     ):
         _check(module, group)
+        sends = hasattr(algorithm, "send")
+        if learners < 1 or (sends and learners > 1):
+            raise ValueError(
+                f"learners={learners} must be at least 1, and exactly 1 with an algorithm that sends gradients itself"
+            )
         if config is None and hasattr(algorithm, "Config"):
             config = algorithm.Config()
         self.module, self.group, self.algorithm, self.config = module, group, algorithm, config
@@ -99,20 +115,24 @@ class Training:
                 "solver": f"{type(self.descent).__name__} momentum={momentum} decay={decay}",
                 "learning rate": rate,
                 "number of examples": examples,
+                "learners": learners,
                 "bucket size": bucket_bytes,
             }
         )
         group.broadcast(self.flat.x)
         if self.flat.q:
             group.broadcast(self.flat.buffers)
-        sends = hasattr(algorithm, "send")
         extra = algorithm.extra_buffers(config) if hasattr(algorithm, "extra_buffers") else 0
-        self.collective: Any = Processes(group, lanes=max(1, extra), in_place=sends)
+        self.collective: Any = Processes(group, rows=learners, lanes=max(1, extra), in_place=sends)
         parts = buckets(self.flat, bucket_bytes) if getattr(config, "segmented", False) else (slice(0, self.flat.d),)
         self._backward = Backward(self.flat, 1 + extra, parts, self._send if sends else None)
         self.t = 0
         self.rate = rate
-        self.state = algorithm.init(config, self.flat.point(), self.collective.workers, 1, self.descent)
+        self.learners = learners
+        self._losses: list[Tensor] = []  # of the learners that have had their batch in this update
+        self._gradients = self.flat.x.new_zeros(learners if learners > 1 else 0, self.flat.d)
+        self._buffers = self.flat.buffers.repeat(learners, 1)  # [m, q]
+        self.state = algorithm.init(config, self.flat.point(), self.collective.workers, learners, self.descent)
         self._load()
 
     @property
@@ -121,12 +141,16 @@ class Training:
         return self._backward.buffers
 
     def _turn(self) -> Turn:
-        return Turn(self.t, (Entry(self.group.rank, self.t, self.t),))
+        first = self.group.rank * self.learners
+        return Turn(self.t, tuple(Entry(first + j, self.t, self.t) for j in range(self.learners)))
 
     def _load(self) -> None:
         """Put the weights at which the algorithm wants the next gradient into the module."""
         ask = self.algorithm.ask(self.config, self.state, self._turn())
-        self.flat.load(ask.points[0])
+        learner = len(self._losses)
+        self._shares = ask.shares
+        owners = [point for point, share in enumerate(ask.shares) for _ in range(share)]
+        self.flat.load(ask.points[owners[learner]], self._buffers[learner] if self.learners > 1 else None)
         self._backward.start(self.t)
 
     def _send(self, rows: Tensor) -> Any:
@@ -135,6 +159,8 @@ class Training:
     def update(self, loss: Tensor) -> None:
         """One update from the mean loss (0-d) of this worker's share of the batch: backward, exchange, apply.
 
+        With several learners the module holds the next learner's weights afterwards, and the update happens once
+        every learner had its batch.
         Raises WorkerLost when another worker died or did not answer within ``group.timeout``.
         """
         if loss.dim():
@@ -142,12 +168,23 @@ class Training:
                 f"update needs the mean loss of a batch as one number, not a tensor of {tuple(loss.shape)}"
             )
         loss.backward()
-        self._tell(self._turn(), loss.detach()[None], self._backward.finish())
+        sent = self._backward.finish()
+        self._losses.append(loss.detach())
+        if self.learners > 1:
+            learner = len(self._losses) - 1
+            self._gradients[learner] = self._backward.gradient
+            self._buffers[learner] = self.flat.buffers
+        if len(self._losses) == self.learners:
+            losses, self._losses = torch.stack(self._losses), []
+            self._tell(self._turn(), losses, sent)
         self._load()
 
     def _tell(self, turn: Turn, losses: Tensor, sent: Sent) -> None:
         lr = torch.tensor(self.rate, dtype=self.flat.x.dtype, device=self.flat.x.device)
-        told = Told(losses, self._backward.gradient[None], sent)
+        sums = self._backward.gradient[None]
+        if self.learners > 1:
+            sums = torch.stack([part.sum(0) for part in self._gradients.split(self._shares)])
+        told = Told(losses, sums, sent)
         self.state = self.algorithm.tell(
             self.config, self.state, turn, told, collective=self.collective, descent=self.descent, lr=lr
         )
@@ -168,7 +205,8 @@ class Training:
         Every worker must enter, as some algorithms average here; afterwards training goes on where it was.
         """
         weights, buffers, mode = self.flat.point(), self.flat.buffers.clone(), self.module.training
-        mean = Processes(self.group).sum(buffers[None]) / self.group.size if self.flat.q else buffers
+        own = self._buffers.mean(0) if self.learners > 1 else buffers
+        mean = Processes(self.group).sum(own[None]) / self.group.size if self.flat.q else buffers
         self.flat.load(self.algorithm.model(self.config, self.state, self.collective), mean)
         self.module.eval()
         try:
@@ -191,8 +229,8 @@ def _check(module: nn.Module, group: Group) -> None:
     for name, parameter in parameters.items():
         if parameter.dtype != first.dtype or parameter.device != first.device:
             raise ValueError(
-                f"parameter {name} is {parameter.dtype} on {parameter.device}, others {first.dtype} on {first.device}; "
-                "give the module one dtype and one device"
+                f"parameter {name} is {parameter.dtype} on {parameter.device}, others {first.dtype} on "
+                f"{first.device}; give the module one dtype and one device"
             )
     if first.device.type != group.device.type:
         raise ValueError(

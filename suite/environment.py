@@ -31,14 +31,16 @@ def source_fingerprint() -> str:
 
 @lru_cache
 def revision() -> dict[str, Any]:
-    """Git revision and whether the tree had uncommitted changes; ``unknown`` outside a checkout."""
+    """Git revision and whether the tree had uncommitted changes; ``unknown`` outside the project's checkout."""
     try:
         ask = lambda *words: subprocess.run(
             ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20, check=True
         ).stdout.strip()
-        return {"revision": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain"))}
+        if Path(ask("rev-parse", "--show-toplevel")).resolve() == ROOT:
+            return {"revision": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain"))}
     except (OSError, subprocess.SubprocessError):
-        return {"revision": "unknown", "dirty": None}
+        pass
+    return {"revision": "unknown", "dirty": None}
 
 
 def cpu_name() -> str:

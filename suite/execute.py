@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import queue
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from suite import environment, execution
-from suite.experiments import Context, Experiment, OutOfTime
+from suite.choices import decide
+from suite.experiments import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
+from suite.packing import Pack, packs
 from suite.spec import RunSpec
-from suite.store import DamagedRun, Store, encode
+from suite.store import DamagedRun, Outcome, Store, encode
 
 Resolve = Callable[[str], Experiment]
 
@@ -29,6 +29,7 @@ class Surroundings:
     threads: int = 1
     data: Path | None = None
     deadline: float | None = None  # time.time()
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -41,64 +42,158 @@ class Report:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A run that this process holds and is about to compute."""
+
+    spec: RunSpec
+    context: Context
+    why: str
+
+
 def execute(
     spec: RunSpec, resolve: Resolve, around: Surroundings, progress: Callable[[float], None] = lambda f: None
 ) -> Report:
     """Compute one run unless the store has it, from its checkpoint if it left one, and commit it once.
 
-    A damaged folder of that name is moved aside and computed again. Raises nothing for a run that fails: the
-    report says why, and the other runs go on.
+    A damaged folder of that name is moved aside and computed again. A run that fails raises nothing: the report
+    says why, its traceback stays in its partial folder, and the other runs go on. Raises StoreError when the
+    store cannot be written.
+    """
+    return execute_pack(Pack((spec,)), resolve, around, progress)[0]
+
+
+def execute_pack(
+    pack: Pack, resolve: Resolve, around: Surroundings, progress: Callable[[float], None] = lambda f: None
+) -> list[Report]:
+    """The same for runs that may share their steps: one report each, in the pack's order.
+
+    Each is claimed, committed and reported by itself; whether they do share a step, their executions say.
     """
     store = Store(around.store, create=True)
-    with store.claim(spec.id) as mine:
-        if not mine:
-            return Report(spec, "busy")
-        why = ""
-        if store.has(spec.id):
-            try:
-                return Report(spec, "present", store.read(spec.id).status)
-            except DamagedRun as error:
-                why = f"{error}; computed again"
-                store.refuse(spec.id)
-        folder = store.partial(spec.id)
-        folder.mkdir(parents=True, exist_ok=True)
-        fixed = execution.fixed(folder, spec, around.device, around.threads)
-        deadline = None
-        if around.deadline is not None:
-            deadline = time.monotonic() + around.deadline - time.time()
-            if deadline < time.monotonic():
-                return Report(spec, "late")
-        context = Context(folder, fixed, around.data, deadline, progress)
-        try:
-            outcome = resolve(spec.experiment).load()(spec, context)
-        except OutOfTime:
-            return Report(spec, "late")
-        except (ValueError, RuntimeError, OSError, ImportError) as error:
-            return Report(spec, "failed", why=f"{type(error).__name__}: {error}")
-        store.commit(spec.id, encode(spec, environment.describe(dict(fixed)), outcome))
-        return Report(spec, "stored", outcome.status, why)
+    fractions = dict.fromkeys((spec.id for spec in pack.specs), 0.0)
+
+    def advance(run_id: str, fraction: float) -> None:
+        fractions[run_id] = fraction
+        progress(sum(fractions.values()) / len(fractions))
+
+    with contextlib.ExitStack() as claims:
+        reports: dict[str, Report] = {}
+        opened: list[Opened] = []
+        for slot, spec in enumerate(pack.specs):
+            refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
+            found = _open(claims, store, spec, around, refine, partial(advance, spec.id))
+            if isinstance(found, Report):
+                reports[spec.id] = found
+                advance(spec.id, 1.0)
+            else:
+                opened.append(found)
+        for run, ended in _compute(opened, resolve):
+            reports[run.spec.id] = _close(store, run, ended)
+            advance(run.spec.id, 1.0)
+    return [reports[spec.id] for spec in pack.specs]
 
 
-@dataclass(frozen=True)
-class Heartbeat:
-    """A worker process says which run it holds and how far it is."""
-
-    run_id: str
-    fraction: float
-    pid: int
-
-
-def _work(
-    specs: multiprocessing.Queue[RunSpec | None],
-    messages: multiprocessing.Queue[Report | Heartbeat],
-    resolve: Resolve,
+def _open(
+    claims: contextlib.ExitStack,
+    store: Store,
+    spec: RunSpec,
     around: Surroundings,
-) -> None:
-    """A worker process: takes specifications until it meets None."""
-    while (spec := specs.get()) is not None:
-        beat = lambda fraction, run_id=spec.id: messages.put(Heartbeat(run_id, fraction, os.getpid()))
-        beat(0.0)
-        messages.put(execute(spec, resolve, around, beat))
+    refine: execution.Refine,
+    progress: Callable[[float], None],
+) -> Opened | Report:
+    """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute."""
+    if not claims.enter_context(store.claim(spec.id)):
+        return Report(spec, "busy")
+    why = ""
+    if store.has(spec.id):
+        try:
+            status = store.read(spec.id).status
+        except DamagedRun as error:
+            why = f"{error}; moved to {store.refuse(spec.id)} and computed again"
+        else:
+            store.forget(spec.id)
+            return Report(spec, "present", status)
+    deadline = None
+    if around.deadline is not None:
+        deadline = time.monotonic() + around.deadline - time.time()
+        if deadline < time.monotonic():
+            return Report(spec, "late")
+    try:
+        folder = partial_folder(store, spec.id)
+        fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
+    except Exception as error:
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
+    return Opened(spec, Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds), why)
+
+
+def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opened, Outcome | Exception]]:
+    """Outcomes as they come, or what went wrong: runs with a width above 1 together, the others one by one."""
+    joint: dict[str, list[Opened]] = {}
+    for run in opened:
+        if run.context.execution["width"] > 1 and resolve(run.spec.experiment).together is not None:
+            joint.setdefault(run.spec.experiment, []).append(run)
+            continue
+        try:
+            ended: Outcome | Exception = resolve(run.spec.experiment).load()(run.spec, run.context)
+        except Exception as error:
+            ended = error
+        yield run, ended
+    for name, runs in joint.items():
+        left = list(runs)
+        try:
+            load = resolve(name).together
+            assert load is not None
+            for place, ended in load()([(run.spec, run.context) for run in runs]):
+                left.remove(runs[place])
+                yield runs[place], ended
+        except Exception as error:
+            for run in left:
+                yield run, error
+
+
+def _close(store: Store, run: Opened, ended: Outcome | Exception) -> Report:
+    """Commit what a run came to."""
+    spec = run.spec
+    try:
+        if isinstance(ended, Exception):
+            raise ended
+        store.commit(spec.id, encode(spec, environment.describe(dict(run.context.execution)), ended))
+    except OutOfTime:
+        return Report(spec, "late")
+    except Exception as error:
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
+    store.forget(spec.id)
+    return Report(spec, "stored", ended.status, run.why)
+
+
+def partial_folder(store: Store, run_id: str) -> Path:
+    """The folder of a run under way; emptied first if other source code has left its checkpoint there.
+
+    A checkpoint promises the same bits only under the code that wrote it.
+    """
+    folder = store.partial(run_id)
+    note, source = folder / "source", environment.source_fingerprint()
+    if not note.exists() or note.read_text() != source:
+        store.forget(run_id)
+        folder.mkdir(parents=True)
+        note.write_text(source)
+    return folder
+
+
+def explain(error: Exception) -> str:
+    """An error in one sentence; its type is named unless it was written for the user."""
+    return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
+
+
+def keep_traceback(store: Store, run_id: str, error: Exception) -> str:
+    """Write the traceback beside the checkpoint, if the disk lets us, and say where it is."""
+    path = store.partial(run_id) / "failure.txt"
+    try:
+        path.write_text("".join(traceback.format_exception(error)))
+    except OSError as error:
+        return f"its traceback could not be kept ({error.strerror})"
+    return f"traceback in {path}"
 
 
 def execute_all(
@@ -111,51 +206,26 @@ def execute_all(
 ) -> Iterator[Report]:
     """Compute all runs, largest first; with several workers, in processes of ``around.threads`` threads each.
 
-    ``resolve`` must be importable by name. A worker that dies (killed, out of memory) has its run reported as
-    failed and is replaced; the run keeps its checkpoint.
+    ``resolve`` must then be importable by name. A worker that dies (killed, out of memory) has its run reported
+    as failed and is replaced; the run keeps its checkpoint.
     """
-    todo = sorted(set(specs), key=lambda s: (-resolve(s.experiment).seconds(s), s.id))
-    if workers <= 1 or len(todo) <= 1:
-        for spec in todo:
-            yield execute(spec, resolve, around, partial(progress, spec.id))
+    todo = packs(set(specs), resolve, around.device, workers)
+    members = {pack.id: [spec.id for spec in pack.specs] for pack in todo}
+
+    def advance(pack_id: str, fraction: float) -> None:
+        for run_id in members[pack_id]:
+            progress(run_id, fraction)
+
+    if workers > 1 and len(todo) > 1:
+        from suite.crew import Crew
+
+        compute = partial(execute_pack, resolve=resolve, around=around)
+        with Crew(min(workers, len(todo)), compute) as crew:  # type: ignore[arg-type]
+            for found in crew.compute(todo, advance):  # type: ignore[arg-type]
+                if isinstance(found, Report):  # the worker died with the whole pack
+                    yield from (replace(found, spec=spec) for spec in found.spec.specs)  # type: ignore[attr-defined]
+                else:
+                    yield from found
         return
-    spawn = multiprocessing.get_context("spawn")
-    inbox: multiprocessing.Queue[RunSpec | None] = spawn.Queue()
-    messages: multiprocessing.Queue[Report | Heartbeat] = spawn.Queue()
-    crew: dict[int, Any] = {}
-
-    def hire() -> None:
-        process = spawn.Process(target=_work, args=(inbox, messages, resolve, around), daemon=True)
-        process.start()
-        crew[process.pid] = process
-        inbox.put(None)
-
-    waiting = {spec.id: spec for spec in todo}
-    held: dict[int, str] = {}
-    for spec in todo:
-        inbox.put(spec)
-    for _ in range(min(workers, len(todo))):
-        hire()
-    try:
-        while waiting:
-            try:
-                message = messages.get(timeout=0.5)
-            except queue.Empty:
-                for pid in [pid for pid, process in crew.items() if process.exitcode is not None]:
-                    crew.pop(pid)
-                    lost = waiting.pop(held.get(pid, ""), None)
-                    if lost:
-                        yield Report(lost, "failed", why="its worker process died; run again to resume it")
-                if waiting and not crew:
-                    hire()
-                continue
-            if isinstance(message, Report):
-                waiting.pop(message.spec.id, None)
-                yield message
-            else:
-                held[message.pid] = message.run_id
-                progress(message.run_id, message.fraction)
-    finally:
-        for process in crew.values():
-            process.join(timeout=2)
-            process.terminate()
+    for pack in todo:
+        yield from execute_pack(pack, resolve, around, partial(advance, pack.id))

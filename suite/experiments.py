@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from suite.spec import RunSpec
 from suite.store import Outcome
+
+CHECKPOINT_SECONDS = 30.0
 
 
 class OutOfTime(Exception):
@@ -25,6 +27,7 @@ class Context:
     data: Path | None = None  # root of the data sets, or None for the environment's
     deadline: float | None = None  # time.monotonic() at which to checkpoint and raise OutOfTime
     report: Callable[[float], None] = field(default=lambda fraction: None)  # share of the run done, 0..1
+    checkpoint_seconds: float = CHECKPOINT_SECONDS  # between two checkpoints
 
     @property
     def device(self) -> str:
@@ -41,6 +44,18 @@ class Body(Protocol):
     def __call__(self, spec: RunSpec, context: Context) -> Outcome: ...
 
 
+class Together(Protocol):
+    """Computes several runs of a pack; yields (place, outcome or what went wrong) as they end."""
+
+    def __call__(self, runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]: ...
+
+
+class Measure(Protocol):
+    """Times the ways in which a run could be executed, in a pack of ``width``: what to change in ``execution``."""
+
+    def __call__(self, spec: RunSpec, execution: Mapping[str, Any], width: int) -> Mapping[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Experiment:
     """How to run a kind of specification, and what that is expected to cost.
@@ -53,6 +68,9 @@ class Experiment:
     seconds: Callable[[RunSpec], float] = lambda spec: 1.0
     data: Callable[[RunSpec], tuple[str, ...]] = lambda spec: ()
     memory: Callable[[RunSpec], int] = lambda spec: 300_000_000
+    pack: Callable[[RunSpec, str], Hashable] = lambda spec, device: None  # equal keys may share a step; None: never
+    together: Callable[[], Together] | None = None  # imports what computes a pack
+    measure: Callable[[], Measure] | None = None  # imports what chooses an execution
 
 
 Registry = Mapping[str, Experiment]

@@ -7,10 +7,13 @@ module functionally was slower.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
+
+CACHE_LINE = 64  # bytes
+WORTH_BORROWING = 8192  # parameters per tensor above which attaching views costs less than copying the point
 
 
 def _views(flat: Tensor, tensors: list[Tensor], channels_last: bool) -> Iterator[Tensor]:
@@ -45,6 +48,8 @@ class FlatModule:
         self.x = torch.empty(self.d, dtype=first.dtype, device=first.device)
         self.grad = torch.zeros_like(self.x)
         self.segments: tuple[slice, ...] = self._segments(parameters)
+        self.parameters = tuple(parameters)
+        self._like = [torch.empty(shape, device="meta") for shape in self.shapes]
         with torch.no_grad():
             for parameter, view, grad in zip(
                 parameters,
@@ -55,8 +60,11 @@ class FlatModule:
                 view.copy_(parameter)
                 parameter.data = view
                 parameter.grad = grad
+        self._places = [(p.size(), p.stride(), part.start) for p, part in zip(parameters, self.segments, strict=True)]
+        self._holds_own = True
         floating = [(n, b) for n, b in module.named_buffers() if b.is_floating_point()]
         self.q = sum(b.numel() for _, b in floating)
+        self.buffer_shapes = {name: b.shape for name, b in floating}
         self.buffers = torch.empty(self.q, dtype=first.dtype, device=first.device)
         for (name, buffer), view in zip(floating, _views(self.buffers, [b for _, b in floating], False), strict=True):
             view.copy_(buffer)
@@ -80,14 +88,56 @@ class FlatModule:
 
     def load(self, x: Tensor, buffers: Tensor | None = None) -> None:
         """Copy a point [d] (and buffers [q]) into the module."""
+        if not self._holds_own:
+            self._attach(self.x)
+            self._holds_own = True
         self.x.copy_(x)
         if self.q and buffers is not None:
             self.buffers.copy_(buffers)
 
+    def borrow(self, x: Tensor, buffers: Tensor | None = None) -> None:
+        """Let the module read a point [d] where it lies, until the next ``load`` or ``borrow``.
+
+        Copies instead where that is cheaper (many small parameters), or where the point does not start on the same
+        place of a cache line as the module's own vector: kernels may round differently there.
+        """
+        if (
+            x.device.type != "cpu"
+            or not x.is_contiguous()
+            or x.dtype != self.x.dtype
+            or self.d < WORTH_BORROWING * len(self._places)
+            or (x.data_ptr() - self.x.data_ptr()) % CACHE_LINE
+        ):
+            self.load(x, buffers)
+            return
+        self._attach(x.detach())
+        self._holds_own = False
+        if self.q and buffers is not None:
+            self.buffers.copy_(buffers)
+
+    def _attach(self, x: Tensor) -> None:
+        start = x.storage_offset()
+        for parameter, (size, stride, offset) in zip(self.parameters, self._places, strict=True):
+            parameter.data = x.as_strided(size, stride, start + offset)
+
+    def flatten(self, grads: Sequence[Tensor | None], out: Tensor) -> None:
+        """Write gradients in the parameters' order into ``out`` [d]; an unused parameter's is zero."""
+        parts = []
+        for grad, like in zip(grads, self.parameters, strict=True):
+            part = torch.zeros_like(like) if grad is None else grad
+            if self.channels_last and part.dim() == 4:
+                part = part.permute(0, 2, 3, 1)
+            parts.append(part.reshape(-1))
+        torch.cat(parts, out=out)
+
     def named(self, x: Tensor) -> dict[str, Tensor]:
         """The parameters of a point [d] by name, as views in the bound layout."""
-        like = [torch.empty(shape, device="meta") for shape in self.shapes]
-        return dict(zip(self.names, _views(x, like, self.channels_last), strict=True))
+        return dict(zip(self.names, _views(x, self._like, self.channels_last), strict=True))
+
+    def named_buffers(self, buffers: Tensor) -> dict[str, Tensor]:
+        """The floating-point buffers of a row [q] by name, as views."""
+        like = [torch.empty(shape, device="meta") for shape in self.buffer_shapes.values()]
+        return dict(zip(self.buffer_shapes, _views(buffers, like, False), strict=True))
 
     def scale(self, multipliers: dict[str, float]) -> Tensor | None:
         """Per-parameter multipliers as a vector [d]; None when all are one."""

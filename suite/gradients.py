@@ -7,13 +7,14 @@ twins: they agree to a bound that follows from d and the precision, not to the b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 from reference_impls.contract import Ask
+from suite.execution import lowered
 from suite.flat import FlatModule
 from suite.problems import Batch, Problem
 
@@ -30,35 +31,38 @@ class Gradients(Protocol):
 
 
 class Bound:
-    """One gradient at a time through a module bound to flat views."""
+    """One gradient at a time through a module bound to flat views.
+
+    Fresh gradients are taken from autograd and written once: clearing a vector and adding to it would read and
+    write it twice.
+    """
 
     path = "looped"
 
     def __init__(self, problem: Any):
         self.problem = problem
         self.flat: FlatModule = problem.flat
+        self._grads = self.flat.grad[None]  # [rows, d], kept from call to call
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
-        if len(batches) == 1:
-            loss = self._one(points[0], buffers[0], batches[0])
-            after = self.flat.buffers[None] if self.flat.q else buffers
-            return loss[None], self.flat.grad[None], after.clone() if self.flat.q else after
-        losses = points.new_empty(len(batches))
-        grads = torch.empty_like(points)
-        after = torch.empty_like(buffers)
+        n = len(batches)
+        if len(self._grads) < n:
+            self._grads = points.new_empty(n, self.flat.d)
+        losses = []
+        after = torch.empty_like(buffers) if self.flat.q else buffers
         for i, batch in enumerate(batches):
-            losses[i] = self._one(points[i], buffers[i], batch)
-            grads[i] = self.flat.grad
-            after[i] = self.flat.buffers
-        return losses, grads, after
+            losses.append(self._one(points[i], buffers[i], batch, self._grads[i]))
+            if self.flat.q:
+                after[i] = self.flat.buffers
+        return torch.stack(losses), self._grads[:n], after
 
-    def _one(self, point: Tensor, buffers: Tensor, batch: Batch) -> Tensor:
+    def _one(self, point: Tensor, buffers: Tensor, batch: Batch, grad: Tensor) -> Tensor:
         flat = self.flat
-        flat.load(point, buffers)
-        flat.grad.zero_()
+        flat.borrow(point, buffers)
         inputs, targets = batch
-        loss = self.problem.criterion(flat.module(inputs), targets)
-        loss.backward()
+        with lowered(inputs.device.type):
+            loss = self.problem.criterion(flat.module(inputs), targets)
+        flat.flatten(torch.autograd.grad(loss, flat.parameters, allow_unused=True), grad)
         return loss.detach()
 
 
@@ -92,41 +96,73 @@ class Vectorised:
         self._function = vmap(grad_and_value(problem.loss, has_aux=True), randomness=randomness)
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
-        stacked = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
-        grads, (losses, after) = self._function(points, buffers, stacked)
+        return self.stacked(points, buffers, tuple(torch.stack(parts) for parts in zip(*batches, strict=True)))
+
+    def stacked(self, points: Tensor, buffers: Tensor, batch: Batch) -> Rows:
+        """The same for batches that already lie in one tensor: inputs [n, b, ...], targets [n, b]."""
+        with lowered(points.device.type):
+            grads, (losses, after) = self._function(points, buffers, batch)
         return losses, grads, after
+
+
+def _captured(problem: Any) -> Gradients:
+    from suite.captured import Captured
+
+    return Captured(problem)
 
 
 PATHS: dict[str, Callable[[Any], Gradients]] = {
     "looped": lambda problem: cast(Gradients, Bound(problem) if hasattr(problem, "flat") else Functional(problem)),
     "vectorised": Vectorised,
+    "captured": _captured,
 }
 
 
-def answer(
-    gradients: Gradients, ask: Ask, buffers: Tensor, examples: Tensor, *, join: bool = True
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Losses [n], sums of gradients [p, d] and buffers [n, q] for an Ask with examples [n, b].
+class Work(NamedTuple):
+    """The gradients behind an Ask: r points with a batch each."""
+
+    points: Tensor  # [r, d]
+    buffers: Tensor  # [r, q]
+    examples: Sequence[Tensor]  # r index vectors; their lengths may differ
+    joined: bool  # whether the entries that share a point became one batch
+
+
+def spread(problem: Any, ask: Ask, buffers: Tensor, examples: Tensor, *, join: bool = True) -> Work:
+    """What has to be computed for an Ask with examples [n, b].
 
     Entries that share a point are joined into one larger batch when ``join`` allows: the mean gradient is the
     same in exact arithmetic. Batch norm would couple the joined batches, so its networks are never joined.
     """
-    problem, shares = gradients.problem, ask.shares
+    shares = ask.shares
     if max(shares) == 1:
-        batches = [problem.fetch(row) for row in examples]
-        return gradients(ask.points, buffers, batches)
+        return Work(ask.points, buffers, examples.unbind(), False)
     if join and not problem.batch_norm:
-        batches = [problem.fetch(rows.reshape(-1)) for rows in examples.split(shares)]
-        if gradients.path == "vectorised" and len(set(shares)) == 1:
-            losses, grads, _ = gradients(ask.points, buffers[: len(shares)], batches)
-        else:
-            parts = [
-                gradients(point[None], buffers[:1], [batch]) for point, batch in zip(ask.points, batches, strict=True)
-            ]
-            losses = torch.cat([part[0] for part in parts])
-            grads = torch.cat([part[1] for part in parts]) if len(parts) > 1 else parts[0][1]
-        counts = torch.tensor(shares, device=grads.device)
-        return losses.repeat_interleave(counts), grads * counts.to(grads)[:, None], buffers
+        parts = [rows.reshape(-1) for rows in examples.split(shares)]
+        return Work(ask.points, buffers[: len(shares)], parts, True)
     points = ask.points.repeat_interleave(torch.tensor(shares, device=ask.points.device), 0)
-    losses, grads, after = gradients(points, buffers, [problem.fetch(row) for row in examples])
-    return losses, torch.stack([part.sum(0) for part in grads.split(shares)]), after
+    return Work(points, buffers, examples.unbind(), False)
+
+
+def collect(ask: Ask, work: Work, buffers: Tensor, rows: Rows) -> Rows:
+    """Losses [n], sums of gradients [p, d] and buffers [n, q] of an Ask from the rows of its work."""
+    losses, grads, after = rows
+    if work.joined:
+        counts = torch.tensor(ask.shares, device=grads.device)
+        return losses.repeat_interleave(counts), grads * counts.to(grads)[:, None], buffers
+    if max(ask.shares) == 1:
+        return losses, grads, after
+    return losses, torch.stack([part.sum(0) for part in grads.split(ask.shares)]), after
+
+
+def answer(gradients: Gradients, ask: Ask, buffers: Tensor, examples: Tensor, *, join: bool = True) -> Rows:
+    """Losses [n], sums of gradients [p, d] and buffers [n, q] for an Ask with examples [n, b]; see ``spread``."""
+    work = spread(gradients.problem, ask, buffers, examples, join=join)
+    if hasattr(gradients, "indexed") and len({len(rows) for rows in work.examples}) == 1:
+        rows = gradients.indexed(work.points, work.buffers, torch.stack(tuple(work.examples)))
+        return collect(ask, work, buffers, rows)
+    batches = [gradients.problem.fetch(rows) for rows in work.examples]
+    if len({len(rows) for rows in work.examples}) == 1 or gradients.path == "looped":
+        return collect(ask, work, buffers, gradients(work.points, work.buffers, batches))
+    parts = [gradients(work.points[i : i + 1], work.buffers[i : i + 1], [batch]) for i, batch in enumerate(batches)]
+    losses, grads, after = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    return collect(ask, work, buffers, (losses, grads, after))

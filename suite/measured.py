@@ -38,6 +38,11 @@ class Measured:
     def finite(self) -> bool:
         return all(math.isfinite(v) for v in (*self.values, *self.low, *self.high))
 
+    @property
+    def spans(self) -> tuple[tuple[float, float, float], ...]:
+        """Each value with the ends of its interval: (value, low, high)."""
+        return tuple(zip(self.values, self.low, self.high, strict=True))
+
 
 def _tuple(value: float | Iterable[float]) -> tuple[float, ...]:
     return tuple(float(v) for v in value) if isinstance(value, Iterable) else (float(value),)

@@ -180,7 +180,7 @@ def rates(network: Network, cost: AllReduce, delays: Sequence[int] = (1, 2, 3)) 
     """Iterations per second of every approach relative to no communication, by the paper's names."""
     seconds = {"no comm": network.compute, "SGD": synchronous(network, cost)}
     for order in ("all", "backward", "completed"):
-        seconds[f"layer-wise, {order}"] = layer_wise(network, cost, order)  # type: ignore[arg-type]
+        seconds[f"layer-wise, {order}"] = layer_wise(network, cost, order)
     for delay in delays:
         seconds[f"AGD {delay} comm"] = delayed(network, cost, delay)
     return {name: network.compute / value for name, value in seconds.items()}

@@ -1,9 +1,9 @@
 """Workers as processes: start-up, agreement before the first update, and an end when one of them is lost.
 
 A program is started by ``torchrun`` on one or several nodes and calls :func:`join`; tests and benchmarks start
-theirs with :func:`suite.spawning.spawn`. Either way every worker signs a heartbeat in the rendezvous store. When a sum fails
-or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker that sits
-in something that cannot be interrupted (a CUDA kernel, the caller's own code) is ended by its own heartbeat
+theirs with :func:`suite.spawning.spawn`. Either way every worker signs a heartbeat in the rendezvous store. When
+a sum fails or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker
+that sits in something that cannot be interrupted (a CUDA kernel, the caller's own code) is ended by its own heartbeat
 thread once the grace period is over, so that nothing waits for ever.
 """
 
@@ -35,7 +35,8 @@ class Group:
     """The processes that train together. Made by :func:`join`.
 
     ``rank`` is this process among ``size``; ``timeout`` seconds is how long a sum may wait for another worker,
-    which must therefore exceed whatever one worker does alone (an evaluation, a slow first batch).
+    which must therefore exceed whatever one worker does alone (an evaluation, a slow first batch). When a worker
+    dies or stalls, the others have raised WorkerLost, or been ended, within three timeouts.
     """
 
     def __init__(self, store: Any, rank: int, size: int, timeout: float, backend: str):
@@ -44,7 +45,7 @@ class Group:
         self._lanes: list[Any] = [None]  # None: the default process group
         self._agreements = 0
         # a client of its own: waiting in one thread must not keep the other from signing
-        self.heartbeat = Heartbeat(self._store.clone(), rank, size, timeout)
+        self.heartbeat = Heartbeat(dist.PrefixStore("suite", store.clone()), rank, size, timeout)
 
     @property
     def device(self) -> torch.device:

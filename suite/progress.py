@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 
 class Progress:
@@ -15,9 +16,10 @@ class Progress:
         self.weights = {run_id: max(seconds, 1e-3) for run_id, seconds in weights.items()}
         self.total = sum(self.weights.values()) or 1.0
         self.fractions: dict[str, float] = {}
+        self._gone = 0.0  # estimated seconds of what is done
         self.quiet, self.finished = quiet, 0
         self.started = time.monotonic()
-        self._bar = None
+        self._bar: Any = None  # rich's, on a terminal
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self.quiet:
@@ -47,29 +49,33 @@ class Progress:
     @property
     def done(self) -> float:
         """Share of the estimated cost that is done, 0..1."""
-        return sum(self.weights[i] * f for i, f in self.fractions.items() if i in self.weights) / self.total
+        return self._gone / self.total
 
     def update(self, run_id: str, fraction: float) -> None:
-        """A run reports how far it is."""
+        """A run reports how far it is, as a share from 0 to 1."""
+        self._gone += self.weights[run_id] * (fraction - self.fractions.get(run_id, 0.0))
         self.fractions[run_id] = fraction
         if self._bar:
             self._bar.update(self._task, completed=self.done * self.total)
 
     def finish(self, run_id: str, line: str) -> None:
-        """A run ended; ``line`` says how."""
-        self.fractions[run_id] = 1.0
+        """A run ended; ``line`` says how, and is empty where nobody need be told."""
         self.finished += 1
+        self.update(run_id, 1.0)
         if self._bar:
-            self._bar.update(
-                self._task,
-                completed=self.done * self.total,
-                description=f"{self.finished}/{len(self.weights)} runs",
-            )
+            self._bar.update(self._task, description=f"{self.finished}/{len(self.weights)} runs")
             return
-        if not self.quiet:
+        if line and not self.quiet:
             spent = time.monotonic() - self.started
             left = spent * (1 - self.done) / self.done if self.done else 0.0
             print(
                 f"[{self.finished}/{len(self.weights)}] {line}; {spent:.0f} s gone, about {left:.0f} s left",
                 file=sys.stderr,
             )
+
+    def note(self, line: str) -> None:
+        """A sentence for the user, above the bar if there is one."""
+        if self._bar:
+            self._bar.console.print(line, markup=False, highlight=False)
+        else:
+            print(line, file=sys.stderr)

@@ -12,14 +12,15 @@ from torch import Tensor
 class Recorder:
     """Per-update rows (loss and what the algorithm shows of itself) and evaluation rows.
 
-    Nothing is read from the device while rows are added; ``settle`` moves what has gathered and says whether
-    every loss so far was finite.
+    Nothing is read from the device while rows are added; ``settle`` moves what has gathered, after which
+    ``finite`` says whether every recorded and every evaluated loss so far was finite.
     """
 
     def __init__(self, every: int = 1):
         self.every = every
         self.updates: dict[str, list[Any]] = {}
         self.evaluations: dict[str, list[float]] = {}
+        self.finite = True
         self._waiting: list[tuple[int, dict[str, Tensor]]] = []
 
     def add(self, update: int, values: dict[str, Tensor]) -> None:
@@ -31,11 +32,13 @@ class Recorder:
         """Add one evaluation row of host numbers."""
         for name, value in row.items():
             self.evaluations.setdefault(name, []).append(value)
+            if name.endswith("loss"):
+                self.finite &= math.isfinite(value)
 
     def settle(self) -> bool:
-        """Move gathered rows to the host; False when a loss among them was not finite."""
+        """Move gathered rows to the host; returns ``finite``."""
         if not self._waiting:
-            return True
+            return self.finite
         names = list(self._waiting[0][1])
         table = torch.stack(
             [torch.stack([row[name].double().reshape(()) for name in names]) for _, row in self._waiting]
@@ -45,7 +48,8 @@ class Recorder:
             self.updates.setdefault(name, []).extend(row[column] for row in table)
         self._waiting.clear()
         position = names.index("loss")
-        return all(math.isfinite(row[position]) for row in table)
+        self.finite &= all(math.isfinite(row[position]) for row in table)
+        return self.finite
 
     def to_plain(self) -> dict[str, Any]:
         """For a checkpoint: settled rows as tensors and evaluation rows as lists."""
@@ -58,6 +62,8 @@ class Recorder:
         """Continue from a checkpoint's rows."""
         self.evaluations = plain["evaluations"]
         self.updates = {name: tensors[f"curve/{name}"].tolist() for name in plain["names"]}
+        losses = [v for n, column in self.evaluations.items() if n.endswith("loss") for v in column]
+        self.finite = all(map(math.isfinite, [*losses, *self.updates.get("loss", [])]))
 
     def tables(self) -> dict[str, Any]:
         """The curves as data frames: ``updates`` (float32 but for the counter) and ``evaluations``."""

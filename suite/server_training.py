@@ -107,10 +107,12 @@ class ServerSession(Session):
         return {**super().position(), "virtual_seconds": self.virtual_seconds, "epoch": epoch}
 
     def save(self) -> None:
+        self.recorder.settle()
         values = {
             "t": self.t,
             "seconds": self.clock.spent,
             "stopped": self.stopped,
+            "diverged": self.diverged,
             "recorder": self.recorder.to_plain(),
             "virtual_seconds": self.virtual_seconds,
             "examples": self.examples,
@@ -128,7 +130,7 @@ class ServerSession(Session):
         if found is None:
             return
         self.state, values, tensors = found
-        self.t, self.stopped = values["t"], values["stopped"]
+        self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
         self.virtual_seconds, self.examples = values["virtual_seconds"], values["examples"]
         self.staleness = values["staleness"]
         self.clock = WallClock(values["seconds"], self._synchronise)
@@ -139,8 +141,8 @@ class ServerSession(Session):
         }
         self.recorder.restore(values["recorder"], tensors)
 
-    def outcome(self, finite: bool) -> Outcome:
-        made = super().outcome(finite)
+    def outcome(self) -> Outcome:
+        made = super().outcome()
         gradients = max(1, self.examples // self.made.order.batch)
         results = {**made.results, "mean_staleness": self.staleness / gradients, "gradients": gradients}
         return Outcome(made.status, results, made.curves)

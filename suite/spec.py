@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -54,20 +55,29 @@ def canonical(value: Any) -> str:
     return json.dumps(thaw(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunSpec:
-    """One run, in full. ``experiment`` names the function that executes it, ``settings`` are its arguments."""
+    """One run, in full. ``experiment`` names the function that executes it, ``settings`` are its arguments.
+
+    Two specifications are equal when their ids are: ``1``, ``1.0`` and ``True`` are three different settings.
+    Raises SpecError for values that JSON cannot hold exactly.
+    """
 
     experiment: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.settings, Mapping):
+            raise SpecError(f"settings must be a mapping, not {self.settings!r}")
         object.__setattr__(self, "settings", freeze(self.settings))
         if not self.experiment or not isinstance(self.experiment, str):
             raise SpecError(f"experiment must be a name, not {self.experiment!r}")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise SpecError(f"seed must be a non-negative integer, not {self.seed!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return self.id == other.id if isinstance(other, RunSpec) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -81,7 +91,7 @@ class RunSpec:
             {"experiment": self.experiment, "schema": SCHEMA, "seed": self.seed, "settings": self.settings}
         )
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Content hash of the whole specification."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:ID_LENGTH]
@@ -91,13 +101,13 @@ class RunSpec:
         """Inverse of ``to_json``. Raises SpecError for another schema or a text of another shape."""
         try:
             raw = json.loads(text)
-            schema, spec = raw["schema"], cls(raw["experiment"], raw["settings"], raw["seed"])
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except (ValueError, RecursionError) as error:
             raise SpecError(f"not a run specification: {error}") from error
-        if schema != SCHEMA:
-            age = "an older" if schema < SCHEMA else "a newer"
-            raise SpecError(f"specification of {age} schema {schema}; this version reads {SCHEMA}")
-        return spec
+        if not isinstance(raw, dict) or set(raw) != {"experiment", "schema", "seed", "settings"}:
+            raise SpecError("not a run specification: it must hold experiment, schema, seed, settings and no more")
+        if raw["schema"] != SCHEMA:
+            raise SpecError(f"specification of schema {raw['schema']!r}; this version reads {SCHEMA}")
+        return cls(raw["experiment"], raw["settings"], raw["seed"])
 
 
 def seed(*coordinates: int | str) -> int:

@@ -1,8 +1,9 @@
 """Runs on disk: a folder that explains itself, committed once by a rename and verified whenever it is read.
 
     STORE/runs/ID/       spec.json environment.json outcome.json *.parquet checksums.json     finished
-    STORE/partial/ID/    execution.json checkpoint.*                                           under way
+    STORE/partial/ID/    execution.json, checkpoint                                            under way
     STORE/locks/ID       held (flock) by the process that computes ID; freed by the kernel when it dies
+    STORE/staging/       folders being written, each renamed into runs/ when it is complete
     STORE/refused/       folders that failed to verify, kept for inspection
 
 A finished folder is never modified. Files from elsewhere are data: JSON and parquet are parsed, nothing is
@@ -19,19 +20,22 @@ import json
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suite.spec import SCHEMA, RunSpec, SpecError
+from suite.spec import ID_LENGTH, SCHEMA, RunSpec
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STATUSES = ("finished", "diverged", "out of budget")
 CHECKSUMS = "checksums.json"
+REQUIRED = {"spec.json", "environment.json", "outcome.json"}
+ABANDONED = 3600.0  # seconds after which a staging folder is taken to be a dead process's
 
 
 class StoreError(ValueError):
@@ -103,34 +107,48 @@ def seal(files: Mapping[str, bytes]) -> bytes:
     return json.dumps({"schema": SCHEMA, "files": {n: digest(files[n]) for n in sorted(files)}}, indent=1).encode()
 
 
+def plain_name(name: str) -> bool:
+    """Whether a file name is a single visible name that leads nowhere else."""
+    return bool(name) and not name.startswith(".") and not any(c in name for c in "/\\:\0")
+
+
 def verified(run_id: str, files: Mapping[str, bytes]) -> Run:
     """The run made of these files, checksum file included. Raises DamagedRun saying what is wrong with it."""
     try:
-        sealed = json.loads(files[CHECKSUMS])
-        schema, sums = sealed["schema"], sealed["files"]
-    except (KeyError, ValueError, TypeError) as error:
-        raise DamagedRun(f"run {run_id}: {CHECKSUMS} is missing or unreadable ({error!r})") from error
-    if schema != SCHEMA:
-        age = "older" if schema < SCHEMA else "newer"
-        raise DamagedRun(f"run {run_id}: schema {schema} is {age} than the {SCHEMA} this version reads")
-    present = set(files) - {CHECKSUMS}
-    if present != set(sums):
-        raise DamagedRun(f"run {run_id}: files {sorted(present ^ set(sums))} are missing or foreign")
-    for name, expected in sums.items():
-        if digest(files[name]) != expected:
-            raise DamagedRun(f"run {run_id}: {name} does not match its checksum")
-    if missing := {"spec.json", "environment.json", "outcome.json"} - present:
-        raise DamagedRun(f"run {run_id}: {sorted(missing)} missing")
-    run = Run(run_id, files)
-    try:
-        if run.spec.id != run_id:
-            raise DamagedRun(f"run {run_id}: its specification belongs to run {run.spec.id}")
-        if run.status not in STATUSES or not isinstance(run.results, dict):
-            raise DamagedRun(f"run {run_id}: unknown outcome {run.status!r}")
-        _ = run.environment
-    except (SpecError, ValueError, KeyError, TypeError) as error:
+        run = Run(run_id, files)
+        if wrong := _defect(run):
+            raise DamagedRun(f"run {run_id}: {wrong}")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise error if isinstance(error, DamagedRun) else DamagedRun(f"run {run_id}: {error}") from error
     return run
+
+
+def _defect(run: Run) -> str:
+    """What is wrong with a run's files, or nothing. Raises whatever a file of the wrong shape leads to."""
+    files = run.files
+    if CHECKSUMS not in files:
+        return f"{CHECKSUMS} is missing"
+    sealed = json.loads(files[CHECKSUMS])
+    if sealed["schema"] != SCHEMA:
+        return f"schema {sealed['schema']!r}, where this version reads {SCHEMA}"
+    sums = sealed["files"]
+    present = set(files) - {CHECKSUMS}
+    if present != set(sums):
+        return f"files {sorted(present ^ set(sums))} are missing or foreign"
+    if missing := REQUIRED - present:
+        return f"{sorted(missing)} missing"
+    for name, expected in sums.items():
+        if not plain_name(name):
+            return f"{name!r} is not a file name"
+        if digest(files[name]) != expected:
+            return f"{name} does not match its checksum"
+    if run.spec.id != run.id:
+        return f"its specification belongs to run {run.spec.id}"
+    if run.status not in STATUSES:
+        return f"unknown outcome {run.status!r}"
+    if not isinstance(run.results, dict) or not isinstance(run.environment, dict):
+        return "results and environment must be mappings"
+    return ""
 
 
 def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> dict[str, bytes]:
@@ -152,25 +170,38 @@ def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> d
 
 
 def is_run_id(name: str) -> bool:
-    return len(name) == 20 and all(c in "0123456789abcdef" for c in name)
+    """Whether a name is the id of a run: the hex digits that ``RunSpec.id`` gives."""
+    return len(name) == ID_LENGTH and all(c in "0123456789abcdef" for c in name)
 
 
 class Store:
-    """A folder of runs. Any number of processes may read and write it at once."""
+    """A folder of runs. Any number of processes may read and write it at once.
+
+    Raises StoreError when there is none at ``root`` or, with ``create``, when it cannot be written.
+    """
 
     def __init__(self, root: Path, *, create: bool = False):
         self.root = Path(root)
         if create:
             try:
-                for part in ("runs", "partial", "locks"):
+                for part in ("runs", "partial", "locks", "staging"):
                     (self.root / part).mkdir(parents=True, exist_ok=True)
-                probe = self.root / "locks" / f".probe-{secrets.token_hex(4)}"
+                probe = self.root / "staging" / f"probe-{secrets.token_hex(4)}"
                 probe.touch()
                 probe.unlink()
+                self._sweep()
             except OSError as error:
                 raise StoreError(f"cannot write a store at {self.root}: {error.strerror}") from error
         elif not (self.root / "runs").is_dir():
             raise StoreError(f"no store at {self.root}: run something first, or name another with --store")
+
+    def _sweep(self) -> None:
+        """Remove what processes that died while storing a run left behind."""
+        with os.scandir(self.root / "staging") as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if time.time() - entry.stat().st_mtime > ABANDONED:
+                        shutil.rmtree(entry.path, ignore_errors=True)
 
     def ids(self) -> set[str]:
         """Names of all finished runs, unverified."""
@@ -178,50 +209,57 @@ class Store:
             return {entry.name for entry in entries if is_run_id(entry.name)}
 
     def has(self, run_id: str) -> bool:
-        return (self.root / "runs" / run_id).is_dir()
+        """Whether something is stored under this id, verified or not."""
+        return os.path.lexists(self.root / "runs" / run_id)
 
     def read(self, run_id: str) -> Run:
         """The verified run; raises KeyError when there is none, DamagedRun when it does not verify."""
         return verified(run_id, self.files(run_id))
 
     def files(self, run_id: str) -> dict[str, bytes]:
-        """All files of a run folder, unverified. Raises KeyError when there is no such run."""
+        """All files of a run folder, unverified. Raises KeyError when there is no such run, DamagedRun when
+        it is not a folder of readable plain files.
+        """
         folder = self.root / "runs" / run_id
         try:
             with os.scandir(folder) as entries:
                 names = [(e.name, e.is_file(follow_symlinks=False)) for e in entries]
-        except FileNotFoundError:
-            raise KeyError(run_id) from None
-        if odd := [name for name, plain in names if not plain]:
-            raise DamagedRun(f"run {run_id}: {odd[0]!r} is not a plain file")
-        return {name: (folder / name).read_bytes() for name, _ in names}
+            if odd := [name for name, plain in names if not plain]:
+                raise DamagedRun(f"run {run_id}: {odd[0]!r} is not a plain file")
+            return {name: (folder / name).read_bytes() for name, _ in names}
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and not self.has(run_id):
+                raise KeyError(run_id) from None
+            raise DamagedRun(f"run {run_id}: {error.strerror}") from error
 
     def commit(self, run_id: str, files: Mapping[str, bytes]) -> bool:
         """Store a run in one step: afterwards it is there whole, or not at all.
 
-        Returns False when the run was there already. Raises StoreError when the disk is full or read-only.
+        Returns False when the run was there already. Raises DamagedRun when the files do not verify, StoreError
+        when the disk is full or read-only.
         """
         verified(run_id, files)
         target = self.root / "runs" / run_id
-        staging = self.root / "runs" / f".{run_id}-{secrets.token_hex(6)}"
+        staging = self.root / "staging" / f"{run_id}-{secrets.token_hex(6)}"
         try:
-            staging.mkdir()
+            staging.mkdir(parents=True)
             for name, data in files.items():
                 with open(staging / name, "wb") as stream:
                     stream.write(data)
                     stream.flush()
                     os.fsync(stream.fileno())
+            _sync_folder(staging)
             try:
                 os.rename(staging, target)
             except OSError:
                 if not target.is_dir():
                     raise
                 return False
+            _sync_folder(target.parent)
         except OSError as error:
             raise StoreError(f"could not store run {run_id} in {self.root}: {error.strerror}") from error
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        shutil.rmtree(self.partial(run_id), ignore_errors=True)
         return True
 
     def refuse(self, run_id: str) -> Path:
@@ -235,6 +273,10 @@ class Store:
     def partial(self, run_id: str) -> Path:
         """Where the checkpoint of an unfinished run lives."""
         return self.root / "partial" / run_id
+
+    def forget(self, run_id: str) -> None:
+        """Remove what an unfinished run has left. Only the process that has claimed the run may do this."""
+        shutil.rmtree(self.partial(run_id), ignore_errors=True)
 
     @contextlib.contextmanager
     def claim(self, run_id: str) -> Iterator[bool]:
@@ -252,3 +294,17 @@ class Store:
                 yield True
             finally:
                 fcntl.flock(handle, fcntl.LOCK_UN)
+
+    def busy(self, run_id: str) -> bool:
+        """Whether another process is computing a run at this moment."""
+        with self.claim(run_id) as mine:
+            return not mine
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

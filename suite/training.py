@@ -4,10 +4,15 @@ Settings (plain values)::
 
     data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its Config}                      descent    {rule, momentum, decay, multipliers?}
-    rate, drops [[turn, factor], ...]                     batch, workers
+    rate, drops [[turn, factor], ...], restart?           batch, workers
     order      {kind, share?}                             updates    turns: one gradient per worker each
-    evaluate   {every, train_examples?}                   record     {every}
+    augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
+    evaluate   {every, train_examples?, recompute?}       record     {every}
     stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
+
+``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
+``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
+of the workers' running statistics.
 
 Batches are named by the algorithm, seeds by coordinates, so a run is a function of its specification: the
 checkpoint holds state, buffers, position and curves, and a resumed run ends in the same bits.
@@ -21,7 +26,7 @@ from typing import Any
 
 import torch
 
-from reference_impls.contract import Told, Turn
+from reference_impls.contract import Ask, Told, Turn
 from suite import checkpoint
 from suite.assembly import Assembly, assemble
 from suite.clock import WallClock
@@ -34,8 +39,6 @@ from suite.schedules import rate_at, rounds
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
 
-CHECKPOINT_SECONDS = 30.0
-
 
 def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a training specification. Divergence is an outcome, lateness raises OutOfTime."""
@@ -44,6 +47,18 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     made = assemble(settings, spec.seed, context.execution, context.data)
     gradients = PATHS[context.execution["path"]](made.problem)
     return Session(spec, context, made, gradients).run()
+
+
+class Alone(Local):
+    """The one worker of a run. A sum used at once is its row itself: adding it up would copy all parameters."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def sum(self, rows: torch.Tensor) -> torch.Tensor:
+        """Row 0 of rows [1, s], valid as long as they are; what ``start`` returns is a copy and may be kept."""
+        assert rows.shape[0] == 1, rows.shape
+        return rows[0]
 
 
 class Session:
@@ -55,11 +70,11 @@ class Session:
         self.workers = settings.get("workers", 1)
         self.updates = settings["updates"]
         self.evaluate_every = settings["evaluate"]["every"]
-        self.collective = Local(self.workers)
+        self.collective = Local(self.workers) if self.workers > 1 else Alone()
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
-        self.t, self.stopped = 0, False
+        self.t, self.stopped, self.diverged = 0, False, False
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock = WallClock(synchronise=self._synchronise)
@@ -69,30 +84,40 @@ class Session:
             torch.cuda.synchronize()
 
     def run(self) -> Outcome:
+        """Run, or go on from the last checkpoint, to the end."""
+        self.begin()
+        for turn in self.turns():
+            if self.over:
+                break
+            self.update(turn)
+            self.close_turn()
+        return self.outcome()
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.t >= self.updates or self.stopped or self.diverged
+
+    def begin(self) -> None:
+        """Take up the last checkpoint, or evaluate the initial model."""
         self.resume()
-        finite = True
         with self.clock.paused():
             if self.t == 0:
                 self.evaluate()
-        saved = time.monotonic()
-        for turn in self.turns():
-            if self.t >= self.updates or self.stopped or not finite:
-                break
-            self.update(turn)
-            if self.t % self.evaluate_every == 0 or self.t == self.updates:
-                with self.clock.paused():
-                    finite = self.recorder.settle()
-                    self.evaluate()
-                self.context.report(self.t / self.updates)
-            if time.monotonic() - saved > self.checkpoint_seconds or self.context.late:
-                with self.clock.paused():
-                    finite = self.recorder.settle() and finite
-                    self.save()
-                saved = time.monotonic()
-                if self.context.late:
-                    raise OutOfTime
-        finite = self.recorder.settle() and finite
-        return self.outcome(finite)
+        self.saved = time.monotonic()
+
+    def close_turn(self) -> None:
+        """What follows an update: evaluation and checkpoint where they are due. Raises OutOfTime when late."""
+        if self.t % self.evaluate_every == 0 or self.t == self.updates:
+            with self.clock.paused():
+                self.evaluate()
+            self.context.report(self.t / self.updates)
+        if time.monotonic() - self.saved > self.context.checkpoint_seconds or self.context.late:
+            with self.clock.paused():
+                self.save()
+            self.saved = time.monotonic()
+            if self.context.late:
+                raise OutOfTime
 
     def turns(self) -> Iterator[Turn]:
         """The updates from the present one on: lockstep rounds of all workers."""
@@ -102,19 +127,24 @@ class Session:
         """Where the run stands, for an evaluation row."""
         return {"update": self.t, "seconds": self.clock.spent}
 
-    @property
-    def checkpoint_seconds(self) -> float:
-        return self.context.execution.get("checkpoint_seconds", CHECKPOINT_SECONDS)
-
-    def update(self, turn: Any) -> None:
+    def update(self, turn: Turn) -> None:
         """One turn: ask, gather the batches, compute, tell."""
-        made = self.made
+        ask, examples = self.request(turn)
+        self.tell(turn, *answer(self.gradients, ask, self.buffers, examples))
+
+    def request(self, turn: Turn) -> tuple[Ask, torch.Tensor]:
+        """Points and examples [n, b] of a turn's gradients; dropout's masks are those of the turn from here on."""
+        made, settings = self.made, self.spec.settings
+        if settings.get("restart") and any(at == turn.t for at, _ in settings.get("drops", ())):
+            self.state = made.algorithm.restart(made.config, self.state)
         ask = made.algorithm.ask(made.config, self.state, turn)
-        examples = made.order.indices(ask.batch, self.members)
         if made.problem.dropout:
             torch.manual_seed(seed(self.spec.seed, "dropout", turn.t))
-        losses, sums, self.buffers = answer(self.gradients, ask, self.buffers, examples)
-        before = self.state
+        return ask, made.order.indices(ask.batch, self.members)
+
+    def tell(self, turn: Turn, losses: torch.Tensor, sums: torch.Tensor, buffers: torch.Tensor) -> None:
+        """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
+        made, before, self.buffers = self.made, self.state, buffers
         self.state = made.algorithm.tell(
             made.config,
             before,
@@ -150,6 +180,8 @@ class Session:
         made, settings = self.made, self.spec.settings
         x = made.algorithm.model(made.config, self.state, self.collective)
         buffers = self.buffers.mean(0)
+        if count := settings["evaluate"].get("recompute"):
+            buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
         loss, error = made.problem.evaluate(x, buffers, made.test_inputs, made.test_targets)
         row = {**self.position(), "test_loss": loss, "test_error": error}
         if count := settings["evaluate"].get("train_examples"):
@@ -160,15 +192,20 @@ class Session:
                 made.problem.targets[:count],
             )
         self.recorder.evaluate(**row)
+        self.recorder.settle()
+        # Looked for on the evaluation grid alone: the moment at which a checkpoint falls must not change a run.
+        self.diverged = not self.recorder.finite
         stop = settings.get("stop")
-        self.stopped = bool(stop) and row[stop["metric"]] < stop["below"]
+        self.stopped = stop is not None and row[stop["metric"]] < stop["below"]
 
     def save(self) -> None:
         """Write a checkpoint of everything that the next update depends on."""
+        self.recorder.settle()
         values = {
             "t": self.t,
             "seconds": self.clock.spent,
             "stopped": self.stopped,
+            "diverged": self.diverged,
             "recorder": self.recorder.to_plain(),
         }
         tensors = {"buffers": self.buffers, **self.recorder.tensors()}
@@ -180,16 +217,16 @@ class Session:
         if found is None:
             return
         self.state, values, tensors = found
-        self.t, self.stopped = values["t"], values["stopped"]
+        self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
         self.clock = WallClock(values["seconds"], self._synchronise)
         self.buffers = tensors["buffers"]
         self.recorder.restore(values["recorder"], tensors)
 
-    def outcome(self, finite: bool) -> Outcome:
+    def outcome(self) -> Outcome:
         """Final numbers and curves. A run with a stopping rule that never held is *out of budget*."""
         last = {name: column[-1] for name, column in self.recorder.evaluations.items()}
         wanted = self.spec.settings.get("stop") is not None
-        status = "diverged" if not finite else "out of budget" if wanted and not self.stopped else "finished"
+        status = "diverged" if self.diverged else "out of budget" if wanted and not self.stopped else "finished"
         results: dict[str, Any] = {**last, "updates": self.t, "parameters": self.made.problem.d}
         if summary := getattr(self.made.algorithm, "summary", None):
             results |= summary(self.made.config, self.state)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from suite.data.catalogue import DATASETS
-from suite.experiments import Body, Experiment
+from suite.experiments import Body, Experiment, Measure, Together
 from suite.models.table import counts
-from suite.spec import RunSpec
+from suite.spec import RunSpec, canonical
 
 FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, forward and backward
+SMALL = 16  # examples of a step up to which runs are packed on a CPU
 OVERHEAD = 1.5e-3  # seconds per update outside the network
 
 
@@ -43,4 +46,28 @@ def memory(spec: RunSpec) -> int:
     return 350_000_000 + images + vectors + 8 * max(s["batch"], 500) * network.activations_per_example
 
 
-TRAIN = Experiment(load, seconds, data, memory)
+def pack(spec: RunSpec, device: str) -> Hashable:
+    """Runs of one network, data set and batch shape may share a step.
+
+    On a CPU that pays at small batches only; a network with dropout draws its masks run by run.
+    """
+    s = spec.settings
+    if counts(s["model"]["name"]).has_dropout or (device == "cpu" and s["batch"] * s.get("workers", 1) > SMALL):
+        return None
+    same = ("data", "model", "batch", "workers", "path", "precision")
+    return canonical({name: s.get(name) for name in same} | {"algorithm": s["algorithm"]["name"]})
+
+
+def together() -> Together:
+    from suite.packing import train_together
+
+    return train_together
+
+
+def measure() -> Measure:
+    from suite.choices import measure_training
+
+    return measure_training
+
+
+TRAIN = Experiment(load, seconds, data, memory, pack, together, measure)

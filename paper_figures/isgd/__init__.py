@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from paper_figures.artifact import Artifact, Evidence, Groups, Paper, Quantities, no_runs
-from paper_figures.isgd import exact, experiments, noise, timing, training
+from paper_figures.isgd import batch_sizes, cycles, exact, experiments, imagenet, noise, timing, training
 
 ORDER = (
     *("table1", "fig1a", "fig1b", "fig2", "fig3", "fig4", "fig5a", "fig5b", "fig5c", "fig5d", "fig5e", "fig5f"),
@@ -42,7 +42,8 @@ def extended(artifact: Artifact) -> Artifact:
 
 
 def _in_order() -> tuple[Artifact, ...]:
-    made = (*exact.ARTIFACTS, *training.ARTIFACTS, *timing.ARTIFACTS, *noise.ARTIFACTS)
+    modules = (exact, cycles, training, imagenet, batch_sizes, timing, noise)
+    made = [artifact for module in modules for artifact in module.ARTIFACTS]
     by_name = {artifact.id.removeprefix("isgd/"): extended(artifact) for artifact in made}
     assert len(by_name) == len(made)
     assert set(by_name) == set(ORDER), set(by_name) ^ set(ORDER)
@@ -54,5 +55,10 @@ PAPER = Paper(
     title="Accelerating Deep Neural Network Training with Inconsistent Stochastic Gradient Descent",
     citation="Linnan Wang, Yi Yang, Martin Renqiang Min and Srimat Chakradhar, 2016 (arXiv 1603.05544v2)",
     artifacts=_in_order(),
-    experiments={**experiments.EXPERIMENTS, **timing.EXPERIMENTS, **noise.EXPERIMENTS},
+    experiments={
+        **experiments.EXPERIMENTS,
+        **timing.EXPERIMENTS,
+        **noise.EXPERIMENTS,
+        **imagenet.EXPERIMENTS,
+    },
 )

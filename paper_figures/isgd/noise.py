@@ -114,7 +114,7 @@ def draw_variance(evidence: Evidence, figure: Figure) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("batch size (images)")
-    axes.set_ylabel("variance of the batch gradient (sum over parameters)")
+    axes.set_ylabel("variance of the batch gradient")
     axes.legend()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from paper_figures.artifact import Paper
-from paper_figures.matex_agd import algorithms, figure1, printed, table1
+from paper_figures.matex_agd import algorithms, figure1, table1
 from suite.experiments import Body, Experiment
 from suite.spec import RunSpec
 
@@ -32,7 +34,7 @@ def _link() -> Body:
     return link
 
 
-def _seconds(value: float):
+def _seconds(value: float) -> Callable[[RunSpec], float]:
     return lambda spec: value
 
 

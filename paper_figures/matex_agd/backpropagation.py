@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -18,7 +19,7 @@ def weights(widths: tuple[int, ...], seed: int) -> Weights:
             torch.randn(m, n, generator=draw, dtype=torch.float64) / n**0.5,
             torch.randn(m, generator=draw).double() / 10,
         )
-        for n, m in zip(widths, widths[1:], strict=False)
+        for n, m in itertools.pairwise(widths)
     ]
 
 

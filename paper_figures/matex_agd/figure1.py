@@ -6,6 +6,7 @@ The printed bars are lost; what is left to test are the sentences about them. Ma
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -35,10 +36,8 @@ def layer_runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 def layer_costs(evidence: Evidence, name: str) -> tuple[LayerCost, ...]:
     """Layers of a network from the stored table, first to last."""
     table = evidence.run("layers").curve(name)
-    return tuple(
-        LayerCost(float(row.flops), tuple(int(n) for n in (row.weights, row.biases) if n))
-        for row in table.itertuples()
-    )
+    columns = zip(table["flops"].tolist(), table["weights"].tolist(), table["biases"].tolist(), strict=True)
+    return tuple(LayerCost(float(flops), tuple(n for n in tensors if n)) for flops, *tensors in columns)
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def strong_scaling(evidence: Evidence) -> Quantities:
             delayed(network(layers, 32 / nodes, setting), exchange(setting, nodes), 3)
             for nodes in (1, 2, 4, 8, 16, 32)
         ]
-        gains.append(min(before / after for before, after in zip(seconds, seconds[1:], strict=False)))
+        gains.append(min(before / after for before, after in itertools.pairwise(seconds)))
     yield (
         "strong-scaling-limit",
         interval(

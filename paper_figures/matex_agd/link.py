@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -54,6 +55,10 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
+def _update(training: Training, inputs: torch.Tensor) -> None:
+    training.update(training.module(inputs).square().mean())
+
+
 def steps(group: Group, workload: str) -> dict[str, tuple[Step, Step]]:
     """By method: one update, and what ends a block (drain), each on a network of its own."""
     make, shape = NETWORKS[workload]
@@ -66,10 +71,7 @@ def steps(group: Group, workload: str) -> dict[str, tuple[Step, Step]]:
         training = Training(
             module, members, matex_agd, config, rate=1e-3, momentum=0.9, decay=5e-4, bucket_bytes=bucket
         )
-        made[name] = (
-            lambda training=training, module=module: training.update(module(inputs).square().mean()),
-            training.finish,
-        )
+        made[name] = (partial(_update, training, inputs), training.finish)
     rival = nn.parallel.DistributedDataParallel(make(), bucket_cap_mb=BUCKET / 2**20, gradient_as_bucket_view=True)
     optimiser = torch.optim.SGD(rival.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4)
 
@@ -94,9 +96,9 @@ def measure(
         netlab.shape(interfaces[group.rank], speed)
         for repeat in range(repeats + 1):
             for name, (update, finish) in methods.items():
-                for _ in range(WARM):
-                    update()
                 together.sum(signal)
+                for _ in range(WARM):  # no pause follows: it would let delayed sums land before the clock starts
+                    update()
                 began = time.perf_counter()
                 for _ in range(UPDATES):
                     update()

@@ -53,7 +53,7 @@ class Trainer:
         self, config: matex_agd.Config, workers: int, *, updates: int = UPDATES, counted: Counted | None = None
     ) -> list[Tensor]:
         """Weights [d] before the first update and after each, and after each drained exchange."""
-        collective = counted or Local(workers)
+        collective: Any = counted or Local(workers)
         order = SplitBatch(self.joint, workers)
         state = matex_agd.init(config, self.x0, workers, workers, self.descent)
         seen = [state.x]
@@ -74,6 +74,11 @@ class Trainer:
 
     def tell(self, config: Any, state: Any, turn: Turn, told: Told, collective: Any) -> Any:
         return matex_agd.tell(config, state, turn, told, collective=collective, descent=self.descent, lr=self.lr)
+
+
+def local(workers: int) -> Any:
+    """All workers as rows here, as a ``contract.Collective``."""
+    return Local(workers)
 
 
 def apart(a: Tensor, b: Tensor) -> float:
@@ -98,8 +103,9 @@ def algorithm_1(run_seed: int) -> dict[str, Any]:
     grid = torch.linspace(-5, 5, 1001, dtype=torch.float64)
     hooked: list[int] = []
     network = nn.Sequential(*(nn.Linear(5, 5) for _ in range(4)))
-    for place, layer in enumerate(network):
-        layer.weight.register_post_accumulate_grad_hook(lambda _, place=place: hooked.append(place))
+    for place, layer in enumerate(network.children()):
+        weight: Any = layer.weight
+        weight.register_post_accumulate_grad_hook(lambda _, place=place: hooked.append(place))
     network(torch.ones(1, 5)).sum().backward()
     return {
         "gradient check": apart(gradient, backprop.numerical(layers, x, y)),
@@ -119,7 +125,7 @@ def synchronous(run_seed: int) -> dict[str, Any]:
     rows = exact.joint.indices(torch.tensor([0]))[0]
     parts = rows.view(WORKERS, -1)
     mean = torch.stack([exact.gradient(exact.x0, part) for part in parts]).mean(0)
-    counted = Counted(Local(WORKERS))
+    counted = Counted(local(WORKERS))
     config = matex_agd.Config()
     ours, serial = exact.run(config, WORKERS, counted=counted), exact.run(config, 1)
     ours32, serial32 = single.run(config, WORKERS), single.run(config, 1)
@@ -158,7 +164,7 @@ def layer_wise(run_seed: int) -> dict[str, Any]:
     trainer = Trainer(run_seed)
     serial = trainer.run(matex_agd.Config(), 1)[-1]
     synchronous = trainer.run(matex_agd.Config(), WORKERS)[-1]
-    counted = Counted(Local(WORKERS))
+    counted = Counted(local(WORKERS))
     ends = [
         trainer.run(matex_agd.Config(order=order, segmented=True), WORKERS, counted=counted)[-1]
         for order in ("all", "backward", "completed")
@@ -175,9 +181,11 @@ def delayed(run_seed: int) -> dict[str, Any]:
     """When gradients arrive, by the first update that moves and by exchanging one gradient for another."""
     trainer = Trainer(run_seed)
     synchronous = trainer.run(matex_agd.Config(), WORKERS)
-    moved_first, idle, staleness, applied = [], [], [], []
+    moved_first, idle, staleness, applied, solvers = [], [], [], [], []
     for delay in (1, 2, 3):
         path = trainer.run(matex_agd.Config(delay), WORKERS)
+        read = trainer.run(matex_agd.Config(delay, solver="read"), WORKERS)[-1]
+        solvers.append(apart(path[-1], read) / apart(path[-1], path[0]))
         moved_first.append(next(t for t in range(len(path)) if apart(path[t], path[0]) > 0) - 1)
         idle.append(max(apart(path[t], path[0]) for t in range(delay + 1)))
         ages = gradient_ages(trainer, delay)
@@ -188,8 +196,10 @@ def delayed(run_seed: int) -> dict[str, Any]:
         "moved while idle": max(idle),
         "age of applied gradients": applied,
         "staleness over delay": staleness,
+        "effect of the solver": solvers,  # decay at the weights read instead of today's, over the distance moved
         "zero delay difference": apart(trainer.run(matex_agd.Config(delay=0), WORKERS)[-1], synchronous[-1]),
         "largest stable rate": [largest_stable_rate(delay) for delay in range(4)],
+        "largest stable rate, momentum 0.9": [largest_stable_rate(delay, 0.9) for delay in range(4)],
     }
 
 
@@ -199,7 +209,7 @@ def gradient_ages(trainer: Trainer, delay: int) -> list[int]:
     Gradient t is the unit vector e_t, so the update of a turn shows in its coordinates which gradient it used.
     """
     d, descent = UPDATES, Caffe()
-    config, lr, collective = matex_agd.Config(delay), torch.tensor(1.0, dtype=torch.float64), Local(1)
+    config, lr, collective = matex_agd.Config(delay), torch.tensor(1.0, dtype=torch.float64), local(1)
     state = matex_agd.init(config, torch.zeros(d, dtype=torch.float64), 1, 1, descent)
     ages = []
     for turn in itertools.islice(rounds(1), d + delay):
@@ -219,7 +229,7 @@ def gradient_ages(trainer: Trainer, delay: int) -> list[int]:
     return ages
 
 
-def largest_stable_rate(delay: int) -> float:
+def largest_stable_rate(delay: int, momentum: float = 0.0) -> float:
     """Where x_{t+1} = x_t - eta x_{t-delay} starts to grow, run by the implementation itself on f = x^2 / 2.
 
     Many rates are tried at once as coordinates of their own; a second, finer grid lies where the first one turns.
@@ -227,15 +237,15 @@ def largest_stable_rate(delay: int) -> float:
     low, high = 0.0, 4.0
     for points in (401, 201):
         etas = torch.linspace(low, high, points, dtype=torch.float64)
-        growing = torch.nonzero(grows(etas, delay)).flatten()
+        growing = torch.nonzero(grows(etas, delay, momentum)).flatten()
         first = int(growing[0])
         low, high = float(etas[first - 1]), float(etas[first])
     return (low + high) / 2
 
 
-def grows(etas: Tensor, delay: int, turns: int = 1200) -> Tensor:
+def grows(etas: Tensor, delay: int, momentum: float, turns: int = 1200) -> Tensor:
     """Whether |x| is larger in the last third of the turns than in the second, by learning rate."""
-    config, descent, collective = matex_agd.Config(delay), Caffe(lr_scale=etas), Local(1)
+    config, descent, collective = matex_agd.Config(delay), Caffe(momentum, lr_scale=etas), local(1)
     state = matex_agd.init(config, torch.ones_like(etas), 1, 1, descent)
     peaks = torch.zeros(3, len(etas), dtype=torch.float64)
     for turn in itertools.islice(rounds(1), turns):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Missing, Quantities
@@ -59,11 +60,11 @@ def early_training(evidence: Evidence) -> Quantities:
     what = evidence.runs("serial")[0].spec.settings["data"]["name"]
     steps = [
         [sum(b) / len(b) - sum(a) / len(a) for a, b in zip(seen[lower], seen[upper], strict=True)]
-        for lower, upper in zip(BEST_LAST, BEST_LAST[1:], strict=False)
+        for lower, upper in itertools.pairwise(BEST_LAST)
     ]
     note = f"{what}, mean over five checkpoints, paired by seed"
     yield "order", proxy(steps, of, note)
-    rises = [b - a for rows in seen.values() for row in rows for a, b in zip(row, row[1:], strict=False)]
+    rises = [b - a for rows in seen.values() for row in rows for a, b in itertools.pairwise(row)]
     yield "rises", point(sum(step > 0 for step in rises) / len(rises), kind="proxy", runs=of, note=what)
     yield "tradeoff", proxy(steps[:2], of, f"{note}: AGD 1 over AGD 2, SGD over AGD 1")
     gap = [[b[-1] - a[-1] for a, b in zip(seen["sgd"], seen["serial"], strict=True)]]
@@ -117,7 +118,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
                 label=label if not place else None,
             )
         name = found[0].spec.settings["data"]["name"]
-        middle.set_title(f"proxy: {name}, {len(found)} seeds", fontsize=9)
+        middle.set_title(f"proxy: {name}, {len(found)} seed{'s' * (len(found) > 1)}", fontsize=9)
     middle.legend(fontsize=6)
     drift = evidence.run("properties").results
     for precision in ("float64", "float32"):

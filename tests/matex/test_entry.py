@@ -174,7 +174,7 @@ def test_segments_leave_during_backward_in_one_order():
     flat = FlatModule(bodies.network())
     counted, seen = Counted(Local(1)), []
     backward = Backward(flat, 1, buckets(flat, 0), lambda rows: counted.start(rows))
-    list(flat.module.parameters())[0].register_post_accumulate_grad_hook(lambda _: seen.append(len(counted.sizes)))
+    next(flat.module.parameters()).register_post_accumulate_grad_hook(lambda _: seen.append(len(counted.sizes)))
     backward.start(0)
     flat.module(torch.ones(2, 5).double()).sum().backward()
     sent = backward.finish()

@@ -1,0 +1,69 @@
+"""The project's jobs, each in a fresh virtual environment pinned by ``ci/constraints.txt``.
+
+nox -s suite                        the main job at --profile smoke
+nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reproduce``
+nox -s tests -- --slow              arguments after -- go to pytest
+"""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.sessions = ["lint", "tests", "suite"]
+nox.options.reuse_existing_virtualenvs = True
+nox.needs_version = ">=2024.4"
+
+# Independent processes with one thread each beat one process with many, and keep sums in one order.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+
+
+def install(session: nox.Session, *extras: str) -> None:
+    """The project in place, at exactly the versions of ci/constraints.txt."""
+    target = f".[{','.join(extras)}]" if extras else "."
+    session.install("-c", "ci/constraints.txt", "-e", target)
+
+
+@nox.session
+def suite(session: nox.Session) -> None:
+    """Run, check, draw and report: exit 0 when every verdict equals the committed one."""
+    install(session)
+    named = any(argument.startswith("--profile") for argument in session.posargs)
+    profile = [] if named else ["--profile", "smoke"]
+    session.run("python", "-m", "suite", "reproduce", *profile, *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests but those marked slow, in two processes."""
+    install(session, "test")
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, formatting and types."""
+    install(session, "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+
+
+@nox.session
+def figures(session: nox.Session) -> None:
+    """Draw every figure from the committed evidence, without running anything."""
+    install(session)
+    session.run("python", "-m", "suite", "figures", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def benchmark(session: nox.Session) -> None:
+    """Ratios measured side by side; a script of benchmarks/ and its arguments may be named after --."""
+    install(session, "test")
+    session.run("python", *(session.posargs or ["benchmarks/command_line.py"]), env=ENVIRONMENT)
+
+
+@nox.session
+def gpu(session: nox.Session) -> None:
+    """The tests that need CUDA, one after another on the device."""
+    install(session, "test")
+    session.run("pytest", "-m", "gpu", *session.posargs, env=ENVIRONMENT)

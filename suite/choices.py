@@ -1,0 +1,170 @@
+"""Which execution is fastest here: measured once, before the first run of its kind, and kept beside the runs.
+
+Measurements are noisy and executions differ in their last bits, so the first answer for a (network, width, batch,
+device, ...) is written to the store and every later run of that kind takes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from suite.experiments import Experiment
+from suite.spec import RunSpec, canonical
+
+WORTH_SECONDS = 30.0  # a run estimated to take less is not worth a measurement of about a second
+MARGIN = 0.9  # another execution than the default must take less than this share of the default's time
+REPEATS = 7
+
+
+def decide(
+    store: Path, experiment: Experiment, spec: RunSpec, execution: dict[str, Any], *, width: int, slot: int
+) -> Mapping[str, Any]:
+    """The execution of a new run that could share its steps with ``width - 1`` others; says why it is so."""
+    if "path" in spec.settings:
+        if spec.settings["path"] == "captured" and execution["device"] != "cuda":
+            return execution | {"path": "looped", "reason": "path captured needs CUDA, which this device has not"}
+        packed = spec.settings["path"] == "vectorised" and width > 1
+        return execution | ({"width": width, "slot": slot} if packed else {}) | {"reason": "the settings name it"}
+    if experiment.measure is None:
+        return execution
+    if experiment.seconds(spec) * width < WORTH_SECONDS:
+        return execution | {"reason": "too short to measure"}
+    kind = _kind(spec, execution, width)
+    path = store / "choices" / f"{hashlib.sha256(kind.encode()).hexdigest()[:20]}.json"
+    changes = _read(path)
+    if changes is None:
+        changes = _keep(path, kind, experiment.measure()(spec, execution, width))
+    return execution | changes | ({"slot": slot} if changes.get("width", 1) > 1 else {})
+
+
+def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
+    from suite.environment import cpu_name, versions
+
+    s = spec.settings
+    machine = {name: execution[name] for name in ("device", "threads", "precision")}
+    return canonical(
+        {
+            "model": s["model"],
+            "algorithm": s["algorithm"]["name"],
+            "batch": s["batch"],
+            "workers": s.get("workers", 1),
+            "width": width,
+            "cpu": cpu_name(),
+            "torch": versions().get("torch", ""),
+            **machine,
+        }
+    )
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text())["changes"]
+    except (FileNotFoundError, json.JSONDecodeError, KeyError):
+        return None
+
+
+def _keep(path: Path, kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a choice unless another process was first; returns the one that stands."""
+    path.parent.mkdir(exist_ok=True)
+    staging = path.with_suffix(f".{secrets.token_hex(4)}")
+    staging.write_text(json.dumps({"kind": json.loads(kind), "changes": dict(changes)}, indent=1))
+    try:
+        os.link(staging, path)
+    except FileExistsError:
+        pass
+    finally:
+        staging.unlink()
+    return _read(path) or dict(changes)
+
+
+def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """Path, memory format and width for training runs, by timing gradients on random pictures.
+
+    On one CPU thread processor time is counted, which other processes disturb least.
+    """
+    from suite.captured import refusal
+    from suite.execution import apply
+    from suite.problems import random_classification
+
+    apply(execution)
+    settings, one_thread = spec.settings, execution["threads"] == 1 and execution["device"] == "cpu"
+    workers, batch = settings.get("workers", 1), settings["batch"]
+    rows = workers if settings["algorithm"]["name"] == "crossbow" else 1  # points of a turn
+    examples = batch * workers // rows
+    calls: dict[tuple[str, bool, int], Callable[[], object]] = {}
+    refused: dict[str, str] = {}
+    for channels_last in (True, False):
+        problem = random_classification(
+            settings["model"], examples, execution["device"], execution["precision"], channels_last
+        )
+        calls["looped", channels_last, 1] = gradient_call(problem, "looped", 1, examples)
+        if width * rows == 1:
+            refused["vectorised"] = "there is one point only"
+        elif problem.dropout:
+            refused["vectorised"] = "dropout's masks are drawn run by run"
+        else:
+            calls["vectorised", channels_last, width] = gradient_call(problem, "vectorised", width * rows, examples)
+        if why := refusal(problem):
+            refused["captured"] = why
+        else:
+            calls["captured", channels_last, 1] = gradient_call(problem, "captured", rows, examples)
+    seconds = interleaved(calls, time.thread_time if one_thread else time.perf_counter, execution["device"])
+    gradients = {call: rows * call[2] if call[0] != "looped" else 1 for call in calls}
+    per_gradient = {call: seconds[call] / gradients[call] for call in calls}
+    default = ("looped", True, 1)
+    best = min(per_gradient, key=lambda call: per_gradient[call])
+    if per_gradient[best] > MARGIN * per_gradient[default]:
+        best = default
+    return {
+        "path": best[0],
+        "channels_last": best[1],
+        "width": best[2],
+        "reason": "measured",
+        "measured": {
+            f"{path}{', channels-last' if last else ''}{f', {w} runs' if w > 1 else ''}": per_gradient[default] / s
+            for (path, last, w), s in per_gradient.items()
+        },  # how many times as fast as the default
+        "refused": refused,
+    }
+
+
+def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
+    """A call that gathers a batch for each of ``rows`` points and computes their gradients."""
+    import torch
+
+    from suite.gradients import PATHS
+
+    gradients = PATHS[path](problem)
+    points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
+    index = torch.arange(examples, device=points.device)
+    if path == "captured":
+        indices = index.repeat(rows, 1)
+        return lambda: gradients.indexed(points, buffers, indices)  # type: ignore[attr-defined]
+    return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
+
+
+def interleaved(
+    calls: Mapping[Any, Callable[[], object]], clock: Callable[[], float], device: str, repeats: int = REPEATS
+) -> dict[Any, float]:
+    """Median seconds of each call, all calls taking turns after one warming up."""
+    import torch
+
+    synchronise = torch.cuda.synchronize if device == "cuda" else lambda: None
+    spent: dict[Any, list[float]] = {name: [] for name in calls}
+    for repeat in range(repeats + 1):
+        for name, call in calls.items():
+            synchronise()
+            began = clock()
+            call()
+            synchronise()
+            if repeat:
+                spent[name].append(clock() - began)
+    return {name: statistics.median(times) for name, times in spent.items()}

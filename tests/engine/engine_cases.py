@@ -1,0 +1,86 @@
+"""Small problems and run specifications that the engine's tests share."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paper_figures.registry import experiment
+from suite.execute import Report, Surroundings, execute_pack
+from suite.flat import FlatModule
+from suite.models import build, initialise
+from suite.packing import Pack
+from suite.problems import Classification
+from suite.spec import RunSpec
+from suite.store import Run, Store
+
+
+def problem(
+    name: str,
+    *,
+    examples: int = 12,
+    dtype: torch.dtype = torch.float64,
+    channels_last: bool = True,
+    **options: Any,
+) -> Classification:
+    """A network on random pictures."""
+    network = build(name, **options)
+    initialise(network, 7)
+    network = network.to(dtype)
+    generator = torch.Generator().manual_seed(1)
+    pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
+    targets = torch.randint(network.classes, (examples,), generator=generator)
+    flat = FlatModule(network, channels_last=channels_last)
+    return Classification(flat, pixels, targets, lambda x: x.to(dtype) / 256 - 0.5)
+
+
+def points(case: Classification, rows: int) -> Tensor:
+    """``rows`` points around the initial one."""
+    generator = torch.Generator().manual_seed(2)
+    x0 = case.flat.point()
+    return x0 + 0.01 * x0.abs().mean() * torch.randn(rows, case.d, generator=generator, dtype=x0.dtype)
+
+
+def bound(reference: Tensor, d: int) -> float:
+    """Largest norm of the difference of two gradients (or losses) that rounding explains: sums of up to d terms in
+    another order err by about sqrt(d) eps of their size, a few times over on the way through a network."""
+    return 32 * math.sqrt(d) * torch.finfo(reference.dtype).eps * float(reference.norm())
+
+
+def agree(ours: tuple[Tensor, ...], twins: tuple[Tensor, ...], d: int) -> None:
+    for name, a, b in zip(("losses", "gradients", "buffers"), ours, twins, strict=True):
+        assert a.shape == b.shape, name
+        assert float((a - b).norm()) <= bound(b, d), (name, float((a - b).norm()), bound(b, d))
+
+
+def digits(seed: int, **changes: Any) -> RunSpec:
+    """A training run of a second or less."""
+    settings = {
+        "data": {"name": "digits", "transform": "scale", "size": 28},
+        "model": {"name": "digits_lenet"},
+        "descent": {"rule": "caffe", "momentum": 0.9, "decay": 5e-4, "multipliers": True},
+        "algorithm": {"name": "sgd"},
+        "order": {"kind": "fixed-cycle"},
+        "rate": 0.01,
+        "batch": 4,
+        "updates": 12,
+        "evaluate": {"every": 6},
+    }
+    return RunSpec("train", settings | changes, seed)
+
+
+def compute(store: Path, *specs: RunSpec, **around: Any) -> list[Report]:
+    """Run specifications as one pack."""
+    return execute_pack(Pack(specs), experiment, Surroundings(store, **around))
+
+
+def stored(store: Path, spec: RunSpec) -> Run:
+    return Store(store).read(spec.id)
+
+
+def digest(store: Path, spec: RunSpec) -> str:
+    return stored(store, spec).results["weights_digest"]

@@ -1,0 +1,134 @@
+"""An execution is chosen by measurement, once for each kind of run and store, and said with its reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from engine_cases import digits
+
+from suite import choices
+from suite.choices import decide, interleaved, measure_training
+from suite.execution import PRECISIONS, apply, choose, fixed, keep_freed_memory, lowered
+from suite.experiments import Experiment
+from suite.spec import RunSpec
+
+
+def experiment(answers, seconds=1000.0):
+    """An experiment whose measurements are given, with a list of those that were made."""
+    made = []
+
+    def measure(spec, execution, width):
+        made.append((spec.seed, width))
+        return next(answers)
+
+    return Experiment(lambda: None, seconds=lambda spec: seconds, measure=lambda: measure), made
+
+
+def new(spec):
+    return choose(spec, "cpu", 1)
+
+
+def test_the_first_measurement_of_a_kind_stands(tmp_path):
+    slow, fast = {"path": "looped", "width": 1}, {"path": "vectorised", "width": 3}
+    kind, made = experiment(iter([fast, slow, slow]))
+    first = decide(tmp_path, kind, digits(0), new(digits(0)), width=3, slot=0)
+    second = decide(tmp_path, kind, digits(1, rate=0.5), new(digits(1)), width=3, slot=2)
+    assert made == [(0, 3)]
+    assert (first["path"], first["slot"], second["path"], second["slot"]) == ("vectorised", 0, "vectorised", 2)
+    other = decide(tmp_path, kind, digits(1, batch=8), new(digits(1)), width=3, slot=1)
+    assert (other["path"], other["width"], other["slot"]) == ("looped", 1, 0)
+    assert made == [(0, 3), (1, 3)]
+
+
+def test_another_process_that_was_first_is_believed(tmp_path):
+    kind, _ = experiment(iter([{"path": "vectorised", "width": 1}]))
+    text = choices._kind(digits(0), new(digits(0)), 1)
+    decide(tmp_path, kind, digits(0), new(digits(0)), width=1, slot=0)
+    (path,) = (tmp_path / "choices").iterdir()
+    assert choices._keep(path, text, {"path": "looped"}) == {"path": "vectorised", "width": 1}
+    path.write_text("{ cut of")
+    assert choices._read(path) is None
+
+
+def test_short_runs_and_named_paths_are_not_measured(tmp_path):
+    kind, made = experiment(iter([]), seconds=1.0)
+    assert decide(tmp_path, kind, digits(0), new(digits(0)), width=4, slot=1)["reason"] == "too short to measure"
+    named = digits(0, path="vectorised")
+    execution = decide(tmp_path, kind, named, new(named), width=4, slot=1)
+    assert (execution["path"], execution["width"], execution["slot"]) == ("vectorised", 4, 1)
+    looped = digits(0, path="looped")
+    assert decide(tmp_path, kind, looped, new(looped), width=4, slot=1)["width"] == 1
+    captured = digits(0, path="captured")
+    execution = decide(tmp_path, kind, captured, new(captured), width=1, slot=0)
+    assert execution["path"] == "looped"
+    assert "needs CUDA" in execution["reason"]
+    assert not made
+
+
+def test_a_measurement_times_what_can_run_and_says_what_cannot():
+    spec = digits(0, batch=1)
+    changes = measure_training(spec, new(spec), 2)
+    assert set(changes["measured"]) == {
+        "looped",
+        "looped, channels-last",
+        "vectorised, 2 runs",
+        "vectorised, channels-last, 2 runs",
+    }
+    assert changes["measured"]["looped, channels-last"] == 1.0
+    best = max(changes["measured"].values())
+    default = (changes["path"], changes["channels_last"], changes["width"]) == ("looped", True, 1)
+    assert default == (best < 1 / choices.MARGIN)
+    assert changes["width"] == (2 if changes["path"] == "vectorised" else 1)
+    assert set(changes["refused"]) == {"captured"}
+    json.dumps(changes)
+
+
+def test_interleaved_calls_take_turns_and_are_judged_by_the_median():
+    order, now = [], [0.0]
+
+    def call(name, seconds):
+        def run():
+            order.append(name)
+            now[0] += next(seconds)
+
+        return run
+
+    calls = {"a": call("a", iter([9.0, 1.0, 1.0, 50.0])), "b": call("b", iter([9.0, 2.0, 3.0, 2.0]))}
+    assert interleaved(calls, lambda: now[0], "cpu", repeats=3) == {"a": 1.0, "b": 2.0}
+    assert order == ["a", "b"] * 4
+
+
+def test_an_execution_is_fixed_once(tmp_path):
+    spec = digits(0)
+    first = fixed(tmp_path, spec, "cpu", 1, lambda execution: execution | {"path": "vectorised"})
+    assert fixed(tmp_path, spec, "cpu", 2, lambda execution: pytest.fail("chosen again")) == first
+
+
+@pytest.mark.parametrize(("name", "value"), [("path", "diagonal"), ("precision", "float8")])
+def test_unknown_paths_and_precisions_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be one of .* not '{value}'"):
+        choose(RunSpec("train", {name: value}), "cpu", 1)
+    with pytest.raises(ValueError, match="precision must be one of"):
+        apply(choose(RunSpec("train"), "cpu", 1) | {"precision": "float8"})
+
+
+def test_precision_is_strict_unless_named():
+    try:
+        for precision in PRECISIONS:
+            apply(choose(RunSpec("train", {"precision": precision}), "cpu", 1))
+            assert torch.backends.cuda.matmul.allow_tf32 == (precision == "tf32")
+            assert torch.backends.cudnn.allow_tf32 == (precision == "tf32")
+            with lowered("cpu"):
+                product = torch.ones(2, 2) @ torch.ones(2, 2)
+            assert product.dtype == (torch.bfloat16 if precision == "bf16" else torch.float32)
+        assert choose(RunSpec("train"), "cpu", 1)["precision"] == "float32"
+    finally:
+        apply(choose(RunSpec("train"), "cpu", 1))
+
+
+def test_keeping_freed_memory_is_safe_to_ask_for_anywhere(monkeypatch):
+    assert keep_freed_memory() in (True, False)
+    monkeypatch.setattr("ctypes.CDLL", lambda name: object())
+    assert keep_freed_memory() is False

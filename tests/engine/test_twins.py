@@ -1,0 +1,217 @@
+"""The ways to compute gradients agree: looped, functional, vectorised, joined, captured."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from engine_cases import agree, bound, points, problem
+from torch import nn
+
+from reference_impls.contract import Ask
+from suite.captured import CaptureError
+from suite.execution import apply, choose
+from suite.flat import FlatModule
+from suite.gradients import PATHS, Bound, Functional, Vectorised, answer, spread
+from suite.models import names
+from suite.models.table import counts
+from suite.problems import Quadratic
+from suite.spec import RunSpec
+
+SMALL = 1e8  # operations per example up to which a network is tested at every run
+
+
+def cases() -> list:
+    return [
+        pytest.param(name, marks=() if counts(name).flops_per_example < SMALL else pytest.mark.slow)
+        for name in names()
+    ]
+
+
+def execution(**changes):
+    return choose(RunSpec("train"), "cpu", 1) | changes
+
+
+@pytest.fixture(autouse=True)
+def _restored():
+    yield
+    apply(execution())
+
+
+@pytest.mark.parametrize("channels_last", [True, False], ids=["channels-last", "channels-first"])
+@pytest.mark.parametrize("name", cases())
+def test_looped_functional_and_vectorised_agree_on_every_network(name, channels_last):
+    case = problem(name, channels_last=channels_last)
+    for layer in case.flat.module.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = 0.0  # masks are drawn in another order by each path
+    x = points(case, 2)
+    rows = case.b0().repeat(2, 1)
+    batches = [case.fetch(torch.arange(3)), case.fetch(torch.arange(3, 6))]
+    looped = tuple(part.clone() for part in Bound(case)(x, rows, batches))
+    agree(looped, Functional(case)(x, rows, batches), case.d)
+    agree(looped, Vectorised(case)(x, rows, batches), case.d)
+
+
+def test_the_same_masks_of_dropout_give_the_same_gradients():
+    case = problem("crossbow_lenet")
+    assert case.dropout
+    x, batch = points(case, 1), [case.fetch(torch.arange(4))]
+    gradients = []
+    for function, mask in ((Bound(case), 3), (Functional(case), 3), (Bound(case), 4)):
+        torch.manual_seed(mask)
+        gradients.append(function(x, case.b0()[None], batch)[1].clone())
+    assert float((gradients[0] - gradients[1]).norm()) <= bound(gradients[0], case.d)
+    assert float((gradients[0] - gradients[2]).norm()) > 1000 * bound(gradients[0], case.d)
+
+
+@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn"])
+def test_the_bound_holds_in_single_precision(name):
+    case = problem(name, dtype=torch.float32)
+    x, rows = points(case, 3), case.b0().repeat(3, 1)
+    batches = [case.fetch(torch.arange(4 * i, 4 * i + 4)) for i in range(3)]
+    looped = tuple(part.clone() for part in Bound(case)(x, rows, batches))
+    agree(looped, Vectorised(case)(x, rows, batches), case.d)
+
+
+def test_rows_of_the_loop_have_the_bits_of_each_alone():
+    case = problem("digits_lenet", dtype=torch.float32)
+    x, rows = points(case, 3), case.b0().repeat(3, 1)
+    batches = [case.fetch(torch.arange(i, i + 4)) for i in range(3)]
+    together = tuple(part.clone() for part in Bound(case)(x, rows, batches))
+    for i, batch in enumerate(batches):
+        alone = Bound(case)(x[i : i + 1], rows[i : i + 1], [batch])
+        assert torch.equal(together[0][i], alone[0][0])
+        assert torch.equal(together[1][i], alone[1][0])
+
+
+def test_a_vectorised_row_does_not_see_what_the_other_rows_hold():
+    case = problem("digits_lenet", dtype=torch.float32)
+    x, batch = points(case, 3), case.fetch(torch.arange(4))
+    rows = case.b0().repeat(3, 1)
+    before = Vectorised(case)(x, rows, [batch] * 3)
+    disturbed = x.clone()
+    disturbed[1] = torch.nan
+    after = Vectorised(case)(disturbed, rows, [batch] * 3)
+    for i in (0, 2):
+        assert torch.equal(before[1][i], after[1][i])
+    assert after[1][1].isnan().all()
+
+
+@pytest.mark.parametrize("path", ["looped", "vectorised"])
+def test_entries_that_share_a_point_may_be_joined(path):
+    case = problem("digits_lenet")
+    x, examples = points(case, 2), torch.arange(12).view(4, 3)
+    ask = Ask(x, (2, 2), torch.zeros(4, dtype=torch.int64))
+    gradients, rows = PATHS[path](case), case.b0().repeat(4, 1)
+    joined = answer(gradients, ask, rows, examples)
+    joined = tuple(part.clone() for part in joined)
+    apart = answer(gradients, ask, rows, examples, join=False)
+    assert float((joined[1] - apart[1]).norm()) <= bound(apart[1], case.d)
+    assert float((joined[0] - apart[0].view(2, 2).mean(1).repeat_interleave(2)).norm()) <= bound(apart[0], case.d)
+
+
+def test_unequal_shares_are_joined_by_every_path():
+    case = problem("digits_lenet")
+    ask = Ask(points(case, 2), (3, 1), torch.zeros(4, dtype=torch.int64))
+    examples, rows = torch.arange(12).view(4, 3), case.b0().repeat(4, 1)
+    looped = tuple(part.clone() for part in answer(Bound(case), ask, rows, examples))
+    agree(looped, answer(Vectorised(case), ask, rows, examples), case.d)
+
+
+def test_batches_of_a_network_with_batch_norm_are_never_joined():
+    case = problem("tiny_bn")
+    ask = Ask(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
+    examples, rows = torch.arange(8).view(2, 4), case.b0().repeat(2, 1)
+    work = spread(case, ask, rows, examples)
+    assert not work.joined
+    assert [len(part) for part in work.examples] == [4, 4]
+    _, sums, after = answer(Bound(case), ask, rows, examples)
+    separate = Bound(case)(ask.points.repeat(2, 1), rows, [case.fetch(part) for part in examples])
+    assert torch.equal(sums[0], separate[1].sum(0))
+    assert not torch.equal(after[0], after[1])  # each worker's statistics are of its own batch
+
+
+def test_quadratics_have_twins_too():
+    generator = torch.Generator().manual_seed(0)
+    case = Quadratic(torch.randn(20, 6, generator=generator, dtype=torch.float64), torch.linspace(1, 2, 6).double())
+    x, rows = torch.randn(3, 6, generator=generator, dtype=torch.float64), torch.zeros(3, 0, dtype=torch.float64)
+    batches = [case.fetch(torch.arange(i, i + 5)) for i in range(3)]
+    looped = PATHS["looped"](case)(x, rows, batches)
+    agree(looped, Vectorised(case)(x, rows, batches), case.d)
+    expected = case.curvature * (x[0] - batches[0][0].mean(0))
+    assert float((looped[1][0] - expected).norm()) <= bound(expected, case.d)
+
+
+def test_a_parameter_without_effect_has_gradient_zero():
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.unused = nn.Linear(4, 2), nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.used(x)
+
+    flat = FlatModule(Half())
+    flat.grad.fill_(7.0)
+    grads = torch.autograd.grad(flat.module(torch.ones(1, 4)).sum(), flat.parameters, allow_unused=True)
+    flat.flatten(grads, flat.grad)
+    assert flat.grad.tolist() == [1.0] * 8 + [1.0] * 2 + [0.0] * 12
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_borrowed_point_has_the_bits_of_a_copied_one(dtype):
+    case = problem("linear", dtype=dtype, input_shape=(1, 128, 128))
+    flat, x = case.flat, points(case, 3)
+    inputs, _ = case.fetch(torch.arange(4))
+    for i in range(3):
+        flat.load(x[i])
+        copied = flat.module(inputs)
+        flat.borrow(x[i])
+        assert torch.equal(flat.module(inputs), copied)
+    aligned = points(case, 1)[0]
+    flat.borrow(aligned)
+    assert flat.parameters[0].data_ptr() == aligned.data_ptr()
+    flat.load(x[0])
+    assert flat.parameters[0].data_ptr() == flat.x.data_ptr()
+    shifted = torch.empty(case.d + 1, dtype=dtype)[1:]
+    flat.borrow(shifted)
+    assert flat.parameters[0].data_ptr() == flat.x.data_ptr(), "another place in the cache line: must be copied"
+
+
+def test_bf16_lowers_the_network_and_nothing_else():
+    case = problem("digits_lenet", dtype=torch.float32)
+    x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(12))]
+    apply(execution())
+    plain = tuple(part.clone() for part in Bound(case)(x, rows, batch))
+    apply(execution(precision="bf16"))
+    for function in (Bound(case), Vectorised(case)):
+        lowered = function(x, rows, batch)
+        assert lowered[1].dtype == torch.float32
+        distance = float((lowered[1] - plain[1]).norm() / plain[1].norm())
+        assert torch.finfo(torch.float32).eps * 100 < distance < 8 * torch.finfo(torch.bfloat16).eps
+
+
+def test_gradients_without_cuda_cannot_be_captured_and_say_why():
+    with pytest.raises(CaptureError, match="CUDA graphs need CUDA, and the network lies on cpu"):
+        PATHS["captured"](problem("digits_lenet"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn"])
+def test_captured_gradients_agree_with_looped_ones(name):
+    case = problem(name, dtype=torch.float32)
+    network = case.flat.module.cuda()
+    on_device = type(case)(
+        FlatModule(network, channels_last=True),
+        case.inputs.cuda(),
+        case.targets.cuda(),
+        lambda pixels: pixels.float() / 256 - 0.5,
+    )
+    examples = torch.arange(12, device="cuda").view(3, 4)
+    ask = Ask(points(case, 3).cuda(), (1, 1, 1), torch.zeros(3, dtype=torch.int64, device="cuda"))
+    rows = on_device.b0().repeat(3, 1)
+    captured = PATHS["captured"](on_device)
+    for shift in range(2):  # the second call replays
+        moved = ask._replace(points=ask.points * (1 + shift))
+        ours = tuple(part.clone() for part in answer(captured, moved, rows, examples))
+        agree(ours, answer(Bound(on_device), moved, rows, examples), case.d)
