@@ -82,8 +82,10 @@ class ServerSession(Session):
         """Apply one update of the server."""
         made = self.made
         found = [self.ready.pop((job.update, job.read)) for job in jobs_of(turn)]
-        losses = torch.cat([loss for loss, _ in found])
-        sums = torch.stack([total for _, total in found])
+        if len(found) == 1:
+            losses, sums = found[0][0], found[0][1][None]
+        else:
+            losses, sums = torch.cat([loss for loss, _ in found]), torch.stack([total for _, total in found])
         self.state = made.algorithm.tell(
             made.config,
             self.state,

@@ -57,8 +57,7 @@ def tree_runs(profile: str) -> Groups:
 def fig2(evidence: Evidence) -> Quantities:
     same, adv = evidence.run("identities"), evidence.run("adv")
     yield "tree-average", exact(same.results["tree"], runs=[same.id])
-    # a learner's weights have as many timestamps as there are different clocks behind them: reads of one update
-    # in which a learner appears once, per learner
+    # servers that hold a shard each would attach several timestamps to one gradient
     yield "one-timestamp", counted(adv.results["timestamps_per_gradient"], adv)
 
 
