@@ -35,7 +35,8 @@ class Group:
     """The processes that train together. Made by :func:`join`.
 
     ``rank`` is this process among ``size``; ``timeout`` seconds is how long a sum may wait for another worker,
-    which must therefore exceed whatever one worker does alone (an evaluation, a slow first batch).
+    which must therefore exceed whatever one worker does alone (an evaluation, a slow first batch). When a worker
+    dies or stalls, the others have raised WorkerLost, or been ended, within three timeouts.
     """
 
     def __init__(self, store: Any, rank: int, size: int, timeout: float, backend: str):

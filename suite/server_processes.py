@@ -49,7 +49,8 @@ class Connection:
     """Headers and vectors between the server and one learner. Made on all processes at once."""
 
     def __init__(self, group: Group, learner: int):
-        members, limit = [0, learner + 1], timedelta(seconds=group.timeout)
+        # learners are more patient than the server, so that it can tell them that another one is lost
+        members, limit = [0, learner + 1], timedelta(seconds=group.timeout * (3 if group.rank else 1))
         self.other = 0 if group.rank else learner + 1
         self.headers = dist.new_group(members, timeout=limit, backend="gloo")
         self.vectors = (

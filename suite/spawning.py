@@ -51,7 +51,7 @@ def spawn(
     """Run ``body(group, *arguments)`` in ``workers`` gloo processes; what each returned, by rank.
 
     ``body`` must be importable by name, arguments and results picklable. Worker 0 keeps the rendezvous store at
-    ``address`` if a prefix is given, this process otherwise. When a worker fails, the others have three timeouts
+    ``address`` if a prefix is given, this process otherwise. When a worker fails, the others have four timeouts
     to stop by themselves before they are killed.
     Raises WorkersFailed with what each failed worker said; one that was killed says so by its exit status.
     """
@@ -76,7 +76,7 @@ def spawn(
             process.stdin.flush()
             crew.append(process)
         try:
-            _wait(crew, 3 * timeout)
+            _wait(crew, 4 * timeout)
             late = [rank for rank, process in enumerate(crew) if process.poll() is None]
         finally:
             for process in crew:

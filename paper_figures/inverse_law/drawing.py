@@ -15,15 +15,9 @@ if TYPE_CHECKING:
 
 def draw_curves(evidence: Evidence, figure: Figure) -> None:
     """One panel per curve that has runs: points of every threshold, fitted law, 95% interval of the median."""
-    from paper_figures.inverse_law.images import crossings, curve, thresholds
+    from paper_figures.inverse_law.images import crossings, curve, stored_rows, thresholds
 
-    panels = []
-    for name in evidence.groups:
-        if name in BY_NAME:
-            try:
-                panels.append((BY_NAME[name], curve(evidence, BY_NAME[name])))
-            except Missing:
-                continue
+    panels = [(row, curve(evidence, row)) for row in stored_rows(evidence)]
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
     columns = 2 if len(panels) <= 4 else 3

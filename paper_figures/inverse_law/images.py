@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -12,15 +13,22 @@ from paper_figures.inverse_law.rival import compare
 from paper_figures.inverse_law.runs import BY_NAME, ROWS, Row, check_specs, curve_specs
 from suite.fit import FitError, InverseLawFit, Updates, fit_inverse_law, free_exponent
 from suite.measured import Measured, interval, point
+from suite.spec import RunSpec
 from suite.statistics import Interval, log_interval
 from suite.store import Run
 
+LEAST_POINTS = 3  # batch sizes: two fit any curve
 MNIST = ("mnist_small-lr0p01", "mnist_medium-lr0p01", "mnist_medium-lr0p05", "mnist_evenodd-lr0p05")
 
 
 def curve_runs(profile: str) -> Groups:
-    """A group of runs per curve that the profile has."""
-    return {row.name: specs for row in ROWS if (specs := curve_specs(row, profile))}
+    """A group of runs per point of every curve that the profile has, named CURVE/M."""
+    groups: dict[str, tuple[RunSpec, ...]] = {}
+    for row in ROWS:
+        for spec in curve_specs(row, profile):
+            name = f"{row.name}/{spec.settings['batch']}"
+            groups[name] = (*groups.get(name, ()), spec)
+    return groups
 
 
 def law_runs(profile: str) -> Groups:
@@ -50,9 +58,31 @@ def crossings(runs: Iterable[Run], threshold: float, monitor: str = "training") 
 
 
 def curve(evidence: Evidence, row: Row) -> tuple[Run, ...]:
-    if row.name not in evidence.groups:
+    """The runs of a curve at every batch size whose seeds are all stored.
+
+    A curve may be judged while some of its batch sizes are still to run: the intervals say what that leaves
+    open, and the quantities name the batch sizes they come from. Raises Missing for fewer than three.
+    """
+    points = [name for name in evidence.groups if name.startswith(f"{row.name}/")]
+    if not points:
         raise Missing(f"no runs of {row.name} at {evidence.profile}")
-    return evidence.runs(row.name)
+    found: list[tuple[Run, ...]] = []
+    for name in points:
+        with contextlib.suppress(Missing):
+            found.append(evidence.runs(name))
+    if len(found) < LEAST_POINTS:
+        raise Missing(f"{len(found)} of {len(points)} batch sizes of {row.name} at {evidence.profile}")
+    return tuple(run for runs in found for run in runs)
+
+
+def stored_rows(evidence: Evidence) -> list[Row]:
+    """The curves of the profile that have enough stored runs."""
+    rows = []
+    for row in ROWS:
+        with contextlib.suppress(Missing):
+            curve(evidence, row)
+            rows.append(row)
+    return rows
 
 
 def thresholds(row: Row, profile: str) -> tuple[float, ...]:
@@ -101,6 +131,10 @@ def together(found: Sequence[Interval]) -> list[Interval]:
 
 
 def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") -> Measured:
+    """Intervals as evidence, with the batch sizes and seeds of the runs behind them."""
+    batches = sorted({run.spec.settings["batch"] for run in runs})
+    seeds = len({run.spec.seed for run in runs})
+    where = f"M = {', '.join(map(str, batches))}; {seeds} seeds"
     return interval(
         [i.mean for i in found],
         [i.low for i in found],
@@ -108,7 +142,7 @@ def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") 
         kind="measured",
         n=min(i.n for i in found),
         runs=[run.id for run in runs],
-        note=note,
+        note=f"{note}; {where}" if note else where,
     )
 
 
@@ -162,7 +196,7 @@ def measure_rate_order(model: str, slow: str, fast: str) -> Callable[[Evidence],
 
 def measure_floors(evidence: Evidence) -> Quantities:
     """N_inf of every curve of the profile trained by SGD."""
-    names = [name for name in evidence.groups if name in BY_NAME and BY_NAME[name].rate is not None]
+    names = [row.name for row in stored_rows(evidence) if row.rate is not None]
     if not names:
         raise Missing(f"no curve at {evidence.profile}")
     found = [_floor(evidence, name) for name in names]

@@ -152,6 +152,8 @@ def delayed(evidence: Evidence) -> Quantities:
     yield "zero-delay-is-sgd", exact(found["delayed/zero delay difference"], runs=runs)
     yield "first-iterations-idle", exact(found["delayed/moved while idle"], runs=runs)
     yield "staleness-constant", exact(found["delayed/staleness over delay"], runs=runs)
+    note = "largest stable eta lambda of delays 0 to 3 with momentum 0.9, the solver's default"
+    yield "stability-momentum", exact(found["delayed/largest stable rate, momentum 0.9"], runs=runs, note=note)
     note = "difference that decay at the weights read makes, over the distance moved in 12 updates; delays 1 to 3"
     yield "solver", exact(found["delayed/effect of the solver"], runs=runs, note=note)
     yield (

@@ -199,6 +199,7 @@ def delayed(run_seed: int) -> dict[str, Any]:
         "effect of the solver": solvers,  # decay at the weights read instead of today's, over the distance moved
         "zero delay difference": apart(trainer.run(matex_agd.Config(delay=0), WORKERS)[-1], synchronous[-1]),
         "largest stable rate": [largest_stable_rate(delay) for delay in range(4)],
+        "largest stable rate, momentum 0.9": [largest_stable_rate(delay, 0.9) for delay in range(4)],
     }
 
 
@@ -228,7 +229,7 @@ def gradient_ages(trainer: Trainer, delay: int) -> list[int]:
     return ages
 
 
-def largest_stable_rate(delay: int) -> float:
+def largest_stable_rate(delay: int, momentum: float = 0.0) -> float:
     """Where x_{t+1} = x_t - eta x_{t-delay} starts to grow, run by the implementation itself on f = x^2 / 2.
 
     Many rates are tried at once as coordinates of their own; a second, finer grid lies where the first one turns.
@@ -236,15 +237,15 @@ def largest_stable_rate(delay: int) -> float:
     low, high = 0.0, 4.0
     for points in (401, 201):
         etas = torch.linspace(low, high, points, dtype=torch.float64)
-        growing = torch.nonzero(grows(etas, delay)).flatten()
+        growing = torch.nonzero(grows(etas, delay, momentum)).flatten()
         first = int(growing[0])
         low, high = float(etas[first - 1]), float(etas[first])
     return (low + high) / 2
 
 
-def grows(etas: Tensor, delay: int, turns: int = 1200) -> Tensor:
+def grows(etas: Tensor, delay: int, momentum: float, turns: int = 1200) -> Tensor:
     """Whether |x| is larger in the last third of the turns than in the second, by learning rate."""
-    config, descent, collective = matex_agd.Config(delay), Caffe(lr_scale=etas), local(1)
+    config, descent, collective = matex_agd.Config(delay), Caffe(momentum, lr_scale=etas), local(1)
     state = matex_agd.init(config, torch.ones_like(etas), 1, 1, descent)
     peaks = torch.zeros(3, len(etas), dtype=torch.float64)
     for turn in itertools.islice(rounds(1), turns):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from paper_figures.artifact import Paper
 from paper_figures.rudra.experiments import EXPERIMENTS
 from paper_figures.rudra.protocols import ALGORITHM_ARTIFACTS, PROTOCOL_ARTIFACTS
+from paper_figures.rudra.speeds import SPEED_ARTIFACTS
 from paper_figures.rudra.systems import SYSTEM_ARTIFACTS, TABLE1
 from paper_figures.rudra.tables import TABLE_ARTIFACTS
-from paper_figures.rudra.tradeoffs import FIGURE_ARTIFACTS
+from paper_figures.rudra.tradeoffs import TRADEOFF_ARTIFACTS
 
 PAPER = Paper(
     name="rudra",
@@ -21,7 +22,8 @@ PAPER = Paper(
         TABLE1,
         *TABLE_ARTIFACTS,
         *PROTOCOL_ARTIFACTS,
-        *FIGURE_ARTIFACTS,
+        *TRADEOFF_ARTIFACTS,
+        *SPEED_ARTIFACTS,
         *ALGORITHM_ARTIFACTS,
     ),
     experiments=EXPERIMENTS,

@@ -100,10 +100,12 @@ def draw_fig4b(evidence: Evidence, figure: Figure) -> None:
     inset.bar(spread["staleness"], spread["gradients"] / spread["gradients"].sum(), width=1.0)
     inset.set(xlabel="staleness", ylabel="share")
     inset.tick_params(labelsize=7)
-    table = jitter_table(evidence)
+    table, breaking = jitter_table(evidence), breaking_jitter(evidence)
     for n in SPLITS:
         points = [(100 * j, max(share, 1e-6)) for j, m, share in table if m == n]
-        right.plot(*zip(*points, strict=True), marker="o", markersize=3, label=f"n = {n}")
+        breaks = breaking[n]
+        name = f"n = {n}" if breaks is None else f"n = {n}, from {breaks:.0%}"
+        right.plot(*zip(*points, strict=True), marker="o", markersize=3, label=name)
     right.axhline(1e-4, color="0.5", linewidth=0.8, linestyle="--")
     right.set(yscale="log", xlabel="jitter of a gradient's time (%)", title="share staler than 2n")
     right.legend(fontsize=8)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reference_impls import matex_agd
+from reference_impls import crossbow, matex_agd
 from suite import netlab
 from suite.collectives import Processes
 from suite.descent import Caffe
@@ -160,3 +160,21 @@ def timed_exchange(group: Group, interfaces: tuple[str, str], rates: tuple[float
             times.append(time.perf_counter() - began)
         seconds.append(sorted(times)[2])
     return seconds
+
+
+def stuck_beside_a_dead_worker(group: Group) -> None:
+    """Worker 1 dies while worker 0 is in code of its own that no failed sum can interrupt."""
+    if group.rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(600)
+
+
+def averaging(group: Group) -> list[float]:
+    """The averaged model after training with synchronous model averaging, each worker on its own share."""
+    module, (inputs, targets) = network(), examples()
+    training = Training(module, group, crossbow, rate=0.1)
+    for t in range(UPDATES):
+        rows = batch_of(t, group.rank, group.size)
+        training.update(nn.functional.cross_entropy(module(inputs[rows]), targets[rows]))
+    with training.evaluated() as model:
+        return torch.cat([p.reshape(-1) for p in model.parameters()]).tolist()

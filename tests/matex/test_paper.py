@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from paper_figures.artifact import Evidence
-from paper_figures.matex_agd import PAPER, backpropagation, figure1, printed
+from paper_figures.matex_agd import PAPER, backpropagation, figure1, printed, properties
 from paper_figures.matex_agd.stand_in import LAYERS, sleeping
 from paper_figures.verdicts import published, verdicts
 from suite.archive import Archive
@@ -116,3 +117,17 @@ def test_a_measure_reports_what_the_run_says(evidence):
     groups = {"properties": (RunSpec(PROPERTIES.experiment),)}
     found = dict(synchronous(Evidence(Tampered(), groups, "smoke")))
     assert found["equals-serial"].values == (0.5,)
+
+
+@pytest.mark.parametrize(("delay", "momentum"), [(0, 0.0), (2, 0.0), (0, 0.9), (1, 0.9), (3, 0.9)])
+def test_largest_stable_rate_against_the_roots(delay, momentum):
+    """x'' - (1 + mu) x' + mu x + eta x_late = 0 has all roots in the unit circle up to the rate found by running."""
+    found = properties.largest_stable_rate(delay, momentum)
+
+    def radius(eta: float) -> float:
+        polynomial = np.zeros(max(3, delay + 2))
+        polynomial[:3] = 1, -(1 + momentum), momentum
+        polynomial[1 + delay] += eta
+        return abs(np.roots(polynomial)).max()
+
+    assert radius(found - 1e-4) < 1 < radius(found + 1e-4)

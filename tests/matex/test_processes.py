@@ -11,12 +11,13 @@ import pytest
 import torch
 from torch import nn
 
-from reference_impls import matex_agd
+from reference_impls import crossbow, matex_agd
 from reference_impls.contract import Told, Turn
 from suite.collectives import Local
-from suite.descent import Caffe
+from suite.descent import Caffe, Torch
 from suite.distributed import WorkersFailed, spawn
 from suite.flat import FlatModule
+from suite.processes import LOST
 from suite.schedules import rounds
 
 pytestmark = pytest.mark.processes
@@ -114,6 +115,27 @@ def test_graphs_that_differ_between_workers_meet_in_the_same_sums():
     assert first == second
 
 
+def test_model_averaging_equals_one_process():
+    """An algorithm that asks at a point of its own for every worker and sums corrections by itself."""
+    flat, (inputs, targets) = FlatModule(bodies.network()), bodies.examples()
+    config, descent, collective = crossbow.Config(), Torch(), Local(2)
+    lr = torch.tensor(0.1, dtype=torch.float64)
+    state = crossbow.init(config, flat.point(), 2, 2, descent)
+    for turn in itertools.islice(rounds(2), bodies.UPDATES):
+        gradients = []
+        for point, entry in zip(crossbow.ask(config, state, turn).points, turn.entries, strict=True):
+            flat.load(point)
+            flat.grad.zero_()
+            rows = bodies.batch_of(turn.t, entry.worker, 2)
+            nn.functional.cross_entropy(flat.module(inputs[rows]), targets[rows]).backward()
+            gradients.append(flat.grad.clone())
+        told = Told(torch.zeros(2), torch.stack(gradients))
+        state = crossbow.tell(config, state, turn, told, collective=collective, descent=descent, lr=lr)
+    expected = crossbow.model(config, state, collective)
+    for held in spawn(bodies.averaging, 2, timeout=30):
+        torch.testing.assert_close(torch.tensor(held, dtype=torch.float64), expected, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("body", "workers", "message"),
     [
@@ -147,3 +169,10 @@ def test_a_lost_worker_ends_the_others_with_its_name(how, message):
         kind, text = caught.value.errors[rank]
         assert kind == "WorkerLost", (rank, kind, text)
     assert any(re.search(message, caught.value.errors[rank][1]) for rank in (0, 2)), caught.value.errors
+
+
+def test_a_worker_that_nothing_can_interrupt_is_ended_by_its_heartbeat():
+    with pytest.raises(WorkersFailed) as caught:
+        spawn(bodies.stuck_beside_a_dead_worker, 2, timeout=2.0)
+    assert caught.value.errors[0] == ("Died", f"exit status {LOST}")
+    assert caught.value.errors[1] == ("Died", "exit status -9")

@@ -44,7 +44,6 @@ def test_values_are_those_of_the_recorded_clocks(n: int, uneven: float) -> None:
         assert set(counted.gradients.values()) == {40}
     else:
         assert min(counted.counts) >= 0
-        assert counted.gradients[0] < counted.gradients[1]  # learner 0 is the slow one
         assert counted.largest > 0
     # every gradient is applied once, but for those on the way when the last update was made
     unused = sum(pushed) - counted.total
@@ -56,21 +55,22 @@ def test_values_are_those_of_the_recorded_clocks(n: int, uneven: float) -> None:
 @pytest.mark.parametrize("how", ["killed", "silent"])
 def test_hardsync_ends_when_a_learner_is_lost(how: str, tmp_path: Path) -> None:
     with pytest.raises(WorkersFailed) as caught:
-        spawn(bodies.serve_and_lose, 4, 0, 60, how, str(tmp_path / "served"), timeout=5)
+        spawn(bodies.serve_and_lose, 3, 0, 60, how, str(tmp_path / "served"), timeout=5)
     errors = caught.value.errors
     kind, text = errors[0]
     assert kind == "WorkerLost"
-    assert "learner 1 of 3 is gone and hardsync needs all of them" in text
+    assert "learner 1 of 2 is gone and hardsync needs all of them" in text
     assert "update 3 of 60" in text
-    assert all(errors[rank][0] == "WorkerLost" for rank in (1, 3))
+    assert errors[1][0] == "WorkerLost"
+    assert "another learner is gone" in errors[1][1]  # the surviving learner is told
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("how", ["killed", "silent"])
 def test_async_survives_the_loss_of_a_learner(how: str, tmp_path: Path) -> None:
     with pytest.raises(WorkersFailed):  # the lost learner has no answer
-        spawn(bodies.serve_and_lose, 4, 3, 90, how, str(tmp_path / "served"), timeout=5)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["served0", "served1", "served3"]
+        spawn(bodies.serve_and_lose, 3, 2, 90, how, str(tmp_path / "served"), timeout=5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["served0", "served1"]
     served = json.loads((tmp_path / "served0").read_text())
     turns = turns_of(served)
     assert len(turns) == 90
