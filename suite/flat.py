@@ -116,6 +116,8 @@ class FlatModule:
             self.buffers.copy_(buffers)
 
     def _attach(self, x: Tensor) -> None:
+        if x.data_ptr() == self.parameters[0].data_ptr():
+            return  # the parameters keep that memory alive, so it is the same vector still
         start = x.storage_offset()
         for parameter, (size, stride, offset) in zip(self.parameters, self._places, strict=True):
             parameter.data = x.as_strided(size, stride, start + offset)

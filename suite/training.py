@@ -31,6 +31,7 @@ from suite import checkpoint
 from suite.assembly import Assembly, assemble
 from suite.clock import WallClock
 from suite.collectives import Local
+from suite.donation import donated
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
 from suite.gradients import PATHS, Gradients, answer
@@ -73,6 +74,7 @@ class Session:
         self.collective = Local(self.workers) if self.workers > 1 else Alone()
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
+        self.descent = donated(made.algorithm, made.descent, made.x0)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
         self.members = torch.arange(self.workers, device=made.x0.device)
@@ -151,7 +153,7 @@ class Session:
             turn,
             Told(losses, sums, self.send(sums)),
             collective=self.collective,
-            descent=made.descent,
+            descent=self.descent,
             lr=self.rate(turn.t),
         )
         seen = {"loss": losses.mean()}

@@ -140,7 +140,7 @@ def test_runs_out_of_time_leave_checkpoints_and_are_late(tmp_path, monkeypatch):
     assert states(compute(tmp_path, *specs)) == ["late", "late"]
     monkeypatch.undo()
     for spec in specs:
-        assert (Store(tmp_path).partial(spec.id) / "checkpoint.safetensors").exists()
+        assert any(path.name.startswith("checkpoint") for path in Store(tmp_path).partial(spec.id).iterdir())
     assert states(compute(tmp_path, *specs)) == ["stored", "stored"]
 
 
