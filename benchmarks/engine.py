@@ -98,7 +98,9 @@ def pictures(model: str) -> tuple[torch.Tensor, torch.Tensor]:
     return made.inputs, made.targets
 
 
-def ours(model: str, batch: int, learners: int = 1, shared: bool = False, threads: int = 1) -> Session:
+def ours(
+    model: str, batch: int, learners: int = 1, shared: bool = False, threads: int = 1, channels_last: bool = True
+) -> Session:
     """A session of the suite on the same pictures."""
     chosen = "sgd" if shared or learners == 1 else "crossbow"
     settings = {
@@ -110,8 +112,8 @@ def ours(model: str, batch: int, learners: int = 1, shared: bool = False, thread
         "batch": batch,
     }
     spec = RunSpec("train", settings)
-    execution = choose(spec, "cpu", threads)
-    problem = random_classification({"name": model}, EXAMPLES, "cpu", "float32", execution["channels_last"])
+    execution = choose(spec, "cpu", threads) | {"channels_last": channels_last}
+    problem = random_classification({"name": model}, EXAMPLES, "cpu", "float32", channels_last)
     module = algorithm(chosen)
     config = module.Config(momentum=MOMENTUM) if chosen == "crossbow" else None
     solver = Torch(MOMENTUM, DECAY)

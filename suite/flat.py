@@ -7,7 +7,7 @@ module functionally was slower.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -131,6 +131,28 @@ class FlatModule:
                 part = part.permute(0, 2, 3, 1)
             parts.append(part.reshape(-1))
         torch.cat(parts, out=out)
+
+    def named_rows(self, points: Tensor) -> dict[str, Tensor]:
+        """The parameters of points [n, d] by name, each [n, ...], as views in the bound layout."""
+        found = {}
+        for name, shape, part in zip(self.names, self.shapes, self.segments, strict=True):
+            rows = points[:, part]
+            if self.channels_last and len(shape) == 4:
+                o, i, h, w = shape
+                found[name] = rows.view(-1, o, h, w, i).permute(0, 1, 4, 2, 3)
+            else:
+                found[name] = rows.view(-1, *shape)
+        return found
+
+    def flatten_rows(self, grads: Mapping[str, Tensor]) -> Tensor:
+        """Inverse of ``named_rows``: gradients by name, each [n, ...], as rows [n, d]."""
+        parts = []
+        for name in self.names:
+            part = grads[name]
+            if self.channels_last and part.dim() == 5:
+                part = part.permute(0, 1, 3, 4, 2)
+            parts.append(part.flatten(1))
+        return torch.cat(parts, 1)
 
     def named(self, x: Tensor) -> dict[str, Tensor]:
         """The parameters of a point [d] by name, as views in the bound layout."""

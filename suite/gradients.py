@@ -86,23 +86,31 @@ class Functional:
 
 
 class Vectorised:
-    """All gradients in one call, the row axis added by vmap."""
+    """All gradients in one call, the row axis added by vmap.
+
+    A network is differentiated by its tensors: by the flat vector, each of them would cost a pass over all.
+    """
 
     path = "vectorised"
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Any):
         self.problem = problem
+        self.flat: FlatModule | None = getattr(problem, "flat", None)
+        loss = problem.loss if self.flat is None else problem.loss_of
         randomness = "different" if problem.dropout else "error"
-        self._function = vmap(grad_and_value(problem.loss, has_aux=True), randomness=randomness)
+        self._function = vmap(grad_and_value(loss, has_aux=True), randomness=randomness)
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         return self.stacked(points, buffers, tuple(torch.stack(parts) for parts in zip(*batches, strict=True)))
 
     def stacked(self, points: Tensor, buffers: Tensor, batch: Batch) -> Rows:
         """The same for batches that already lie in one tensor: inputs [n, b, ...], targets [n, b]."""
+        flat = self.flat
         with lowered(points.device.type):
-            grads, (losses, after) = self._function(points, buffers, batch)
-        return losses, grads, after
+            grads, (losses, after) = self._function(
+                points if flat is None else flat.named_rows(points), buffers, batch
+            )
+        return losses, grads if flat is None else flat.flatten_rows(grads), after
 
 
 def _captured(problem: Any) -> Gradients:

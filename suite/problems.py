@@ -93,9 +93,13 @@ class Classification:
         return inputs, self.targets[examples]
 
     def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Functional form, for vmap; the looped path uses the bound module instead."""
+        """Functional form; the looped path uses the bound module instead."""
+        return self.loss_of(self.flat.named(x), buffers, batch)
+
+    def loss_of(self, parameters: Mapping[str, Tensor], buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The same of parameters by name, for vmap."""
         inputs, targets = batch
-        state: dict[str, Tensor] = self.flat.named(x)
+        state = dict(parameters)
         fresh: dict[str, Tensor] = {}
         start = 0
         for name, buffer in self.flat.module.named_buffers():
