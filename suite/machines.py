@@ -63,10 +63,10 @@ DGX1 = Machine(
     beta=(18e9, 72e9),
     call=(5e-6, 30e-6),
     sources=(
-        "devices, peak, memory: NVIDIA Tesla P100 and DGX-1 data sheets (8 P100 SXM2, 10.6 TFLOP/s single, 732 GB/s)",
+        "devices, peak, memory: NVIDIA Tesla P100 and DGX-1 data sheets (8 P100 SXM2, 10.6 TFLOP/s, 732 GB/s)",
         (
-            "beta: NVLink 1.0, 20 GB/s per link and direction and four links a GPU (NVIDIA DGX-1 white paper), one to "
-            "four rings at 90%: which rings early NCCL used is not printed"
+            "beta: NVLink 1.0, 20 GB/s per link and direction and four links a GPU (NVIDIA DGX-1 white paper), one "
+            "to four rings at 90%: which rings early NCCL used is not printed"
         ),
         "alpha, call: assumed, microseconds of a GPU-to-GPU copy and of a kernel launch",
         "efficiency: assumed, AlexNet and GoogLeNet with cuDNN 5",
@@ -88,8 +88,8 @@ SANDY_BRIDGE = Machine(
         ),
         "memory: four channels of DDR3-1600 a socket (Intel)",
         (
-            "beta: QDR (4 GB/s) or FDR (6.8 GB/s) InfiniBand less protocol, down to half of QDR because one thread also "
-            "adds the numbers"
+            "beta: QDR (4 GB/s) or FDR (6.8 GB/s) InfiniBand less protocol, down to half of QDR because one thread "
+            "also adds the numbers"
         ),
         "alpha: MPI over InfiniBand, assumed from vendors' microbenchmarks; call: assumed, wake-up of a thread",
         "efficiency: assumed, IntelCaffe; devices: the categories that survive beside panel (c)",

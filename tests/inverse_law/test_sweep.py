@@ -10,6 +10,7 @@ import torch
 
 from paper_figures.inverse_law.short import DIGITS
 from paper_figures.inverse_law.sweep import Trainer, resume, save, search_run, sweep
+from suite import checkpoint
 from suite.experiments import Context, OutOfTime
 from suite.gradients import Bound
 from suite.spec import RunSpec
@@ -76,7 +77,7 @@ def test_a_resumed_search_ends_in_the_same_crossings(tmp_path):
             break
         except OutOfTime:
             continue
-    assert (broken / "checkpoint.safetensors").exists()
+    assert (broken / checkpoint.NAME).exists()
     assert result.results["crossed_training"] == whole.results["crossed_training"]
     assert result.results["crossed_validation"] == whole.results["crossed_validation"]
     assert result.curves["tests"].equals(whole.curves["tests"])
