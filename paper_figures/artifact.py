@@ -48,6 +48,12 @@ class Evidence:
             raise Missing(f"{absent} of {len(self.groups[group])} runs of {group!r} at {self.profile}")
         return tuple(found)
 
+    def restricted(self, groups: Groups) -> Evidence:
+        """The same evidence seen through some of its groups."""
+        part = Evidence(self.source, groups, self.profile)
+        part.sources = self.sources
+        return part
+
     def run(self, group: str) -> Run:
         """The only run of a group."""
         (run,) = self.runs(group)

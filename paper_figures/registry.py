@@ -16,7 +16,37 @@ def _isgd() -> Paper:
     return isgd.PAPER
 
 
-PAPERS: dict[str, Callable[[], Paper]] = {"isgd": _isgd}
+def _inverse_law() -> Paper:
+    from paper_figures import inverse_law
+
+    return inverse_law.PAPER
+
+
+def _rudra() -> Paper:
+    from paper_figures import rudra
+
+    return rudra.PAPER
+
+
+def _matex_agd() -> Paper:
+    from paper_figures import matex_agd
+
+    return matex_agd.PAPER
+
+
+def _crossbow() -> Paper:
+    from paper_figures import crossbow
+
+    return crossbow.PAPER
+
+
+PAPERS: dict[str, Callable[[], Paper]] = {
+    "isgd": _isgd,
+    "inverse_law": _inverse_law,
+    "rudra": _rudra,
+    "matex_agd": _matex_agd,
+    "crossbow": _crossbow,
+}
 
 
 @cache

@@ -35,7 +35,11 @@ class Measurement:
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
-    """All quantities of an artifact that its stored runs at a profile can answer for."""
+    """All quantities of an artifact that its stored runs at a profile can answer for.
+
+    What goes wrong in one function (a run that fails to verify, a result that is not there) is told in
+    ``damaged``, and hinders neither the other functions nor the other artifacts.
+    """
     result = Measurement()
     evidence = Evidence(source, artifact.runs(profile), profile)
     for function in artifact.measures:
@@ -46,6 +50,9 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
             result.missing.append(str(error))
         except DamagedRun as error:
             result.damaged.append(str(error))
+        except Exception as error:
+            why = f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}"
+            result.damaged.append(why)
     result.stale = frozenset(i for i, made_by in evidence.sources.items() if made_by != source_fingerprint())
     return result
 
@@ -80,7 +87,7 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
     proxy, missing = None, []
     for profile, measurement in measured.items():
-        if measurement.damaged:
+        if measurement.damaged and claim.quantity not in measurement.found:
             return Verdict(claim, "not run", measurement.damaged[0], None, profile, red=True)
         large_enough = PROFILES.index(profile) >= PROFILES.index(claim.profile)
         ours = measurement.found.get(claim.quantity)

@@ -32,12 +32,18 @@ Differs from the paper:
   swap: no descent on any quadratic without momentum. Give alpha there.
 - Local momentum and weight decay are absent from Algorithm 1 and present in the authors' code; the descent
   has them, each replica with its own memory.
+- Section 3.2 restarts when the accuracy does not improve after a change of the rate; nothing here sees the
+  accuracy, so whoever calls :func:`restart` decides (the training loop: at every drop, if asked to).
+- Batch-norm statistics are not mentioned. They are no parameters: here every replica has its own, and z is
+  evaluated with their mean (or with recomputed ones).
 - Section 3.3 does not say that r takes up its GPU's corrections; otherwise the others would not count.
 Differs from the authors' code (github.com/lsds/Crossbow, d4441b35):
 - There alpha is a constant 0.1 or 0.2, mu is 0.9 if replicas have momentum and 0 if not, and learners on one
   GPU are averaged flat; ``learners_per_device=1`` is that form.
 - There a restart copies z to the replicas and keeps all velocities, and a new learner copies replica 0
   with its velocity; ``restarting`` and ``newcomer`` choose.
+- There batch-norm statistics are kept per device, shared by its replicas, and never averaged over devices.
+- There alpha does not follow k when the auto-tuner changes it; a constant ``alpha`` is that form.
 """
 
 from __future__ import annotations
@@ -144,6 +150,11 @@ def tell(
 
 def model(config: Config, state: State, collective: Collective) -> Tensor:
     return state.centre
+
+
+def continues(reached: bool, batches_left: int, workers: int) -> bool:
+    """Line 3: whether another iteration begins, ``reached`` saying that z has the target accuracy."""
+    return not reached and batches_left >= workers
 
 
 def resize(config: Config, state: State, rows: int) -> State:

@@ -29,6 +29,9 @@ Differs from the paper:
   weights of the day (Caffe regularises after the reduction). ``solver="read"``: the step is the one that
   the weights the gradient was computed on would have taken, and is added to those of the day; it keeps
   ``delay`` old versions. The two differ only in the weights that the decay sees.
+- Momentum is kept as it is, which makes delay far costlier than the paper's silence suggests: on a quadratic the
+  largest stable lambda x curvature falls from 2, 1, 0.62, 0.45 (k = 0 to 3) without momentum to 3.8, 0.1, 0.051,
+  0.035 with the Caffe default of 0.9.
 - In the first k turns nothing is due and nothing moves, momentum included. Draining is ours.
 """
 
@@ -83,6 +86,16 @@ def ask(config: Config, state: State, turn: Turn) -> Ask:
 
 def send(config: Config, rows: Tensor, collective: Collective) -> Pending:
     return collective.start(rows)
+
+
+def extra_buffers(config: Config) -> int:
+    """Gradient buffers, and communication threads to fill them, that the delay needs beside the gradient's own."""
+    return config.delay
+
+
+def under_way(config: Config, state: State) -> int:
+    """Turns without entries that it takes until every exchange that was started has been applied."""
+    return max((place + 1 for place, sent in enumerate(state.late) if sent), default=0)
 
 
 def arrivals(order: str, sent: Sent) -> Iterator[tuple[slice, Tensor]]:

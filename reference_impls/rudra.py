@@ -29,7 +29,8 @@ weights it was computed on. From timestamp i to i + 1, with c gradients:
 The model evaluated is theta at the server.
 
 Differs from the paper:
-- The paper's server updates after "at least" c gradients; ours after exactly c.
+- The paper's server updates after "at least" c gradients. Gradients that come one by one make it exactly c; a
+  tree of servers delivers several at once, and then the update takes all that have arrived and averages them.
 - With n > 1 not dividing lambda, an update takes floor(lambda / n) gradients, so more than n updates happen
   while each learner sends one; kept. Mean staleness is then (lambda - 1) / c rather than the printed n.
 - ``per_gradient=True`` is the finer rule that a footnote suggests and leaves open: each gradient is divided
@@ -41,6 +42,7 @@ Differs from the paper:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import NamedTuple
@@ -97,15 +99,9 @@ def average_staleness(turn: Turn) -> float:
     return turn.t - sum(entry.read for entry in turn.entries) / len(turn.entries)
 
 
-def gather(config: Config, turn: Turn) -> tuple[list[int], tuple[int, ...]]:
+def gather(turn: Turn) -> tuple[list[int], tuple[int, ...]]:
     """Distinct timestamps that the turn's gradients read, and how many gradients read each."""
     reads = [entry.read for entry in turn.entries]
-    oldest = turn.t - min(reads)
-    if oldest >= config.history:
-        raise ValueError(
-            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
-            f"versions of the weights are kept; set history to at least {oldest + 1}"
-        )
     if reads != sorted(reads):
         raise ValueError(f"rudra: entries of update {turn.t} must stand in the order of their reads: {reads}")
     distinct = sorted(set(reads))
@@ -117,7 +113,13 @@ def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) 
 
 
 def ask(config: Config, state: State, turn: Turn) -> Ask:
-    reads, shares = gather(config, turn)
+    reads, shares = gather(turn)
+    oldest = turn.t - reads[0]
+    if oldest >= config.history:
+        raise ValueError(
+            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
+            f"versions of the weights are kept; set history to at least {oldest + 1}"
+        )
     points = torch.stack([state.versions[read % config.history] for read in reads])
     numbers = torch.tensor([entry.number for entry in turn.entries], device=points.device)
     return Ask(points, shares, numbers)
@@ -133,7 +135,7 @@ def tell(
     descent: Descent,
     lr: Tensor,
 ) -> State:
-    reads, shares = gather(config, turn)
+    reads, shares = gather(turn)
     sums = told.sums
     if config.per_gradient:
         staleness = [max(1, turn.t - read) for read in reads]
@@ -164,36 +166,46 @@ class Server:
     buffer: list[Entry] = field(default_factory=list)  # gradients that wait for an update
 
     def __post_init__(self) -> None:
-        gradients_per_update(self.workers, self.n)
+        self.collect = gradients_per_update(self.workers, self.n)  # c, the gradients that make an update
         self.read = list(self.read) or [0] * self.workers
         self.number = list(self.number) or [0] * self.workers
         self.buffer = [Entry(*entry) for entry in self.buffer]
 
-    @property
-    def collect(self) -> int:
-        """c, the gradients that make an update."""
-        return gradients_per_update(self.workers, self.n)
-
-    def push(self, worker: int) -> Turn | None:
-        """A gradient arrives. Raises ValueError if a hardsync learner did not pull first."""
-        if not self.may_pull(worker) or (self.n == 0 and self.read[worker] < self.timestamp):
-            raise ValueError(
-                f"rudra: learner {worker} pushed at timestamp {self.timestamp} without pulling since its "
-                "last push; under hardsync it must wait for may_pull, then pull"
-            )
-        self.buffer.append(Entry(worker, self.read[worker], self.number[worker]))
+    def begin(self, worker: int) -> Entry:
+        """The gradient that a learner computes next, on the weights it holds now. It is pushed by ``receive``."""
+        entry = Entry(worker, self.read[worker], self.number[worker])
         self.number[worker] += 1
+        return entry
+
+    def receive(self, entries: Iterable[Entry]) -> Turn | None:
+        """Gradients arrive, several at once from a tree of servers; the update they complete, if they complete one.
+
+        Raises ValueError if a hardsync learner did not pull since its last push.
+        """
+        for entry in entries:
+            if self.n == 0 and (entry.number != self.timestamp or entry.read != self.timestamp):
+                raise ValueError(
+                    f"rudra: learner {entry.worker} pushed at timestamp {self.timestamp} without pulling since its "
+                    "last push; under hardsync it must wait for may_pull, then pull"
+                )
+            self.buffer.append(entry)
         if len(self.buffer) < self.collect:
             return None
-        turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=lambda entry: entry.read)))
+        turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=_read)))
         self.buffer = []
         self.timestamp += 1
         return turn
 
+    def push(self, worker: int) -> Turn | None:
+        """The gradient that the learner computed on the weights it pulled last arrives: begun and received."""
+        self._check(worker)
+        turn = self.receive((Entry(worker, self.read[worker], self.number[worker]),))
+        self.number[worker] += 1
+        return turn
+
     def may_pull(self, worker: int) -> bool:
         """False while a hardsync learner's gradient waits for those of the others."""
-        if not 0 <= worker < self.workers:
-            raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
+        self._check(worker)
         return self.n > 0 or self.number[worker] <= self.timestamp
 
     def pull(self, worker: int) -> int:
@@ -204,3 +216,11 @@ class Server:
             )
         self.read[worker] = self.timestamp
         return self.timestamp
+
+    def _check(self, worker: int) -> None:
+        if not 0 <= worker < self.workers:
+            raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
+
+
+def _read(entry: Entry) -> int:
+    return entry.read

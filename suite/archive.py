@@ -6,6 +6,7 @@ refused whole, so a store never holds half of an import.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -132,7 +133,8 @@ def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping
     except OSError as error:
         raise StoreError(f"could not write {target}: {error.strerror}") from error
     finally:
-        staging.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            staging.unlink()
 
 
 def merge(archive: Archive, store: Store) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from suite import descent as descents
 from suite.algorithms import algorithm
 from suite.data import images, order, transforms
+from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import Order
 from suite.flat import FlatModule
 from suite.models import build, initialise
@@ -114,13 +115,20 @@ def assemble(
     batches = make_order(
         settings.get("order", {"kind": "fixed-cycle"}), targets, settings["batch"], workers, seed(run_seed, "order")
     )
+    augmentation = None
+    if "augment" in settings:
+        crop_flip = transforms.CropFlip(**fields(transforms.CropFlip, thaw(settings["augment"]), "augment"))
+        augmentation = Augmentation(crop_flip, *(size or extent for extent in inputs.shape[-2:]))
+        batches = Augmented(batches, augmentation, seed(run_seed, "augment"))
     chosen = thaw(settings["algorithm"])
     module = algorithm(chosen.pop("name"))
     if chosen.get("batches") == "epoch":
         chosen["batches"] = batches.batches_per_epoch
     config = module.Config(**fields(module.Config, chosen, "algorithm")) if hasattr(module, "Config") else None
     return Assembly(
-        problem=Classification(flat, inputs, targets, lambda pixels: decode(pixels).to(dtype)),
+        problem=Classification(
+            flat, inputs, targets, lambda pixels: decode(pixels).to(dtype), augmentation=augmentation
+        ),
         x0=flat.point(),
         order=batches,
         algorithm=module,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -82,7 +83,8 @@ def save(folder: Path, state: Any, values: dict[str, Any], tensors: dict[str, Te
             os.fsync(stream.fileno())
         os.replace(staging, folder / NAME)
     finally:
-        staging.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            staging.unlink()
 
 
 def load(folder: Path, like: Any, device: str) -> tuple[Any, dict[str, Any], dict[str, Tensor]] | None:

@@ -20,9 +20,9 @@ Rules, each decided on the whole interval of the measured quantity:
 
 ``within``   every value lies within ``tolerance`` (or ``relative`` x printed) of the printed one
 ``order``    measured values are the steps between consecutive names of ``order``; every step is above
-             ``tolerance`` (default 0: strictly increasing)
+             ``tolerance`` (default 0: strictly increasing; below 0: falling by less than that)
 ``bound``    every value is on the ``side`` of ``printed``: lower (>=), above (>), upper (<=), below (<), or
-             range (between the two printed ends), widened by ``tolerance``
+             range (between the two printed ends), widened by ``tolerance``, narrowed by a negative one
 ``holds``    every value is a share of cases in which the statement held and reaches ``printed`` (default 1)
 
 A straddling interval is *inconclusive*, whatever else the entry says.
@@ -114,7 +114,7 @@ class Claim:
             and (self.side != "range" or (count == 2 and self.printed[0] <= self.printed[1]))
             and all(map(math.isfinite, self.printed)),
             "side": (self.rule == "bound") == (self.side in SIDES),
-            "tolerance": all(t >= 0 for t in self.tolerance)
+            "tolerance": (self.rule != "within" or all(t >= 0 for t in self.tolerance))
             and (len(self.tolerance) == 1 or (self.rule == "within" and len(self.tolerance) == count)),
             "relative": self.relative is None or (self.rule in ("within", "bound") and self.relative >= 0),
             "order": self.rule != "order" or len(self.order) > 1,

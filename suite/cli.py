@@ -277,7 +277,8 @@ def data_verify(name: Annotated[str | None, typer.Argument()] = None, *, data: D
 
     reports = [verify(each, data) for each in ([name] if name else [n for n in DATASETS if available(n, data)[0]])]
     for found in reports:
-        print(found)
+        for part in found.checks:
+            print(f"{found.name:<16} {'ok' if part.passed else 'WRONG':<6} {part.name}: {part.detail}")
     raise typer.Exit(0 if all(found.passed for found in reports) else 1)
 
 
@@ -339,7 +340,7 @@ def explain(error: Exception) -> int:
     if kind == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
     elif hasattr(error, "format_message"):
-        say(f"sgd-suite: {error.format_message()}")
+        say(f"sgd-suite: {' '.join(error.format_message().split())}")
     elif isinstance(error, ValueError | OSError):
         say(f"sgd-suite: {' '.join(str(error).split())}")
     else:

@@ -60,7 +60,7 @@ class Bound:
         flat = self.flat
         flat.borrow(point, buffers)
         inputs, targets = batch
-        with lowered(inputs.device.type):
+        with lowered(flat.x.device.type):
             loss = self.problem.criterion(flat.module(inputs), targets)
         flat.flatten(torch.autograd.grad(loss, flat.parameters, allow_unused=True), grad)
         return loss.detach()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from suite.data.augmentation import Augmentation
 from suite.execution import lowered
 from suite.flat import FlatModule
 
@@ -59,7 +60,7 @@ class Classification:
     """A network and images that stay on the device as uint8; ``transform`` decodes a gathered batch.
 
     ``inputs`` uint8 [N, C, H, W], ``targets`` int64 [N]; the loss is ``criterion(outputs, targets)``, by default
-    mean cross-entropy (nats).
+    mean cross-entropy (nats). With ``augmentation``, what ``fetch`` is given are its codes, not examples.
     """
 
     def __init__(
@@ -69,9 +70,10 @@ class Classification:
         targets: Tensor,
         transform: Callable[[Tensor], Tensor],
         criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
+        augmentation: Augmentation | None = None,
     ):
         self.flat, self.inputs, self.targets = flat, inputs, targets
-        self.transform, self.criterion = transform, criterion
+        self.transform, self.criterion, self.augmentation = transform, criterion, augmentation
         self.d, self.q = flat.d, flat.q
         self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
         self._initial_buffers = flat.buffers.clone()
@@ -81,7 +83,11 @@ class Classification:
         return self._initial_buffers.clone()
 
     def fetch(self, examples: Tensor) -> Batch:
-        inputs = self.transform(self.inputs[examples])
+        if self.augmentation is not None:
+            examples, *choices = self.augmentation.decode(examples)
+            inputs = self.augmentation.cut(self.transform(self.inputs[examples]), *choices)
+        else:
+            inputs = self.transform(self.inputs[examples])
         if self.flat.channels_last and inputs.dim() == 4:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         return inputs, self.targets[examples]
@@ -105,6 +111,38 @@ class Classification:
         outputs = torch.func.functional_call(self.flat.module, {**state, **fresh}, (inputs,))
         after = torch.cat([b.reshape(-1) for b in fresh.values()]) if fresh else buffers
         return self.criterion(outputs, targets), after
+
+    @torch.no_grad()
+    def recomputed_buffers(self, x: Tensor, inputs: Tensor, *, chunk: int = 500) -> Tensor:
+        """Batch-norm statistics [q] of a point on images [N, C, H, W]: the mean over chunks of ``chunk`` images.
+
+        Statistics averaged over replicas belong to the replicas' activations, these to the point's own. Dropout is
+        off. Without batch norm the buffers are returned as they are.
+        """
+        flat, module = self.flat, self.flat.module
+        saved = flat.buffers.clone()
+        flat.load(x, saved)
+        norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+        kept = [norm.momentum for norm in norms]
+        was_training = module.training
+        module.eval()
+        total, chunks = torch.zeros_like(saved), inputs.split(chunk)
+        try:
+            for norm in norms:
+                norm.train()
+                norm.momentum = 1.0  # running statistics become those of the chunk
+            for images in chunks:
+                batch = self.transform(images)
+                if flat.channels_last:
+                    batch = batch.contiguous(memory_format=torch.channels_last)
+                module(batch)
+                total += flat.buffers
+        finally:
+            for norm, momentum in zip(norms, kept, strict=True):
+                norm.momentum = momentum
+            module.train(was_training)
+            flat.buffers.copy_(saved)
+        return total / len(chunks)
 
     @torch.no_grad()
     def evaluate(

@@ -35,10 +35,10 @@ class Recorder:
             if name.endswith("loss"):
                 self.finite &= math.isfinite(value)
 
-    def settle(self) -> None:
-        """Move gathered rows to the host."""
+    def settle(self) -> bool:
+        """Move gathered rows to the host; returns ``finite``."""
         if not self._waiting:
-            return
+            return self.finite
         names = list(self._waiting[0][1])
         table = torch.stack(
             [torch.stack([row[name].double().reshape(()) for name in names]) for _, row in self._waiting]
@@ -49,6 +49,7 @@ class Recorder:
         self._waiting.clear()
         position = names.index("loss")
         self.finite &= all(math.isfinite(row[position]) for row in table)
+        return self.finite
 
     def to_plain(self) -> dict[str, Any]:
         """For a checkpoint: settled rows as tensors and evaluation rows as lists."""

@@ -26,19 +26,34 @@ class SpecError(ValueError):
 def freeze(value: Any, where: str = "settings") -> Any:
     """The same plain value, immutable: mappings become read-only, sequences become tuples.
 
-    Raises SpecError for anything that JSON cannot hold exactly (NaN, infinities, objects).
+    Raises SpecError for anything that JSON cannot hold exactly (NaN, infinities, objects), saying where it is.
     """
-    if isinstance(value, Mapping):
-        if bad := [key for key in value if not isinstance(key, str)]:
-            raise SpecError(f"{where}: keys must be strings, not {bad[0]!r}")
-        return MappingProxyType({key: freeze(value[key], f"{where}.{key}") for key in sorted(value)})
-    if isinstance(value, list | tuple):
-        return tuple(freeze(item, f"{where}[{i}]") for i, item in enumerate(value))
-    if value is None or isinstance(value, bool | int | str):
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
+    # Thousands of specifications are made before anything runs, so a place is only named once it is wanted.
+    if kind is dict or isinstance(value, Mapping):
+        frozen = {}
+        for key in sorted(value, key=str):
+            if not isinstance(key, str):
+                raise SpecError(f"{where}: keys must be strings, not {key!r}")
+            frozen[key] = _freeze_part(value[key], where, key)
+        return MappingProxyType(frozen)
+    if isinstance(value, list | tuple):
+        return tuple([_freeze_part(item, where, i) for i, item in enumerate(value)])
+    if isinstance(value, int | str):
+        return value
     raise SpecError(f"{where}: {value!r} is not a plain finite value; use numbers, strings, lists, mappings")
+
+
+def _freeze_part(value: Any, where: str, part: int | str) -> Any:
+    """A leaf as it is; anything else frozen, its place extended by ``part``."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    return freeze(value, f"{where}.{part}" if isinstance(part, str) else f"{where}[{part}]")
 
 
 def thaw(value: Any) -> Any:
@@ -50,9 +65,13 @@ def thaw(value: Any) -> Any:
     return value
 
 
+# A read-only mapping is not a dict to json, which therefore asks what to make of it.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=dict)
+
+
 def canonical(value: Any) -> str:
     """The one JSON text of a plain value: sorted keys, no spaces, shortest round-trip floats."""
-    return json.dumps(thaw(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,15 @@ Settings (plain values)::
 
     data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its Config}                      descent    {rule, momentum, decay, multipliers?}
-    rate, drops [[turn, factor], ...]                     batch, workers
+    rate, drops [[turn, factor], ...], restart?           batch, workers
     order      {kind, share?}                             updates    turns: one gradient per worker each
-    evaluate   {every, train_examples?}                   record     {every}
+    augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
+    evaluate   {every, train_examples?, recompute?}       record     {every}
     stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
+
+``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
+``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
+of the workers' running statistics.
 
 Batches are named by the algorithm, seeds by coordinates, so a run is a function of its specification: the
 checkpoint holds state, buffers, position and curves, and a resumed run ends in the same bits.
@@ -131,7 +136,9 @@ class Session:
 
     def request(self, turn: Turn) -> tuple[Ask, torch.Tensor]:
         """Points and examples [n, b] of a turn's gradients; dropout's masks are those of the turn from here on."""
-        made = self.made
+        made, settings = self.made, self.spec.settings
+        if settings.get("restart") and any(at == turn.t for at, _ in settings.get("drops", ())):
+            self.state = made.algorithm.restart(made.config, self.state)
         ask = made.algorithm.ask(made.config, self.state, turn)
         if made.problem.dropout:
             torch.manual_seed(seed(self.spec.seed, "dropout", turn.t))
@@ -175,6 +182,8 @@ class Session:
         made, settings = self.made, self.spec.settings
         x = made.algorithm.model(made.config, self.state, self.collective)
         buffers = self.buffers.mean(0)
+        if count := settings["evaluate"].get("recompute"):
+            buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
         loss, error = made.problem.evaluate(x, buffers, made.test_inputs, made.test_targets)
         row = {**self.position(), "test_loss": loss, "test_error": error}
         if count := settings["evaluate"].get("train_examples"):

@@ -20,11 +20,17 @@ def load() -> Body:
     return train
 
 
+def test_size(name: str) -> int:
+    """Examples of a data set that are evaluated: its test split, or the validation split where tests are secret."""
+    sizes = DATASETS[name].sizes
+    return sizes["test"] if name != "imagenet" else sizes["validation"]
+
+
 def seconds(spec: RunSpec) -> float:
     """Updates x workers x batch x 3 forward passes, plus the evaluations."""
     s = spec.settings
     flops = counts(s["model"]["name"]).flops_per_example
-    test = DATASETS[s["data"]["name"]].sizes["test"] + s["evaluate"].get("train_examples", 0)
+    test = test_size(s["data"]["name"]) + s["evaluate"].get("train_examples", 0)
     evaluations = s["updates"] / s["evaluate"]["every"] + 1
     work = 3 * s["updates"] * s.get("workers", 1) * s["batch"] + evaluations * test
     return work * flops / FLOPS_PER_SECOND + s["updates"] * OVERHEAD
@@ -41,7 +47,7 @@ def memory(spec: RunSpec) -> int:
     pixels = 1
     for extent in network.input_shape:
         pixels *= extent
-    images = (info.sizes["train"] + info.sizes["test"]) * pixels
+    images = (info.sizes["train"] + test_size(info.name)) * pixels
     vectors = 4 * network.parameters * 10 * s.get("workers", 1)
     return 350_000_000 + images + vectors + 8 * max(s["batch"], 500) * network.activations_per_example
 

@@ -22,7 +22,7 @@ def verdicts(tmp_path):
     result = []
     for claim in load(tmp_path / "fake.toml"):
         artifacts = [a for a in paper.artifacts if a.id == claim.artifact]
-        found = measure(artifacts[0], store, "smoke")[0] if artifacts else {}
+        found = measure(artifacts[0], store, "smoke").found if artifacts else {}
         if claim.profile == "smoke":
             result.append(judge(claim, found[claim.quantity], "smoke", found.get("shown")))
         else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from paper_figures.artifact import Artifact, Evidence, Groups, Paper, Quantities, no_runs
-from paper_figures.isgd import exact, experiments, noise, timing, training
+from paper_figures.isgd import batch_sizes, cycles, exact, experiments, imagenet, noise, timing, training
 
 ORDER = (
     *("table1", "fig1a", "fig1b", "fig2", "fig3", "fig4", "fig5a", "fig5b", "fig5c", "fig5d", "fig5e", "fig5f"),
@@ -27,7 +27,7 @@ def extended(artifact: Artifact) -> Artifact:
     def seeing(
         groups: Callable[[str], Groups], measure: Callable[[Evidence], Quantities]
     ) -> Callable[[Evidence], Quantities]:
-        return lambda evidence: measure(Evidence(evidence.source, groups(evidence.profile), evidence.profile))
+        return lambda evidence: measure(evidence.restricted(groups(evidence.profile)))
 
     measures = [seeing(own, measure) for measure in artifact.measures]
     measures += [seeing(added, measure) for measure in exact.EXTRA[artifact.id]]
@@ -37,14 +37,13 @@ def extended(artifact: Artifact) -> Artifact:
         artifact,
         runs=runs,
         measures=tuple(measures),
-        draw=lambda evidence, figure: draw(
-            Evidence(evidence.source, own(evidence.profile), evidence.profile), figure
-        ),
+        draw=lambda evidence, figure: draw(evidence.restricted(own(evidence.profile)), figure),
     )
 
 
 def _in_order() -> tuple[Artifact, ...]:
-    made = (*exact.ARTIFACTS, *training.ARTIFACTS, *timing.ARTIFACTS, *noise.ARTIFACTS)
+    modules = (exact, cycles, training, imagenet, batch_sizes, timing, noise)
+    made = [artifact for module in modules for artifact in module.ARTIFACTS]
     by_name = {artifact.id.removeprefix("isgd/"): extended(artifact) for artifact in made}
     assert len(by_name) == len(made)
     assert set(by_name) == set(ORDER), set(by_name) ^ set(ORDER)
@@ -56,5 +55,10 @@ PAPER = Paper(
     title="Accelerating Deep Neural Network Training with Inconsistent Stochastic Gradient Descent",
     citation="Linnan Wang, Yi Yang, Martin Renqiang Min and Srimat Chakradhar, 2016 (arXiv 1603.05544v2)",
     artifacts=_in_order(),
-    experiments={**experiments.EXPERIMENTS, **timing.EXPERIMENTS, **noise.EXPERIMENTS},
+    experiments={
+        **experiments.EXPERIMENTS,
+        **timing.EXPERIMENTS,
+        **noise.EXPERIMENTS,
+        **imagenet.EXPERIMENTS,
+    },
 )

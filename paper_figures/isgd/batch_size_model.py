@@ -162,4 +162,3 @@ def draw(_: Evidence, figure: Figure) -> None:
     ratios.axhline(said[SYSTEMS[1]] / said[SYSTEMS[0]], color="C3", linestyle="--", label="with the two swapped")
     ratios.set(xlabel="loss psi (unit not stated)", ylabel="ratio of optima, faster / slower", ylim=(0, 2.2))
     ratios.legend(fontsize="small", loc="center right")
-    figure.tight_layout()

@@ -258,7 +258,6 @@ def draw(group: str, title: str) -> Callable[[Evidence, Figure], None]:
         whole.set_title(title)
         whole.legend(fontsize="small")
         detail.set_xlabel("update (gradient evaluation)")
-        figure.tight_layout()
 
     return fill
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 VARIANCE = RunSpec(
     "isgd/variance",
-    {**settings.DIGITS, "batches": (8, 16, 32, 64, 128, 256), "draws": 400, "warm": 60},
+    {**settings.DIGITS, "batches": (4, 8, 16, 32, 64, 128), "draws": 300, "warm": 60},
 )
 BOUND = RunSpec("isgd/bound", {"d": 20, "examples": 512, "batches": (1, 4, 16, 64), "updates": 2048, "runs": 128})
 
@@ -114,7 +114,7 @@ def draw_variance(evidence: Evidence, figure: Figure) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("batch size (images)")
-    axes.set_ylabel("variance of the batch gradient (sum over parameters)")
+    axes.set_ylabel("variance of the batch gradient")
     axes.legend()
 
 

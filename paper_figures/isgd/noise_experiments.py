@@ -32,14 +32,13 @@ def variance(spec: RunSpec, context: Context) -> Outcome:
     for batch in settings["batches"]:
         drawn = WithReplacement(examples, batch, seed(spec.seed, "variance", batch))
         mean, total = torch.zeros_like(x, dtype=torch.float64), 0.0
-        draws = max(120, settings["draws"] * settings["batches"][0] // batch)
-        for number in range(draws):
+        for number in range(settings["draws"]):
             indices = drawn.indices(torch.tensor([number]))[0]
             gradient = gradients(x[None], b0, [made.problem.fetch(indices)])[1][0].double()
             step = gradient - mean
             mean += step / (number + 1)
             total += float(step @ (gradient - mean))
-        rows.append({"batch": batch, "variance": total / (draws - 1), "draws": draws})
+        rows.append({"batch": batch, "variance": total / (settings["draws"] - 1)})
         context.report(len(rows) / len(settings["batches"]))
     return Outcome("finished", {"parameters": made.problem.d}, {"variance": pd.DataFrame(rows)})
 

@@ -94,4 +94,4 @@ def _box(axes: Any, x: float, y: float, text: str) -> None:
 
 def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
     arrow = {"arrowstyle": "->", "color": "0.4", "shrinkA": 12, "shrinkB": 14}
-    axes.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops=arrow)
+    axes.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops=arrow, zorder=1)

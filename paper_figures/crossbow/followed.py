@@ -1,0 +1,67 @@
+"""The experiment ``crossbow/followed``: SMA, every replica evaluated beside the average model, growing if asked."""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+
+from suite.assembly import assemble
+from suite.execution import apply
+from suite.experiments import Context, OutOfTime
+from suite.gradients import PATHS
+from suite.learners import Learners
+from suite.spec import RunSpec, seed
+from suite.store import Outcome
+
+
+def followed(spec: RunSpec, context: Context) -> Outcome:
+    """Train for ``epochs`` epochs of ``images`` images; ``learners`` lists [turns, count] changes.
+
+    A change takes effect once ``turns * 4 * batch`` examples are read. The table ``models`` holds the test error of
+    the average model and the mean and least test error of the replicas after every epoch. A run that was
+    interrupted starts again from the beginning.
+    """
+    apply(context.execution)
+    settings = dict(spec.settings)
+    images, epochs, schedule = settings.pop("images"), settings.pop("epochs"), settings.pop("learners")
+    made = assemble(settings, spec.seed, context.execution, context.data)
+    learners = Learners(
+        made.config,
+        made.x0,
+        schedule[0][1],
+        PATHS[context.execution["path"]](made.problem),
+        made.descent,
+        made.order.indices,
+    )
+    rate = torch.tensor(settings["rate"], device=made.x0.device, dtype=made.x0.dtype)
+    per_epoch = images // settings["batch"]  # batches
+    changes = [(4 * turns, count) for turns, count in schedule[1:]]
+    rows = []
+    for epoch in range(1, epochs + 1):
+        while learners.taken + learners.k <= epoch * per_epoch:
+            if changes and learners.taken >= changes[0][0]:
+                learners.resize(changes.pop(0)[1])
+            if made.problem.dropout:
+                torch.manual_seed(seed(spec.seed, "dropout", learners.t))
+            learners.step(rate)
+        points = [learners.centre, *learners.state.replicas]
+        buffers = [learners.buffers.mean(0), *learners.buffers]
+        errors = [
+            made.problem.evaluate(x, row, made.test_inputs, made.test_targets)[1]
+            for x, row in zip(points, buffers, strict=True)
+        ]
+        replicas = errors[1:]
+        rows.append(
+            {
+                "epoch": epoch,
+                "learners": learners.k,
+                "centre_error": errors[0],
+                "replica_error": sum(replicas) / len(replicas),
+                "best_replica_error": min(replicas),
+            }
+        )
+        context.report(epoch / epochs)
+        if context.late:
+            raise OutOfTime
+    finite = bool(torch.isfinite(learners.centre).all())
+    return Outcome("finished" if finite else "diverged", rows[-1], {"models": pd.DataFrame(rows)})

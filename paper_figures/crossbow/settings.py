@@ -1,0 +1,199 @@
+"""Training settings of Crossbow's figures at each profile, as plain run specifications.
+
+Rates, momenta, weight decays and most batch sizes are inside the paper's pictures; they are taken from the authors'
+scripts (lsds/Crossbow d4441b35, scripts/benchmarks) and marked where they differ.
+
+Replicas, not devices, make the statistics: g GPUs with m learners each are k = g * m workers of one run. The same
+groups of runs exist at every profile, on a smaller network below ``paper``: digits at ``smoke``, LeNet on a fixed
+subset of MNIST at ``reduced``, ResNet-32 on CIFAR-10 at ``paper``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from suite.spec import RunSpec
+
+Method = Literal["sma", "ea-sgd", "s-sgd"]
+Groups = dict[str, tuple[RunSpec, ...]]
+
+NETWORKS = {
+    "crossbow_lenet": "LeNet",
+    "crossbow_resnet32": "ResNet-32",
+    "crossbow_vgg16": "VGG-16",
+    "crossbow_resnet50": "ResNet-50",
+}
+SEEDS = {"smoke": (0,), "reduced": (0, 1, 2), "paper": (0, 1, 2)}
+LEARNERS = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 2, 4, 8, 16, 32)}
+TARGET = {"smoke": 0.97, "reduced": 0.85, "paper": 0.80}  # share correct; of Fig. 3, 12 and 13
+FINAL_TARGET = {"smoke": 0.97, "reduced": 0.85, "paper": 0.88}  # of Fig. 10, 14, 15 and 16
+VGG_TARGET = 0.69
+TAU_LEARNERS = {"smoke": 4, "reduced": 8, "paper": 16}  # replicas of the runs that synchronise every 4 iterations
+MANY = {"smoke": 4, "reduced": 16, "paper": 16}  # "many learners"
+LENET_IMAGES = 2000  # a fixed subset of MNIST's 60,000 training images at the reduced scale
+LENET_BATCH = 16
+LENET_EPOCHS = {1: 6, 4: 7, 8: 9, 16: 13}  # of a reduced run; in a pilot 16 learners passed 0.85 at epoch 8
+CENTRE_MOMENTUM = 0.9  # sma.cu's constant when replicas have momentum
+LONE_ALPHA = 0.1  # of one learner: 1/k = 1 would swap replica and centre; the authors' scripts have 0.1
+CROSSBOW_BATCH, TENSORFLOW_AGGREGATE = 64, 1024  # ResNet-32, section 5.2
+RESNET32_DROPS = ((80, 0.1), (120, 0.01))  # (epoch, factor of the first rate)
+VGG_HALVING, VGG_EPOCHS = 20, 250
+RESNET50_DROPS = (30, 60)  # epochs
+RESNET50 = {"crossbow": 16, "tensorflow": 32, "gpus": 8}  # images for each learner, and for each of TensorFlow's GPUs
+
+
+def algorithm(method: Method, learners: int, *, tau: int = 1) -> dict[str, Any]:
+    """SMA and EA-SGD with alpha = 1/k (0.1 for one learner), or the mean gradient of all learners."""
+    if method == "s-sgd":
+        return {"name": "sgd"}
+    momentum = CENTRE_MOMENTUM if method == "sma" else 0.0
+    alpha = LONE_ALPHA if learners == 1 else 1 / learners
+    return {"name": "crossbow", "alpha": alpha, "momentum": momentum, "tau": tau}
+
+
+def training(
+    base: dict[str, Any], method: Method, learners: int, seed: int, *, images: int, epochs: int, tau: int = 1
+) -> RunSpec:
+    """A training run evaluated once an epoch; all methods read the same batches at the same rate."""
+    turns = images // (base["batch"] * learners)
+    drops = [[epoch * turns, factor] for epoch, factor in base.get("epoch_drops", ())]
+    settings = {key: value for key, value in base.items() if key != "epoch_drops"}
+    if drops:
+        settings["drops"] = drops
+        settings["restart"] = method == "sma"
+    return RunSpec(
+        "train",
+        {
+            **settings,
+            "algorithm": algorithm(method, learners, tau=tau),
+            "workers": learners,
+            "order": {"kind": "shuffled", "share": "pool"},
+            "updates": turns * epochs,
+            "evaluate": {"every": turns, "train_examples": 500},
+            "record": {"every": 5},
+        },
+        seed,
+    )
+
+
+# lenet.sh has rate 0.001 without momentum for up to 100 epochs; 0.01 and 0.9 reach the target in a few.
+LENET = {
+    "data": {"name": "mnist", "transform": "scale", "subset": LENET_IMAGES},
+    "model": {"name": "crossbow_lenet"},
+    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 1e-4},
+    "rate": 0.01,
+    "batch": LENET_BATCH,
+}
+DIGITS = {
+    "data": {"name": "digits", "transform": "scale", "size": 28},
+    "model": {"name": "digits_lenet"},
+    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 1e-4},
+    "rate": 0.01,
+    "batch": 8,
+}
+RESNET32 = {
+    "data": {"name": "cifar10", "transform": "signed"},
+    "augment": {"crop": 32, "margin": 4},
+    "model": {"name": "crossbow_resnet32"},
+    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 1e-4},
+    "rate": 0.1,
+    "epoch_drops": RESNET32_DROPS,
+    "batch": CROSSBOW_BATCH,
+}
+VGG16 = {
+    "data": {"name": "cifar100", "transform": "signed"},
+    "augment": {"crop": 32, "margin": 4},
+    "model": {"name": "crossbow_vgg16"},
+    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 5e-4},
+    "rate": 0.1,
+    "epoch_drops": tuple((e, 0.5 ** (e // VGG_HALVING)) for e in range(VGG_HALVING, VGG_EPOCHS, VGG_HALVING)),
+    "batch": 128,
+}
+
+
+def lenet(method: Method, learners: int, seed: int, *, tau: int = 1) -> RunSpec:
+    """LeNet on 2,000 images of MNIST, the reduced scale."""
+    return training(LENET, method, learners, seed, images=LENET_IMAGES, epochs=LENET_EPOCHS[learners], tau=tau)
+
+
+def stand_in(profile: str, method: Method, learners: int, seed: int, *, tau: int = 1) -> RunSpec:
+    """The run of a profile in the place of ResNet-32's: on digits, LeNet, or ResNet-32 itself."""
+    if profile == "smoke":
+        return training(DIGITS, method, learners, seed, images=1437, epochs=12, tau=tau)
+    if profile == "reduced":
+        return lenet(method, learners, seed, tau=tau)
+    return training(RESNET32, method, learners, seed, images=50_000, epochs=140, tau=tau)
+
+
+def groups(profile: str, *names: str) -> Groups:
+    """Groups called ``METHOD K`` or ``METHOD K tau T``, those that the profile has; all seeds of each."""
+    found: Groups = {}
+    for name in names:
+        method, k, *rest = name.split()
+        if int(k) in LEARNERS[profile]:
+            tau = int(rest[1]) if rest else 1
+            found[name] = tuple(
+                stand_in(profile, method, int(k), seed, tau=tau)  # type: ignore[arg-type]
+                for seed in SEEDS[profile]
+            )
+    return found
+
+
+def vgg16(profile: str) -> Groups:
+    """VGG-16 on CIFAR-100 with one and three learners, and plain training; at the paper's scale only."""
+    if profile != "paper":
+        return {}
+    return {
+        f"{method} {k}": (training(VGG16, method, k, 0, images=50_000, epochs=VGG_EPOCHS),)  # type: ignore[arg-type]
+        for method, k in (("s-sgd", 1), ("sma", 1), ("sma", 3))
+    }
+
+
+def lenet_target(profile: str) -> Groups:
+    """Plain training of LeNet on all of MNIST, which sets Fig. 9's target."""
+    if profile == "smoke":
+        return {"s-sgd 1": (stand_in("smoke", "s-sgd", 1, 0),)}
+    data = {"name": "mnist", "transform": "scale"}
+    base = {**LENET, "data": data, "batch": 64, "epoch_drops": ((2, 0.1),)}
+    return {"s-sgd 1": (training(base, "s-sgd", 1, 0, images=60_000, epochs=3),)}
+
+
+def followed(profile: str) -> Groups:
+    """Runs in which every replica is evaluated beside the average model, and one that grows from 1 to 4 learners."""
+    base = DIGITS if profile == "smoke" else LENET
+    images = 1437 if profile == "smoke" else LENET_IMAGES
+    turns = images // (base["batch"] * 4)  # type: ignore[operator]
+    common = {**base, "algorithm": algorithm("sma", 4), "order": {"kind": "shuffled"}, "images": images}
+    fixed = {**common, "learners": [[0, 4]], "epochs": 5}
+    growing = {**common, "learners": [[0, 1], [2 * turns, 2], [3 * turns, 4]], "epochs": 5}
+    found = {"followed": tuple(RunSpec("crossbow/followed", fixed, seed) for seed in SEEDS[profile])}
+    if profile != "reduced":
+        found["growing"] = tuple(RunSpec("crossbow/followed", growing, seed) for seed in SEEDS[profile])
+    return found
+
+
+ALGEBRA = RunSpec("crossbow/algebra")
+TASKS = RunSpec("crossbow/tasks", {"repeats": 20})
+TUNER = RunSpec("crossbow/tuner", {"lost_runs": 500, "settling_runs": 1000})
+SIZES = RunSpec("crossbow/sizes", {"batch": 32})
+
+
+def throughput(profile: str) -> Groups:
+    """Learners in one step against one after another and against one large batch, by network."""
+    sizes = {"smoke": ("digits_lenet",), "reduced": ("crossbow_lenet",), "paper": ("crossbow_lenet",)}[profile]
+    names = (*sizes, "crossbow_resnet32", "crossbow_vgg16") if profile == "paper" else sizes
+    quick = profile != "paper"
+    common = {"turns": 3 if quick else 50, "repeats": 7 if quick else 15, "threshold": 0.05}
+    learners = (1, 2, 3, 4) if quick else (1, 2, 3, 4, 5, 6, 8)
+    batch = {"digits_lenet": 8, "crossbow_lenet": LENET_BATCH, "crossbow_resnet32": 64, "crossbow_vgg16": 128}
+    return {
+        name: (RunSpec("crossbow/throughput", {"model": name, "batch": batch[name], "learners": learners, **common}),)
+        for name in names
+    }
+
+
+def memory(profile: str) -> Groups:
+    """Bytes of one to four learners at several batch sizes."""
+    name = {"smoke": "digits_lenet", "reduced": "crossbow_lenet", "paper": "crossbow_resnet32"}[profile]
+    batches = (64, 128, 256) if profile == "smoke" else (64, 128, 256, 512)
+    return {"memory": (RunSpec("crossbow/memory", {"model": name, "batches": batches, "learners": (1, 2, 4)}),)}

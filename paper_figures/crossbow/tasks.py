@@ -1,0 +1,266 @@
+"""Table 1 and the system: tasks on streams, the auto-tuner's rule, memory (Figs. 7 and 8, section 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from paper_figures.artifact import Artifact, Evidence, Quantities
+from paper_figures.crossbow import arithmetic, settings
+from paper_figures.crossbow.readings import always, ids, on_gpu, results, spread
+from suite.measured import Measured, exact, point
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TASKS = always("tasks", settings.TASKS)
+TUNER = always("tuner", settings.TUNER)
+SIZES = always("sizes", settings.SIZES)
+CLAIM_OF = {"crossbow_lenet": "lenet", "crossbow_resnet32": "resnet-32", "crossbow_vgg16": "vgg-16"}
+CLAIM_OF["crossbow_resnet50"] = "resnet-50"
+
+
+def measure_sizes(evidence: Evidence) -> Quantities:
+    """Table 1: parameters and operators of the networks that the run built."""
+    run = evidence.run("sizes")
+    for network, claim in CLAIM_OF.items():
+        size = run.results[f"{network}_parameters"] * arithmetic.FLOAT / arithmetic.MIB
+        yield f"{claim}-model-mb", exact(size, runs=[run.id])
+        yield f"{claim}-ops", exact(run.results[f"{network}_operators"], runs=[run.id])
+    resnet = [run.results[f"crossbow_resnet50_{what}"] for what in ("parameters", "operators", "bytes")]
+    text = (resnet[0] * arithmetic.FLOAT / arithmetic.MIB, resnet[1], resnet[2] / 2**30)
+    batch = run.spec.settings["batch"]
+    note = f"outputs of forward and gradient operators at batch {batch}, each in its own buffer"
+    yield "resnet50-text", point(text, kind="proxy", runs=[run.id], note=note)
+
+
+def measure_plans(evidence: Evidence) -> Quantities:
+    run = evidence.run("sizes")
+    found = run.results
+    saved = [100 * (1 - found[f"{name}_planned"] / found[f"{name}_bytes"]) for name in settings.NETWORKS]
+    yield "half", exact(saved, runs=[run.id], note="LeNet, ResNet-32, VGG-16, ResNet-50")
+    yield "no-live-overwrite", exact([found[f"{name}_overwrites"] for name in settings.NETWORKS], runs=[run.id])
+
+
+def measure_buffer(evidence: Evidence) -> Quantities:
+    """Batches in use at one time in the recorded and virtual schedules, per learner."""
+    run = evidence.run("tasks")
+    table = run.curve("virtual")
+    learn = table[table["kind"] == "learn"]
+    held = [learn[learn["iteration"] == i]["batch"].nunique() for i in learn["iteration"].unique()]
+    yield "buffer-size", exact(min(held) / learn["learner"].nunique(), runs=[run.id])
+
+
+def measure_memory(evidence: Evidence) -> Quantities:
+    """Exponents of bytes against batch and against learners, what a lone parameter vector takes left in."""
+    import numpy as np
+
+    run = evidence.run("memory")
+    table = run.curve("memory")
+    table = table[~table["shared"]]
+    one, smallest = table[table["learners"] == 1], table[table["batch"] == table["batch"].min()]
+    slopes = [
+        float(np.polyfit(np.log(rows[axis]), np.log(rows["bytes"]), 1)[0])
+        for rows, axis in ((one, "batch"), (smallest, "learners"))
+    ]
+    device = "a GPU" if on_gpu(run) else "a CPU, where saved tensors and state are counted"
+    made = "measured" if on_gpu(run) else "proxy"
+    yield (
+        "linear",
+        point(slopes, kind=made, spread=0.05, runs=[run.id], note=f"{run.spec.settings['model']} on {device}"),
+    )
+
+
+def measure_idle(evidence: Evidence) -> Quantities:
+    run = evidence.run("tasks")
+    pairs = zip(run.results["idle_first_come"], run.results["idle_round_robin"], strict=True)
+    steps = [slow - fast for fast, slow in pairs]
+    yield "beats-round-robin", spread(steps, "simulated", [run.id], "virtual time; 100 iterations")
+
+
+def measure_few_first(evidence: Evidence) -> Quantities:
+    """Growing from 1 to 4 learners against 4 throughout: difference of mean test error, a proxy of epochs."""
+    steps = []
+    for grown, fixed in zip(evidence.runs("growing"), evidence.runs("followed"), strict=True):
+        errors = [run.curve("models")["centre_error"].mean() for run in (fixed, grown)]
+        steps.append(100 * float(errors[0] - errors[1]))
+    note = "points of mean test error over five epochs, in place of epochs"
+    yield (
+        "few-first",
+        Measured(*_bounds(steps), "proxy", len(steps), tuple(ids(evidence, "growing", "followed")), note),
+    )
+
+
+def _bounds(steps: list[float]) -> tuple[tuple[float], tuple[float], tuple[float]]:
+    mean = sum(steps) / len(steps)
+    return (mean,), (min(steps),), (max(steps),)
+
+
+def measure_milliseconds(evidence: Evidence) -> Quantities:
+    """The longest change of the number of learners, in iterations of one learner here; on a GPU in milliseconds."""
+    for name in evidence.groups:
+        if name in settings.NETWORKS or name == "digits_lenet":
+            run = evidence.run(name)
+            share = run.results["resize_over_iteration"]
+            note = f"{name}: {share:.2f} of one learner's iteration, on {'a GPU' if on_gpu(run) else 'a CPU'}"
+            table = run.curve("seconds")
+            alone = (table["side"] == "looped") & (table["learners"] == 1)
+            yield (
+                "milliseconds",
+                point(1000 * share * float(table[alone]["seconds"].median()), kind="proxy", runs=[run.id], note=note),
+            )
+
+
+def draw_tasks(evidence: Evidence, figure: Figure) -> None:
+    """Figs. 7 and 8: a recorded run of two learners on threads, and 2 GPUs with 2 learners in virtual time."""
+    upper, lower = figure.subplots(2, 1)
+    run = evidence.run("tasks")
+    colours = {"learn": "C0", "local": "C1", "global": "C2"}
+    for axes, name, scale, unit in ((upper, "recorded", 1000, "ms"), (lower, "virtual", 1, "task units")):
+        table = run.curve(name)
+        table = table[table["iteration"] < 4]
+        streams = sorted(table["stream"].unique())
+        seen: set[str] = set()
+        rows: list[dict[Any, Any]] = table.to_dict("records")
+        for row in rows:
+            kind, place, left = row["kind"], streams.index(row["stream"]), scale * row["start"]
+            width = max(scale * (row["end"] - row["start"]), 0.02 if name == "recorded" else 0.0)
+            axes.barh(place, width, left=left, color=colours[kind], label=None if kind in seen else kind)
+            seen.add(kind)
+            if kind == "learn":
+                axes.text(left, place, f" B{row['batch']}", va="center", fontsize=6)
+        axes.set_yticks(range(len(streams)), streams)
+        axes.set_xlabel(f"{name} ({unit})")
+        axes.grid(visible=False)
+    upper.legend(ncols=3)
+
+
+def draw_tuner(evidence: Evidence, figure: Figure) -> None:
+    """Learners after each reading, Algorithm 2 and the settling rule, with a peak at 4."""
+    axes = figure.subplots()
+    table = evidence.run("tuner").curve("walks")
+    for rule, rows in table[table["peak"] == 4].groupby("rule"):
+        axes.step(rows["reading"], rows["learners"], where="post", label=str(rule))
+    axes.axhline(4, color="0.5", linewidth=0.8, linestyle=":")
+    axes.set_xlabel("reading of the throughput")
+    axes.set_ylabel("learners")
+    axes.legend()
+
+
+def draw_idle(evidence: Evidence, figure: Figure) -> None:
+    axes = figure.subplots()
+    found = evidence.run("tasks").results
+    axes.boxplot([found["idle_first_come"], found["idle_round_robin"]], tick_labels=["first come", "round robin"])
+    axes.set_ylabel("idle stream-seconds (virtual)")
+
+
+def draw_memory(evidence: Evidence, figure: Figure) -> None:
+    left, right = figure.subplots(1, 2)
+    draw_plans_into(left, evidence)
+    table = evidence.run("memory").curve("memory")
+    table = table[table["batch"] == table["batch"].max()]
+    for shared, rows in table.groupby("shared"):
+        label = "activations shared" if shared else "activations of their own"
+        right.plot(rows["learners"], rows["bytes"] / rows["bytes"].iloc[0], marker="o", label=label)
+    right.set_xlabel("learners")
+    right.set_ylabel("bytes / one learner's")
+    right.legend()
+
+
+def draw_plans_into(axes: object, evidence: Evidence) -> None:
+    found = evidence.run("sizes").results
+    saved = [100 * (1 - found[f"{name}_planned"] / found[f"{name}_bytes"]) for name in settings.NETWORKS]
+    axes.bar(list(settings.NETWORKS.values()), saved)  # type: ignore[attr-defined]
+    axes.axhline(50, color="C1", linestyle="--")  # type: ignore[attr-defined]
+    axes.set_ylabel("saved by the offline plan (%)")  # type: ignore[attr-defined]
+    axes.tick_params(axis="x", rotation=30)  # type: ignore[attr-defined]
+
+
+def tuner_runs(profile: str) -> settings.Groups:
+    return {
+        **TUNER(profile),
+        "algebra": (settings.ALGEBRA,),
+        **settings.throughput(profile),
+        **settings.followed(profile),
+    }
+
+
+BOTH = ("virtual", "recorded")
+
+ARTIFACTS = {
+    "table1": Artifact(
+        "crossbow/table1", "Benchmark models and data sets", SIZES, (arithmetic.table1_inputs, measure_sizes)
+    ),
+    "fig7": Artifact(
+        "crossbow/fig7",
+        "Learners, streams and batches of a run",
+        TASKS,
+        (results("tasks", {"pools": tuple(f"{name}_learn_after_return" for name in BOTH)}),),
+        draw_tasks,
+        "Timelines of learning, local and global synchronisation tasks on their streams.",
+        (6.4, 5.0),
+    ),
+    "fig8": Artifact(
+        "crossbow/fig8",
+        "Learning and synchronisation tasks on streams: a recorded run and 2 GPUs with 2 learners each",
+        TASKS,
+        (
+            results(
+                "tasks",
+                {
+                    "one-local-per-replica": (
+                        *(f"{name}_local_per_replica" for name in BOTH),
+                        *(f"{name}_local_on_stream_of_learning" for name in BOTH),
+                    ),
+                    "overlap": tuple(f"{name}_iterations_overlapping" for name in BOTH),
+                    "dependency": tuple(f"{name}_local_after_average" for name in BOTH),
+                },
+            ),
+            arithmetic.fig8,
+        ),
+        draw_tasks,
+        "Timelines of learning, local and global synchronisation tasks on their streams.",
+        (6.4, 5.0),
+    ),
+    "alg2": Artifact(
+        "crossbow/alg2",
+        "Choosing the number of learners per GPU from throughput",
+        tuner_runs,
+        (
+            results(
+                "tuner",
+                {
+                    "starts-at-one": "starts_at",
+                    "adds-first": "after_first",
+                    "adds-on-rise": "on_rise",
+                    "removes-on-fall": "on_fall",
+                    "holds-on-plateau": "on_plateau",
+                    "finds-peak": "literal_distance",
+                },
+            ),
+            results("algebra", {"new-replica-from-average": "newcomer"}),
+            measure_milliseconds,
+            measure_few_first,
+        ),
+        draw_tuner,
+        "Algorithm 2 cycles around a peak at four learners; the settling rule stops there.",
+    ),
+    "alg-memory": Artifact(
+        "crossbow/alg-memory",
+        "Output-buffer reuse with reference counts",
+        lambda profile: {**SIZES(profile), **TASKS(profile), **settings.memory(profile)},
+        (measure_plans, measure_buffer, measure_memory),
+        draw_memory,
+        "Share of memory saved by the offline plan for four networks, and bytes against learners.",
+    ),
+    "alg-scheduler": Artifact(
+        "crossbow/alg-scheduler",
+        "First-come first-served assignment of batches to free replicas",
+        TASKS,
+        (
+            measure_idle,
+            results("tasks", {"one-task-per-replica": tuple(f"{name}_learn_per_replica" for name in BOTH)}),
+        ),
+        draw_idle,
+        "Idle time under both ways to assign batches.",
+    ),
+}

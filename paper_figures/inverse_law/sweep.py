@@ -1,0 +1,217 @@
+"""The experiment ``inverse_law/sweep``: updates that one (model, batch size, rate, seed) needs to its thresholds.
+
+Settings (plain values)::
+
+    data      {name, labels: digits | parity | classes, transform, size?}
+    model     {name, ...options}                 descent   {rule, decay?, ...}
+    rate, batch, workers?                        limit     updates after which the rest is censored
+    share     of the data in each of the two samples (0.2)
+    sample    examples of a sample that a test reads; null: all of them
+    growth    of the test grid; 0 tests every update
+    every     least distance of two tests; above 1 crossings are multiples of it
+    monitors  {training: [thresholds], validation?: [thresholds]}
+
+The data are permuted once, the same for every run. The first sample is held out for the validation loss, the
+second is part of what is trained on; ``sample`` keeps the first so many examples of each.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from reference_impls.contract import Told
+from suite import checkpoint
+from suite.algorithms import algorithm
+from suite.assembly import DTYPES, make_descent, make_network
+from suite.collectives import Local
+from suite.data import images, order, transforms
+from suite.execution import apply
+from suite.experiments import Context, OutOfTime
+from suite.flat import FlatModule
+from suite.gradients import PATHS, answer
+from suite.problems import Classification
+from suite.schedules import rounds
+from suite.spec import RunSpec, seed
+from suite.store import Outcome
+from suite.threshold import Monitor, Reading, Search, Test, read_loss
+
+CHECKPOINT_SECONDS = 30.0
+CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
+LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "digits": lambda targets: targets,
+    "classes": lambda targets: targets,
+    "parity": lambda targets: targets % 2,
+}
+
+
+class Trainer:
+    """SGD on one network from a seed: what a driver of searches steps, and what a search reads."""
+
+    def __init__(self, spec: RunSpec, context: Context):
+        settings = spec.settings
+        device, dtype = context.device, DTYPES[context.execution["precision"]]
+        data = dict(settings["data"])
+        name, rule, labels = data.pop("name"), data.pop("transform"), data.pop("labels")
+        size = data.pop("size", None)
+        if labels not in LABELS:
+            raise ValueError(f"labels must be one of {sorted(LABELS)}, not {labels!r}")
+        pictures = images.load_images(name, "train", root=context.data, **data)
+        mixed = torch.randperm(len(pictures.targets), generator=torch.Generator().manual_seed(seed("samples", name)))
+        held = int(settings["share"] * len(mixed))
+        if not 0 < 2 * held < len(mixed):
+            raise ValueError(f"share={settings['share']} must leave two samples and more among {len(mixed)} examples")
+        inputs, targets = pictures.inputs[mixed].to(device), LABELS[labels](pictures.targets[mixed]).to(device)
+        network = make_network(settings["model"], spec.seed, device, dtype)
+        self.flat = FlatModule(network, channels_last=context.execution["channels_last"])
+        fitted = transforms.fit(rule, inputs[held:], size)
+        decode = lambda pixels: fitted(pixels).to(dtype)
+        self.problem = Classification(self.flat, inputs[held:], targets[held:], decode)
+        read = settings["sample"] or held
+        self.samples = {
+            "validation": self._sample(decode, inputs[:held][:read], targets[:held][:read]),
+            "training": self._sample(decode, inputs[held : 2 * held][:read], targets[held : 2 * held][:read]),
+        }
+        self.test_examples = len(self.samples["training"][1])
+        self.workers = settings.get("workers", 1)
+        if settings["batch"] % self.workers:
+            raise ValueError(f"batch={settings['batch']} does not divide over workers={self.workers}")
+        self.order = order.Shuffled(len(self.problem.targets), settings["batch"], seed(spec.seed, "order"))
+        self.algorithm = algorithm("sgd")
+        self.descent = make_descent(settings["descent"], self.flat)
+        self.rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
+        self.gradients = PATHS[context.execution["path"]](self.problem)
+        self.collective = Local(self.workers)
+        self.buffers = self.problem.b0()[None].repeat(self.workers, 1)
+        self.seconds = 0.0  # spent on updates alone
+
+    def _sample(self, decode: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Any:
+        pixels = decode(inputs)
+        if self.flat.channels_last:
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
+        return pixels, targets
+
+    def start(self) -> Any:
+        """The state before the first update."""
+        return self.algorithm.init(None, self.flat.point(), self.workers, self.workers, self.descent)
+
+    def advance(self, state: Any, first: int, last: int) -> Any:
+        """The state after updates ``first`` .. ``last - 1``: batch number t serves update t, split over workers."""
+        began = time.perf_counter()
+        for turn in rounds(self.workers, start=first):
+            if turn.t >= last:
+                break
+            ask = self.algorithm.ask(None, state, turn)
+            examples = self.order.indices(torch.tensor([turn.t])).view(self.workers, -1)
+            losses, sums, self.buffers = answer(self.gradients, ask, self.buffers, examples)
+            state = self.algorithm.tell(
+                None,
+                state,
+                turn,
+                Told(losses, sums),
+                collective=self.collective,
+                descent=self.descent,
+                lr=self.rate,
+            )
+        self.seconds += time.perf_counter() - began
+        return state
+
+    def reader(self, sample: str) -> Callable[[Any, float], Reading]:
+        """How a monitor reads the loss of a state on a sample."""
+        inputs, targets = self.samples[sample]
+        chunk = CHUNKS[inputs.device.type]
+
+        def read(state: Any, threshold: float) -> Reading:
+            self.flat.load(self.algorithm.model(None, state, self.collective), self.buffers[0])
+            module = self.flat.module.eval()
+            try:
+                return read_loss(chunks(module), len(targets), threshold)
+            finally:
+                module.train()
+
+        @torch.no_grad()
+        def chunks(module: torch.nn.Module) -> Iterator[tuple[float, int]]:
+            for rows, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
+                yield F.cross_entropy(module(rows), labels, reduction="sum").item(), len(labels)
+
+        return read
+
+
+def sweep(spec: RunSpec, context: Context) -> Outcome:
+    """Run or resume one search. Thresholds not crossed within the limit are censored and shown as -1."""
+    apply(context.execution)
+    return search_run(spec, context, Trainer(spec, context))
+
+
+def search_run(spec: RunSpec, context: Context, trainer: Any) -> Outcome:
+    """Drive one search of any trainer: something that can ``start``, ``advance`` and be read."""
+    search = resume(spec, context, trainer)
+    limit, saved = spec.settings["limit"], time.monotonic()
+    diverged = False
+    while not (search.done or diverged):
+        update, state = search.position
+        search.see(trainer.advance(state, update, search.next_update))
+        diverged = math.isinf(search.tests[-1].reading.loss)
+        context.report(search.position[0] / limit)
+        if search.at_rest and (time.monotonic() - saved > CHECKPOINT_SECONDS or context.late):
+            save(context, trainer, search)
+            saved = time.monotonic()
+            if context.late:
+                raise OutOfTime
+    return outcome(trainer, search, diverged)
+
+
+def monitors(spec: RunSpec, trainer: Any) -> list[Monitor]:
+    return [Monitor(name, trainer.reader(name), tuple(t)) for name, t in sorted(spec.settings["monitors"].items())]
+
+
+def save(context: Context, trainer: Any, search: Search) -> None:
+    update, state = search.position
+    values = {
+        "update": update,
+        "seconds": trainer.seconds,
+        "crossed": {m.name: sorted(m.crossed.items()) for m in search.monitors},
+        "tests": [[t.monitor, t.update, *t.reading] for t in search.tests],
+    }
+    checkpoint.save(context.folder, state, values, {"buffers": trainer.buffers})
+
+
+def resume(spec: RunSpec, context: Context, trainer: Any) -> Search:
+    """The search from its last checkpoint, or a new one."""
+    watched, state, update = monitors(spec, trainer), trainer.start(), 0
+    grid = {name: spec.settings[name] for name in ("growth", "every", "limit")}
+    found = checkpoint.load(context.folder, state, context.device)
+    if found is None:
+        return Search(watched, state, **grid)
+    state, values, tensors = found
+    update, trainer.seconds, trainer.buffers = values["update"], values["seconds"], tensors["buffers"]
+    for monitor in watched:
+        monitor.crossed = dict(values["crossed"][monitor.name])
+    search = Search(watched, state, **grid, update=update)
+    search.tests = [Test(name, at, Reading(*reading)) for name, at, *reading in values["tests"]]
+    return search
+
+
+def outcome(trainer: Any, search: Search, diverged: bool) -> Outcome:
+    """``crossed_NAME`` holds the updates to each of ``thresholds_NAME``, -1 where censored."""
+    import pandas as pd
+
+    results: dict[str, Any] = {
+        "updates": search.position[0],
+        "update_seconds": trainer.seconds,
+        "parameters": trainer.problem.d,
+        "test_examples": trainer.test_examples,
+    }
+    for monitor in search.monitors:
+        results[f"thresholds_{monitor.name}"] = list(monitor.thresholds)
+        results[f"crossed_{monitor.name}"] = [monitor.crossed.get(t, -1) for t in monitor.thresholds]
+    rows = [(t.monitor, t.update, t.reading.loss, t.reading.cut, t.reading.examples) for t in search.tests]
+    tests = pd.DataFrame(rows, columns=["monitor", "update", "loss", "cut", "examples"])
+    status = "diverged" if diverged else "out of budget" if any(m.pending for m in search.monitors) else "finished"
+    return Outcome(status, results, {"tests": tests})

@@ -1,0 +1,191 @@
+"""Figure 2: updates against words per batch for translation, and the checks of the translation network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from paper_figures.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from paper_figures.inverse_law import drawing, images
+from paper_figures.inverse_law.short import ATTENTION, WORDS
+from suite.fit import Updates
+from suite.measured import exact, interval
+from suite.spec import RunSpec
+
+WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
+RATES = (0.1, 0.2, 0.5, 1.0)
+SEEDS = 5
+PHRASES = RunSpec(
+    "inverse_law/phrases",
+    {
+        "corpus": "number_phrases",
+        "vocabulary": 200,
+        "model": {"embedding": 48, "hidden": 64},
+        "descent": {"rule": "adam"},
+        "rate": 0.005,
+        "words": 600,
+        "updates": 400,
+        "test_sentences": 500,
+        "beam": 4,
+    },
+)
+
+CAPTIONS = RunSpec(
+    "inverse_law/phrases",
+    {
+        "corpus": "multi30k",
+        "vocabulary": 2_000,
+        "longest": 14,
+        "model": {"embedding": 96, "hidden": 128},
+        "descent": {"rule": "adam"},
+        "rate": 0.003,
+        "words": 1_600,
+        "updates": 600,
+        "test_sentences": 300,
+        "beam": 4,
+    },
+)
+
+
+def translate_spec(words: int, rate: float, seed: int, profile: str) -> RunSpec:
+    """The search of one point of Figure 2."""
+    paper = profile == "paper"
+    settings: dict[str, Any] = {
+        "corpus": "europarl" if paper else "multi30k",
+        "vocabulary": 16_000 if paper else 1_000,
+        "model": {"embedding": 512, "hidden": 512} if paper else {"embedding": 32, "hidden": 32},
+        "descent": {"rule": "torch"},
+        "rate": rate,
+        "words": words,
+        "sentences": None if paper else 4_000,  # of the corpus, those with at most ``longest`` words
+        "longest": None if paper else 12,
+        "sample": 2_000 if paper else 100,  # sentences whose loss is tested
+        "growth": 0.01 if paper else 0.03,
+        "limit": 200_000 if paper else 3_000,
+        "monitors": {"training": [6.0, 5.0, 4.0] if paper else [5.0, 4.7, 4.4]},
+    }
+    return RunSpec("inverse_law/translate", settings, seed)
+
+
+REDUCED_RATE, REDUCED_WORDS, REDUCED_SEEDS = 1.0, (100, 200, 400, 800, 1600), 2
+
+
+def figure_specs(rate: float, profile: str) -> tuple[RunSpec, ...]:
+    """Runs of one panel; at reduced only the largest rate, as a proxy on a small corpus."""
+    if profile == "paper":
+        return tuple(translate_spec(w, rate, s, profile) for w in WORD_BATCHES for s in range(SEEDS))
+    if profile == "reduced" and rate == REDUCED_RATE:
+        return tuple(translate_spec(w, rate, s, profile) for w in REDUCED_WORDS for s in range(REDUCED_SEEDS))
+    return ()
+
+
+def panel_runs(rate: float) -> Callable[[str], Groups]:
+    def runs(profile: str) -> Groups:
+        specs = figure_specs(rate, profile)
+        return {"panel": specs} if specs else {}
+
+    return runs
+
+
+def first_panel_runs(profile: str) -> Groups:
+    return {**panel_runs(RATES[0])(profile), "words": (WORDS,)}
+
+
+def counts(evidence: Evidence) -> list[Updates]:
+    """Updates to the lowest threshold that at least two batch sizes reached, by words per batch."""
+    if "panel" not in evidence.groups:
+        raise Missing(f"no runs of this learning rate at {evidence.profile}")
+    runs = evidence.runs("panel")
+    for threshold in sorted(runs[0].results["thresholds_training"]):
+        found = images.crossings(runs, threshold)
+        if sum(u.censored < len(u.seen) for u in found) >= 2:
+            return found
+    raise Missing("two batch sizes that reached a threshold")
+
+
+def measure_panel(evidence: Evidence) -> Quantities:
+    """Exponent of the words per batch in N - N_inf; a proxy unless trained on Europarl."""
+    found = images.exponent(counts(evidence))
+    runs = evidence.runs("panel")
+    corpus = runs[0].spec.settings["corpus"]
+    kind = "measured" if corpus == "europarl" else "proxy"
+    yield (
+        "law",
+        interval(found.mean, found.low, found.high, kind=kind, n=found.n, runs=[r.id for r in runs], note=corpus),
+    )
+
+
+def measure_settings(evidence: Evidence) -> Quantities:
+    """What the runs of the paper profile are specified with."""
+    specs = [spec for rate in RATES for spec in figure_specs(rate, "paper")]
+    yield "batch-sizes", exact(sorted({spec.settings["words"] for spec in specs}))
+    yield "learning-rates", exact(sorted({spec.settings["rate"] for spec in specs}))
+    yield "seeds", exact([len({spec.seed for spec in specs}), len(specs)])
+
+
+def measure_batches(evidence: Evidence) -> Quantities:
+    """By how much of its last sentence a batch of words exceeds its size, at most; below 0 would fall short."""
+    run = evidence.run("words")
+    yield "batch-rule", exact(run.results["worst"], runs=[run.id], note=f"{run.results['short']} batches fell short")
+
+
+def draw_panel(evidence: Evidence, figure: Any) -> None:
+    """Updates against words per batch on logarithmic axes with the fitted law."""
+    if "panel" not in evidence.groups:
+        raise Missing(f"no runs of this learning rate at {evidence.profile}")
+    runs = evidence.runs("panel")
+    axes = figure.add_subplot()
+    for threshold in runs[0].results["thresholds_training"]:
+        drawing.draw_law(axes, images.crossings(runs, threshold), f"loss {threshold:g}")
+    axes.set_xlabel("target words per mini-batch M")
+    axes.set_ylabel("updates to the threshold")
+    axes.set_title(f"{runs[0].spec.settings['corpus']}, rate {runs[0].spec.settings['rate']:g}")
+    axes.legend(fontsize="small")
+
+
+def attention_runs(profile: str) -> Groups:
+    """The check of the network, and beyond smoke a training on number phrases and one on captions."""
+    trained = {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)}
+    return {"attention": (ATTENTION,), **trained}
+
+
+def measure_attention(evidence: Evidence) -> Quantities:
+    """Sums of the attention weights over ragged sentences, and scores per encoder state."""
+    run = evidence.run("attention")
+    results = run.results
+    if results["least"] < 0 or results["on_padding"] > 0:
+        yield "attention-sums", exact(-1, runs=[run.id], note="a weight is negative or lies on padding")
+    else:
+        low, high = results["sum_low"], results["sum_high"]
+        yield "attention-sums", interval((low + high) / 2, low, high, kind="exact", runs=[run.id])
+    scores = results["scores_per_state"]
+    yield "one-score", interval(scores[0], min(scores), max(scores), kind="exact", runs=[run.id])
+
+
+def measure_translations(evidence: Evidence) -> Quantities:
+    """Share of unseen number phrases translated exactly by beam search: does the model translate at all?"""
+    if "phrases" not in evidence.groups:
+        raise Missing(f"no number phrases at {evidence.profile}")
+    run = evidence.run("phrases")
+    yield "phrases-exact", exact(run.results["exact_beam"], runs=[run.id])
+
+
+def measure_captions(evidence: Evidence) -> Quantities:
+    """BLEU on Multi30k's captions, with its signature: a small network and a short training."""
+    if "captions" not in evidence.groups:
+        raise Missing(f"no captions at {evidence.profile}")
+    run = evidence.run("captions")
+    yield "captions-bleu", exact(run.results["bleu_beam"], runs=[run.id], note=run.results["signature"])
+
+
+FIGURES = tuple(
+    Artifact(
+        f"inverse_law/fig2{letter}",
+        f"Updates against words per batch, translation at learning rate {rate:g}",
+        first_panel_runs if letter == "a" else panel_runs(rate),
+        (measure_panel, measure_settings, measure_batches) if letter == "a" else (measure_panel,),
+        draw=draw_panel,
+        alt="Updates to a training loss against target words per batch on logarithmic axes, with the fitted law.",
+    )
+    for letter, rate in zip("abcd", RATES, strict=True)
+)

@@ -1,0 +1,59 @@
+"""MaTEx: leveraging asynchronicity in gradient descent for scalable deep learning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from paper_figures.artifact import Paper
+from paper_figures.matex_agd import algorithms, figure1, table1
+from suite.experiments import Body, Experiment
+from suite.spec import RunSpec
+
+
+def _layers() -> Body:
+    from paper_figures.matex_agd.layers import layers
+
+    return layers
+
+
+def _properties() -> Body:
+    from paper_figures.matex_agd.properties import properties
+
+    return properties
+
+
+def _workers() -> Body:
+    from paper_figures.matex_agd.workers import workers
+
+    return workers
+
+
+def _link() -> Body:
+    from paper_figures.matex_agd.link import link
+
+    return link
+
+
+def _seconds(value: float) -> Callable[[RunSpec], float]:
+    return lambda spec: value
+
+
+PAPER = Paper(
+    name="matex_agd",
+    title="Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning",
+    citation=(
+        "Jeff Daily, Abhinav Vishnu and Charles Siegel, Leveraging Asynchronicity in Gradient Descent for "
+        "Scalable Deep Learning, under review at ICLR 2017"
+    ),
+    artifacts=(
+        table1.TABLE1,
+        *figure1.artifacts(),
+        *algorithms.ARTIFACTS,
+    ),
+    experiments={
+        "matex_agd/layers": Experiment(_layers, seconds=_seconds(2.0)),
+        "matex_agd/properties": Experiment(_properties, seconds=_seconds(9.0)),
+        "matex_agd/link": Experiment(_link, seconds=_seconds(240.0), memory=lambda spec: 900_000_000),
+        "matex_agd/workers": Experiment(_workers, seconds=_seconds(10.0), memory=lambda spec: 900_000_000),
+    },
+)

@@ -1,0 +1,145 @@
+"""Specifications of everything but training: protocols without gradients, cost models, identities, throughput."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from paper_figures.rudra.machine import (
+    EPOCHS,
+    IMAGENET_BANDWIDTH,
+    IMAGENET_MEMORY,
+    IMAGENET_SECONDS,
+    JITTER,
+    TRAINING_IMAGES,
+    cifar_server,
+    imagenet_server,
+)
+from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration
+from paper_figures.verdicts import published
+from suite.spec import RunSpec
+
+JITTERS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+SLOW = 1000.0  # times slower is the learner that shows async to be unbounded
+ADVERSARIAL = {"learners": 60, "batch": 4, "model_bytes": 300_000_000}
+CORES_PER_NODE = 32
+
+# Rows of Table 2, in the paper's order, and what the cost models are calibrated on.
+TABLE2: tuple[Configuration, ...] = (
+    (1, 4, 30), (30, 4, 30), (18, 8, 18), (10, 16, 10), (4, 32, 4), (2, 64, 2),
+    (1, 8, 30), (30, 8, 30), (18, 16, 18), (10, 32, 10), (4, 64, 4), (2, 128, 2), (1, 128, 2),
+    (1, 16, 30), (30, 16, 30), (18, 32, 18), (10, 64, 10), (4, 128, 4),
+    (1, 32, 30), (30, 32, 30), (18, 64, 18), (1, 128, 10), (10, 128, 10),
+)  # fmt: skip
+TABLE3: tuple[Configuration, ...] = ((1, 4, 30), (0, 8, 30), (30, 4, 30), (0, 4, 30), (18, 8, 18))
+BASELINE: Configuration = (0, 128, 1)
+CALIBRATED = {
+    BASELINE: "table3/baseline-time",
+    (1, 4, 30): "table2/r01-training-time",
+    (30, 4, 30): "table2/r02-training-time",
+    (10, 16, 10): "table2/r04-training-time",
+    (2, 128, 2): "table2/r12-training-time",
+    (1, 32, 30): "table2/r19-training-time",
+}
+ImageNetRow = tuple[str, int, int, int]  # architecture, n, mu, lambda
+TABLE4: dict[str, ImageNetRow] = {
+    "base-hardsync-time": ("base", 0, 16, 18),
+    "base-softsync-time": ("base", 1, 16, 18),
+    "adv-softsync-time": ("adv", 1, 4, 54),
+    "adv-star-softsync-time": ("adv*", 1, 4, 54),
+    "mu8-lambda54-time": ("adv*", 1, 8, 54),
+    "baseline-hours": ("base", 0, 256, 1),
+}
+CALIBRATED4 = ("base-softsync-time", "adv-softsync-time", "adv-star-softsync-time", "mu8-lambda54-time")
+
+
+@cache
+def printed(claim: str) -> tuple[float, ...]:
+    """The printed values of a claim, as ``published/rudra.toml`` has them."""
+    return {c.id: c.printed for c in published("rudra")}[f"rudra/{claim}"]
+
+
+def clock(n: int, learners: int = 30, jitter: float = JITTER, gradients: int = 60_000, slow: float = 1.0) -> RunSpec:
+    """The integer protocol; 20 gradients of each learner settle it."""
+    each = learners // max(n, 1)
+    settings = {"jitter": jitter, **({"slow": slow} if slow != 1 else {})}
+    return RunSpec(
+        "rudra/protocol",
+        {
+            "learners": learners,
+            "n": n,
+            "updates": gradients // each,
+            "warm_up": max(1, 20 * learners // each),
+            "clock": settings,
+        },
+    )
+
+
+def messages(n: int, batch: int, learners: int = 30, gradients: int = 60_000) -> RunSpec:
+    """Rudra-base under the CIFAR-10 network, message by message."""
+    return _system(cifar_server(learners), n, batch, learners, gradients)
+
+
+def imagenet_messages(architecture: str, n: int, batch: int, learners: int, gradients: int = 20_000) -> RunSpec:
+    """One of the three systems under the 289 MB network."""
+    server = imagenet_server(
+        architecture,
+        IMAGENET_SECONDS["per_call"],
+        IMAGENET_SECONDS["per_example"],
+        IMAGENET_BANDWIDTH,
+        IMAGENET_MEMORY,
+    )
+    return _system(server, n, batch, learners, gradients)
+
+
+def _system(server: dict[str, Any], n: int, batch: int, learners: int, gradients: int) -> RunSpec:
+    each = learners // max(n, 1)
+    return RunSpec(
+        "rudra/protocol",
+        {
+            "learners": learners,
+            "n": n,
+            "batch": batch,
+            "updates": gradients // each,
+            "warm_up": max(1, 20 * learners // each),
+            "server": server,
+        },
+    )
+
+
+def cifar_times() -> RunSpec:
+    """Calibration on six rows and prediction of the whole grid."""
+    grid = [[n, batch, learners] for learners in LEARNERS for n in sorted({0, 1, learners}) for batch in BATCHES]
+    return RunSpec(
+        "rudra/cifar-times",
+        {
+            "calibrate": [[*row, *printed(claim)] for row, claim in CALIBRATED.items()],
+            "predict": grid,
+            "rounds": 24,
+            "images": EPOCHS * TRAINING_IMAGES,
+        },
+    )
+
+
+def imagenet_times() -> RunSpec:
+    """Calibration on four times; prediction of Table 4, of two systems beside it, and of Table 1."""
+    rows = [*TABLE4.values(), ("adv", 1, 8, 54), ("base", 1, 8, 54)]
+    return RunSpec(
+        "rudra/imagenet-times",
+        {
+            "calibrate": [[*TABLE4[name], *printed(f"table4/{name}")] for name in CALIBRATED4],
+            "predict": [list(row) for row in rows],
+            "overlap": ADVERSARIAL,
+            "images": 1_200_000,
+            "rounds": 16,
+        },
+    )
+
+
+def identities() -> RunSpec:
+    return RunSpec("rudra/identities", {"learners": 8, "batch": 4, "updates": 40, "momentum": 0.9})
+
+
+def throughput() -> RunSpec:
+    """Matrix products and the CIFAR-10 network at mu = 4 and 128, alternating."""
+    return RunSpec("rudra/throughput", {"batches": [4, 128], "repetitions": 9, "examples": 128, "width": 1024})

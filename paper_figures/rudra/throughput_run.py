@@ -1,0 +1,63 @@
+"""The experiment ``rudra/throughput``: what small mini-batches cost on this machine, both sides alternating."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from suite.execution import apply
+from suite.experiments import Context
+from suite.flat import FlatModule
+from suite.models import build, initialise
+from suite.spec import RunSpec, seed
+from suite.store import Outcome
+
+
+def run(spec: RunSpec, context: Context) -> Outcome:
+    """Seconds per example of training steps, and flop/s of W X with one example per column, at two batches.
+
+    Settings: ``batches`` [small, large], ``repetitions``, ``examples`` per repetition, ``width`` of square W.
+    """
+    apply(context.execution)
+    s = spec.settings
+    generator = torch.Generator().manual_seed(seed(spec.seed, "throughput"))
+    module = build("caffe_cifar_full")
+    initialise(module, seed(spec.seed, "weights"))
+    flat = FlatModule(module, channels_last=True)
+    images = torch.randn(s["examples"], 3, 32, 32, generator=generator).contiguous(memory_format=torch.channels_last)
+    labels = torch.randint(10, (s["examples"],), generator=generator)
+    weights = torch.randn(s["width"], s["width"], generator=generator)
+    columns = torch.randn(s["width"], max(s["batches"]), generator=generator)
+
+    def train(batch: int) -> None:
+        for part, targets in zip(images.split(batch), labels.split(batch), strict=True):
+            flat.grad.zero_()
+            torch.nn.functional.cross_entropy(flat.module(part), targets).backward()
+
+    def multiply(batch: int) -> None:
+        part = columns[:, :batch].contiguous()
+        for _ in range(2 * max(s["batches"]) // batch):
+            weights @ part
+
+    small, large = s["batches"]
+    results: dict[str, Any] = {
+        "training_ratios": ratios(train, small, large, s["repetitions"]),
+        "product_ratios": ratios(multiply, small, large, s["repetitions"]),
+    }
+    return Outcome("finished", results)
+
+
+def ratios(work: Callable[[int], None], small: int, large: int, repetitions: int) -> list[float]:
+    """Time of the same work in small batches over that in large ones, pair by pair, after one pair to warm up."""
+    found = []
+    for repetition in range(repetitions + 1):
+        spent = {}
+        for batch in (small, large) if repetition % 2 else (large, small):
+            began = time.perf_counter()
+            work(batch)
+            spent[batch] = time.perf_counter() - began
+        found.append(spent[small] / spent[large])
+    return found[1:]

@@ -1,0 +1,86 @@
+"""Time to accuracy, and its two factors: epochs to accuracy and seconds per epoch.
+
+Koliousis et al., "Crossbow", PVLDB 12(11), 2019, section 5.1: TTA(x) is the time taken for the median test
+accuracy of the last 5 epochs to be equal to or above x. The first factor belongs to the algorithm and is the same
+on every machine; the second is measured on the machine at hand, or comes from :class:`Server`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from suite.clock import Link
+
+WINDOW = 5  # epochs
+
+
+def epochs_to_accuracy(accuracies: Sequence[float], target: float, *, window: int = WINDOW) -> int | None:
+    """Epochs until the median of the last ``window`` test accuracies is at least ``target``; None if never.
+
+    ``accuracies[i]`` belongs to the end of epoch i + 1 (the untrained model is not among them), in the unit of
+    ``target``. There is no median before ``window`` epochs, so no answer below it. A NaN (diverged) never counts
+    as reached. Raises ValueError for a window below 1.
+    """
+    if window < 1:
+        raise ValueError(f"window={window} must be at least 1 epoch")
+    for epoch in range(window, len(accuracies) + 1):
+        last = accuracies[epoch - window : epoch]
+        if all(value == value for value in last) and median(last) >= target:
+            return epoch
+    return None
+
+
+def time_to_accuracy(
+    seconds: Sequence[float], accuracies: Sequence[float], target: float, *, window: int = WINDOW
+) -> float | None:
+    """TTA(x): ``seconds[i]`` at the end of epoch i + 1 for the first epoch that counts; None if never.
+
+    Raises ValueError if the two series differ in length.
+    """
+    if len(seconds) != len(accuracies):
+        raise ValueError(
+            f"{len(seconds)} times cannot belong to {len(accuracies)} accuracies; give one for each epoch"
+        )
+    epoch = epochs_to_accuracy(accuracies, target, window=window)
+    return None if epoch is None else seconds[epoch - 1]
+
+
+@dataclass(frozen=True)
+class Server:
+    """Cost model of a server with g equal GPUs and m learners on each (section 5.6's tau: iterations).
+
+    ``task_seconds[m]`` is one iteration of m learners on one GPU without synchronisation; ``local_seconds`` is what
+    the synchronisation inside a GPU takes for each learner; ``link`` joins the GPUs in a ring (section 4.2), which
+    carries one model of ``model_bytes`` whatever m is.
+    """
+
+    task_seconds: Mapping[int, float]
+    model_bytes: float
+    link: Link
+    local_seconds: float = 0.0
+
+    def synchronisation(self, gpus: int, learners: int) -> float:
+        """Seconds of one synchronisation of all g * m learners."""
+        return self.local_seconds * learners + self.link.ring_allreduce(self.model_bytes, gpus)
+
+    def iteration(self, gpus: int, learners: int, tau: int | None = 1) -> float:
+        """Seconds of one iteration (a batch for every learner); ``tau`` None never synchronises.
+
+        Raises ValueError for a number of learners without a task time, or tau below 1.
+        """
+        if learners not in self.task_seconds:
+            raise ValueError(f"no task time for {learners} learners; there are {sorted(self.task_seconds)}")
+        if tau is not None and tau < 1:
+            raise ValueError(f"tau={tau} must be at least 1, or None for no synchronisation")
+        share = 0.0 if tau is None else self.synchronisation(gpus, learners) / tau
+        return self.task_seconds[learners] + share
+
+    def throughput(self, batch: int, gpus: int, learners: int, tau: int | None = 1) -> float:
+        """Examples per second with ``batch`` examples per learner and iteration."""
+        return batch * gpus * learners / self.iteration(gpus, learners, tau)
+
+    def seconds_per_epoch(self, examples: int, batch: int, gpus: int, learners: int, tau: int | None = 1) -> float:
+        """Seconds for ``examples`` examples, all GPUs together."""
+        return examples / self.throughput(batch, gpus, learners, tau)

@@ -1,0 +1,186 @@
+"""Virtual time of one training iteration: forward, backward, exchange and apply, and what of them overlaps.
+
+The exchange follows the alpha-beta model: an all-reduce spends ``latency`` seconds on start-ups, which sums under
+way at once spend together, and ``transfer`` seconds on the wire, which they spend one after another. Backward
+frees gradients from the last layer to the first; MaTEx's three ways to use that (Daily et al., sections 4.1-4.3)
+are :func:`synchronous`, :func:`layer_wise` and :func:`delayed`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Order = Literal["all", "backward", "completed"]
+
+
+@dataclass(frozen=True)
+class AllReduce:
+    """Cost of summing a buffer over ``workers`` connected by links of ``alpha`` seconds and ``beta`` bytes/s.
+
+    ``ring``: 2 (k-1) steps of 1/k of the buffer. ``tree``: reduction and broadcast, 2 ceil(log2 k) steps of all
+    of it. Every call costs ``call`` seconds besides, whatever its size (kernel launch, thread wake-up).
+    """
+
+    alpha: float
+    beta: float
+    workers: int
+    kind: Literal["ring", "tree"] = "ring"
+    call: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.workers < 1 or self.alpha < 0 or self.beta <= 0 or self.call < 0:
+            raise ValueError(f"{self}: needs at least one worker, a latency of 0 or more and a positive bandwidth")
+
+    @property
+    def steps(self) -> int:
+        """Messages one after another."""
+        k = self.workers
+        return 2 * (k - 1) if self.kind == "ring" else 2 * math.ceil(math.log2(k))
+
+    @property
+    def latency(self) -> float:
+        """Seconds of one call that do not depend on its size."""
+        return 0.0 if self.workers == 1 else self.call + self.steps * self.alpha
+
+    def transfer(self, size: float) -> float:
+        """Seconds on the wire for a buffer of ``size`` bytes."""
+        if self.workers == 1:
+            return 0.0
+        each = size / self.workers if self.kind == "ring" else size
+        return self.steps * each / self.beta
+
+    def seconds(self, size: float) -> float:
+        """One call with nothing else under way."""
+        return self.latency + self.transfer(size)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Seconds of one layer on one device, and the bytes of each of its gradient tensors (none: no parameters)."""
+
+    forward: float
+    backward: float
+    tensors: tuple[float, ...] = ()
+    apply: float = 0.0
+    copy: float = 0.0  # of its gradients, where they are averaged on a copy
+
+
+@dataclass(frozen=True)
+class Network:
+    """Layers from first to last."""
+
+    layers: tuple[Layer, ...]
+
+    @property
+    def forward(self) -> float:
+        return math.fsum(layer.forward for layer in self.layers)
+
+    @property
+    def backward(self) -> float:
+        return math.fsum(layer.backward for layer in self.layers)
+
+    @property
+    def apply(self) -> float:
+        return math.fsum(layer.apply for layer in self.layers)
+
+    @property
+    def compute(self) -> float:
+        """Seconds of an iteration without communication."""
+        return self.forward + self.backward + self.apply
+
+    @property
+    def size(self) -> float:
+        """Bytes of all gradients."""
+        return math.fsum(size for layer in self.layers for size in layer.tensors)
+
+    @property
+    def after_first_gradient(self) -> float:
+        """Seconds of backward left when the first gradient is there: what layer-wise exchange can hide behind."""
+        left = list(self.layers)
+        while left and not left[-1].tensors:
+            left.pop()
+        return math.fsum(layer.backward for layer in left[:-1])
+
+
+class Wire:
+    """Lanes that share a link: latencies pass side by side, transfers one after another, first come first served."""
+
+    def __init__(self, cost: AllReduce, lanes: int):
+        if lanes < 1:
+            raise ValueError(f"lanes={lanes} must be at least 1")
+        self._cost, self._lanes, self._link, self._next = cost, [0.0] * lanes, 0.0, 0
+
+    def sum(self, ready: float, size: float) -> float:
+        """When a sum of ``size`` bytes, handed to the next lane at ``ready``, is there."""
+        lane = self._next % len(self._lanes)
+        self._next += 1
+        begun = max(ready, self._lanes[lane])
+        on_wire = max(begun + self._cost.latency, self._link)
+        ended = on_wire + self._cost.transfer(size)
+        self._lanes[lane] = ended
+        if self._cost.workers > 1:
+            self._link = ended
+        return ended
+
+
+def synchronous(network: Network, cost: AllReduce) -> float:
+    """Seconds of an iteration with one blocking sum of everything between backward and apply (4.1)."""
+    return network.forward + network.backward + cost.seconds(network.size) + network.apply
+
+
+def layer_wise(network: Network, cost: AllReduce, order: Order = "backward", lanes: int = 1) -> float:
+    """Seconds of an iteration that sums each tensor, on a copy, as soon as backward has produced it (4.2).
+
+    One background thread (``lanes``) sends. ``all`` applies when everything is there, ``backward`` layer after
+    layer from the last to the first, ``completed`` in the order of arrival.
+    """
+    wire, now = Wire(cost, lanes), network.forward
+    arrived: list[tuple[float, float]] = []  # (when a layer's sums are all there, seconds to apply it)
+    for layer in reversed(network.layers):
+        now += layer.backward
+        if layer.tensors:
+            now += layer.copy
+            arrived.append((max([wire.sum(now, size) for size in layer.tensors]), layer.apply))
+    if not arrived:
+        return now
+    if order == "all":
+        return max(now, max(when for when, _ in arrived)) + network.apply
+    if order == "completed":
+        arrived.sort()
+    for when, seconds in arrived:
+        now = max(now, when) + seconds
+    return now
+
+
+def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 61) -> float:
+    """Seconds of an iteration, on average once it runs, with whole gradients applied ``delay`` iterations late (4.3).
+
+    ``delay`` threads and buffers: the sum of iteration t travels on lane t mod delay.
+    """
+    if delay < 1:
+        raise ValueError(f"delay={delay} must be at least 1; without delay it is synchronous")
+    wire, now = Wire(cost, delay), 0.0
+    ends: list[float] = []
+    began: list[float] = []
+    for t in range(iterations):
+        began.append(now)
+        now += network.forward + network.backward
+        ends.append(wire.sum(now, network.size))
+        if t >= delay:
+            now = max(now, ends[t - delay])
+        now += network.apply
+    window = max(1, (iterations - 1) // 2)  # whole rounds of the lanes at the default length
+    return (began[-1] - began[-1 - window]) / window
+
+
+def rates(network: Network, cost: AllReduce, delays: Sequence[int] = (1, 2, 3)) -> dict[str, float]:
+    """Iterations per second of every approach relative to no communication, by the paper's names."""
+    seconds = {"no comm": network.compute, "SGD": synchronous(network, cost)}
+    for order in ("all", "backward", "completed"):
+        seconds[f"layer-wise, {order}"] = layer_wise(network, cost, order)
+    for delay in delays:
+        seconds[f"AGD {delay} comm"] = delayed(network, cost, delay)
+    return {name: network.compute / value for name, value in seconds.items()}

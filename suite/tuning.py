@@ -1,0 +1,93 @@
+"""The learner auto-tuner at work: throughput is measured, learners are added or taken away.
+
+The rules are plain state machines (:mod:`reference_impls.crossbow_tuner`); here they meet a clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Protocol
+
+from reference_impls.crossbow_tuner import Settling, settling
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Throughput in examples/second with ``learners`` learners, and what the rule then asked for."""
+
+    learners: int
+    throughput: float
+    asked: int
+    seconds: float  # taken by the change of the number of learners, 0 where there was none
+
+
+class Resizable(Protocol):
+    """What is tuned: :class:`suite.learners.Learners` is one."""
+
+    @property
+    def k(self) -> int: ...
+
+    def resize(self, learners: int) -> None: ...
+
+
+def tune(
+    learners: Resizable,
+    measure: Callable[[], float],
+    *,
+    threshold: float = 0.1,
+    readings: int = 5,
+    most: int | None = None,
+    limit: int = 1000,
+) -> list[Reading]:
+    """Grow (and step back once) until the settling rule holds; every reading that was taken.
+
+    ``measure()`` trains for an interval and returns its throughput in examples/second, a warm-up left out after each
+    change. Starts from the learners that are there. ``most`` is what memory allows.
+    Raises ValueError if the rule has not settled after ``limit`` readings.
+    """
+    tuner = Settling(learners=learners.k)
+    history: list[Reading] = []
+    while not tuner.holding:
+        if len(history) == limit:
+            raise ValueError(f"the number of learners has not settled after {limit} readings; raise the threshold")
+        throughput = measure()
+        tuner = settling(tuner, throughput, threshold=threshold, readings=readings, most=most)
+        before, began = learners.k, time.perf_counter()
+        if tuner.learners != before:
+            learners.resize(tuner.learners)
+        changed = time.perf_counter() - began if tuner.learners != before else 0.0
+        history.append(Reading(before, throughput, tuner.learners, changed))
+    return history
+
+
+def alternating(sides: Mapping[str, Callable[[], None]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each side, measured in turns so that slow drifts of the machine hit all alike.
+
+    One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
+    Raises ValueError for fewer than one repeat.
+    """
+    if repeats < 1:
+        raise ValueError(f"repeats={repeats} must be at least 1")
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    for repeat in range(-1, repeats):
+        for name, side in sides.items():
+            start = time.perf_counter()
+            side()
+            if repeat >= 0:
+                found[name].append(time.perf_counter() - start)
+    return found
+
+
+def faster_path(seconds: Mapping[str, Sequence[float]], simple: str, margin: float = 0.05) -> str:
+    """The path with the least median time, unless ``simple`` is within ``margin`` of it (a share of its time).
+
+    Raises ValueError if ``simple`` was not measured.
+    """
+    if simple not in seconds:
+        raise ValueError(f"path {simple!r} was not measured; there are {sorted(seconds)}")
+    middle = {name: median(row) for name, row in seconds.items()}
+    best = min(middle, key=lambda name: middle[name])
+    return simple if middle[best] > middle[simple] * (1 - margin) else best

@@ -1,0 +1,66 @@
+"""TTA(x) on scripted accuracy curves, and the cost model of a server."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from suite.accuracy_time import Server, epochs_to_accuracy, time_to_accuracy
+from suite.clock import Link
+
+
+def test_median_of_the_last_five_by_hand():
+    """Epochs 5 to 8 have medians 0.3, 0.4, 0.5, 0.9: 0.5 is reached at epoch 7."""
+    curve = [0.1, 0.2, 0.3, 0.4, 0.9, 0.5, 0.9, 0.95]
+    assert epochs_to_accuracy(curve, 0.5) == 7
+    assert time_to_accuracy([10.0 * (i + 1) for i in range(8)], curve, 0.5) == 70.0
+
+
+def test_equal_counts_as_reached_and_a_spike_does_not():
+    assert epochs_to_accuracy([0.8] * 5, 0.8) == 5
+    assert epochs_to_accuracy([0.1, 0.1, 0.9, 0.1, 0.1, 0.1, 0.9, 0.1], 0.8) is None
+
+
+def test_never_reached_too_short_or_diverged():
+    assert epochs_to_accuracy([0.99] * 4, 0.5) is None
+    assert epochs_to_accuracy([], 0.5) is None
+    assert epochs_to_accuracy([0.7] * 100, 0.71) is None
+    assert time_to_accuracy([1.0, 2.0], [0.9, 0.9], 0.5) is None
+    assert epochs_to_accuracy([0.9, 0.9, math.nan, 0.9, 0.9, 0.9, 0.9], 0.5) is None
+
+
+def test_an_accuracy_that_falls_again_counts_from_its_first_window():
+    assert epochs_to_accuracy([0.9] * 5 + [0.1] * 20, 0.8) == 5
+
+
+@pytest.mark.parametrize(("window", "epoch"), [(1, 3), (3, 4), (5, 5)])
+def test_other_windows(window, epoch):
+    assert epochs_to_accuracy([0.0, 0.0, 1.0, 1.0, 1.0, 1.0], 1.0, window=window) == epoch
+
+
+def test_refuses_what_means_nothing():
+    with pytest.raises(ValueError, match="window=0"):
+        epochs_to_accuracy([1.0], 0.5, window=0)
+    with pytest.raises(ValueError, match="2 times"):
+        time_to_accuracy([1.0, 2.0], [0.5], 0.5)
+
+
+def test_server_by_hand():
+    """Two GPUs: a ring of two steps of half a model, 2 * (0.5e6 / 1e6) s, and 0.25 s for each of two learners."""
+    server = Server({1: 1.0, 2: 1.5}, 1e6, Link(0.0, 1e6), local_seconds=0.25)
+    assert server.synchronisation(2, 2) == 1.5
+    assert server.iteration(2, 2) == 3.0
+    assert server.iteration(2, 2, tau=3) == 2.0
+    assert server.iteration(2, 2, tau=None) == 1.5
+    assert server.throughput(10, 2, 2) == 40 / 3
+    assert server.seconds_per_epoch(400, 10, 2, 2) == 30.0
+    with pytest.raises(ValueError, match="no task time for 3"):
+        server.iteration(2, 3)
+    with pytest.raises(ValueError, match="tau=0"):
+        server.iteration(2, 2, tau=0)
+
+
+def test_a_ring_carries_the_same_whatever_the_learners():
+    server = Server({1: 1.0, 4: 1.0}, 1e6, Link(1e-5, 1e9))
+    assert server.synchronisation(8, 1) == server.synchronisation(8, 4)

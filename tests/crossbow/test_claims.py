@@ -1,0 +1,118 @@
+"""Every artifact and claim has an entry, and what a small machine can decide is decided by the smoke runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paper_figures import crossbow
+from paper_figures.artifact import Evidence, Missing
+from paper_figures.crossbow import arithmetic, settings
+from paper_figures.verdicts import published, verdicts
+from suite.execute import Surroundings, execute
+from suite.store import Store
+
+DECIDED_ELSEWHERE = {"crossbow/fig9a/target"}  # trains on all of MNIST: the reduced profile
+EXACT = (settings.ALGEBRA, settings.TASKS, settings.TUNER, settings.SIZES)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Store:
+    """The runs that need no training, computed once."""
+    path = tmp_path_factory.mktemp("crossbow") / "store"
+    for spec in EXACT:
+        report = execute(spec, crossbow.EXPERIMENTS.__getitem__, Surroundings(path))
+        assert report.state == "stored", report
+    return Store(path)
+
+
+def test_every_artifact_and_claim_has_an_entry():
+    claims, artifacts = published("crossbow"), crossbow.PAPER.artifacts
+    assert len(claims) == len({claim.id for claim in claims}) == 156
+    assert len(artifacts) == len({artifact.id for artifact in artifacts}) == 43
+    assert {claim.artifact for claim in claims} <= {artifact.id for artifact in artifacts}
+
+
+def test_small_claims_are_decided_without_training(store):
+    found = verdicts(crossbow.PAPER, store, profile="smoke")
+    small = [v for v in found if v.claim.needs in ("nothing", "cpu-small") and v.claim.id not in DECIDED_ELSEWHERE]
+    assert len(small) == 78
+    undecided = [(v.claim.id, v.why) for v in small if v.verdict in ("not run", "inconclusive", "not reproduced")]
+    assert undecided == []
+    assert not [v.claim.id for v in found if v.red]
+
+
+def test_contradictions_of_the_paper_are_named(store):
+    found = {v.claim.id for v in verdicts(crossbow.PAPER, store, profile="smoke") if v.verdict.startswith("paper")}
+    assert found == {
+        "crossbow/table1/hardware-gpus",
+        "crossbow/fig10a/abstract-range",
+        "crossbow/fig10b/speedup-intro",
+        "crossbow/fig12b/intro-1p6",
+        "crossbow/fig12c/tta",
+        "crossbow/fig16/throughput-tau4",
+    }
+
+
+def test_the_tuners_trial(store):
+    """Algorithm 2 cycles next to the peak, and loses every learner under 0.5% noise; the settling rule does not."""
+    found = store.read(settings.TUNER.id).results
+    assert found["literal_distance"] == 1
+    assert found["literal_lost"] >= 0.99
+    assert found["settled"] >= 0.99
+    assert found["settling_runs"] == 1000
+
+
+@pytest.mark.parametrize("gpus", [2, 3, 5, 8])
+def test_the_ring_sums_everything_and_shares_the_work(gpus):
+    data, sums = arithmetic.ring(gpus, 4 * gpus)
+    whole = [sum((g + 1) * (i + 3) for g in range(gpus)) for i in range(4 * gpus)]
+    assert data == [whole] * gpus
+    assert sums == [4 * (gpus - 1)] * gpus
+
+
+def test_drawings_come_from_the_runs(store):
+    """All figures that the exact runs support are drawn; the others say what is missing."""
+    figure_module = pytest.importorskip("matplotlib.figure")
+    drawn = set()
+    for artifact in crossbow.PAPER.artifacts:
+        if artifact.draw is None:
+            continue
+        figure = figure_module.Figure(figsize=artifact.size)
+        try:
+            artifact.draw(Evidence(store, artifact.runs("smoke"), "smoke"), figure)
+        except Missing:
+            continue
+        assert any(axes.has_data() for axes in figure.axes), artifact.id
+        drawn.add(artifact.id.partition("/")[2])
+    diagrams = {"fig1", "fig4", "fig5", "fig6", "fig7", "fig8"}
+    assert diagrams | {"fig13a", "fig13c", "fig14b", "fig17", "fig9d", "fig10c", "alg1", "alg2"} <= drawn
+
+
+def test_listing_needs_no_torch():
+    code = """if True:
+        import json, sys
+        import paper_figures.crossbow as c
+        for artifact in c.PAPER.artifacts:
+            for profile in ("smoke", "reduced", "paper"):
+                artifact.runs(profile)
+        print(json.dumps(sorted({"torch", "numpy", "matplotlib", "pandas"} & set(sys.modules))))
+    """
+    root = Path(crossbow.__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert json.loads(done.stdout) == []
+
+
+def test_multi_gpu_statistics_are_replicas():
+    """8 GPUs with m learners are 8 m workers of one run, reading the same batches as plain training."""
+    runs = settings.groups("paper", "sma 16", "s-sgd 16")
+    sma, plain = runs["sma 16"][0].settings, runs["s-sgd 16"][0].settings
+    assert sma["workers"] == 16
+    for same in ("data", "augment", "model", "descent", "rate", "batch", "workers", "order", "updates"):
+        assert sma[same] == plain[same]
+    assert sma["restart"]
+    assert not plain["restart"]

@@ -1,0 +1,43 @@
+"""What only a GPU can show: throughput of several learners, the tuner's choice, memory per learner."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from paper_figures import crossbow
+from suite.execute import Surroundings, execute
+from suite.spec import RunSpec
+from suite.store import Store
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: measures a GPU's throughput"),
+]
+
+
+def measured(tmp_path, experiment: str, settings: dict) -> Store:
+    spec = RunSpec(experiment, settings)
+    report = execute(spec, crossbow.EXPERIMENTS.__getitem__, Surroundings(tmp_path / "store", device="cuda"))
+    assert report.state == "stored", report
+    return Store(tmp_path / "store").read(spec.id)
+
+
+@pytest.mark.slow
+def test_learners_fill_the_device_and_the_tuner_finds_how_many(tmp_path):
+    """Fig. 12a: at least 1.4 times with ResNet-32 at batch 64; section 5.4: within 5% of the best fixed number."""
+    settings = {"model": "crossbow_resnet32", "batch": 64, "learners": (1, 2, 3, 4, 5, 6, 8)}
+    run = measured(tmp_path, "crossbow/throughput", {**settings, "turns": 30, "repeats": 9, "threshold": 0.05})
+    best = max(sorted(run.results[f"over_one_{k}"])[4] for k in settings["learners"])
+    assert best >= 1.4
+    assert run.results["tuned_over_best"] >= 0.95
+
+
+def test_memory_grows_in_proportion_unless_it_is_shared(tmp_path):
+    run = measured(
+        tmp_path, "crossbow/memory", {"model": "crossbow_resnet32", "batches": (256,), "learners": (1, 2, 4)}
+    )
+    table = run.curve("memory").set_index(["shared", "learners"])["bytes"]
+    apart, shared = table[False, 4] / table[False, 1], table[True, 4] / table[True, 1]
+    assert 3 < apart < 5
+    assert shared < apart / 2

@@ -1,0 +1,173 @@
+"""Several learners on one device, in a number that changes: exact on a quadratic, and on streams."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from reference_impls import crossbow
+from suite.descent import Caffe
+from suite.gradients import PATHS, Functional, Vectorised
+from suite.learners import Learners, on_streams
+from suite.problems import Classification, Quadratic
+from suite.task_schedule import Durations, assignment, schedule
+
+D = 5
+LR = torch.tensor(0.1, dtype=torch.float64)
+
+
+def quadratic() -> Quadratic:
+    draw = torch.Generator().manual_seed(3)
+    rows = torch.randn(200, D, generator=draw, dtype=torch.float64)
+    return Quadratic(rows, torch.linspace(0.3, 1.2, D, dtype=torch.float64))
+
+
+def two_each(numbers):
+    return (numbers[:, None] * 2 + torch.arange(2)) % 200
+
+
+def make(k: int, config=None, path=Functional, descent=None) -> Learners:
+    start = torch.ones(D, dtype=torch.float64)
+    return Learners(
+        config or crossbow.Config(momentum=0.5), start, k, path(quadratic()), descent or Caffe(), two_each
+    )
+
+
+def test_growing_from_one_learner_to_four_by_hand():
+    """Alpha 0.25 throughout; learners 1 to 3 start at the average model after two iterations of learner 0."""
+    learners = make(1, crossbow.Config(alpha=0.25, momentum=0.5))
+    made, batch = quadratic(), 0
+    w, z, z_prev = (
+        [torch.ones(D, dtype=torch.float64)],
+        torch.ones(D, dtype=torch.float64),
+        torch.ones(D, dtype=torch.float64),
+    )
+    for iteration in range(6):
+        if iteration == 2:
+            learners.resize(4)
+            w += [z.clone() for _ in range(3)]
+        learners.step(LR)
+        corrections, stepped = [], []
+        for replica in w:
+            mean = made.rows[[2 * batch, 2 * batch + 1]].mean(0)
+            batch += 1
+            correction = 0.25 * (replica - z)
+            stepped.append(replica - 0.1 * made.curvature * (replica - mean) - correction)
+            corrections.append(correction)
+        w, z, z_prev = stepped, z + sum(corrections) + 0.5 * (z - z_prev), z
+    assert learners.k == 4
+    assert learners.taken == batch == 2 + 4 * 4
+    torch.testing.assert_close(learners.state.replicas, torch.stack(w), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(learners.centre, z, rtol=1e-12, atol=1e-12)
+
+
+def test_paths_are_twins():
+    looped, vectorised = make(3), make(3, path=Vectorised)
+    for _ in range(10):
+        looped.step(LR)
+        vectorised.step(LR)
+    torch.testing.assert_close(looped.state.replicas, vectorised.state.replicas, rtol=1e-12, atol=1e-12)
+
+
+def test_first_come_changes_replicas_but_not_the_batches_read():
+    tasks = schedule(8, 1, 3, Durations(lambda batch: 1 + batch % 4, 0.1, 0.1))
+    fair, served = make(3), make(3)
+    read = []
+    for numbers in assignment(tasks, 3):
+        fair.step(LR)
+        served.step(LR, numbers)
+        read += numbers
+    assert sorted(read) == list(range(24))
+    assert read != sorted(read)
+    assert (fair.state.replicas - served.state.replicas).abs().max() > 1e-3
+    # the sum of replicas and average is the same at first order only: learners take other gradients later
+    assert (fair.centre - served.centre).abs().max() < (fair.state.replicas - served.state.replicas).abs().max()
+
+
+def test_one_iteration_with_permuted_batches_leaves_the_centre():
+    ordered, permuted = make(4), make(4)
+    ordered.step(LR)
+    permuted.step(LR, (2, 0, 3, 1))
+    ordered.state = ordered.state._replace(memory=permuted.state.memory)
+    torch.testing.assert_close(ordered.centre, permuted.centre, rtol=0, atol=0)
+    torch.testing.assert_close(ordered.state.replicas[[2, 0, 3, 1]], permuted.state.replicas, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("numbers", [(0, 0, 1), (1, 2, 3), (0, 1)])
+def test_refuses_batches_that_are_not_the_next(numbers):
+    with pytest.raises(ValueError, match="not the next 3"):
+        make(3).step(LR, numbers)
+
+
+def test_leaving_keeps_the_first_and_at_least_one():
+    learners = make(3)
+    learners.step(LR)
+    first = learners.state.replicas[0].clone()
+    learners.resize(1)
+    assert learners.k == 1
+    torch.testing.assert_close(learners.state.replicas[0], first, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="resize"):
+        learners.resize(0)
+
+
+def test_a_new_learner_gets_the_mean_batch_norm_row():
+    from suite.flat import FlatModule
+    from suite.models import build, initialise
+
+    module = build("crossbow_resnet32")
+    initialise(module, 0)
+    pixels = torch.randint(256, (8, 3, 32, 32), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    problem = Classification(FlatModule(module), pixels, torch.arange(8), lambda x: x.float() / 128 - 1)
+    learners = Learners(
+        crossbow.Config(),
+        problem.flat.point(),
+        2,
+        PATHS["looped"](problem),
+        Caffe(),
+        lambda n: (n[:, None] * 2 + torch.arange(2)) % 8,
+    )
+    learners.step(torch.tensor(0.01))
+    assert not torch.equal(learners.buffers[0], learners.buffers[1])
+    mean = learners.buffers.mean(0)
+    learners.resize(3)
+    torch.testing.assert_close(learners.buffers[2], mean, rtol=0, atol=0)
+
+
+def streamed(first_come: bool, seconds=(0.001, 0.001)):
+    target = torch.linspace(-1, 1, D, dtype=torch.float64)
+
+    def gradient(learner, w, batch):
+        time.sleep(seconds[learner])
+        return w - target * (1 + batch % 3)
+
+    x0 = torch.ones(D, dtype=torch.float64)
+    return on_streams(2, 12, x0, gradient, alpha=0.5, momentum=0.9, lr=0.1, first_come=first_come)
+
+
+def test_streams_have_the_bits_of_the_sequential_rule():
+    target = torch.linspace(-1, 1, D, dtype=torch.float64)
+    w, z, tasks = streamed(first_come=False, seconds=(0.001, 0.003))
+    x = torch.ones(2, D, dtype=torch.float64)
+    centre = previous = torch.ones(D, dtype=torch.float64)
+    for i in range(12):
+        g = torch.stack([0.1 * (x[j] - target * (1 + (2 * i + j) % 3)) for j in range(2)])
+        c = 0.5 * (x - centre)
+        x, centre, previous = x - g - c, centre + c.sum(0) + 0.9 * (centre - previous), centre
+    assert torch.equal(w, x)
+    assert torch.equal(z, centre)
+    assert len(tasks) == 12 * 5
+
+
+def test_streams_take_every_batch_once_first_come():
+    _, _, tasks = streamed(first_come=True, seconds=(0.001, 0.004))
+    assert sorted(t.batch for t in tasks if t.kind == "learn") == list(range(24))
+
+
+def test_an_error_in_a_learning_task_is_raised_without_hanging():
+    def broken(learner, w, batch):
+        raise RuntimeError("no gradient today")
+
+    with pytest.raises(RuntimeError, match="no gradient today"):
+        on_streams(2, 3, torch.ones(2), broken, alpha=0.5, momentum=0.0, lr=0.1)

@@ -1,0 +1,89 @@
+"""Buffer reuse by reference counts: by hand, and as properties of any graph."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suite.memory_plan import Operator, Pool, offline, online, run, training_operators
+
+
+def test_a_chain_by_hand():
+    """a -> b -> c: c takes a's buffer, which nobody reads any more; 8 + 4 bytes instead of 8 + 4 + 8."""
+    plan = offline([Operator("a", (), 8), Operator("b", (0,), 4), Operator("c", (1,), 8)])
+    assert plan.buffer == (0, 1, 0)
+    assert plan.sizes == (8, 4)
+    assert plan.bytes == 12
+
+
+def test_an_output_read_twice_waits_for_both_readers():
+    plan = offline([Operator("a", (), 8), Operator("b", (0,), 8), Operator("c", (0, 1), 8), Operator("d", (2,), 8)])
+    assert plan.buffer == (0, 1, 2, 0)
+
+
+def test_training_keeps_every_output_until_its_gradient():
+    """Equal layers: n forward outputs live when the first gradient is written, so at most half is saved."""
+    n, size = 20, 10
+    operators = training_operators([size] * n, [(), *((i,) for i in range(n - 1))])
+    plan = offline(operators)
+    apart = sum(o.size for o in operators)
+    assert apart == size * (2 * n - 1)
+    assert n * size < plan.bytes <= (n + 1) * size
+    assert plan.bytes / apart > 0.5
+
+
+@st.composite
+def graphs(draw):
+    size = draw(st.integers(1, 14))
+    operators = []
+    for i in range(size):
+        inputs = tuple(sorted(draw(st.sets(st.integers(0, i - 1), max_size=3)))) if i else ()
+        operators.append(Operator(str(i), inputs, draw(st.integers(0, 9))))
+    return operators
+
+
+@settings(deadline=None, max_examples=60)
+@given(graphs())
+def test_no_buffer_is_taken_while_its_output_is_still_to_be_read(operators):
+    plan = offline(operators)
+    last = {
+        i: max([j for j, o in enumerate(operators) if i in o.inputs], default=len(operators))
+        for i in range(len(operators))
+    }
+    for later in range(len(operators)):
+        for earlier in range(later):
+            if plan.buffer[earlier] == plan.buffer[later]:
+                assert last[earlier] < later
+    assert all(plan.sizes[b] >= o.size for b, o in zip(plan.buffer, operators, strict=True))
+    assert plan.bytes <= sum(o.size for o in operators)
+
+
+@settings(deadline=None, max_examples=60)
+@given(graphs(), st.integers(1, 4), st.integers(0, 20))
+def test_a_shared_pool_never_needs_more_than_buffers_of_their_own(operators, learners, lag):
+    assert online(operators, 1, lag) == offline(operators).bytes
+    assert online(operators, learners, lag) <= learners * sum(o.size for o in operators)
+
+
+def test_learners_of_equal_layers_share_the_more_the_further_apart_they_run():
+    """20 equal layers: 21 buffers for one learner; in step, two need nearly twice as many, in turn no more."""
+    operators = training_operators([1] * 20, [(), *((i,) for i in range(19))])
+    needed = [online(operators, 2, lag) for lag in (0, 10, 20, len(operators))]
+    assert needed == sorted(needed, reverse=True)
+    assert needed[0] > 1.9 * 21
+    assert needed[-1] == offline(operators).bytes == 21
+
+
+def test_a_pool_is_empty_again_after_a_task():
+    operators = training_operators([4, 8, 2], [(), (0,), (0, 1)])
+    pool = Pool()
+    list(run(operators, pool))
+    assert pool.holders == [0] * len(pool.holders)
+
+
+def test_refuses_what_means_nothing():
+    with pytest.raises(ValueError, match="learners=0"):
+        online([], 0, 1)
+    with pytest.raises(ValueError, match="lag=-1"):
+        online([], 1, -1)

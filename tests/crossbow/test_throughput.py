@@ -1,0 +1,67 @@
+"""The measuring experiments end to end on a small network: what they count, not how fast this machine is."""
+
+from __future__ import annotations
+
+import pytest
+
+from paper_figures import crossbow
+from suite.execute import Surroundings, execute
+from suite.spec import RunSpec
+from suite.store import Store
+
+
+@pytest.fixture(scope="module")
+def around(tmp_path_factory) -> Surroundings:
+    return Surroundings(tmp_path_factory.mktemp("throughput") / "store")
+
+
+def stored(around: Surroundings, experiment: str, settings: dict):
+    spec = RunSpec(experiment, settings)
+    report = execute(spec, crossbow.EXPERIMENTS.__getitem__, around)
+    assert report.state == "stored", report
+    return Store(around.store).read(spec.id)
+
+
+def test_throughput_is_ratios_of_sides_measured_in_turns(around):
+    settings = {"model": "digits_lenet", "batch": 4, "learners": (1, 2), "turns": 1, "repeats": 3, "threshold": 0.1}
+    run = stored(around, "crossbow/throughput", settings)
+    table = run.curve("seconds")
+    assert set(table["side"]) == {"looped", "vectorised", "batch"}
+    assert len(table) == 3 * 2 * 3
+    assert (table["seconds"] > 0).all()
+    assert 1 <= run.results["tuned_learners"] <= 2
+    path = run.results["path_2"]
+    of = lambda side, k: table[(table["side"] == side) & (table["learners"] == k)]["seconds"].tolist()
+    ratios = [2 * one / two for one, two in zip(of("looped", 1), of(path, 2), strict=True)]
+    assert run.results["over_one_2"] == pytest.approx(ratios)
+
+
+def test_memory_counts_state_and_saved_tensors(around):
+    run = stored(around, "crossbow/memory", {"model": "digits_lenet", "batches": (8, 16), "learners": (1, 2)})
+    table = run.curve("memory").set_index(["shared", "batch", "learners"])["bytes"]
+    d = run.results["parameters"]
+    per_learner, centre = 2 * 4 * d, 2 * 4 * d  # replica and velocity; average model and the one before
+    graph = table[True, 8, 1] - per_learner - centre
+    assert graph > 0
+    assert table[True, 8, 2] - table[True, 8, 1] == per_learner, "sharing activations, a learner costs its state"
+    assert table[False, 8, 2] - table[False, 8, 1] == pytest.approx(per_learner + graph, rel=0.2)
+    assert table[True, 16, 1] > table[True, 8, 1]
+
+
+def test_followed_replicas_and_growth(around):
+    base = {
+        "data": {"name": "digits", "transform": "scale", "size": 28},
+        "model": {"name": "digits_lenet"},
+        "descent": {"rule": "caffe", "momentum": 0.9},
+        "algorithm": {"name": "crossbow", "alpha": 0.25},
+        "order": {"kind": "shuffled"},
+        "rate": 0.01,
+        "batch": 8,
+        "images": 256,
+        "epochs": 2,
+    }
+    run = stored(around, "crossbow/followed", {**base, "learners": [[0, 1], [4, 2]]})
+    table = run.curve("models")
+    assert table["learners"].tolist() == [2, 2]
+    assert (table["best_replica_error"] <= table["replica_error"]).all()
+    assert table["centre_error"].between(0, 1).all()

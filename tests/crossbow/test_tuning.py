@@ -1,0 +1,68 @@
+"""The auto-tuner with a clock and a set of learners that are scripted."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from suite.tuning import alternating, faster_path, tune
+
+
+class Scripted:
+    """Learners whose throughput follows a curve; remembers every change."""
+
+    def __init__(self, curve, noise: float = 0.0, start: int = 1):
+        self.k, self.curve, self.noise, self.changes = start, curve, noise, []
+        self.draw = random.Random(0)
+
+    def resize(self, learners: int) -> None:
+        self.changes.append(learners)
+        self.k = learners
+
+    def measure(self) -> float:
+        return self.curve(self.k) * self.draw.gauss(1, self.noise)
+
+
+def test_grows_to_the_peak_steps_back_once_and_holds():
+    learners = Scripted(lambda k: 100.0 * min(k, 4))
+    history = tune(learners, learners.measure)
+    assert learners.changes == [2, 3, 4, 5, 4]
+    assert [reading.learners for reading in history] == [1] * 5 + [2] * 5 + [3] * 5 + [4] * 5 + [5] * 5
+    assert history[-1].asked == learners.k == 4
+
+
+def test_memory_limits_the_count_and_a_useless_learner_is_taken_back():
+    limited, useless = Scripted(lambda k: 100.0 * k), Scripted(lambda k: 100.0)
+    tune(limited, limited.measure, most=3)
+    tune(useless, useless.measure)
+    assert limited.k == 3
+    assert useless.k == 1
+
+
+def test_starts_from_the_learners_that_are_there():
+    learners = Scripted(lambda k: 100.0 * min(k, 6), start=3)
+    assert tune(learners, learners.measure)[0].learners == 3
+    assert learners.k == 6
+
+
+def test_never_settling_is_an_error():
+    learners = Scripted(lambda k: 2.0**k)
+    with pytest.raises(ValueError, match="has not settled after 20 readings"):
+        tune(learners, learners.measure, limit=20)
+
+
+def test_sides_are_measured_in_turns_with_the_first_left_out():
+    order = []
+    found = alternating({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
+    assert order == ["a", "b"] * 4
+    assert {name: len(row) for name, row in found.items()} == {"a": 3, "b": 3}
+    with pytest.raises(ValueError, match="repeats=0"):
+        alternating({}, 0)
+
+
+@pytest.mark.parametrize(("other", "chosen"), [(0.90, "vectorised"), (0.96, "looped"), (1.5, "looped")])
+def test_the_simple_path_stays_within_the_margin(other, chosen):
+    assert faster_path({"looped": [1.0, 1.0, 9.0], "vectorised": [other] * 3}, "looped", margin=0.05) == chosen
+    with pytest.raises(ValueError, match="'captured' was not measured"):
+        faster_path({"looped": [1.0]}, "captured")

@@ -1,0 +1,53 @@
+"""A training run that is killed again and again: prints how often, and how far each attempt came.
+
+    python killed.py STORE KILLS SEED
+
+Forks a child that executes the run, kills it with SIGKILL after a random time, and starts the next, which
+resumes; after KILLS kills a last child is left to finish. Forking spares the import of torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+import toy
+
+from paper_figures.registry import experiment
+from suite import training  # noqa: F401 (imported before the fork)
+from suite.execute import Surroundings, execute
+from suite.store import Store
+
+
+def child(around: Surroundings) -> int:
+    """Execute the run in a forked process; returns its process id."""
+    if (pid := os.fork()) == 0:
+        report = execute(SPEC, experiment, around)
+        os._exit(0 if report.state in ("stored", "present") else 1)
+    return pid
+
+
+SPEC = toy.digits(updates=400)
+
+if __name__ == "__main__":
+    toy.install()
+    torch.set_num_threads(1)
+    root, kills, draws = Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3]))
+    around = Surroundings(root, checkpoint_seconds=0.0)
+    store = Store(root, create=True)
+    killed, under_way = 0, 0
+    while killed < kills and not store.has(SPEC.id):
+        pid = child(around)
+        time.sleep(draws.uniform(0.0, 0.8))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        killed += os.WIFSIGNALED(status)
+        under_way += (store.partial(SPEC.id) / "checkpoint").exists()
+    _, status = os.waitpid(child(around), 0)
+    print(json.dumps({"killed": killed, "under_way": under_way, "exit": os.waitstatus_to_exitcode(status)}))

@@ -1,0 +1,180 @@
+"""Exported files: the same bytes for the same runs, taken whole or refused whole."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from toy import files_of
+
+from suite.archive import MANIFEST, Archive, Layered, export, merge, open_runs
+from suite.spec import RunSpec
+from suite.store import CHECKSUMS, DamagedRun, Store, StoreError, seal
+
+SPECS = [RunSpec("toy/draw", {"a": 1}, s) for s in range(3)]
+FILES = {spec.id: files_of(spec, value=float(spec.seed)) for spec in SPECS}
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.zip"
+    export(FILES, path, {"machine": "none"})
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store", create=True)
+
+
+def rewritten(path: Path, change) -> Path:
+    """The export with its entries passed through ``change(entries)``."""
+    with zipfile.ZipFile(path) as old:
+        entries = [(name, old.read(name)) for name in old.namelist()]
+    with zipfile.ZipFile(path, "w") as new:
+        for name, data in change(entries):
+            new.writestr(zipfile.ZipInfo(name), data)
+    return path
+
+
+def test_export_and_merge_carry_every_byte(exported: Path, store: Store):
+    assert merge(Archive(exported), store) == (3, 0)
+    assert {run_id: store.files(run_id) for run_id in store.ids()} == FILES
+    assert merge(Archive(exported), store) == (0, 3)
+    assert not list((store.root / "partial").iterdir())
+
+
+def test_the_same_runs_give_the_same_bytes(exported: Path, tmp_path: Path):
+    export(dict(reversed(FILES.items())), tmp_path / "again.zip", {"machine": "none"})
+    assert (tmp_path / "again.zip").read_bytes() == exported.read_bytes()
+
+
+def test_a_run_that_does_not_verify_is_not_exported(tmp_path: Path):
+    broken = dict(FILES) | {SPECS[0].id: FILES[SPECS[0].id] | {"outcome.json": b"{}"}}
+    with pytest.raises(DamagedRun, match=SPECS[0].id):
+        export(broken, tmp_path / "runs.zip", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_cannot_be_written_leaves_nothing(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="could not write"):
+        export(FILES, tmp_path / "file" / "runs.zip", {})
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def with_manifest(entries, change):
+    manifest = json.loads(dict(entries)[MANIFEST])
+    change(manifest)
+    return [(MANIFEST, json.dumps(manifest).encode()), *(e for e in entries if e[0] != MANIFEST)]
+
+
+def resealed(entries):
+    """An edited result whose run's checksums were made again, the manifest not."""
+    target = SPECS[1].id
+    files = {n.partition("/")[2]: d for n, d in entries if n.startswith(target)}
+    files["outcome.json"] = files["outcome.json"].replace(b"1.0", b"9.0")
+    del files[CHECKSUMS]
+    files[CHECKSUMS] = seal(files)
+    return [(n, files[n.partition("/")[2]] if n.startswith(target) else d) for n, d in entries]
+
+
+SPOILED = {
+    "edited": lambda es: [(n, d.replace(b"1.0", b"9.0")) for n, d in es],
+    "edited and resealed": resealed,
+    "run left out": lambda es: [e for e in es if not e[0].startswith(SPECS[1].id)],
+    "file left out": lambda es: [e for e in es if e[0] != f"{SPECS[1].id}/outcome.json"],
+    "run added": lambda es: [*es, ("0" * 20 + "/spec.json", b"{}")],
+    "file added": lambda es: [*es, (f"{SPECS[1].id}/more.json", b"{}")],
+    "file twice": lambda es: [*es, es[-1]],
+    "way out": lambda es: [*es, ("../escaped", b"")],
+    "way out of a run": lambda es: [*es, (f"{SPECS[1].id}/../../escaped", b"")],
+    "absolute": lambda es: [*es, ("/escaped", b"")],
+    "backslash": lambda es: [*es, (f"{SPECS[1].id}/..\\escaped", b"")],
+    "hidden": lambda es: [*es, (f"{SPECS[1].id}/.escaped", b"")],
+    "no manifest": lambda es: [e for e in es if e[0] != MANIFEST],
+    "list for manifest": lambda es: [(MANIFEST, b"[]"), *es[1:]],
+    "manifest of another shape": lambda es: with_manifest(es, lambda m: m.update(runs=3)),
+    "manifest without runs": lambda es: with_manifest(es, lambda m: m.pop("runs")),
+    "newer schema": lambda es: with_manifest(es, lambda m: m.update(schema=99)),
+}
+
+
+@pytest.mark.parametrize("change", SPOILED.values(), ids=SPOILED)
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
+def test_a_spoiled_file_changes_nothing(exported: Path, store: Store, change):
+    rewritten(exported, change)
+    before = sorted(store.root.rglob("*"))
+    with pytest.raises(StoreError):
+        merge(Archive(exported), store)
+    assert sorted(store.root.rglob("*")) == before
+    assert not list(exported.parent.rglob("*escaped*"))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
+def test_a_truncated_file_is_refused(exported: Path, store: Store, share: float):
+    data = exported.read_bytes()
+    exported.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(StoreError, match=r"runs\.zip"):
+        merge(Archive(exported), store)
+    assert store.ids() == set()
+
+
+def test_any_flipped_byte_is_harmless_or_refused(exported: Path, tmp_path: Path):
+    """One byte in 97 is flipped, each in a copy: what verifies must be what was exported."""
+    data = exported.read_bytes()
+    refused = 0
+    for i, position in enumerate(range(0, len(data), 97)):
+        changed = bytearray(data)
+        changed[position] ^= 0x10
+        path = tmp_path / f"{i}.zip"
+        path.write_bytes(bytes(changed))
+        try:
+            archive = Archive(path)
+            read = {run_id: archive.read(run_id).files for run_id in archive.ids()}
+        except StoreError:
+            refused += 1
+        else:
+            assert read == FILES
+    assert refused > 10
+
+
+def test_merge_replaces_a_damaged_run(exported: Path, store: Store):
+    merge(Archive(exported), store)
+    (store.root / "runs" / SPECS[0].id / "outcome.json").write_text("{}")
+    assert merge(Archive(exported), store) == (1, 2)
+    assert store.read(SPECS[0].id).results == {"value": 0.0}
+    assert len(list((store.root / "refused").iterdir())) == 1
+
+
+def test_merge_leaves_the_checkpoint_of_a_run_that_is_being_computed(exported: Path, store: Store):
+    for spec in SPECS[:2]:
+        store.partial(spec.id).mkdir()
+    with store.claim(SPECS[0].id):
+        merge(Archive(exported), store)
+    # flock belongs to the open file, so this process counts as another one
+    assert [p.name for p in (store.root / "partial").iterdir()] == [SPECS[0].id]
+
+
+def test_open_runs_takes_a_store_a_file_or_a_folder_of_files(exported: Path, store: Store, tmp_path: Path):
+    assert open_runs(exported).ids() == set(FILES)
+    assert open_runs(exported.parent).ids() == set(FILES)
+    assert open_runs(store.root).ids() == set()
+    for nothing in (tmp_path / "absent", store.root / "locks"):
+        with pytest.raises(StoreError, match="no store at"):
+            open_runs(nothing)
+
+
+def test_layers_answer_in_order(exported: Path, store: Store):
+    store.commit(SPECS[0].id, files_of(SPECS[0], value=7.0))
+    both = Layered([store, Archive(exported)])
+    assert both.ids() == set(FILES)
+    assert both.read(SPECS[0].id).results == {"value": 7.0}
+    assert both.read(SPECS[2].id).results == {"value": 2.0}
+    with pytest.raises(KeyError):
+        both.read("0" * 20)
+    (store.root / "runs" / SPECS[0].id / "outcome.json").write_text("{}")
+    with pytest.raises(DamagedRun, match=SPECS[0].id):
+        both.read(SPECS[0].id)

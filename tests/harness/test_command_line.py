@@ -1,0 +1,155 @@
+"""The command line: exit codes, one sentence per mistake, one JSON document, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+TABLE = ("run", "toy/table1", "--profile", "smoke")
+
+
+@pytest.fixture
+def blocked(tmp_path: Path) -> Path:
+    """A file where a folder is wanted: unwritable for every user."""
+    path = tmp_path / "blocked"
+    path.write_text("in the way")
+    return path
+
+
+MISTAKES = {
+    "unknown paper": (["list", "rubra"], "nothing is called 'rubra'; name a paper (toy)"),
+    "unknown artifact": (["run", "toy/fig9", "--profile", "smoke"], "nothing is called 'toy/fig9'"),
+    "empty glob": (["check", "toy/x*"], "nothing is called 'toy/x*'"),
+    "one of two unknown": (["plan", "toy", "nosuch", "--profile", "smoke"], "nothing is called 'nosuch'"),
+    "wrong profile": (["run", "--profile", "huge"], "'huge' is not one of 'smoke', 'reduced', 'paper'"),
+    "no profile": (["run"], "Missing option '--profile'"),
+    "unknown option": (["list", "--colour"], "No such option: --colour"),
+    "unknown command": (["rnu"], "No such command 'rnu'"),
+    "no workers": ([*TABLE, "--workers", "0"], "'--workers'"),
+    "no budget": ([*TABLE, "--budget", "0"], "'--budget'"),
+    "unwritable store": (
+        [*TABLE, "--store", "blocked/store"],
+        "cannot write a store at blocked/store: Not a directory",
+    ),
+    "file for a store": ([*TABLE, "--store", "blocked"], "cannot write a store at blocked: "),
+    "no such store": (["check", "--store", "absent"], "no store at absent"),
+    "foreign file for a store": (["check", "--store", "blocked"], "blocked is not an export of runs"),
+    "missing data": (["run", "toy/fig2", "--profile", "paper"], "needs the data set imagenet"),
+    "absent export": (["merge", "absent.zip"], "absent.zip is not an export of runs"),
+    "foreign export": (["merge", "blocked"], "blocked is not an export of runs"),
+    "nothing to export": (["export", "--store", "blocked"], "no store at blocked"),
+    "compare nothing": (["compare", "absent", "blocked"], "no store at absent"),
+    "unwritable junit": (["check", "toy/fig2", "--junit", "blocked/f.xml"], "Not a directory"),
+    "unknown data set": (["data", "verify", "mnits"], "mnits"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_ends_in_one_sentence_and_exit_2(sgd, tmp_path: Path, blocked: Path, arguments, sentence: str):
+    if arguments[0] in ("list", "check") and "--store" not in arguments:
+        (tmp_path / "runs.store" / "runs").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    done = sgd(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert sentence in done.stderr
+    assert done.stderr.startswith("sgd-suite: ")
+    assert done.stderr.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_wrong_checkpoint_interval_is_a_mistake(sgd):
+    done = sgd(*TABLE, SGD_SUITE_CHECKPOINT_SECONDS="soon")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "SGD_SUITE_CHECKPOINT_SECONDS='soon'" in done.stderr
+
+
+def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
+    first = sgd(*TABLE)
+    assert (first.returncode, first.stdout) == (0, "")
+    assert first.stderr.splitlines()[-1] == "3 runs stored, 0 already there, 0 left for later, 0 failed"
+    again = sgd(*TABLE)
+    assert again.stderr.splitlines() == ["0 runs stored, 3 already there, 0 left for later, 0 failed"]
+
+    red = sgd("check")
+    assert red.returncode == 1
+    assert "RED toy/table1/eight" in red.stdout
+    assert red.stdout.splitlines()[-2] == "empirical claims: 1 reproduced, 2 not run"
+    assert red.stdout.splitlines()[-1] == "definitions and arithmetic: 1 reproduced, 2 not reproduced"
+    calm = sgd("check", "toy/fig2")
+    assert calm.returncode == 0
+    assert "a cluster of 64 machines" in calm.stdout
+
+    assert sgd("export", "--out", "some/runs.zip").returncode == 0
+    taken = sgd("merge", "some/runs.zip", "--store", "other")
+    assert taken.stdout == "3 runs added, 0 already there\n"
+    equal = sgd("compare", "runs.store", "other", "--json")
+    assert equal.returncode == 0
+    assert json.loads(equal.stdout)["compared"] == 3
+    assert json.loads(equal.stdout)["changed"] == []
+    assert sgd("check", "--store", "some/runs.zip").stdout == red.stdout
+
+    outcome = next((tmp_path / "other" / "runs").glob("*/outcome.json"))
+    outcome.write_text(outcome.read_text().replace("finished", "diverged"))
+    damaged = sgd("check", "toy/table1", "--store", "other")
+    assert damaged.returncode == 1
+    assert f"run {outcome.parent.name}: outcome.json does not match its checksum" in damaged.stdout
+
+
+def test_json_is_one_document_and_nothing_else(sgd, tmp_path: Path):
+    assert sgd(*TABLE).returncode == 0
+    listed = json.loads(sgd("list", "--json").stdout)
+    assert [row["id"] for row in listed] == ["toy/table1", "toy/fig1", "toy/fig2"]
+    assert listed[0]["runs"]["smoke"] == {"needed": 3, "stored": 3}
+    assert [claim["id"] for claim in listed[2]["claims"]] == ["toy/fig2/imagined"]
+    planned = json.loads(sgd("plan", "--profile", "smoke", "--json").stdout)
+    assert (planned["runs"], planned["stored"], len(planned["plan"])) == (4, 3, 4)
+    assert json.loads(sgd("plan", "toy/fig2", "--profile", "paper", "--json").stdout)["missing_data"].keys() == {
+        "imagenet"
+    }
+    checked = sgd("check", "--json", "--junit", "claims.xml")
+    assert checked.returncode == 1
+    verdicts = {row["id"]: row for row in json.loads(checked.stdout)}
+    assert verdicts["toy/table1/eight"]["red"] is True
+    assert verdicts["toy/table1/found"]["red"] is False
+    assert verdicts["toy/table1/mean"]["ours"] is None
+    assert verdicts["toy/table1/mean"]["proxy"]["kind"] == "proxy"
+
+    suite = ElementTree.parse(tmp_path / "claims.xml").getroot()
+    assert {k: suite.get(k) for k in ("tests", "failures", "skipped")} == {
+        "tests": "6",
+        "failures": "1",
+        "skipped": "2",
+    }
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    skipped = [case.get("name") for case in suite if case.find("skipped") is not None]
+    assert (failed, skipped) == (["toy/table1/eight"], ["toy/table1/mean", "toy/fig2/imagined"])
+
+
+def test_a_budget_stops_cleanly_and_the_next_call_goes_on(sgd):
+    """Three runs of a second each: a budget of two seconds stores some, and what is stored is whole."""
+    first = sgd(*TABLE, "--budget", "2", TOY_SLEEP="1.2")
+    assert first.returncode == 0, first.stderr
+    stored, present, late, failed = (int(w) for w in first.stderr.splitlines()[-1].split() if w.isdigit())
+    assert (stored + late, present, failed) == (3, 0, 0)
+    assert late > 0
+    second = sgd(*TABLE, TOY_SLEEP="1.2")
+    assert second.stderr.splitlines()[-1].startswith(f"{late} runs stored, {stored} already there, 0 left")
+
+
+def test_workers_store_the_same_runs(sgd, tmp_path: Path):
+    assert sgd(*TABLE, "--store", "one").returncode == 0
+    two = sgd(*TABLE, "--store", "two", "--workers", "2")
+    assert two.returncode == 0, two.stderr
+    assert two.stderr.splitlines()[-1] == "3 runs stored, 0 already there, 0 left for later, 0 failed"
+    compared = json.loads(sgd("compare", "one", "two", "--json").stdout)
+    assert (compared["compared"], compared["changed"], compared["only_in_new"]) == (3, [], 0)
+
+
+def test_no_arguments_show_the_help(sgd):
+    done = sgd()
+    assert done.returncode == 2
+    assert "Usage:" in done.stdout + done.stderr

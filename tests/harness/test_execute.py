@@ -1,0 +1,200 @@
+"""From a specification to a stored run: what is computed, what is not, and what becomes of failures."""
+
+from __future__ import annotations
+
+import errno
+import time
+from pathlib import Path
+
+import pytest
+import toy
+
+from paper_figures.registry import experiment
+from suite import checkpoint, environment
+from suite import store as store_module
+from suite.execute import Surroundings, execute, execute_all
+from suite.spec import RunSpec
+from suite.store import Store
+from suite.training_cost import TRAIN
+
+pytestmark = pytest.mark.usefixtures("papers")
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> Surroundings:
+    return Surroundings(tmp_path / "store")
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """How often the experiment's body has run."""
+    monkeypatch.setenv("TOY_LOG", str(tmp_path / "log"))
+    return lambda: len((tmp_path / "log").read_text().splitlines()) if (tmp_path / "log").exists() else 0
+
+
+def draw(**settings: object) -> RunSpec:
+    return RunSpec("toy/draw", settings)
+
+
+def test_a_run_is_computed_once(around: Surroundings, counted):
+    spec = draw()
+    assert execute(spec, experiment, around).state == "stored"
+    assert execute(spec, experiment, around).state == "present"
+    assert counted() == 1
+    run = Store(around.store).read(spec.id)
+    assert run.environment["source"] == environment.source_fingerprint()
+    assert run.environment["execution"]["threads"] == 1
+    assert {"machine", "versions", "device", "revision", "dirty"} <= set(run.environment)
+    assert list((around.store / "partial").iterdir()) == []
+
+
+def test_a_damaged_run_is_named_moved_aside_and_computed_again(around: Surroundings, counted):
+    spec = draw()
+    execute(spec, experiment, around)
+    before = Store(around.store).read(spec.id).curve("draws")
+    (around.store / "runs" / spec.id / "draws.parquet").write_bytes(b"PAR1")
+    report = execute(spec, experiment, around)
+    assert report.state == "stored"
+    assert spec.id in report.why
+    assert "draws.parquet" in report.why
+    assert counted() == 2
+    assert Store(around.store).read(spec.id).curve("draws").equals(before)
+    assert len(list((around.store / "refused").iterdir())) == 1
+
+
+def test_nan_ends_as_diverged_and_not_as_a_failure(around: Surroundings):
+    spec = draw(does="diverge")
+    report = execute(spec, experiment, around)
+    assert (report.state, report.status) == ("stored", "diverged")
+    assert execute(spec, experiment, around).status == "diverged"
+
+
+@pytest.mark.parametrize(
+    ("does", "why"), [("raise", "KeyError: 'no such thing'"), ("refuse", "size=7 must be even; use 6 or 8")]
+)
+def test_a_failing_run_says_why_keeps_its_traceback_and_lets_others_go_on(around: Surroundings, does: str, why: str):
+    specs = [draw(does=does), draw(value=1.0)]
+    reports = {r.spec.id: r for r in execute_all(specs, experiment, around)}
+    failed = reports[specs[0].id]
+    assert failed.state == "failed"
+    assert failed.why.startswith(why)
+    assert "in body" in (around.store / "partial" / specs[0].id / "failure.txt").read_text()
+    assert reports[specs[1].id].state == "stored"
+    assert Store(around.store).ids() == {specs[1].id}
+
+
+def test_an_unknown_experiment_is_an_error(around: Surroundings):
+    with pytest.raises(KeyError):
+        list(execute_all([RunSpec("toy/nonsense")], experiment, around))
+
+
+def test_a_run_that_another_holds_is_left_alone(around: Surroundings, counted):
+    spec = draw()
+    with Store(around.store, create=True).claim(spec.id):
+        assert execute(spec, experiment, around).state == "busy"
+    assert counted() == 0
+
+
+def test_out_of_time_is_no_failure(around: Surroundings, counted):
+    late = Surroundings(around.store, deadline=time.time() - 1)
+    assert execute(draw(), experiment, late).state == "late"
+    assert counted() == 0
+    soon = Surroundings(around.store, deadline=time.time() + 60)
+    assert execute(draw(does="late"), experiment, soon).state == "late"
+    assert execute(draw(does="late"), experiment, around).state == "stored"
+
+
+def test_a_full_disk_fails_the_run_in_a_sentence_and_stores_nothing(around: Surroundings, monkeypatch):
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store_module.os, "fsync", full)
+    report = execute(draw(), experiment, around)
+    assert report.state == "failed"
+    assert "No space left on device" in report.why
+    monkeypatch.undo()
+    assert Store(around.store).ids() == set()
+    assert execute(draw(), experiment, around).state == "stored"
+
+
+def test_runs_start_with_the_largest(around: Surroundings):
+    seeds = [r.spec.seed for r in execute_all(toy.specs(), experiment, around)]
+    assert seeds == [2, 1, 0]
+
+
+def finished(around: Surroundings, spec: RunSpec):
+    run = Store(around.store).read(spec.id)
+    evaluations = run.curve("evaluations").drop(columns="seconds")  # the only column that is not a function of spec
+    return run.results["weights_digest"], run.curve("updates"), evaluations
+
+
+def interrupted(around: Surroundings, spec: RunSpec) -> Path:
+    """The partial folder of a training run stopped after its first checkpoint."""
+    report = execute(spec, experiment, Surroundings(around.store, deadline=time.time() + 1e-2))
+    while report.state == "late" and not (around.store / "partial" / spec.id / "checkpoint").exists():
+        report = execute(spec, experiment, Surroundings(around.store, deadline=time.time() + 1.0))
+    assert report.state == "late"
+    return around.store / "partial" / spec.id
+
+
+def same(one, other) -> bool:
+    return one[0] == other[0] and one[1].equals(other[1]) and one[2].equals(other[2])
+
+
+SPOILED = {
+    "truncated": lambda f: f.write_bytes(f.read_bytes()[:-10]),
+    "emptied": lambda f: f.write_bytes(b""),
+    "edited": lambda f: f.write_bytes(f.read_bytes()[:-10] + b"x" + f.read_bytes()[-9:]),
+    "a folder": lambda f: (f.unlink(), f.mkdir()),
+}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory):
+    """An undisturbed training run."""
+    around = Surroundings(tmp_path_factory.mktemp("reference") / "store")
+    spec = toy.digits(updates=240)
+    report = execute(spec, lambda name: TRAIN, around)
+    assert report.state == "stored", report.why
+    return spec, finished(around, spec)
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_a_spoiled_checkpoint_means_starting_again_to_the_same_bits(around: Surroundings, reference, spoil):
+    spec, expected = reference
+    spoil(interrupted(around, spec) / checkpoint.NAME)
+    assert execute(spec, experiment, around).state == "stored"
+    assert same(finished(around, spec), expected)
+
+
+def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: Surroundings, reference):
+    spec, expected = reference
+    rounds = 0
+    while execute(spec, experiment, Surroundings(around.store, deadline=time.time() + 0.4)).state == "late":
+        rounds += 1
+        assert rounds <= 240  # each brings at least one update
+    assert rounds > 0
+    assert same(finished(around, spec), expected)
+
+
+def test_other_source_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):
+    spec, expected = reference
+    folder = interrupted(around, spec)
+    monkeypatch.setattr(environment, "source_fingerprint", lambda: "another")
+    seen = []
+    report = execute(spec, experiment, Surroundings(around.store, deadline=time.time() + 60), seen.append)
+    assert report.state == "stored"
+    assert seen[0] == 20 / 240  # the first evaluation after the start
+    assert same(finished(around, spec), expected)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-3, 1e9])
+def test_when_checkpoints_fall_does_not_change_a_diverging_run(tmp_path: Path, seconds: float):
+    """Divergence is looked for on the evaluation grid, so the curve ends there and not at a checkpoint."""
+    spec = toy.digits(updates=60, rate=1e12)
+    around = Surroundings(tmp_path / "store", checkpoint_seconds=seconds)
+    assert execute(spec, experiment, around).status == "diverged"
+    run = Store(around.store).read(spec.id)
+    assert run.results["updates"] == 20
+    assert run.curve("updates")["update"].tolist() == list(range(20))

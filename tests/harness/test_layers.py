@@ -1,0 +1,116 @@
+"""Imports point one way, and the quick commands load nothing slow."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import toy
+
+LAYERS = ("reference_impls", "suite", "paper_figures", "tests")
+ROOTS = {"suite/cli.py", "suite/__main__.py"}  # the application's root knows the papers
+PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
+STANDARD = set(sys.stdlib_module_names)
+
+
+def imported(path: Path) -> set[str]:
+    """Full names of what a module imports anywhere in its body, relative imports resolved."""
+    package = path.relative_to(toy.CHECKOUT).with_suffix("").parts[:-1]
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def modules(layer: str) -> list[Path]:
+    found = sorted((toy.CHECKOUT / layer).rglob("*.py"))
+    assert found, layer
+    return found
+
+
+@pytest.mark.parametrize("layer", LAYERS[:-1])
+def test_imports_point_one_way(layer: str):
+    above = set(LAYERS[LAYERS.index(layer) + 1 :])
+    wrong = {
+        path.relative_to(toy.CHECKOUT).as_posix(): sorted(
+            name for name in imported(path) if name.split(".")[0] in above
+        )
+        for path in modules(layer)
+    }
+    assert {name: found for name, found in wrong.items() if found and name not in ROOTS} == {}
+
+
+def test_the_exceptions_are_needed():
+    """Were the root to stop knowing the papers, the exception should go."""
+    assert any(name.startswith("paper_figures") for name in imported(toy.CHECKOUT / "suite" / "cli.py"))
+
+
+def owner(module: str) -> str | None:
+    return next((name for name in sorted(PAPERS, key=len, reverse=True) if module.startswith(name)), None)
+
+
+@pytest.mark.parametrize("path", modules("reference_impls"), ids=lambda path: path.stem)
+def test_a_reference_file_imports_torch_the_contract_and_its_own_paper(path: Path):
+    for name in imported(path):
+        top, _, rest = name.partition(".")
+        if top == "reference_impls" and rest:
+            module = rest.split(".")[0]
+            assert module == "contract" or owner(module) == owner(path.stem) is not None, f"{path.name}: {name}"
+        else:
+            assert top in STANDARD | {"torch", "reference_impls"}, f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_papers_figures_do_not_know_another_paper(paper: str):
+    for path in (toy.CHECKOUT / "paper_figures" / paper).rglob("*.py"):
+        others = {f"paper_figures.{other}" for other in PAPERS if other != paper}
+        assert not {n for n in imported(path) for o in others if n == o or n.startswith(o + ".")}, path
+
+
+SLOW = ("torch", "matplotlib", "scipy", "sklearn", "datasets", "jinja2")
+ARRAYS = ("numpy", "pandas", "pyarrow")
+
+
+@pytest.mark.parametrize(
+    ("command", "forbidden"),
+    [
+        (["list"], SLOW + ARRAYS),
+        (["list", "--json"], SLOW + ARRAYS),
+        (["plan", "--profile", "smoke"], SLOW + ARRAYS),
+        (["plan", "--profile", "paper", "--json"], SLOW + ARRAYS),
+        (["check", "--profile", "smoke"], ("torch", "matplotlib")),
+        (["check", "--json"], ("torch", "matplotlib")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_quick_commands_load_nothing_slow(tmp_path: Path, command: list[str], forbidden: tuple[str, ...]):
+    """Of the five papers themselves; what is measured of stored runs may load arrays, drawing may not begin."""
+    script = (
+        "import sys\n"
+        "from suite.cli import main\n"
+        f"sys.argv[1:] = {command!r}\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as stop:\n"
+        "    assert stop.code in (0, 1), stop.code\n"
+        f"print([name for name in {forbidden!r} if name in sys.modules], file=sys.stderr)\n"
+    )
+    (tmp_path / "runs.store" / "runs").mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=toy.environment(),
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"

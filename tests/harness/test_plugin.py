@@ -1,0 +1,69 @@
+"""The pytest plug-in: one claim, one item, judged as ``check`` judges it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import toy
+
+from paper_figures.registry import experiment
+from suite.execute import Surroundings, execute_all
+
+PUBLISHED = toy.HERE / "published"
+
+
+@pytest.fixture
+def filled(papers, tmp_path: Path) -> Path:
+    """A store with the toy paper's reduced runs."""
+    list(execute_all(toy.runs("reduced")["draws"], experiment, Surroundings(tmp_path / "store")))
+    return tmp_path / "store"
+
+
+def claims(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """pytest in another process, with the toy paper installed by a plug-in."""
+    plugin = ["-p", "toy_installed", "-p", "paper_figures.pytest_plugin", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    command = [sys.executable, "-m", "pytest", *plugin, "--rootdir", str(toy.HERE), *map(str, arguments), "-rA"]
+    return subprocess.run(command, capture_output=True, text=True, env=toy.environment(), cwd=toy.HERE, timeout=120)
+
+
+def outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    found = re.findall(r"^(PASSED|FAILED) \S+::(\S+)", done.stdout, re.MULTILINE)
+    return {name: outcome for outcome, name in found}
+
+
+def test_every_claim_is_one_item(filled: Path):
+    done = claims(PUBLISHED, "--store", filled)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert outcomes(done) == {
+        "table1/seven": "PASSED",
+        "table1/eight": "FAILED",
+        "table1/found": "PASSED",
+        "table1/mean": "PASSED",
+        "table1/share": "PASSED",
+    }
+    assert "a cluster of 64 machines" in done.stdout  # the reason of the skip
+    assert "1 failed, 4 passed, 1 skipped" in done.stdout
+    assert "printed 8 , measured 7 [7, 7]; rule within, because arithmetic" in done.stdout
+
+
+def test_a_profile_judges_its_own_runs_only(filled: Path):
+    done = claims(PUBLISHED, "--store", filled, "--profile", "smoke")
+    assert outcomes(done) == {"table1/seven": "PASSED", "table1/eight": "FAILED", "table1/found": "PASSED"}
+    assert "1 failed, 2 passed, 3 skipped" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--profile", "huge"], ["--store", "absent"]])
+def test_a_mistake_is_a_usage_error(arguments: list[str]):
+    assert claims(PUBLISHED, *arguments).returncode in (2, 4)
+
+
+def test_it_leaves_other_files_alone(tmp_path: Path):
+    (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
+    (tmp_path / "toy.toml").write_text("[tool]\n")
+    done = claims(tmp_path)
+    assert done.returncode == 0
+    assert "1 passed" in done.stdout

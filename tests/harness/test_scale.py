@@ -1,0 +1,92 @@
+"""What a large store costs: the quick commands open what they need, however many runs lie beside it."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+from pathlib import Path
+
+import pytest
+import toy
+
+from paper_figures.checking import judge_selection
+from paper_figures.listing import listing
+from paper_figures.registry import experiment
+from suite.archive import open_runs
+from suite.execute import Surroundings, execute_all
+from suite.progress import Progress
+from suite.spec import RunSpec
+from suite.store import Store
+
+pytestmark = pytest.mark.usefixtures("papers")
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of files opened and folders scanned."""
+    seen: list[str] = []
+    for module, name in ((io, "open"), (builtins, "open"), (os, "scandir")):
+        real = getattr(module, name)
+
+        def spy(path, *rest, real=real, **named):
+            seen.append(str(path))
+            return real(path, *rest, **named)
+
+        monkeypatch.setattr(module, name, spy)
+    return seen
+
+
+def crowded(root: Path, count: int) -> Path:
+    """A store with the toy paper's runs and ``count`` others, whose folders need not be read."""
+    list(execute_all(toy.runs("reduced")["draws"], experiment, Surroundings(root)))
+    for i in range(count):
+        (root / "runs" / f"{i:020x}").mkdir()
+    return root
+
+
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_the_number_of_files_opened_does_not_grow_with_the_store(tmp_path: Path, opened: list[str], command: str):
+    counts = []
+    for others in (10, 500):
+        root = crowded(tmp_path / str(others), others)
+        opened.clear()
+        if command == "list":
+            rows = listing([], root)
+            assert rows[0]["runs"]["reduced"] == {"needed": 3, "stored": 3}
+        else:
+            assert any(v.verdict == "reproduced" for v in judge_selection([], None, open_runs(root)))
+        counts.append(len([name for name in opened if str(root) in name]))
+    assert counts[0] == counts[1]
+    assert 0 < counts[0] < 100
+
+
+def test_ids_are_names_and_nothing_is_read_for_them(tmp_path: Path, opened: list[str]):
+    root = crowded(tmp_path / "s", 50)
+    opened.clear()
+    assert len(Store(root).ids()) == 53
+    assert opened == [str(root / "runs")]
+
+
+def test_progress_costs_the_same_however_many_runs_there_are():
+    """The share done is kept as a sum: no update looks at the other runs."""
+    specs = [RunSpec("x", {}, s) for s in range(300)]
+    progress = Progress({spec.id: float(1 + i) for i, spec in enumerate(specs)}, quiet=True)
+
+    class Counted(dict):
+        reads = 0
+
+        def __iter__(self):
+            Counted.reads += 1
+            return super().__iter__()
+
+        def items(self):
+            Counted.reads += 1
+            return super().items()
+
+    progress.fractions = Counted()
+    for i, spec in enumerate(specs):
+        progress.update(spec.id, 0.5)
+        progress.finish(spec.id, "")
+        assert progress.done == pytest.approx((i + 1) * (i + 2) / (300 * 301), rel=1e-9)
+    assert Counted.reads == 0

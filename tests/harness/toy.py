@@ -1,0 +1,135 @@
+"""A sixth paper, for the tests alone: cheap experiments that fail, diverge or die as their settings ask.
+
+As a script it is the command line with this paper in place of the five; worker processes import it too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from paper_figures import evidence, registry, verdicts
+from paper_figures.artifact import Artifact, Evidence, Groups, Paper
+from suite.experiments import Context, Experiment, OutOfTime
+from suite.measured import Measured, exact, point
+from suite.spec import RunSpec, seed
+from suite.store import Outcome, encode
+
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parents[1]
+
+
+def body(spec: RunSpec, context: Context) -> Outcome:
+    """A curve that depends on the seed alone; ``does`` says what else happens."""
+    log = os.environ.get("TOY_LOG")
+    if log:
+        with open(log, "a") as stream:  # one write of a short line is atomic
+            stream.write(f"{spec.id}\n")
+    does = spec.settings.get("does", "")
+    time.sleep(spec.settings.get("sleep", 0.0))
+    context.report(0.5)
+    if does == "raise":
+        raise KeyError("no such thing")
+    if does == "refuse":
+        raise ValueError("size=7 must be even; use 6 or 8")
+    if does == "late" and context.deadline is not None:
+        raise OutOfTime
+    if does == "die" and not (context.folder / "died").exists():
+        (context.folder / "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    draws = [seed(spec.seed, "draw", i) / 2**63 for i in range(5)]
+    status = "diverged" if does == "diverge" else "finished"
+    value = float("nan") if does == "diverge" else spec.settings.get("value", 0.0) + draws[0]
+    return Outcome(status, {"value": value}, {"draws": pd.DataFrame({"draw": draws})})
+
+
+def specs(**settings: object) -> tuple[RunSpec, ...]:
+    return tuple(RunSpec("toy/draw", settings, s) for s in range(3))
+
+
+def runs(profile: str) -> Groups:
+    return {"draws": specs(profile=profile, sleep=float(os.environ.get("TOY_SLEEP", "0")))}
+
+
+def measures(found: Evidence) -> Iterator[tuple[str, Measured]]:
+    yield "seven", exact(7)
+    drawn = found.runs("draws")
+    mean = sum(run.results["value"] for run in drawn) / len(drawn)
+    kind = "proxy" if found.profile == "smoke" else "measured"
+    yield "mean", point(mean, kind=kind, spread=0.01, n=len(drawn), runs=[run.id for run in drawn])
+    yield "share", exact(1.0, runs=[run.id for run in drawn])
+
+
+def training(profile: str) -> Groups:
+    return {"train": (digits(updates=int(os.environ.get("TOY_UPDATES", "200"))),)}
+
+
+def digits(updates: int = 60, rate: float = 0.05, **changes: object) -> RunSpec:
+    """ISGD with a small network on the embedded digits."""
+    settings = {
+        "data": {"name": "digits", "size": 8},
+        "model": {"name": "digits_lenet", "input_size": 8, "kernel": 3},
+        "algorithm": {"name": "isgd", "batches": "epoch", "stop": 2, "zeta": 0.01},
+        "descent": {"rule": "torch", "momentum": 0.9, "decay": 0.0},
+        "rate": rate,
+        "batch": 16,
+        "updates": updates,
+        "evaluate": {"every": 20},
+    }
+    return RunSpec("train", settings | changes, 1)
+
+
+def nothing(profile: str) -> Groups:
+    return {"imagined": (RunSpec("toy/needs", {"profile": profile}),)} if profile == "paper" else {}
+
+
+PAPER = Paper(
+    "toy",
+    "A toy",
+    "Nobody, nowhere, never.",
+    (
+        Artifact("toy/table1", "Draws", runs, (measures,)),
+        Artifact("toy/fig1", "Training", training),
+        Artifact("toy/fig2", "Elsewhere", nothing),
+    ),
+    {
+        "toy/draw": Experiment(lambda: body, lambda spec: 1.0 + spec.seed),
+        "toy/needs": Experiment(lambda: body, data=lambda spec: ("imagenet",)),
+    },
+)
+
+
+def install() -> None:
+    """Put this paper in the place of the five, in this process."""
+    registry.paper.cache_clear()
+    verdicts.published.cache_clear()
+    registry.PAPERS.clear()
+    registry.PAPERS["toy"] = lambda: PAPER
+    verdicts.PUBLISHED = HERE / "published"
+    evidence.COMMITTED = Path(os.environ.get("TOY_EVIDENCE", HERE / "nothing committed"))
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The environment of a child process: the checkout importable, one thread."""
+    path = os.pathsep.join([str(CHECKOUT), str(HERE)])
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SGD_SUITE", "TOY", "PYTEST"))}
+    return kept | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"} | variables
+
+
+def files_of(spec: RunSpec, status: str = "finished", **results: object) -> dict[str, bytes]:
+    """A run folder's files without computing anything."""
+    return encode(spec, {"machine": "none"}, Outcome(status, results))
+
+
+if __name__ in ("__main__", "__mp_main__"):
+    install()
+
+if __name__ == "__main__":
+    from suite.cli import main
+
+    main()

@@ -1,0 +1,147 @@
+"""The fit: planted constants, interval coverage, detection of another law, censoring, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from suite.fit import FitError, Updates, fit_inverse_law, free_exponent
+
+BATCHES = (1, 4, 16, 64, 256, 1024)
+
+
+def simulate(rng, law, *, seeds=3, scatter=0.05, between=0.0, batches=BATCHES):
+    shift = rng.normal(0, between, seeds)
+    return [Updates(m, tuple((law(m) * np.exp(shift + rng.normal(0, scatter, seeds))).tolist())) for m in batches]
+
+
+def inverse(m):
+    return 200 + 1500 / m
+
+
+def root(m):
+    return 200 + 1500 / math.sqrt(m)
+
+
+def test_exact_data_give_exact_constants():
+    fit = fit_inverse_law([Updates(m, (inverse(m),)) for m in BATCHES])
+    assert fit.floor == pytest.approx(200, rel=1e-9)
+    assert fit.sensitivity == pytest.approx(1500, rel=1e-9)
+
+
+def test_a_negative_floor_is_found_not_clipped():
+    fit = fit_inverse_law([Updates(m, (-0.2 + 1500 / m,)) for m in BATCHES])
+    assert fit.floor == pytest.approx(-0.2, rel=1e-6)
+
+
+def test_intervals_cover_and_the_law_is_kept():
+    """1,000 data sets, fixed seed: 93-97% coverage, and 1% of true laws rejected (at most 2.5%)."""
+    rng = np.random.default_rng(7)
+    floor = alpha = rejected = 0
+    for _ in range(1000):
+        fit = fit_inverse_law(simulate(rng, inverse))
+        f, a = fit.floor_interval(), fit.sensitivity_interval()
+        floor += f.low <= 200 <= f.high
+        alpha += a.low <= 1500 <= a.high
+        rejected += fit.verdict == "does not hold"
+    assert 930 <= floor <= 970
+    assert 930 <= alpha <= 970
+    assert rejected <= 25
+
+
+def test_a_root_law_is_rejected():
+    """Power at five per cent scatter is practically one: no miss in 100 data sets."""
+    rng = np.random.default_rng(8)
+    verdicts = {fit_inverse_law(simulate(rng, root)).verdict for _ in range(100)}
+    assert verdicts == {"does not hold"}
+
+
+def test_the_free_exponent_tells_the_laws_apart():
+    rng = np.random.default_rng(9)
+    one, half = free_exponent(simulate(rng, inverse)), free_exponent(simulate(rng, root))
+    assert one.low < 1 < one.high
+    assert one.low > 0.6
+    assert half.low < 0.5 < half.high
+    assert half.high < 0.9
+
+
+def test_seed_effects_are_taken_out():
+    """Seeds that differ by 20% and scatter by 1%: blocked intervals are several times narrower, and still cover."""
+    rng = np.random.default_rng(10)
+    covered, ratio = 0, []
+    for _ in range(300):
+        data = simulate(rng, inverse, scatter=0.01, between=0.2)
+        blocked, plain = fit_inverse_law(data, blocks=True), fit_inverse_law(data)
+        a, b = (free_sensitivity_share(fit) for fit in (blocked, plain))
+        ratio.append(a[1] / b[1])
+        covered += abs(a[0] - 7.5) <= 3 * a[1]
+    assert covered >= 290
+    assert np.median(ratio) < 0.3
+
+
+def free_sensitivity_share(fit):
+    """alpha / N_inf, on which a common factor of the seeds cancels, with its standard error by propagation."""
+    (vf, c), (_, va) = fit.covariance
+    share = fit.sensitivity / fit.floor
+    variance = va / fit.floor**2 + share**2 * vf / fit.floor**2 - 2 * share * c / fit.floor**2
+    return share, math.sqrt(variance)
+
+
+def test_censored_runs_are_counted_not_dropped():
+    """Censoring the largest counts at M = 1: dropping them biases alpha down, keeping them as censored does not."""
+    rng = np.random.default_rng(11)
+    kept, dropped = [], []
+    for _ in range(200):
+        data = simulate(rng, inverse, scatter=0.2, seeds=6)
+        limit = 1700.0
+        cut = [Updates(u.batch, tuple(n if n < limit else None for n in u.seen), limit) for u in data]
+        if all(n is None for n in cut[0].seen):
+            continue
+        kept.append(fit_inverse_law(cut).sensitivity)
+        finished = tuple(n for n in cut[0].seen if n is not None)
+        dropped.append(fit_inverse_law([Updates(1, finished), *cut[1:]]).sensitivity)
+    assert abs(np.mean(kept) / 1500 - 1) < 0.05
+    assert np.mean(dropped) / 1500 < 0.95
+
+
+def test_a_batch_size_without_finished_runs_is_named():
+    data = [Updates(1, (None, None), 5000.0), *(Updates(m, (inverse(m),) * 2) for m in BATCHES[1:])]
+    fit = fit_inverse_law(data)
+    assert fit.left_out == (1,)
+    assert fit.censored == 2
+    assert fit.sensitivity == pytest.approx(1500, rel=1e-6)
+
+
+def test_two_batch_sizes_determine_the_law_without_intervals():
+    fit = fit_inverse_law([Updates(4, (inverse(4),)), Updates(256, (inverse(256),))])
+    assert fit.predict(16) == pytest.approx(inverse(16))
+    assert math.isinf(fit.floor_interval().high)
+    assert fit.verdict.startswith("cannot tell")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([Updates(16, (100.0, 110.0))], "1 usable batch sizes"),
+        ([Updates(16, (100.0,)), Updates(16, (110.0,))], "repeat"),
+        ([Updates(4, (100.0,)), Updates(64, (120.0,))], "does not tell the noise sensitivity from zero"),
+        ([Updates(64, (100.0, 130.0)), Updates(256, (99.0, 125.0))], "add a smaller batch size or more seeds"),
+        ([Updates(1, (None,), 50.0), Updates(16, (10.0,))], r"none of the runs at \(1,\)"),
+    ],
+)
+def test_what_cannot_identify_the_law_is_refused(data, message):
+    with pytest.raises(FitError, match=message):
+        fit_inverse_law(data)
+
+
+def test_bad_counts_are_refused():
+    with pytest.raises(FitError, match="positive and finite"):
+        Updates(4, (0.0,))
+    with pytest.raises(FitError, match="at which limit"):
+        Updates(4, (None, 10.0))
+    with pytest.raises(FitError, match="same seeds"):
+        fit_inverse_law([Updates(1, (9.0, 8.0)), Updates(4, (5.0,)), Updates(16, (4.0,))], blocks=True)
+    with pytest.raises(FitError, match="three batch sizes"):
+        free_exponent([Updates(1, (9.0, 8.0)), Updates(4, (5.0, 5.1))])

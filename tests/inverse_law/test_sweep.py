@@ -1,0 +1,128 @@
+"""The sweep experiment on digits: the crossing it reports, resuming, censoring, learners, refusals."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from paper_figures.inverse_law.short import DIGITS
+from paper_figures.inverse_law.sweep import Trainer, resume, save, search_run, sweep
+from suite import checkpoint
+from suite.experiments import Context, OutOfTime
+from suite.gradients import Bound
+from suite.spec import RunSpec
+from suite.threshold import drive
+
+EXECUTION = {"device": "cpu", "precision": "float64", "channels_last": True, "path": "looped", "threads": 1,
+             "deterministic": True}  # fmt: skip
+
+
+def spec_of(**changes):
+    settings = {
+        **DIGITS,
+        "batch": 16,
+        "growth": 0.05,
+        "every": 1,
+        "limit": 200,
+        "monitors": {"training": [1.5, 0.8], "validation": [1.0]},
+        **changes,
+    }
+    return RunSpec("inverse_law/sweep", settings, 1)
+
+
+def context_in(folder: Path, **changes):
+    return Context(folder, {**EXECUTION, **changes})
+
+
+def test_the_sweep_reports_the_definition(tmp_path):
+    """Every loss, recomputed update by update with the plain formula, against what the search found."""
+    spec = spec_of()
+    found = sweep(spec, context_in(tmp_path))
+    trainer = Trainer(spec, context_in(tmp_path))
+    assert isinstance(trainer.gradients, Bound)
+    read = {name: trainer.reader(name) for name in ("training", "validation")}
+    state, losses = trainer.start(), {"training": [], "validation": []}
+    for update in range(found.results["updates"]):
+        state = trainer.advance(state, update, update + 1)
+        for name, values in losses.items():
+            values.append(read[name](state, 1e9).loss)
+    for name, thresholds in spec.settings["monitors"].items():
+        first = [next(k for k, loss in enumerate(losses[name], 1) if loss < t) for t in thresholds]
+        assert found.results[f"crossed_{name}"] == first
+    assert found.status == "finished"
+
+
+def test_the_two_samples_are_disjoint_and_only_one_is_trained_on(tmp_path):
+    trainer = Trainer(spec_of(), context_in(tmp_path))
+    rows = {name: {row.numpy().tobytes() for row in trainer.samples[name][0]} for name in trainer.samples}
+    trained = {row.numpy().tobytes() for row in trainer.problem.fetch(torch.arange(len(trainer.problem.targets)))[0]}
+    assert rows["training"] <= trained
+    assert len(rows["validation"] & trained) <= 2, "digits holds a few identical pictures"
+    assert len(trainer.samples["training"][1]) == int(0.2 * 1437) == len(trainer.samples["validation"][1])
+
+
+def test_a_resumed_search_ends_in_the_same_crossings(tmp_path):
+    spec = spec_of()
+    (tmp_path / "whole").mkdir()
+    whole = sweep(spec, context_in(tmp_path / "whole"))
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    late = Context(broken, EXECUTION, deadline=time.monotonic() - 1)
+    for _ in range(500):
+        try:
+            result = sweep(spec, late)
+            break
+        except OutOfTime:
+            continue
+    assert (broken / checkpoint.NAME).exists()
+    assert result.results["crossed_training"] == whole.results["crossed_training"]
+    assert result.results["crossed_validation"] == whole.results["crossed_validation"]
+    assert result.curves["tests"].equals(whole.curves["tests"])
+
+
+def test_a_checkpoint_holds_crossings_and_tests(tmp_path):
+    spec, context = spec_of(), context_in(tmp_path)
+    trainer = Trainer(spec, context)
+    search = drive(resume(spec, context, trainer), trainer.advance)
+    save(context, trainer, search)
+    again = resume(spec, context, Trainer(spec, context))
+    assert again.done
+    assert [m.crossed for m in again.monitors] == [m.crossed for m in search.monitors]
+    assert again.tests == search.tests
+
+
+def test_a_threshold_out_of_reach_is_censored(tmp_path):
+    found = sweep(spec_of(monitors={"training": [1e-6]}, limit=20), context_in(tmp_path))
+    assert found.status == "out of budget"
+    assert found.results["crossed_training"] == [-1]
+    assert found.results["updates"] == 20
+
+
+def test_a_diverging_run_is_an_outcome(tmp_path):
+    found = sweep(spec_of(rate=1e30, monitors={"training": [0.1]}), context_in(tmp_path, precision="float32"))
+    assert found.status == "diverged"
+    assert found.results["crossed_training"] == [-1]
+
+
+def test_learners_share_a_batch_without_changing_the_updates(tmp_path):
+    counts = [
+        search_run(spec, context_in(tmp_path), Trainer(spec, context_in(tmp_path))).results["crossed_training"]
+        for spec in (spec_of(workers=w, monitors={"training": [1.5]}) for w in (1, 4))
+    ]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"share": 0.6}, "share=0.6"),
+        ({"workers": 3}, "does not divide"),
+        ({"data": {**DIGITS["data"], "labels": "letters"}}, "labels must be one of"),
+    ],
+)
+def test_bad_settings_are_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        Trainer(spec_of(**changes), context_in(tmp_path))

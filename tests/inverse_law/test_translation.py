@@ -1,0 +1,162 @@
+"""Translation: word batches as the problem sees them, the decoder's GRU, attention, search, and BLEU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from paper_figures.inverse_law import translation as figures
+from suite.data.vocabulary import BEGIN, END, PAD
+from suite.data.word_batches import word_batches
+from suite.gradients import Bound
+from suite.models import build, initialise
+from suite.translation import beam_search, collate, greedy, score, word_loss
+
+WORDS = 30
+
+
+@pytest.fixture(scope="module")
+def network():
+    module = build("cgru", vocabulary=WORDS, embedding=8, hidden=12)
+    initialise(module, 3)
+    return module.double()
+
+
+def sentences(lengths, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [[*torch.randint(4, WORDS, (n - 1,), generator=generator).tolist(), END] for n in lengths]
+
+
+def batch_of(lengths, seed=0):
+    return collate(sentences(lengths, seed), sentences(lengths, seed + 1))
+
+
+def test_collate_shifts_and_pads():
+    batch = collate([[7, END], [8, 9, END]], [[5, 6, END], [4, END]])
+    assert batch.source.tolist() == [[7, END, PAD], [8, 9, END]]
+    assert batch.mask.tolist() == [[True, True, False], [True, True, True]]
+    assert batch.previous.tolist() == [[BEGIN, 5, 6], [BEGIN, 4, END]]
+    assert batch.target.tolist() == [[5, 6, END], [4, END, PAD]]
+
+
+def test_word_batches_meet_their_definition_on_ragged_text():
+    generator = torch.Generator().manual_seed(5)
+    lengths = torch.randint(1, 40, (500,), generator=generator)
+    for words in (1, 7, 100, 6400, 10**6):
+        batches = word_batches(lengths, words, seed=1)
+        assert sorted(torch.cat(batches).tolist()) == list(range(500))
+        for batch in batches[:-1]:
+            counts = lengths[batch]
+            assert counts.sum() >= words > counts[:-1].sum()
+
+
+def test_the_decoders_unit_is_torchs_gru_cell(network):
+    for unit in (network.first, network.second):
+        inputs, hidden = unit.weight_ih.shape[2], unit.weight_hh.shape[2]
+        cell = torch.nn.GRUCell(inputs, hidden).double()
+        with torch.no_grad():
+            cell.weight_ih.copy_(unit.weight_ih[0])
+            cell.weight_hh.copy_(unit.weight_hh[0])
+            cell.bias_ih.copy_(unit.bias_ih[0, 0])
+            cell.bias_hh.copy_(unit.bias_hh[0, 0])
+            x, h = torch.randn(5, inputs).double(), torch.randn(5, hidden).double()
+            assert torch.allclose(unit.step(unit.project(x), h[None])[0], cell(x, h), rtol=0, atol=1e-14)
+
+
+def test_attention_sums_to_one_and_ignores_padding(network):
+    batch = batch_of([3, 9, 1, 6])
+    with torch.no_grad():
+        encoded = network.encode(batch.source, batch.mask)
+        step = network.step(encoded, torch.full((4,), BEGIN), encoded.start)
+        wider = torch.cat((batch.source, torch.full((4, 5), PAD)), 1)
+        again = network.encode(wider, wider != PAD)
+        other = network.step(again, torch.full((4,), BEGIN), again.start)
+    assert torch.allclose(step.attention.sum(1), torch.ones(4).double(), rtol=0, atol=1e-14)
+    assert (step.attention[~batch.mask] == 0).all()
+    assert torch.allclose(step.logits, other.logits, rtol=0, atol=1e-12)
+
+
+def test_the_loss_is_the_mean_over_words_not_sentences(network):
+    long, short = batch_of([9]), batch_of([2], seed=4)
+    both = collate(
+        [long.source[0].tolist(), short.source[0].tolist()], [long.target[0].tolist(), short.target[0].tolist()]
+    )
+    with torch.no_grad():
+        sums = [word_loss(network(*b[:3]), b.target, "sum") for b in (long, short)]
+        mean = word_loss(network(*both[:3]), both.target)
+    assert mean == pytest.approx(float(sum(sums)) / 11, rel=1e-12)
+
+
+def test_a_batch_split_over_workers_has_the_same_gradient(network):
+    """Weighted by words, the mean gradient of the parts is the gradient of the whole."""
+    batch = batch_of([5, 5, 5, 5, 5, 5])
+    whole = torch.autograd.grad(word_loss(network(*batch[:3]), batch.target), list(network.parameters()))
+    parts = [type(batch)(*(part[rows] for part in batch)) for rows in (slice(0, 2), slice(2, 4), slice(4, 6))]
+    split = [torch.autograd.grad(word_loss(network(*p[:3]), p.target), list(network.parameters())) for p in parts]
+    for gradient, *pieces in zip(whole, *split, strict=True):
+        assert torch.allclose(gradient, sum(pieces) / 3, rtol=0, atol=1e-13)
+
+
+def test_a_beam_of_one_is_greedy(network):
+    batch = batch_of([4, 8, 2, 6, 7])
+    assert beam_search(network, batch.source, batch.mask, 1, 12) == greedy(network, batch.source, batch.mask, 12)
+
+
+def test_a_wide_beam_finds_the_best_of_all_short_translations():
+    """Three words and a limit of three: every hypothesis fits in the beam, so the search must be exhaustive."""
+    module = build("cgru", vocabulary=5, embedding=6, hidden=6)
+    initialise(module, 9)
+    module = module.double()
+    source = torch.tensor([[4, 4, END]])
+    mask = source != PAD
+    found = beam_search(module, source, mask, 5, 2)[0]
+
+    def mean_log(words):
+        previous = torch.tensor([[BEGIN, *words[:-1]]])
+        with torch.no_grad():
+            logs = torch.log_softmax(module(source, mask, previous), 2)[0]
+        return sum(float(logs[i, w]) for i, w in enumerate(words)) / len(words)
+
+    every = [[END], *([a, b] for a in range(5) if a != END for b in range(5))]
+    best = max(every, key=mean_log)
+    assert found == (best[: best.index(END)] if END in best else best)
+
+
+def test_a_beam_wider_than_the_vocabulary_is_refused(network):
+    batch = batch_of([4])
+    with pytest.raises(ValueError, match="beam width=31"):
+        beam_search(network, batch.source, batch.mask, 31, 3)
+
+
+def test_the_score_carries_its_signature():
+    pairs = [("eins", "one two three four"), ("zwei", "five six seven eight")]
+    perfect = score(["one two three four", "five six seven eight"], pairs)
+    assert perfect.bleu == pytest.approx(100)
+    assert perfect.exact == 1.0
+    assert "tok:13a" in perfect.signature
+    assert score(["one two three four", "wrong"], pairs).exact == 0.5
+
+
+def test_training_reduces_the_loss_and_resumes_from_any_state():
+    """The trainer is a function of state and batch number: two stretches equal one, to the bit."""
+    from suite.experiments import Context
+    from suite.spec import RunSpec
+
+    spec = RunSpec(
+        "inverse_law/phrases",
+        {**figures.PHRASES.settings, "model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20},
+    )
+    from pathlib import Path
+
+    from paper_figures.inverse_law.translate import Trainer
+
+    context = Context(Path("."), {"device": "cpu"})
+    trainer = Trainer(spec, context)
+    assert isinstance(trainer.gradients, Bound)
+    read = trainer.reader("training")
+    start = trainer.start()
+    before = read(start, 99.0).loss
+    whole = trainer.advance(start, 0, 20)
+    halves = trainer.advance(trainer.advance(start, 0, 8), 8, 20)
+    assert torch.equal(whole.x, halves.x)
+    assert read(whole, 99.0).loss < before

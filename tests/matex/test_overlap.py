@@ -1,0 +1,122 @@
+"""Virtual time: cases counted by hand, limits, and what layer-wise and delayed exchange can hide."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from suite.machines import DGX1, SANDY_BRIDGE, LayerCost, exchange, network
+from suite.overlap import AllReduce, Layer, Network, Wire, delayed, layer_wise, rates, synchronous
+
+# first to last: forward 1 + 2, backward 2 + 4, apply 1 + 1 seconds; 60 and 20 bytes to send
+SMALL = Network((Layer(1, 2, (50, 10), apply=1), Layer(2, 4, (20,), apply=1)))
+
+
+def bus(beta: float, call: float = 0.0) -> AllReduce:
+    """Two workers on a ring send a buffer once: size / beta seconds."""
+    return AllReduce(0.0, beta, 2, call=call)
+
+
+def test_costs_of_ring_and_tree_by_hand():
+    ring = AllReduce(alpha=0.5, beta=10, workers=4, call=1)
+    assert ring.latency == 1 + 6 * 0.5
+    assert ring.transfer(40) == 6 * 10 / 10
+    tree = AllReduce(alpha=0.5, beta=10, workers=8, kind="tree")
+    assert (tree.latency, tree.transfer(40)) == (3, 24)
+    assert AllReduce(0.5, 10, 1, call=9).seconds(1e9) == 0
+
+
+def test_synchronous_is_the_sum_of_its_parts():
+    assert SMALL.compute == 11
+    assert synchronous(SMALL, bus(10)) == 3 + 6 + 8 + 2
+
+
+def test_layer_wise_by_hand():
+    """At 10 bytes/s: the last layer's 20 bytes are ready at 7 and there at 9, when the first layer's 60 are ready.
+
+    They arrive at 14 and 15; ``all`` then applies for 2 s. ``backward`` has applied the last layer by 10 already.
+    """
+    assert layer_wise(SMALL, bus(10), "all") == 17
+    assert layer_wise(SMALL, bus(10), "backward") == 16
+    assert layer_wise(SMALL, bus(10), "completed") == 16
+
+
+def test_copies_delay_what_follows():
+    copied = Network(tuple(Layer(x.forward, x.backward, x.tensors, x.apply, copy=0.5) for x in SMALL.layers))
+    assert layer_wise(copied, bus(10), "all") == 18
+
+
+def test_every_call_costs_its_start_up():
+    """Three sums of 1 s start-up each on one lane, back to back, against one."""
+    assert layer_wise(SMALL, bus(1e9, call=1), "all") == pytest.approx(9 + 2 + 2)
+    assert synchronous(SMALL, bus(1e9, call=1)) == pytest.approx(9 + 1 + 2)
+
+
+def test_delayed_by_hand():
+    """8 s of transfer fit into 11 s of compute; 22 s do not: the link then sets the pace, whatever the delay."""
+    for delay in (1, 2, 3):
+        assert delayed(SMALL, bus(10), delay) == pytest.approx(11)
+        assert delayed(SMALL, bus(80 / 22), delay) == pytest.approx(22)
+
+
+def test_more_lanes_hide_start_ups_but_not_transfers():
+    """A start-up of 25 s passes side by side on every lane: 25 / delay seconds an iteration, or compute."""
+    slow = bus(1e12, call=25)
+    assert [delayed(SMALL, slow, delay) for delay in (1, 2, 3)] == pytest.approx([25, 12.5, 11])
+
+
+def test_one_worker_communicates_nothing():
+    alone = AllReduce(1, 1, 1, call=1)
+    assert set(rates(SMALL, alone).values()) == {1.0}
+
+
+@pytest.mark.parametrize("alpha", [0, 1e-3, 1])
+@pytest.mark.parametrize("beta", [1, 10, 1e3])
+def test_nothing_beats_no_communication_and_delay_never_loses_to_synchronous(alpha, beta):
+    seen = rates(SMALL, AllReduce(alpha, beta, 4))
+    assert max(seen.values()) <= 1 + 1e-12
+    assert seen["SGD"] <= seen["AGD 1 comm"] + 1e-12
+    assert seen["layer-wise, all"] <= seen["layer-wise, backward"] + 1e-12
+    assert seen["AGD 1 comm"] <= seen["AGD 2 comm"] + 1e-12
+    assert seen["AGD 2 comm"] <= seen["AGD 3 comm"] + 1e-12
+
+
+def test_a_wire_is_first_come_first_served():
+    wire = Wire(bus(10), 2)
+    assert [wire.sum(0, 10), wire.sum(0, 10), wire.sum(5, 10)] == [1, 2, 6]
+
+
+def test_layers_cost_what_their_shapes_say():
+    setting = DGX1.centre()
+    made = network((LayerCost(1e9, (1000, 10)), LayerCost(2e9, (500,))), 4, setting)
+    first, last = made.layers
+    assert first.forward == pytest.approx(4e9 / setting.flops)
+    assert (first.backward, last.backward) == pytest.approx((first.forward, 2 * last.forward))
+    assert made.size == 4 * 1510
+    assert made.after_first_gradient == first.backward
+
+
+def test_corners_surround_the_centre():
+    for machine in (DGX1, SANDY_BRIDGE):
+        corners = list(machine.corners())
+        assert len(corners) == len(set(corners)) == 16
+        for field, value in machine.centre()._asdict().items() if hasattr(machine.centre(), "_asdict") else ():
+            assert min(getattr(c, field) for c in corners) <= value <= max(getattr(c, field) for c in corners)
+        costs = [exchange(c, 8).seconds(1e6) for c in corners]
+        assert min(costs) < exchange(machine.centre(), 8).seconds(1e6) < max(costs)
+
+
+def test_refuses_what_means_nothing():
+    with pytest.raises(ValueError, match="positive bandwidth"):
+        AllReduce(0, 0, 2)
+    with pytest.raises(ValueError, match="delay=0"):
+        delayed(SMALL, bus(1), 0)
+    with pytest.raises(ValueError, match="lanes=0"):
+        Wire(bus(1), 0)
+
+
+def test_orders_agree_where_everything_is_applied_at_no_cost():
+    free = Network(tuple(Layer(x.forward, x.backward, x.tensors) for x in SMALL.layers))
+    seconds = {layer_wise(free, bus(7), order) for order in ("all", "backward", "completed")}
+    assert all(a == pytest.approx(b) for a, b in itertools.combinations(seconds, 2))

@@ -1,0 +1,133 @@
+"""The paper's entry: claims that refer to something measured, evidence that decides them, measures that can fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from paper_figures.artifact import Evidence
+from paper_figures.matex_agd import PAPER, backpropagation, figure1, printed, properties
+from paper_figures.matex_agd.stand_in import LAYERS, sleeping
+from paper_figures.verdicts import published, verdicts
+from suite.archive import Archive
+from suite.machines import DGX1
+from suite.spec import RunSpec
+from suite.store import Run
+
+EVIDENCE = "paper_figures/evidence/matex_agd.zip"
+
+
+@pytest.fixture(scope="module")
+def decided(evidence):
+    return {v.claim.id: v for v in verdicts(PAPER, evidence)}
+
+
+@pytest.fixture(scope="module")
+def evidence(pytestconfig):
+    return Archive(pytestconfig.rootpath / EVIDENCE)
+
+
+def test_every_artifact_has_claims_and_every_claim_an_artifact():
+    assert {a.id for a in PAPER.artifacts} == {c.artifact for c in published("matex_agd")}
+    assert (len(PAPER.artifacts), len(published("matex_agd"))) == (11, 84)
+
+
+def test_claims_that_need_no_machine_are_decided_by_the_evidence(decided):
+    open_claims = [
+        name for name, v in decided.items() if v.claim.needs in ("nothing", "cpu-small") and v.verdict == "not run"
+    ]
+    assert open_claims == []
+
+
+def test_nothing_is_red(decided):
+    assert [(name, v.verdict) for name, v in decided.items() if v.red] == []
+
+
+def test_a_proxy_decides_nothing(decided):
+    for v in decided.values():
+        if v.claim.needs == "imagenet":
+            assert v.verdict == "not run", v.claim.id
+
+
+@pytest.mark.parametrize("profile", ["smoke", "reduced", "paper"])
+def test_every_run_has_an_experiment(profile):
+    from paper_figures.registry import experiment
+
+    specs = {spec for a in PAPER.artifacts for runs in a.runs(profile).values() for spec in runs}
+    assert specs
+    for spec in specs:
+        assert experiment(spec.experiment).seconds(spec) > 0
+
+
+def test_printed_table_is_read_from_the_claims():
+    table = printed.table1()
+    assert table["agd1"] == [0.0039, 0.01324, 0.02632, 0.05076, 0.07362]
+    assert printed.smallest_set([0.5, 0.25]) == 4
+    assert printed.smallest_set([0.00002]) == 50_000
+
+
+def test_algorithm_1_against_autograd():
+    layers = backpropagation.weights((4, 5, 3), 0)
+    x, y = torch.randn(4).double(), torch.randn(3).double()
+    leaves = [(w.requires_grad_(), b.requires_grad_()) for w, b in layers]
+    backpropagation.cost(leaves, x, y).backward()
+    with torch.no_grad():
+        found, ready = backpropagation.gradients(layers, x, y)
+    for (w, b), (gw, gb) in zip(leaves, found, strict=True):
+        torch.testing.assert_close(gw, w.grad, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(gb, b.grad, rtol=1e-12, atol=1e-12)
+    assert ready == [1, 0]
+
+
+def test_the_sleeping_network_takes_its_time_and_no_less():
+    import time
+
+    module = sleeping()
+    began = time.perf_counter()
+    module(torch.rand(1)).sum().backward()
+    assert time.perf_counter() - began >= 3 * sum(seconds for _, seconds in LAYERS)
+    assert sum(p.numel() for p in module.parameters()) == sum(n + 100 for n, _ in LAYERS)
+    assert all(torch.equal(p.grad, torch.ones_like(p)) for p in module.parameters())
+
+
+def test_a_faster_link_narrows_the_gap_between_synchronous_and_delayed(evidence):
+    """The panels come out of the cost model, not of the claims: a link that costs nothing leaves no order."""
+    layers = figure1.layer_costs(Evidence(evidence, figure1.layer_runs("smoke"), "smoke"), figure1.ALEXNET)
+    gaps = []
+    for beta in (2e10, 1e11, 1e15):
+        cost = figure1.AllReduce(0.0, beta, 8)
+        made = figure1.network(layers, 32, DGX1.centre())
+        seen = figure1.rates(made, cost)
+        gaps.append(seen["AGD 3 comm"] - seen["SGD"])
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 1e-4
+
+
+def test_a_measure_reports_what_the_run_says(evidence):
+    """A tampered result must change the verdict."""
+    from paper_figures.matex_agd.algorithms import PROPERTIES, synchronous
+
+    class Tampered:
+        def read(self, run_id: str) -> Run:
+            run = evidence.read(run_id)
+            run.results["synchronous/serial difference"] = 0.5
+            return run
+
+    groups = {"properties": (RunSpec(PROPERTIES.experiment),)}
+    found = dict(synchronous(Evidence(Tampered(), groups, "smoke")))
+    assert found["equals-serial"].values == (0.5,)
+
+
+@pytest.mark.parametrize(("delay", "momentum"), [(0, 0.0), (2, 0.0), (0, 0.9), (1, 0.9), (3, 0.9)])
+def test_largest_stable_rate_against_the_roots(delay, momentum):
+    """x'' - (1 + mu) x' + mu x + eta x_late = 0 has all roots in the unit circle up to the rate found by running."""
+    found = properties.largest_stable_rate(delay, momentum)
+
+    def radius(eta: float) -> float:
+        polynomial = np.zeros(max(3, delay + 2))
+        polynomial[:3] = 1, -(1 + momentum), momentum
+        polynomial[1 + delay] += eta
+        return abs(np.roots(polynomial)).max()
+
+    assert radius(found - 1e-4) < 1 < radius(found + 1e-4)

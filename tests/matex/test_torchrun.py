@@ -1,0 +1,69 @@
+"""The documented ten lines, started as a user starts them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = """
+    import sys
+    from pathlib import Path
+    import torch
+    from torch.nn import Linear, ReLU, Sequential, functional
+    from torch.utils.data import DataLoader, Subset, TensorDataset
+    from reference_impls import matex_agd
+    from suite.distributed import Training, join, share
+
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 8, generator=draw)
+    dataset = TensorDataset(x, (x.sum(1) > 0).long())
+
+    with join(timeout=30) as group:
+        module = Sequential(Linear(8, 16), ReLU(), Linear(16, 2)).to(group.device)
+        training = Training(
+            module, group, matex_agd, matex_agd.Config(delay=int(sys.argv[1])), rate=0.05, momentum=0.9,
+            examples=len(dataset),
+        )
+        loader = DataLoader(Subset(dataset, share(len(dataset), group)), batch_size=20, shuffle=True, drop_last=True)
+        for epoch in range(6):
+            for inputs, targets in loader:
+                training.update(functional.cross_entropy(module(inputs), targets))
+        training.finish()
+        with training.evaluated() as model:
+            right = (model(x).argmax(1) == dataset.tensors[1]).float().mean().item()
+        Path(sys.argv[2], str(group.rank)).write_text(f"{right} {training.flat.x.sum().item()!r}")
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("workers", [1, 2])
+def test_torchrun_trains_a_module_of_ones_own(tmp_path, workers):
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={workers}",
+            script,
+            "2",
+            tmp_path,
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = [(tmp_path / str(rank)).read_text().split() for rank in range(workers)]
+    assert all(float(right) > 0.9 for right, _ in said)
+    assert len({weights for _, weights in said}) == 1

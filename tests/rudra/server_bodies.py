@@ -1,0 +1,82 @@
+"""What the processes of these tests run: importable by name, results as plain lists."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from suite.descent import Caffe
+from suite.processes import Group
+from suite.server_processes import Served, train
+
+DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9
+
+
+def data() -> tuple[Tensor, Tensor]:
+    """Rows [N, d] and curvatures [d] of a quadratic in float64."""
+    generator = torch.Generator().manual_seed(2)
+    rows = torch.randn(EXAMPLES, DIMENSIONS, generator=generator, dtype=torch.float64)
+    return rows, torch.linspace(0.5, 2.0, DIMENSIONS, dtype=torch.float64)
+
+
+def gradient(x: Tensor, learner: int, number: int) -> tuple[float, Tensor]:
+    rows, curvature = data()
+    part = rows[(torch.arange(BATCH) + 31 * learner + 7 * number) % EXAMPLES]
+    loss = 0.5 * (curvature * (x - part) ** 2).sum(-1).mean().item()
+    return loss, (curvature * (x - part)).mean(0)
+
+
+def start() -> Tensor:
+    return torch.ones(DIMENSIONS, dtype=torch.float64)
+
+
+def plain(served: Served | int) -> Any:
+    if isinstance(served, int):
+        return served
+    turns = [[turn.t, [list(entry) for entry in turn.entries]] for turn in served.turns]
+    return {
+        "x": served.x.tolist(),
+        "turns": turns,
+        "losses": served.losses,
+        "lost": {str(learner): why for learner, why in served.lost.items()},
+        "unused": served.unused,
+    }
+
+
+def serve(group: Group, n: int, updates: int, uneven: float = 0.0) -> Any:
+    """A whole job. With ``uneven`` learner 0 sleeps that many seconds before each gradient."""
+
+    def computed(x: Tensor, learner: int, number: int) -> tuple[float, Tensor]:
+        time.sleep(uneven if learner == 0 else 0)
+        return gradient(x, learner, number)
+
+    return plain(train(group, n, start(), computed, descent=Caffe(MOMENTUM), rate=lambda t: RATE, updates=updates))
+
+
+def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) -> None:
+    """Learner 1 is lost with its fourth gradient; the others write what they return to ``report`` and their rank.
+
+    They cannot return it: ``spawn`` has its workers leave together, and one is missing.
+    """
+
+    def computed(x: Tensor, learner: int, number: int) -> tuple[float, Tensor]:
+        time.sleep(0.01)
+        if learner == 1 and number == 3:
+            if how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(1_000)  # alive, but it never answers again
+        return gradient(x, learner, number)
+
+    served = plain(train(group, n, start(), computed, descent=Caffe(MOMENTUM), rate=lambda t: RATE, updates=updates))
+    Path(f"{report}{group.rank}").write_text(json.dumps(served))
+
+
+def disagree(group: Group) -> None:
+    train(group, group.rank, start(), gradient, descent=Caffe(), rate=lambda t: RATE, updates=3)

@@ -1,0 +1,114 @@
+"""Rudra's published claims, its artifacts, and the evidence that the project ships for them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from paper_figures.evidence import COMMITTED
+from paper_figures.registry import paper
+from paper_figures.rudra import machine, settings, simulations
+from paper_figures.verdicts import measure, published, verdicts
+from suite.archive import Archive
+from suite.claims import Verdict
+
+RUDRA = paper("rudra")
+SHIPPED = COMMITTED / "rudra.zip"
+
+
+@pytest.fixture(scope="module")
+def evidence() -> Archive:
+    return Archive(SHIPPED)
+
+
+@pytest.fixture(scope="module")
+def judged(evidence: Archive) -> dict[str, Verdict]:
+    return {verdict.claim.id: verdict for verdict in verdicts(RUDRA, evidence)}
+
+
+def test_all_artifacts_and_claims_have_an_entry() -> None:
+    claims = published("rudra")
+    assert len(RUDRA.artifacts) == 27
+    assert len(claims) == len({claim.id for claim in claims}) == 194
+    assert {claim.artifact for claim in claims} == {artifact.id for artifact in RUDRA.artifacts}
+    assert Counter(claim.needs for claim in claims) == {
+        "cluster": 58,
+        "gpu": 48,
+        "cpu-small": 38,
+        "nothing": 35,
+        "imagenet": 15,
+    }
+
+
+def test_what_needs_no_machine_is_decided(judged: dict[str, Verdict]) -> None:
+    easy = [v for v in judged.values() if v.claim.needs in ("nothing", "cpu-small")]
+    assert len(easy) == 73
+    assert [v.claim.id for v in easy if v.verdict == "not run"] == []
+    assert [v.claim.id for v in judged.values() if v.red] == []
+
+
+def test_calibration_rows_decide_nothing_and_all_others_are_predicted(judged: dict[str, Verdict]) -> None:
+    fitted = {f"rudra/{claim}" for claim in simulations.CALIBRATED.values()}
+    fitted |= {f"rudra/table4/{name}" for name in simulations.CALIBRATED4}
+    fitted |= {"rudra/table3/r01-training-time", "rudra/table3/r03-training-time"}  # repeat rows of Table 2
+    times = [c for c in judged if c.endswith(("-time", "-hours")) and c != "rudra/table3/sorted-by-time"]
+    assert fitted <= set(times)
+    for claim_id in times:
+        verdict = judged[claim_id]
+        if claim_id in fitted:
+            assert verdict.verdict == "not run"
+            assert verdict.proxy is not None
+        else:
+            assert verdict.verdict in ("reproduced", "not reproduced")
+            assert verdict.measured is not None
+            assert verdict.measured.note == "held out"
+    off = [abs(judged[c].measured.values[0] / judged[c].claim.printed[0] - 1) for c in times if c not in fitted]
+    assert len(off) == 18 + 3 + 2  # Tables 2, 3 and 4
+    assert sorted(off)[len(off) // 2] < 0.12  # median error of the held-out rows
+
+
+def test_constants_in_specifications_are_those_that_calibration_finds(evidence: Archive) -> None:
+    cifar = evidence.read(simulations.cifar_times().id).results
+    for name in ("per_call", "per_example", "crowding"):
+        assert machine.CIFAR_SECONDS[name] == pytest.approx(cifar[name], rel=0.02)
+    assert pytest.approx(cifar["update_seconds"], rel=0.02) == machine.CIFAR_UPDATE_SECONDS
+    imagenet = evidence.read(simulations.imagenet_times().id).results
+    assert machine.IMAGENET_SECONDS["per_call"] == pytest.approx(imagenet["per_call"], rel=0.05)
+    assert machine.IMAGENET_SECONDS["per_example"] == pytest.approx(imagenet["per_example"], rel=0.05)
+    assert pytest.approx(imagenet["bandwidth"], rel=0.05) == machine.IMAGENET_BANDWIDTH
+    assert pytest.approx(imagenet["memory"], rel=0.05) == machine.IMAGENET_MEMORY
+
+
+def test_rates_and_schedule_are_the_papers() -> None:
+    assert settings.rate(0, 4, 30) == pytest.approx(0.001 * (120 / 128) ** 0.5)
+    assert settings.rate(30, 128, 30) == pytest.approx(0.001 / 30)
+    whole = settings.training((1, 4, 30), 140, 0).settings
+    assert whole["updates"] == 58_334  # 140 x 50,000 / 120
+    assert [list(drop) for drop in whole["drops"]] == [[50_001, 0.1], [54_167, 0.01]]
+    assert settings.training((30, 128, 30), 8, 0).settings["algorithm"]["history"] > 2 * 30
+    assert settings.training((4, 128, 30), 8, 0, modulated=False).settings["rate"] == 0.001
+
+
+def test_no_quantity_is_measured_without_a_claim(evidence: Archive) -> None:
+    wanted = {(claim.artifact, claim.quantity) for claim in published("rudra")}
+    for artifact in RUDRA.artifacts:
+        measured = measure(artifact, evidence, "smoke")
+        assert not measured.damaged
+        assert {(artifact.id, name) for name in measured.found} <= wanted
+
+
+def test_listing_the_plan_imports_neither_torch_nor_numpy() -> None:
+    code = (
+        "import json, sys\n"
+        "from paper_figures.registry import paper\n"
+        "runs = [s.id for a in paper('rudra').artifacts for g in a.runs('paper').values() for s in g]\n"
+        "print(json.dumps([len(runs), sorted({'torch', 'numpy', 'simpy', 'pandas'} & set(sys.modules))]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    runs, heavy = json.loads(done.stdout)
+    assert runs > 300
+    assert heavy == []

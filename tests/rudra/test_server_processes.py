@@ -1,0 +1,89 @@
+"""Server and learners as real processes: the same protocol, the same values, and no hanging."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import server_bodies as bodies
+import torch
+
+from reference_impls.contract import Entry, Turn
+from suite.protocol import Staleness
+from suite.spawning import WorkersFailed, spawn
+
+pytestmark = pytest.mark.processes
+
+
+def turns_of(served: dict[str, Any]) -> list[Turn]:
+    return [Turn(t, tuple(Entry(*entry) for entry in entries)) for t, entries in served["turns"]]
+
+
+def replayed(turns: list[Turn]) -> torch.Tensor:
+    """The recorded vector clocks, followed one gradient at a time in this process."""
+    versions = [bodies.start()]
+    velocity = torch.zeros_like(versions[0])
+    for turn in turns:
+        total = sum(bodies.gradient(versions[entry.read], entry.worker, entry.number)[1] for entry in turn.entries)
+        velocity = bodies.MOMENTUM * velocity + bodies.RATE * total / len(turn.entries)
+        versions.append(versions[-1] - velocity)
+    return versions[-1]
+
+
+@pytest.mark.parametrize(("n", "uneven"), [(0, 0.0), (1, 0.004), (3, 0.004)])
+def test_values_are_those_of_the_recorded_clocks(n: int, uneven: float) -> None:
+    served, *pushed = spawn(bodies.serve, 4, n, 40, uneven, timeout=30)
+    turns = turns_of(served)
+    assert [turn.t for turn in turns] == list(range(40))
+    assert (torch.tensor(served["x"], dtype=torch.float64) - replayed(turns)).abs().max() < 1e-12
+    counted = Staleness().add((0.0, turn) for turn in turns)
+    if n == 0:
+        assert counted.counts == {0: 120}
+        assert set(counted.gradients.values()) == {40}
+    else:
+        assert min(counted.counts) >= 0
+        assert counted.largest > 0
+    # every gradient is applied once, but for those on the way when the last update was made
+    unused = sum(pushed) - counted.total
+    assert 0 <= unused <= 3 + 3
+    assert not served["lost"]
+    assert served["losses"][-1] < served["losses"][0]
+
+
+@pytest.mark.parametrize("how", ["killed", "silent"])
+def test_hardsync_ends_when_a_learner_is_lost(how: str, tmp_path: Path) -> None:
+    with pytest.raises(WorkersFailed) as caught:
+        spawn(bodies.serve_and_lose, 3, 0, 60, how, str(tmp_path / "served"), timeout=5)
+    errors = caught.value.errors
+    kind, text = errors[0]
+    assert kind == "WorkerLost"
+    assert "learner 1 of 2 is gone and hardsync needs all of them" in text
+    assert "update 3 of 60" in text
+    assert errors[1][0] == "WorkerLost"
+    assert "another learner is gone" in errors[1][1]  # the surviving learner is told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("how", ["killed", "silent"])
+def test_async_survives_the_loss_of_a_learner(how: str, tmp_path: Path) -> None:
+    with pytest.raises(WorkersFailed):  # the lost learner has no answer
+        spawn(bodies.serve_and_lose, 3, 2, 90, how, str(tmp_path / "served"), timeout=5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["served0", "served1"]
+    served = json.loads((tmp_path / "served0").read_text())
+    turns = turns_of(served)
+    assert len(turns) == 90
+    assert set(served["lost"]) == {"1"}
+    assert sum(entry.worker == 1 for turn in turns for entry in turn.entries) == 3
+    assert (torch.tensor(served["x"], dtype=torch.float64) - replayed(turns)).abs().max() < 1e-12
+
+
+def test_processes_that_disagree_do_not_start() -> None:
+    with pytest.raises(WorkersFailed, match="has n = 1 where worker 0 has 0"):
+        spawn(bodies.disagree, 2, timeout=20)
+
+
+def test_a_server_without_learners_is_refused() -> None:
+    with pytest.raises(WorkersFailed, match="at least one learner"):
+        spawn(bodies.serve, 1, 0, 3, timeout=20)

@@ -1,0 +1,224 @@
+"""Training along a simulated server: what must equal plain SGD, one gradient at a time, and an unbroken run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from simulated_systems import COSTS
+from torch import Tensor
+
+from reference_impls import rudra
+from reference_impls.contract import Told, Turn
+from suite import server_training
+from suite.collectives import Local
+from suite.descent import Caffe
+from suite.experiments import Context, OutOfTime
+from suite.gradients import Functional, Vectorised, answer
+from suite.problems import Quadratic
+from suite.protocol import GammaDurations, play
+from suite.server_training import train
+from suite.spec import RunSpec, thaw
+from suite.training import train as train_plainly
+from suite.waves import Waves, jobs_of, wave_ask, wave_turn
+
+EXECUTION = {
+    "path": "looped",
+    "width": 1,
+    "threads": 1,
+    "precision": "float32",
+    "device": "cpu",
+    "channels_last": True,
+    "deterministic": True,
+}
+
+
+def spec(n: int, learners: int, updates: int, **changes: Any) -> RunSpec:
+    settings = {
+        "data": {"name": "colours", "transform": "mean-image", "subset": 400},
+        "model": {"name": "caffe_cifar_full"},
+        "algorithm": {"name": "rudra", "workers": learners, "n": n, "history": 3 * n + 3},
+        "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.004, "multipliers": True},
+        "rate": 0.001,
+        "drops": [],
+        "batch": 4,
+        "workers": learners,
+        "order": {"kind": "with-replacement"},
+        "updates": updates,
+        "evaluate": {"every": updates},
+        "server": {"architecture": "base", **COSTS},
+        **changes,
+    }
+    return RunSpec("rudra/train", settings)
+
+
+@pytest.fixture(autouse=True)
+def small_test_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate on 50 images: the tests compare weights, not errors."""
+    assemble = server_training.assemble
+
+    def assembled(*arguments: Any) -> Any:
+        made = assemble(*arguments)
+        made.test_inputs, made.test_targets = made.test_inputs[:50], made.test_targets[:50]
+        return made
+
+    monkeypatch.setattr(server_training, "assemble", assembled)
+    monkeypatch.setattr("suite.training.assemble", assembled)
+
+
+def folder(tmp_path: Path, name: str) -> Path:
+    made = tmp_path / name
+    made.mkdir()
+    return made
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_one_learner_is_plain_sgd_bit_for_bit(n: int, tmp_path: Path) -> None:
+    ours = train(spec(n, 1, 12), Context(folder(tmp_path, "server"), EXECUTION))
+    settings = thaw(spec(n, 1, 12).settings)
+    del settings["server"]
+    settings["algorithm"] = {"name": "sgd"}
+    plain = train_plainly(RunSpec("train", settings), Context(folder(tmp_path, "plain"), EXECUTION))
+    assert ours.results["weights_digest"] == plain.results["weights_digest"]
+
+
+@pytest.mark.parametrize(("n", "path", "lookahead"), [(0, "looped", 0), (6, "looped", 0), (6, "vectorised", 12)])
+def test_a_run_cut_short_ends_in_the_same_bits(
+    n: int, path: str, lookahead: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution = {**EXECUTION, "path": path}
+    wanted = spec(n, 6, 8 if n == 0 else 24, lookahead=lookahead)
+    whole = train(wanted, Context(folder(tmp_path, "whole"), execution))
+    update = server_training.ServerSession.update
+
+    def update_until_late(session: Any, turn: Turn) -> None:
+        update(session, turn)
+        if session.t in (3, 5):
+            object.__setattr__(session.context, "deadline", 0.0)
+
+    monkeypatch.setattr(server_training.ServerSession, "update", update_until_late)
+    place = folder(tmp_path, "cut")
+    for _ in range(2):
+        with pytest.raises(OutOfTime):
+            train(wanted, Context(place, execution))
+    again = train(wanted, Context(place, execution))
+    for name in ("weights_digest", "virtual_seconds", "mean_staleness", "test_loss", "gradients"):
+        assert again.results[name] == whole.results[name]
+    assert again.curves["updates"].equals(whole.curves["updates"])
+
+
+def test_one_run_gives_error_and_virtual_time(tmp_path: Path) -> None:
+    made = train(spec(6, 6, 60, evaluate={"every": 20}), Context(folder(tmp_path, "run"), EXECUTION))
+    rows = made.curves["evaluations"]
+    assert list(rows["update"]) == [0, 20, 40, 60]
+    assert (rows["virtual_seconds"].diff().dropna() > 0).all()
+    assert rows["epoch"].iloc[-1] == 60 * 4 / 400
+    assert made.results["gradients"] == 60
+    assert 3 < made.results["mean_staleness"] <= 5
+    assert made.results["parameters"] == 89_578
+
+
+def test_batch_norm_is_refused(tmp_path: Path) -> None:
+    wanted = spec(1, 2, 2, model={"name": "crossbow_resnet32"}, descent={"rule": "caffe"})
+    with pytest.raises(ValueError, match="batch norm"):
+        train(wanted, Context(folder(tmp_path, "norm"), EXECUTION))
+
+
+# --- waves on a quadratic in float64
+
+LEARNERS, BATCH = 6, 3
+
+
+def problem() -> Quadratic:
+    generator = torch.Generator().manual_seed(2)
+    rows = torch.randn(90, 8, generator=generator, dtype=torch.float64)
+    return Quadratic(rows, torch.linspace(0.5, 2.0, 8, dtype=torch.float64))
+
+
+def examples(workers: list[int], numbers: Tensor) -> Tensor:
+    start = (torch.tensor(workers) * 31 + numbers * 7) % 90
+    return (start[:, None] + torch.arange(BATCH)) % 90
+
+
+def in_waves(n: int, updates: int, lookahead: int, paths: type, sizes: list[int]) -> Tensor:
+    """Weights after ``updates``, gradients computed in waves; sizes of the waves are appended."""
+    made = problem()
+    gradients = paths(made)
+    config = rudra.Config(LEARNERS, n, history=4 * LEARNERS)
+    descent = Caffe(0.9)
+    state = rudra.init(config, torch.zeros(8, dtype=torch.float64), LEARNERS, LEARNERS, descent)
+    timed = islice(play(rudra.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates)
+    ready: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+    buffers = torch.zeros(1, 0, dtype=torch.float64)
+    for wave, _, turn in Waves(timed, lookahead):
+        if wave:
+            together = wave_turn(turn.t, wave)
+            ask = wave_ask(rudra.ask(config, state, together), wave)
+            chosen = examples([entry.worker for entry in together.entries], ask.batch)
+            losses, sums, _ = answer(gradients, ask, buffers.expand(len(chosen), 0), chosen)
+            sizes.append(len(wave))
+            for job, loss, total in zip(wave, losses.split(ask.shares), sums, strict=True):
+                ready[job.update, job.read] = loss, total.clone()
+        found = [ready.pop((job.update, job.read)) for job in jobs_of(turn)]
+        told = Told(torch.cat([loss for loss, _ in found]), torch.stack([total for _, total in found]))
+        rate = torch.tensor(0.05, dtype=torch.float64)
+        state = rudra.tell(config, state, turn, told, collective=Local(LEARNERS), descent=descent, lr=rate)
+    assert not ready
+    return state.x
+
+
+def one_at_a_time(n: int, updates: int) -> Tensor:
+    """The same schedule with every single gradient computed by itself from the version it read."""
+    made = problem()
+    x = torch.zeros(8, dtype=torch.float64)
+    versions, velocity = [x], torch.zeros_like(x)
+    for _, turn in islice(play(rudra.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates):
+        total = torch.zeros_like(x)
+        for entry in turn.entries:
+            rows = made.rows[examples([entry.worker], torch.tensor([entry.number]))[0]]
+            total += (made.curvature * (versions[entry.read] - rows)).mean(0)
+        velocity = 0.9 * velocity + 0.05 * total / len(turn.entries)
+        versions.append(versions[-1] - velocity)
+    return versions[-1]
+
+
+@pytest.mark.parametrize("paths", [Functional, Vectorised])
+@pytest.mark.parametrize("lookahead", [0, 3, 50])
+@pytest.mark.parametrize("n", [0, 1, 2, 6])
+def test_waves_equal_one_gradient_at_a_time(n: int, lookahead: int, paths: type) -> None:
+    sizes: list[int] = []
+    assert (in_waves(n, 60, lookahead, paths, sizes) - one_at_a_time(n, 60)).abs().max() < 1e-12
+
+
+def test_looking_ahead_makes_fewer_and_larger_waves() -> None:
+    alone: list[int] = []
+    ahead: list[int] = []
+    in_waves(6, 60, 0, Functional, alone)
+    in_waves(6, 60, 20, Functional, ahead)
+    assert sum(alone) == sum(ahead) == 60
+    assert alone == [1] * 60
+    assert len(ahead) < 20
+
+
+def test_a_wave_holds_only_what_is_determined() -> None:
+    def timed() -> Iterator[tuple[float, Turn]]:
+        return islice(play(rudra.Server(5, 5), 5, GammaDurations(1.0, 0.3, 0)), 200)
+
+    seen: set[tuple[int, int]] = set()
+    for wave, _, turn in Waves(timed(), 30):
+        for job in wave:
+            assert job.read <= turn.t
+            assert turn.t <= job.update <= turn.t + 30
+            assert (job.update, job.read) not in seen
+            seen.add((job.update, job.read))
+        assert all((job.update, job.read) in seen for job in jobs_of(turn))
+    assert len(seen) == 200
+
+
+def test_a_negative_lookahead_is_refused() -> None:
+    with pytest.raises(ValueError, match="lookahead=-1"):
+        Waves([], -1)

@@ -1,0 +1,72 @@
+"""The trees of Rudra-adv and Rudra-adv*."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from simulated_systems import COSTS
+
+from suite.server_schedule import simulation
+from suite.server_tree import server_tree, weighted_mean
+
+
+@pytest.mark.parametrize(
+    ("learners", "per_leaf", "fan_out"), [(8, 2, 2), (54, 8, 8), (13, 4, 2), (1, 8, 2), (100, 3, 3)]
+)
+def test_a_tree_averages_like_one_server(learners: int, per_leaf: int, fan_out: int) -> None:
+    gradients = torch.randn(learners, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    root = server_tree(learners, per_leaf, fan_out)
+    assert (weighted_mean(root, list(gradients)) - gradients.mean(0)).abs().max() < 1e-14
+
+
+def test_a_mean_of_means_would_be_wrong_for_unequal_subtrees() -> None:
+    root = server_tree(5, 3, 2)
+    gradients = torch.arange(5, dtype=torch.float64)
+    naive = torch.stack([gradients[child.learners].mean() for child in root.children]).mean()
+    assert naive != gradients.mean() == weighted_mean(root, list(gradients))
+
+
+@pytest.mark.parametrize(("learners", "per_leaf", "fan_out"), [(8, 2, 2), (54, 8, 8), (100, 3, 3), (7, 7, 2)])
+def test_every_learner_has_one_leaf_and_every_server_one_parent(learners: int, per_leaf: int, fan_out: int) -> None:
+    root = server_tree(learners, per_leaf, fan_out)
+    nodes = root.below()
+    assert sorted(worker for node in nodes for worker in node.learners) == list(range(learners))
+    assert root.size == learners
+    assert root.parent is None
+    for node in nodes:
+        assert len(node.children) <= fan_out
+        assert len(node.learners) <= per_leaf
+        assert all(child.parent is node for child in node.children)
+
+
+@pytest.mark.parametrize("values", [(0, 1, 2), (4, 0, 2), (4, 2, 1)])
+def test_impossible_trees_are_refused(values: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="server tree"):
+        server_tree(*values)
+
+
+def edges(architecture: str, learners: int) -> dict[str, list[tuple[str, str]]]:
+    tree = {} if architecture == "base" else {"tree": {"per_leaf": 3, "fan_out": 2}}
+    made = simulation({"architecture": architecture, **COSTS, **tree}, learners, 1, 4, 0).edges()
+    return {what: [(a, b) for a, b, kind in made if kind == what] for what in ("gradients", "weights")}
+
+
+@pytest.mark.parametrize("architecture", ["base", "adv", "adv*"])
+def test_gradients_reach_the_weights_and_weights_reach_every_learner(architecture: str) -> None:
+    found = edges(architecture, 14)
+    up = dict(found["gradients"])
+    tops = {receiver for receiver in up.values() if receiver not in up}
+    assert len(tops) == 1
+    learners = {f"learner {worker}" for worker in range(14)}
+    assert learners <= set(up)
+    reached, frontier = set(), set(tops)
+    while frontier:
+        reached |= frontier
+        frontier = {receiver for sender, receiver in found["weights"] if sender in frontier} - reached
+    assert learners <= reached
+
+
+def test_adv_star_broadcasts_over_the_learners_links() -> None:
+    senders = [sender for sender, _ in edges("adv*", 14)["weights"]]
+    assert senders.count("root") == 1
+    assert sum(sender.startswith("learner") for sender in senders) == 13
