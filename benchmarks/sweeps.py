@@ -58,7 +58,7 @@ def packed(model: str, batch: int, seeds: int) -> tuple[str, Callable[[], None]]
 
 
 def replica_bytes(session: Session, in_a_pack: bool) -> int:
-    """Parameter vectors and buffers that a replica keeps: state, network, gradient; in a pack a seat and a gradient."""
+    """Vectors of parameters and buffers that a replica keeps: state, network, gradient; in a pack two more."""
     flat = session.made.problem.flat
     kept = [*session.state, session.buffers, flat.x, flat.grad, flat.buffers]
     return sum(t.nbytes for t in kept) + (2 * flat.x.nbytes + flat.buffers.nbytes if in_a_pack else 0)

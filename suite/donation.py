@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from suite.descent import ALL, Caffe, Momentum, Stepped, Torch
+from suite.descent import ALL, Caffe, Stepped, Torch
 
 HANDS_OVER = frozenset({"reference_impls.inverse_law"})  # plain SGD: its update is the solver's step
 BLOCK = 65_536  # numbers: 256 kB of float32, of which a level-2 cache holds several
@@ -24,7 +24,7 @@ BLOCK = 65_536  # numbers: 256 kB of float32, of which a level-2 cache holds sev
 class Donated:
     """``Caffe`` or ``Torch`` in place: ``memory`` and ``points`` hold the new values afterwards."""
 
-    descent: Momentum
+    descent: Caffe | Torch
     _work: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def init(self, points: Tensor) -> Tensor:

@@ -220,7 +220,7 @@ def execute_all(
         from suite.crew import Crew
 
         compute = partial(execute_pack, resolve=resolve, around=around)
-        with Crew(min(workers, len(todo)), compute) as crew:  # type: ignore[arg-type]
+        with Crew(min(workers, len(todo)), compute) as crew:
             for found in crew.compute(todo, advance):  # type: ignore[arg-type]
                 if isinstance(found, Report):  # the worker died with the whole pack
                     yield from (replace(found, spec=spec) for spec in found.spec.specs)  # type: ignore[attr-defined]

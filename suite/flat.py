@@ -16,7 +16,7 @@ CACHE_LINE = 64  # bytes
 WORTH_BORROWING = 8192  # parameters per tensor above which attaching views costs less than copying the point
 
 
-def _views(flat: Tensor, tensors: list[Tensor], channels_last: bool) -> Iterator[Tensor]:
+def _views(flat: Tensor, tensors: Sequence[Tensor], channels_last: bool) -> Iterator[Tensor]:
     """Consecutive views of ``flat`` [d] with the shapes of ``tensors``; 4-d ones optionally channels-last."""
     start = 0
     for tensor in tensors:
@@ -74,7 +74,7 @@ class FlatModule:
         self.dropout = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
 
     @staticmethod
-    def _segments(parameters: list[Tensor]) -> tuple[slice, ...]:
+    def _segments(parameters: Sequence[Tensor]) -> tuple[slice, ...]:
         """Where each parameter lies in [d], in the module's order."""
         ends, parts = 0, []
         for parameter in parameters:

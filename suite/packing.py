@@ -217,7 +217,7 @@ class Seats:
             part.unflatten(0, self.examples.shape) for part in gradients.problem.fetch(self.examples.reshape(-1))
         )
         losses, grads, after = gradients.stacked(self.points, self.buffers, batch)
-        return {slot: tuple(part[self.place(slot)] for part in (losses, grads, after)) for slot in works}  # type: ignore[misc]
+        return {slot: tuple(part[self.place(slot)] for part in (losses, grads, after)) for slot in works}
 
     def place(self, slot: int) -> slice:
         return slice(slot * self.rows, (slot + 1) * self.rows)
