@@ -132,9 +132,7 @@ def minimal_seconds(law: Law, system: System, learners: int = 1) -> float:
 
 def weak_scaling_is_optimal_from(law: Law, system: System) -> float:
     """P* = alpha delta / (N_inf gamma M_T^2) learners, with an all-reduce; below it M_opt exceeds M_T P."""
-    return (law.sensitivity * system.exchange_seconds) / (
-        law.floor * system.seconds_per_example * system.knee**2
-    )
+    return (law.sensitivity * system.exchange_seconds) / (law.floor * system.seconds_per_example * system.knee**2)
 
 
 def strong_scaling_seconds(law: Law, system: System, batch: float, learners: int) -> float:
@@ -202,9 +200,7 @@ class Recursion:
         """
         step = eta * lipschitz
         if not 0 < step < 2:
-            raise ValueError(
-                f"inverse_law: eta L = {step} must lie in (0, 2); choose eta below {2 / lipschitz}"
-            )
+            raise ValueError(f"inverse_law: eta L = {step} must lie in (0, 2); choose eta below {2 / lipschitz}")
         return cls(eta * (1 - step / 2) / radius**2, sqrt(step * radius**2 * noise_variance / (2 - step)))
 
     def updates(self, start: float, target: float) -> float:

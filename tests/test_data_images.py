@@ -58,9 +58,7 @@ def write_shard(path: Path, columns: tuple[str, ...], pixels: np.ndarray, labels
 
 
 @pytest.fixture(params=["mnist", "cifar10", "cifar100"])
-def small(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[str, Path]:
+def small(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
     """A set of 40 and 12 pictures in the layout of a real one, its training split in two shards."""
     return make_small(request.param, tmp_path, monkeypatch)
 
@@ -141,9 +139,7 @@ def lengthen(path: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [spoil_end, spoil_middle, spoil_all, Path.unlink])
 @pytest.mark.parametrize("ending", [".inputs.npy", ".targets.npy", ".json"])
-def test_a_damaged_cache_is_rebuilt(
-    mnist: tuple[str, Path], tmp_path: Path, spoil: object, ending: str
-) -> None:
+def test_a_damaged_cache_is_rebuilt(mnist: tuple[str, Path], tmp_path: Path, spoil: object, ending: str) -> None:
     name, root = mnist
     before = load_images(name, "test", root, tmp_path / "cache")
     kept = before.inputs.clone(), before.targets.clone()
@@ -193,8 +189,7 @@ def test_two_processes_build_the_cache_at_once(tmp_path: Path) -> None:
     gate.mkdir()
     command = [sys.executable, "-W", "error", "-c", script, str(tmp_path / "cache"), str(gate)]
     running = [
-        subprocess.Popen([*command, str(n)], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
-        for n in range(2)
+        subprocess.Popen([*command, str(n)], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) for n in range(2)
     ]
     outputs = [process.communicate(timeout=60)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0]
@@ -273,9 +268,7 @@ def test_a_missing_column_is_named(mnist: tuple[str, Path], tmp_path: Path) -> N
 
 
 def test_an_absent_set_says_where_it_was_looked_for_and_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"cifar10 is not below .*--data or SGD_SUITE_DATA.*data fetch cifar10"
-    ):
+    with pytest.raises(DataError, match=r"cifar10 is not below .*--data or SGD_SUITE_DATA.*data fetch cifar10"):
         load_images("cifar10", "train", tmp_path, tmp_path)
     assert locate("cifar10", tmp_path) is None
     with pytest.raises(DataError, match="the suite knows mnist, cifar10"):

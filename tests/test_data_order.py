@@ -50,9 +50,7 @@ def test_random_access_equals_sequential(order: Order) -> None:
 
 @given(SIZES, st.integers(0, 2**63))
 @settings(deadline=None, max_examples=60)
-def test_fixed_cycle_has_the_period_of_an_epoch_and_visits_everything(
-    size: tuple[int, int], seed: int
-) -> None:
+def test_fixed_cycle_has_the_period_of_an_epoch_and_visits_everything(size: tuple[int, int], seed: int) -> None:
     examples, batch = size
     order = FixedCycle(examples, batch, seed)
     period = math.ceil(examples / batch)
@@ -61,9 +59,7 @@ def test_fixed_cycle_has_the_period_of_an_epoch_and_visits_everything(
     assert torch.equal(drawn[:period], drawn[period : 2 * period])
     stream = drawn[:period].flatten()
     assert sorted(stream[:examples].tolist()) == list(range(examples))  # each example once ...
-    assert torch.equal(
-        stream[examples:], stream[: period * batch - examples]
-    )  # ... then the first ones again
+    assert torch.equal(stream[examples:], stream[: period * batch - examples])  # ... then the first ones again
     assert all(len(set(row.tolist())) == batch for row in drawn)
     # every batch is another one, so none returns earlier
     assert len({tuple(row.tolist()) for row in drawn[:period]}) == period

@@ -13,9 +13,7 @@ SCALES: list[tuple[Rule, float, float]] = [("scale", 0, 256), ("unit", 0, 255), 
 
 @pytest.fixture(scope="module")
 def pixels() -> Tensor:
-    return torch.randint(
-        0, 256, (60, 3, 12, 12), generator=torch.Generator().manual_seed(1), dtype=torch.uint8
-    )
+    return torch.randint(0, 256, (60, 3, 12, 12), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
 
 
 @pytest.mark.parametrize(("rule", "shift", "divisor"), SCALES)
@@ -45,9 +43,7 @@ def test_standardised_training_sets_have_mean_0_and_deviation_1(
         assert float(found.mean((0, 2, 3)).abs().min()) > 0.1
 
 
-def test_statistics_do_not_depend_on_how_the_set_is_cut(
-    pixels: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_statistics_do_not_depend_on_how_the_set_is_cut(pixels: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = fit("standardise", pixels)
     monkeypatch.setattr("suite.data.transforms._FIT_ROWS", 7)
     assert torch.equal(fit("standardise", pixels).shift, whole.shift)
@@ -71,9 +67,9 @@ def twin(inputs: Tensor, augment: CropFlip, top: Tensor, left: Tensor, mirror: T
         for b in range(inputs.shape[1]):
             channels, height, width = inputs.shape[2:]
             canvas = torch.zeros(channels, height + 2 * augment.margin, width + 2 * augment.margin).to(inputs)
-            canvas[:, augment.margin : augment.margin + height, augment.margin : augment.margin + width] = (
-                inputs[n, b]
-            )
+            canvas[:, augment.margin : augment.margin + height, augment.margin : augment.margin + width] = inputs[
+                n, b
+            ]
             row, column = int(top[n, b]), int(left[n, b])
             picture = canvas[:, row : row + augment.crop, column : column + augment.crop]
             batch.append(picture.flip(-1) if bool(mirror[n, b]) else picture)

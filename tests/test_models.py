@@ -190,9 +190,7 @@ def test_initial_values_of_caffes_networks() -> None:
         assert (quick[f"{key}.bias"] == 0).all()
     raised = {"caffe_alexnet": 0.1, "caffe_caffenet": 1.0}
     for name, value in raised.items():
-        biases = {
-            key: p for key, p in network(name, **SMALL[name]).named_parameters() if key.endswith("bias")
-        }
+        biases = {key: p for key, p in network(name, **SMALL[name]).named_parameters() if key.endswith("bias")}
         for key, bias in biases.items():
             assert (bias == (0.0 if key in ("conv1.bias", "conv3.bias", "fc8.bias") else value)).all()
     google = network("caffe_googlenet", **SMALL["caffe_googlenet"])
@@ -310,9 +308,7 @@ def test_replicas_vectorise(name: str) -> None:
         )
         for replica in replicas
     ]
-    stacked = tuple(
-        {key: torch.stack([p[part][key] for p in points]) for key in points[0][part]} for part in (0, 1)
-    )
+    stacked = tuple({key: torch.stack([p[part][key] for p in points]) for key in points[0][part]} for part in (0, 1))
     together, together_moving = vmap(grad(cost, has_aux=True), randomness="different")(*stacked)
     for row, point in enumerate(points):
         alone, moving = grad(cost, has_aux=True)(*point)

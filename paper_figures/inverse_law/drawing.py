@@ -97,7 +97,7 @@ def draw_residuals(evidence: Evidence, figure: Figure) -> None:
 
 def draw_times(evidence: Evidence, figure: Figure) -> None:
     """Predicted and measured seconds to converge by batch size, and the batch size the method picked."""
-    from paper_figures.inverse_law.loop import mean_seconds
+    from paper_figures.inverse_law.seconds import mean_seconds
 
     run = evidence.run("loop")
     table, measured = run.curve("batches"), mean_seconds(run.curve("runs"))

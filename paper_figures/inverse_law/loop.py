@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from statistics import fmean, median
 from typing import Any
 
 import torch
@@ -129,11 +128,3 @@ def trainings(
             early, late = spent[0] / (marks[1] - marks[0]), spent[-1] / (marks[-1] - marks[-2])
             rows.append((batch, number, repeat, updates, sum(spent), early, late))
     return rows
-
-
-def mean_seconds(runs: Any) -> dict[int, float]:
-    """Mean over seeds of the median over repeats of the seconds to converge, by batch size."""
-    return {
-        int(batch): fmean(median(part["seconds"]) for _, part in group.groupby("seed"))
-        for batch, group in runs.groupby("batch")
-    }

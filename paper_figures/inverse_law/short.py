@@ -169,7 +169,7 @@ def measure_knee(evidence: Evidence) -> Quantities:
 
 def measure_accuracy(evidence: Evidence) -> Quantities:
     """Predicted over measured mean seconds to converge, at batch sizes between those the law was fitted to."""
-    from paper_figures.inverse_law.loop import mean_seconds
+    from paper_figures.inverse_law.seconds import mean_seconds
 
     run = evidence.run("loop")
     measured = mean_seconds(run.curve("runs"))
@@ -186,7 +186,7 @@ def measure_choice(evidence: Evidence) -> Quantities:
     Times within a tenth of the best cannot be told from it here; of those batch sizes the one nearest the knee
     counts.
     """
-    from paper_figures.inverse_law.loop import mean_seconds
+    from paper_figures.inverse_law.seconds import mean_seconds
 
     run = evidence.run("loop")
     measured = mean_seconds(run.curve("runs"))

@@ -276,9 +276,7 @@ def _open_cache(files: list[Path], examples: int, side: int, folder: Path) -> tu
         inputs = np.load(inputs_path, mmap_mode="r", allow_pickle=False)
         targets = np.load(targets_path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(
-            f"imagenet: {folder} holds no whole cache of {files[0].parent}; build it first"
-        ) from error
+        raise DataError(f"imagenet: {folder} holds no whole cache of {files[0].parent}; build it first") from error
     if inputs.shape != (examples, 3, side, side) or targets.shape != (examples,):
         raise DataError(f"imagenet: the cache {inputs_path} is not of this split's size; build it again")
     return inputs, targets

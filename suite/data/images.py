@@ -123,9 +123,7 @@ def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray
             for picture, label in zip(pictures, labels, strict=True):
                 where = f"{info.name}: row {filled - first} of {file}"
                 if not isinstance(label, int) or not 0 <= label < info.classes:
-                    raise DataError(
-                        f"{where} has label {label!r} outside 0..{info.classes - 1}; copy it again"
-                    )
+                    raise DataError(f"{where} has label {label!r} outside 0..{info.classes - 1}; copy it again")
                 inputs[filled] = decode_picture(picture, info.shape, where)
                 targets[filled] = label
                 filled += 1

@@ -89,9 +89,7 @@ def _from_text(info: DatasetInfo, files: list[Path]) -> Iterator[tuple[str, str,
     english = [path for path in files if path.suffix == ".en"]
     if len(german) != 1 or len(english) != 1:
         found = ", ".join(path.name for path in files)
-        raise DataError(
-            f"{info.name}: {files[0].parent} holds {found}; keep one .de and one .en file per split"
-        )
+        raise DataError(f"{info.name}: {files[0].parent} holds {found}; keep one .de and one .en file per split")
     lines = _lines(info, german[0]), _lines(info, english[0])
     shorter = min(map(len, lines))
     for number in range(shorter):

@@ -116,9 +116,7 @@ def _streamed(info: DatasetInfo, root: Path | None) -> list[Check]:
             checks.append(Check(f"{split} size", False, f"{folder} lacks it"))
             continue
         with ImageNetStream(split, 1, root, processes=0, ahead=1) as stream:
-            checks.append(
-                Check(f"{split} size", stream.examples == size, f"{stream.examples:,} rows of {size:,}")
-            )
+            checks.append(Check(f"{split} size", stream.examples == size, f"{stream.examples:,} rows of {size:,}"))
             next(stream.batches())
             checks.append(Check(f"{split} readable", True, "the first pictures decode"))
     return checks

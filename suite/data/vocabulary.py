@@ -109,7 +109,6 @@ def _train(lines: list[str], size: int) -> bytes:
     except (RuntimeError, ValueError, OSError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(
-            f"no vocabulary of size={size} can be trained on {len(lines):,} sentences ({reason}); "
-            f"choose another size"
+            f"no vocabulary of size={size} can be trained on {len(lines):,} sentences ({reason}); choose another size"
         ) from error
     return model.getvalue()

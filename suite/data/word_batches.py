@@ -11,9 +11,7 @@ from torch import Tensor
 from suite.data import counter
 
 
-def word_batches(
-    lengths: Tensor | Sequence[int], words: int, seed: int | None, epoch: int = 0
-) -> list[Tensor]:
+def word_batches(lengths: Tensor | Sequence[int], words: int, seed: int | None, epoch: int = 0) -> list[Tensor]:
     """The batches of one epoch, each a list of sentences [b] int64.
 
     Sentences are added, in a permutation drawn for the epoch, until their target words reach ``words`` or

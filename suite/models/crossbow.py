@@ -84,9 +84,7 @@ def _conv_norm(inputs: int, outputs: int, kernel: int, stride: int, weight: Init
     return [convolution, BatchNorm(outputs)]
 
 
-def crossbow_resnet32(
-    *, classes: int = 10, shortcuts: Shortcuts = "crossbow", global_pool: bool = False
-) -> Chain:
+def crossbow_resnet32(*, classes: int = 10, shortcuts: Shortcuts = "crossbow", global_pool: bool = False) -> Chain:
     """ResNet-32 for CIFAR-10, 469,114 parameters with the authors' quirks.
 
     ``shortcuts``: ``crossbow`` projects at the start of every stage, ``B`` where the width changes, ``A``

@@ -95,9 +95,7 @@ class Step(NamedTuple):
 class ConditionalGRU(nn.Module):
     """The translation network; see the module's docstring."""
 
-    def __init__(
-        self, source_words: int, target_words: int, embedding: int, hidden: int, attention: int
-    ) -> None:
+    def __init__(self, source_words: int, target_words: int, embedding: int, hidden: int, attention: int) -> None:
         super().__init__()
         rule = FanInUniform()
         self.source = Embedding(source_words, embedding)

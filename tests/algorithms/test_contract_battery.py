@@ -37,9 +37,7 @@ CASES = {
     "isgd-anchor-after": Case(isgd, isgd.Config(5, zeta=0.02, margin=0.5, anchor="after"), 2),
     "rudra-hardsync": Case(rudra, rudra.Config(3, 0), 3),
     "rudra-softsync": Case(rudra, rudra.Config(3, 1, history=3), 3, late=True, symmetric=False),
-    "rudra-per-gradient": Case(
-        rudra, rudra.Config(3, 1, 4, per_gradient=True), 3, late=True, symmetric=False
-    ),
+    "rudra-per-gradient": Case(rudra, rudra.Config(3, 1, 4, per_gradient=True), 3, late=True, symmetric=False),
     "matex-synchronous": Case(matex_agd, matex_agd.Config(), 2),
     "matex-delayed": Case(matex_agd, matex_agd.Config(2), 2, stacks=False),
     "matex-delayed-read": Case(matex_agd, matex_agd.Config(2, solver="read"), 2, stacks=False),
@@ -67,11 +65,7 @@ def turn_of(case, t):
 def tensors(value):
     """Every tensor of a state, sums under way included."""
     leaves = pytree.tree_leaves(value)
-    return [
-        leaf if isinstance(leaf, torch.Tensor) else leaf.wait()
-        for leaf in leaves
-        if not isinstance(leaf, slice)
-    ]
+    return [leaf if isinstance(leaf, torch.Tensor) else leaf.wait() for leaf in leaves if not isinstance(leaf, slice)]
 
 
 def told_for(case, ask, seed):
@@ -254,18 +248,14 @@ def test_independent_runs_stack(case):
     stacked = vmap(lambda x: start(case, x0=x))(x0)
     for t in range(turns):
         asks = [case.algorithm.ask(case.config, state, turn_of(case, t)) for state in alone]
-        points, batch = vmap(lambda s, t=t: case.algorithm.ask(case.config, s, turn_of(case, t))[::2])(
-            stacked
-        )
+        points, batch = vmap(lambda s, t=t: case.algorithm.ask(case.config, s, turn_of(case, t))[::2])(stacked)
         for r, ask in enumerate(asks):
             assert torch.equal(batch[r], ask.batch)
             close(points[r], ask.points, 1e-11)
         tolds = [told_for(case, ask, seed=100 * t + r)._replace(sent=()) for r, ask in enumerate(asks)]
         alone = [tell(case, s, t, told, lr) for s, told, lr in zip(alone, tolds, rates, strict=True)]
         losses, sums = (torch.stack([told[i] for told in tolds]) for i in (0, 1))
-        stacked = vmap(lambda s, l, g, lr, t=t: tell(case, s, t, Told(l, g), lr))(
-            stacked, losses, sums, rates
-        )
+        stacked = vmap(lambda s, l, g, lr, t=t: tell(case, s, t, Told(l, g), lr))(stacked, losses, sums, rates)
     for r in range(runs):
         for together, single in zip(tensors(stacked), tensors(alone[r]), strict=True):
             close(together[r].double(), single.double(), 1e-11)

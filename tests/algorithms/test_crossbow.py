@@ -107,9 +107,7 @@ def test_without_momentum_it_is_elastic_averaging(tau):
 def test_without_synchronisation_replicas_are_independent_sgd_bit_for_bit():
     state = drive(crossbow, crossbow.Config(tau=0), 3, 60, descent=HEAVY, batches=streams)
     for j in range(3):
-        alone = drive(
-            inverse_law, None, 1, 60, descent=HEAVY, batches=lambda worker, number, j=j: streams(j, number)
-        )
+        alone = drive(inverse_law, None, 1, 60, descent=HEAVY, batches=lambda worker, number, j=j: streams(j, number))
         assert torch.equal(state.replicas[j], alone.x)
     assert torch.equal(state.centre, torch.ones(D, dtype=torch.float64))
 
@@ -213,9 +211,7 @@ def test_two_levels_keep_devices_alike_and_reach_consensus():
 
 def test_flat_and_two_level_forms_differ():
     flat = drive(crossbow, crossbow.Config(), 4, 30, descent=HEAVY, batches=streams).centre
-    two = drive(
-        crossbow, crossbow.Config(learners_per_device=2), 4, 30, descent=HEAVY, batches=streams
-    ).centre
+    two = drive(crossbow, crossbow.Config(learners_per_device=2), 4, 30, descent=HEAVY, batches=streams).centre
     assert (flat - two).abs().max() > 1e-4
 
 

@@ -120,9 +120,7 @@ def test_layer_wise_is_synchronous_bit_for_bit(delay, order, descent):
 )
 def test_orders_of_application(order, expected):
     """The first is slow; the others are done at once."""
-    sent = tuple(
-        (slice(i, i + 1), Slow(torch.tensor([float(i)]), patience)) for i, patience in enumerate((9, 0, 0))
-    )
+    sent = tuple((slice(i, i + 1), Slow(torch.tensor([float(i)]), patience)) for i, patience in enumerate((9, 0, 0)))
     assert [int(total) for _, total in matex_agd.arrivals(order, sent)] == expected
 
 
@@ -142,13 +140,9 @@ def test_arrival_order_does_not_change_a_bit():
         for t in range(20):
             _, gradient = QUADRATIC.evaluate(state.x, TABLE[t % BATCHES])
             sums = 2 * gradient[None]
-            sent = tuple(
-                (part, matex_agd.send(config, sums[:, part], collective)) for part in reversed(SEGMENTS)
-            )
+            sent = tuple((part, matex_agd.send(config, sums[:, part], collective)) for part in reversed(SEGMENTS))
             told = Told(torch.zeros(2), sums, sent)
-            state = matex_agd.tell(
-                config, state, lockstep(2, t), told, collective=collective, descent=HEAVY, lr=LR
-            )
+            state = matex_agd.tell(config, state, lockstep(2, t), told, collective=collective, descent=HEAVY, lr=LR)
         states[name] = state.x
     assert torch.equal(states["even"], states["uneven"])
 
