@@ -91,7 +91,8 @@ def imagenet(spec: RunSpec, context: Context) -> Outcome:
     if chosen["batches"] == "epoch":
         chosen["batches"] = -(-dataset("imagenet").sizes["train"] // settings["batch"])
     config = isgd.Config(**fields(isgd.Config, {k: _tuple(v) for k, v in chosen.items()}, "algorithm"))
-    descent, collective = make_descent(settings["descent"], flat), Local(1)
+    descent = make_descent(settings["descent"], flat)
+    collective: Any = Local(1)
     state = isgd.init(config, flat.point(), 1, 1, descent)
     recorder, t = Recorder(settings.get("record", {}).get("every", 1)), 0
     if found := checkpoint.load(context.folder, state, context.device):

@@ -30,7 +30,7 @@ def latency(spec: RunSpec, context: Context) -> Outcome:
     largest = max(settings["batches"])
     images = torch.randn(largest, *module.input_shape, generator=generator).to(device)  # type: ignore[misc]
     images = images.contiguous(memory_format=torch.channels_last)
-    labels = torch.randint(module.classes, (largest,), generator=generator).to(device)  # type: ignore[arg-type]
+    labels = torch.randint(int(module.classes), (largest,), generator=generator).to(device)  # type: ignore[arg-type]
     rows = []
     for repeat in range(-1, settings["repeats"]):
         for batch in settings["batches"]:

@@ -56,7 +56,7 @@ def pairs(
     base: dict[str, Any], seeds: int, updates: int, every: int, examples: int
 ) -> dict[str, tuple[RunSpec, ...]]:
     """SGD and ISGD with the same seeds: same initial weights, same cycle, as many gradient evaluations."""
-    common = {"updates": updates, "every": every, "evaluate": {"train_examples": examples}}
+    common: dict[str, Any] = {"updates": updates, "every": every, "evaluate": {"train_examples": examples}}
     return {
         "sgd": tuple(train(base, s, algorithm={"name": "sgd"}, **common) for s in range(seeds)),
         "isgd": tuple(train(base, s, algorithm=isgd(base["rate"]), **common) for s in range(seeds)),
@@ -105,12 +105,13 @@ def batch_sizes(profile: str, kind: str) -> dict[str, tuple[RunSpec, ...]]:
     """
     if profile == "smoke":
         return {}
-    base, sizes, images = {
+    choices: dict[str, tuple[dict[str, Any], tuple[int, ...], int]] = {
         "mnist": (MNIST, (64, 1000, 2000, 3000), 60_000),
         "cifar": (CIFAR, (100, 200, 500, 2000, 10_000), 50_000),
-    }[kind]
+    }
+    base, sizes, images = choices[kind]
     epochs = {"reduced": 3, "paper": 60}[profile]
-    groups = {}
+    groups: dict[str, tuple[RunSpec, ...]] = {}
     for size in sizes:
         rate = base["rate"] * (size / base["batch"]) ** 0.5
         updates = epochs * -(-images // size)

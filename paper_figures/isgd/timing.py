@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NETWORKS = {"mnist": "caffe_lenet", "cifar": "caffe_cifar_quick", "imagenet": "caffe_alexnet"}
-SIZES = {
+SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "smoke": {"mnist": (1, 4, 16, 64, 256), "cifar": (1, 4, 16, 64)},
     "reduced": {
         "mnist": (1, 2, 4, 8, 16, 32, 64, 128, 256, 500, 1000, 3000),
