@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from paper_figures.selection import select
 from suite.archive import Archive, Layered, Runs, export, open_runs
-from suite.environment import machine, revision, versions
 from suite.spec import RunSpec
 from suite.store import Store, StoreError
 
@@ -36,6 +34,8 @@ def with_committed(store: Path | None) -> Runs:
 
 def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
     """All specifications of a selection at a profile, each once."""
+    from paper_figures.selection import select
+
     specs: dict[str, RunSpec] = {}
     for _, artifacts in select(selectors):
         for artifact in artifacts:
@@ -49,6 +49,8 @@ def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: 
 
     Raises StoreError when there is none, when one does not verify, or when the file cannot be written.
     """
+    from suite.environment import machine, revision, versions
+
     held = Store(store)
     profiles = (profile,) if profile else ("smoke", "reduced", "paper")
     names = {spec.id for p in profiles for spec in wanted(selectors, p)} & held.ids()

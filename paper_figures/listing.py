@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from paper_figures import index
 from paper_figures.evidence import with_committed
-from paper_figures.selection import select
-from paper_figures.verdicts import published
-from suite.claims import PROFILES
+from paper_figures.selection import matching
 from suite.store import StoreError
 
 
@@ -26,34 +25,17 @@ def stored_ids(store: Path | None) -> set[str]:
 def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]]:
     """One row per artifact with its claims and, per profile, how many runs it needs and how many are stored."""
     stored = stored_ids(store)
-    rows = []
-    for paper, artifacts in select(selectors):
-        claims: dict[str, list[dict[str, Any]]] = {}
-        for claim in published(paper.name):
-            claims.setdefault(claim.artifact, []).append(
-                {
-                    "id": claim.id,
-                    "says": claim.says,
-                    "where": claim.where,
-                    "profile": claim.profile,
-                    "needs": claim.needs,
-                }
-            )
-        for artifact in artifacts:
-            runs = {}
-            for profile in PROFILES:
-                ids = {spec.id for group in artifact.runs(profile).values() for spec in group}
-                runs[profile] = {"needed": len(ids), "stored": len(ids & stored)}
-            rows.append(
-                {
-                    "id": artifact.id,
-                    "title": artifact.title,
-                    "drawn": artifact.draw is not None,
-                    "runs": runs,
-                    "claims": claims.get(artifact.id, []),
-                }
-            )
-    return rows
+    rows = {row["id"]: row for row in index.rows()}
+    return [
+        {
+            **rows[artifact],
+            "runs": {
+                profile: {"needed": len(ids), "stored": len(stored.intersection(ids))}
+                for profile, ids in rows[artifact]["runs"].items()
+            },
+        }
+        for artifact in matching(selectors, list(rows))
+    ]
 
 
 def lines(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Paper
-from suite.experiments import Experiment
-from suite.training_cost import TRAIN
+if TYPE_CHECKING:
+    from paper_figures.artifact import Paper
+    from suite.experiments import Experiment
 
 
 def _isgd() -> Paper:
@@ -58,5 +59,7 @@ def paper(name: str) -> Paper:
 def experiment(name: str) -> Experiment:
     """The experiment that executes specifications of this name. Raises KeyError for another."""
     if name == "train":
+        from suite.training_cost import TRAIN
+
         return TRAIN
     return paper(name.partition("/")[0]).experiments[name]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Paper
 from paper_figures.registry import PAPERS, paper
+
+if TYPE_CHECKING:
+    from paper_figures.artifact import Artifact, Paper
 
 
 class SelectorError(ValueError):
@@ -28,18 +31,36 @@ def select(selectors: Iterable[str]) -> list[tuple[Paper, list[Artifact]]]:
         these = paper(name)
         hits = []
         for artifact in these.artifacts:
-            found = [p for p in patterns if p == name or fnmatchcase(artifact.id, p)]
+            found = meant(patterns, artifact.id)
             matched.update(found)
             if found or not patterns:
                 hits.append(artifact)
         if hits:
             chosen.append((these, hits))
+    refuse_unknown(patterns, matched)
+    return chosen
+
+
+def matching(selectors: Iterable[str], ids: Sequence[str]) -> list[str]:
+    """The artifact ids that the selectors mean, in the order given. Raises SelectorError as ``select`` does."""
+    patterns = list(selectors)
+    found = {artifact: meant(patterns, artifact) for artifact in ids}
+    refuse_unknown(patterns, {pattern for hits in found.values() for pattern in hits})
+    return [artifact for artifact in ids if found[artifact] or not patterns]
+
+
+def meant(patterns: Sequence[str], artifact: str) -> list[str]:
+    """Those of the patterns that mean an artifact: its paper's name, its id or a glob of ids."""
+    return [p for p in patterns if p == artifact.partition("/")[0] or fnmatchcase(artifact, p)]
+
+
+def refuse_unknown(patterns: Sequence[str], matched: set[str]) -> None:
+    """Raise SelectorError naming the first pattern that matched nothing."""
     if unknown := [pattern for pattern in patterns if pattern not in matched]:
         raise SelectorError(
             f"nothing is called {unknown[0]!r}; name a paper ({', '.join(PAPERS)}), an artifact such as "
             f"isgd/fig5a, or a glob such as 'isgd/fig*'"
         )
-    return chosen
 
 
 def _may_match(pattern: str, name: str) -> bool:

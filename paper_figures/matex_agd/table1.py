@@ -119,7 +119,8 @@ def draw(evidence: Evidence, figure: Figure) -> None:
             )
         name = found[0].spec.settings["data"]["name"]
         middle.set_title(f"proxy: {name}, {len(found)} seed{'s' * (len(found) > 1)}", fontsize=9)
-    middle.legend(fontsize=6)
+    if middle.get_legend_handles_labels()[0]:
+        middle.legend(fontsize=6)
     drift = evidence.run("properties").results
     for precision in ("float64", "float32"):
         values = drift[f"synchronous/drift {precision}"]

@@ -1,0 +1,15 @@
+"""The committed table of artifacts, claims and runs is the one the papers make."""
+
+from __future__ import annotations
+
+from paper_figures import index
+
+
+def test_the_index_is_up_to_date() -> None:
+    assert index.INDEX.read_text(encoding="utf-8") == index.text(), "python -m paper_figures.index --write"
+
+
+def test_every_claim_and_artifact_stands_in_it() -> None:
+    rows = index.rows()
+    assert len(rows) == 137
+    assert sum(len(row["claims"]) for row in rows) == 708
