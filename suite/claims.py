@@ -89,6 +89,7 @@ class Claim:
     quantity: str = ""
     empirical: bool = True
     lacks: str = ""
+    timed: bool = False  # rests on wall-clock times of the machine at hand: another machine may decide otherwise
     doubt: str = ""
     finding: str = ""
     known_difference: KnownDifference | None = None
@@ -261,7 +262,7 @@ def not_run(claim: Claim, why: str, proxy: Measured | None = None) -> Verdict:
 
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
-          "lacks")  # fmt: skip
+          "lacks", "timed")  # fmt: skip
 OWN = ("says", "printed", "order", "quantity", "doubt", "finding", "known_difference")
 
 
