@@ -68,6 +68,7 @@ def verdicts(
     profiles = (profile,) if profile else tuple(reversed(PROFILES))
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
     measured: dict[tuple[str, str], Measurement] = {}
+    same: dict[tuple[str, str], Measurement] = {}
     result = []
     for claim in published(paper.name):
         if claim.artifact not in chosen:
@@ -78,7 +79,11 @@ def verdicts(
             continue
         for p in profiles:
             if (artifact.id, p) not in measured:
-                measured[artifact.id, p] = measure(artifact, source, p)
+                # profiles that need the same runs say the same: measured once
+                runs = repr([(name, [spec.id for spec in specs]) for name, specs in artifact.runs(p).items()])
+                if (artifact.id, runs) not in same:
+                    same[artifact.id, runs] = measure(artifact, source, p)
+                measured[artifact.id, p] = same[artifact.id, runs]
         result.append(_verdict(claim, {p: measured[artifact.id, p] for p in profiles}))
     return result
 
