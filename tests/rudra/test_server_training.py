@@ -113,7 +113,9 @@ def test_a_run_cut_short_ends_in_the_same_bits(
 
 def test_vectorised_waves_train_as_gradients_one_by_one_do(tmp_path: Path) -> None:
     one = train(spec(6, 6, 30), Context(folder(tmp_path, "one"), EXECUTION))
-    waves = train(spec(6, 6, 30, lookahead=4), Context(folder(tmp_path, "waves"), {**EXECUTION, "path": "vectorised"}))
+    waves = train(
+        spec(6, 6, 30, lookahead=4), Context(folder(tmp_path, "waves"), {**EXECUTION, "path": "vectorised"})
+    )
     for name in ("mean_staleness", "virtual_seconds", "gradients"):
         assert waves.results[name] == one.results[name]
     assert waves.results["test_loss"] == pytest.approx(one.results["test_loss"], rel=1e-5)
