@@ -29,6 +29,7 @@ import torch
 from reference_impls.contract import Ask, Told, Turn
 from suite import checkpoint
 from suite.assembly import Assembly, assemble
+from suite.captured_update import whole_update
 from suite.clock import WallClock
 from suite.collectives import Local
 from suite.donation import donated
@@ -75,6 +76,7 @@ class Session:
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
         self.descent = donated(made.algorithm, made.descent, made.x0)
+        self.whole = whole_update(gradients, made.algorithm, made.config, made.descent, self.collective)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
         self.members = torch.arange(self.workers, device=made.x0.device)
@@ -132,7 +134,13 @@ class Session:
     def update(self, turn: Turn) -> None:
         """One turn: ask, gather the batches, compute, tell."""
         ask, examples = self.request(turn)
-        self.tell(turn, *answer(self.gradients, ask, self.buffers, examples))
+        if self.whole is None:
+            self.tell(turn, *answer(self.gradients, ask, self.buffers, examples))
+            return
+        lr = self.rate(turn.t)
+        self.state, self.buffers, seen = self.whole(turn, ask, self.state, self.buffers, examples, lr)
+        self.recorder.add(turn.t, seen)
+        self.t = turn.t + 1
 
     def request(self, turn: Turn) -> tuple[Ask, torch.Tensor]:
         """Points and examples [n, b] of a turn's gradients; dropout's masks are those of the turn from here on."""
