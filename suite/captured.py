@@ -58,7 +58,7 @@ class CudaGraphs:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             body()
-        return graph.replay  # type: ignore[no-any-return]
+        return graph.replay
 
     def side_by_side(self, branches: Sequence[Body]) -> None:
         while len(self._streams) < min(STREAMS, len(branches)):
@@ -153,7 +153,8 @@ class RowGradients:
         leaves = {name: view.detach().requires_grad_() for name, view in flat.named(self.points[i]).items()}
         buffers = {name: view.clone() for name, view in flat.named_buffers(self.buffers[i]).items()}
         with lowered(self.points.device.type):
-            outputs = torch.func.functional_call(flat.module, {**leaves, **counters(flat.module), **buffers}, (inputs,))
+            state = {**leaves, **counters(flat.module), **buffers}
+            outputs = torch.func.functional_call(flat.module, state, (inputs,))
             loss = self.problem.criterion(outputs, targets)
         flat.flatten(torch.autograd.grad(loss, tuple(leaves.values()), allow_unused=True), self.grads[i])
         self.losses[i] = loss.detach()

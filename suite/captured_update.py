@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Ask, Collective, Told, Turn
+from reference_impls.contract import Ask, Told, Turn
 from suite.captured import Body, Captured, RowGradients
 
 # Their ``tell`` reads nothing of a turn, so one recording serves all turns.
@@ -32,9 +32,7 @@ def refusal(algorithm: Any, workers: int, d: int) -> str | None:
     return None
 
 
-def whole_update(
-    gradients: Any, algorithm: Any, config: Any, descent: Any, collective: Collective
-) -> CapturedUpdate | None:
+def whole_update(gradients: Any, algorithm: Any, config: Any, descent: Any, collective: Any) -> CapturedUpdate | None:
     """The captured update of one worker where the gradients are captured and nothing refuses it."""
     if gradients.path != "captured" or refusal(algorithm, collective.workers, gradients.problem.d):
         return None
@@ -44,7 +42,7 @@ def whole_update(
 class CapturedUpdate:
     """Updates of one worker. State and buffers that it returns are its own: each call overwrites them."""
 
-    def __init__(self, gradients: Captured, algorithm: Any, config: Any, descent: Any, collective: Collective):
+    def __init__(self, gradients: Captured, algorithm: Any, config: Any, descent: Any, collective: Any):
         self.gradients, self.algorithm, self.config = gradients, algorithm, config
         self.descent, self.collective = descent, collective
         self.state: Any = None

@@ -124,7 +124,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         )
         calls[Way("looped", channels_last, True, 1)] = gradient_call(problem, "looped", 1, examples)
         if on_cpu and not channels_last:
-            apply(execution | {"onednn": False})
+            apply({**execution, "onednn": False})
             calls[Way("looped", False, False, 1)] = gradient_call(problem, "looped", 1, examples)
             apply(execution)
         if width * rows == 1:

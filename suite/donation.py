@@ -55,9 +55,10 @@ class Donated:
                 self._blocks.clear()
             self._blocks[key] = self._cut(memory, points, grads, part)
         momentum, blocks = self._blocks[key]
-        advance = _caffe if isinstance(self.descent, Caffe) else _torch
+        advance, decays = _caffe if isinstance(self.descent, Caffe) else _torch, self.descent.decay > 0
         for block in blocks:
-            advance(block, lr if block.rate_scale is None else lr * block.rate_scale, momentum, self.descent.decay > 0)
+            rate = lr if block.rate_scale is None else lr * block.rate_scale
+            advance(block, rate, momentum, decays)
         return points, memory
 
     def _cut(self, memory: Tensor, points: Tensor, grads: Tensor, part: slice) -> tuple[Tensor, list[Block]]:

@@ -120,13 +120,13 @@ class Kernels:
     def __enter__(self) -> None:
         import torch
 
-        self._before = torch.backends.mkldnn.enabled
-        torch.backends.mkldnn.enabled = self._before and self.onednn
+        self._before = bool(torch.backends.mkldnn.enabled)
+        torch.backends.mkldnn.enabled = self._before and self.onednn  # type: ignore[assignment]
 
     def __exit__(self, *_: object) -> None:
         import torch
 
-        torch.backends.mkldnn.enabled = self._before
+        torch.backends.mkldnn.enabled = self._before  # type: ignore[assignment]
 
 
 def keep_freed_memory() -> bool:

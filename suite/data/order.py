@@ -52,7 +52,7 @@ def _permutation(examples: int, seed: int | None, *coordinates: int) -> Tensor:
 
 
 def _batches(order: Tensor, batch: int) -> Tensor:
-    """An epoch's batches [ceil(N / batch), batch] of a permutation [N], the last completed with its first examples."""
+    """An epoch's batches [ceil(N / batch), batch] of a permutation [N], the last completed with its first."""
     per_epoch = -(-len(order) // batch)
     missing = per_epoch * batch - len(order)
     return torch.cat([order, order[:missing]]).view(per_epoch, batch) if missing else order.view(per_epoch, batch)
