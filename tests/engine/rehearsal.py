@@ -1,4 +1,4 @@
-"""What stands in for CUDA graphs where there is no GPU: the same bodies on the same tensors, under a graph's rules."""
+"""What stands in for CUDA graphs where there is no GPU: the same bodies on the same tensors, by a graph's rules."""
 
 from __future__ import annotations
 
