@@ -132,7 +132,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     **{f"quick M={m}": {"model": "caffe_cifar_quick", "batch": m} for m in (4, 32, 128)},
     **{f"full M={m}": {"model": "caffe_cifar_full", "batch": m} for m in (4, 32, 128)},
     "full 30 learners mu=4": {"model": "caffe_cifar_full", "batch": 4, "learners": 30, "shared": True},
-    **{f"lenet SMA k={k}": {"model": "caffe_lenet", "batch": 16, "learners": k} for k in (4, 16)},
+    **{f"lenet SMA k={k}": {"model": "caffe_lenet", "batch": 16, "learners": k} for k in (1, 4, 16)},
 }
 
 

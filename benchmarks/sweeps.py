@@ -38,6 +38,7 @@ def packed(model: str, batch: int, seeds: int) -> tuple[str, Callable[[], None]]
     """How ``seeds`` sessions are executed after a measurement, and a call that makes one update of each."""
     spec = RunSpec("train", {"model": {"name": model}, "batch": batch, "algorithm": {"name": "sgd"}})
     changes = measure_training(spec, choose(spec, "cpu", 1), seeds)
+    apply(choose(spec, "cpu", 1) | {"onednn": changes["onednn"]})
     layout = "channels-last" if changes["channels_last"] else "channels-first"
     sessions = {seed: ours(model, batch, channels_last=changes["channels_last"]) for seed in range(seeds)}
     if changes["width"] == 1:
@@ -47,7 +48,7 @@ def packed(model: str, batch: int, seeds: int) -> tuple[str, Callable[[], None]]
             for call in calls:
                 call()
 
-        return f"looped, {layout}", one_by_one
+        return f"looped, {layout}{'' if changes['onednn'] else ', own convolutions'}", one_by_one
     pack, turns = Lockstep(sessions, seeds), rounds(1)
 
     def step() -> None:

@@ -54,7 +54,9 @@ def tell(
     descent: Descent,
     lr: Tensor,
 ) -> State:
-    gradient = collective.sum(told.sums) / collective.workers
+    gradient = collective.sum(told.sums)
+    if collective.workers > 1:
+        gradient = gradient / collective.workers
     return State(*descent.step(state.memory, state.x, gradient, lr))
 
 

@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from suite.experiments import Experiment
 from suite.spec import RunSpec, canonical
@@ -85,8 +85,25 @@ def _keep(path: Path, kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     return _read(path) or dict(changes)
 
 
+class Way(NamedTuple):
+    """An execution that is measured."""
+
+    path: str
+    channels_last: bool
+    onednn: bool
+    width: int  # runs that share the call
+
+    def __str__(self) -> str:
+        layout = ", channels-last" if self.channels_last else ""
+        kernels = "" if self.onednn else ", own convolutions"
+        return self.path + layout + kernels + (f", {self.width} runs" if self.width > 1 else "")
+
+
+DEFAULT = Way("looped", True, True, 1)
+
+
 def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
-    """Path, memory format and width for training runs, by timing gradients on random pictures.
+    """Path, memory format, kernels and width for training runs, by timing gradients on random pictures.
 
     On one CPU thread processor time is counted, which other processes disturb least.
     """
@@ -95,43 +112,44 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     from suite.problems import random_classification
 
     apply(execution)
-    settings, one_thread = spec.settings, execution["threads"] == 1 and execution["device"] == "cpu"
+    settings, on_cpu = spec.settings, execution["device"] == "cpu"
     workers, batch = settings.get("workers", 1), settings["batch"]
     rows = workers if settings["algorithm"]["name"] == "crossbow" else 1  # points of a turn
     examples = batch * workers // rows
-    calls: dict[tuple[str, bool, int], Callable[[], object]] = {}
+    calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
     for channels_last in (True, False):
         problem = random_classification(
             settings["model"], examples, execution["device"], execution["precision"], channels_last
         )
-        calls["looped", channels_last, 1] = gradient_call(problem, "looped", 1, examples)
+        calls[Way("looped", channels_last, True, 1)] = gradient_call(problem, "looped", 1, examples)
+        if on_cpu and not channels_last:
+            apply({**execution, "onednn": False})
+            calls[Way("looped", False, False, 1)] = gradient_call(problem, "looped", 1, examples)
+            apply(execution)
         if width * rows == 1:
             refused["vectorised"] = "there is one point only"
         elif problem.dropout:
             refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
-            calls["vectorised", channels_last, width] = gradient_call(problem, "vectorised", width * rows, examples)
+            together = gradient_call(problem, "vectorised", width * rows, examples)
+            calls[Way("vectorised", channels_last, True, width)] = together
         if why := refusal(problem):
             refused["captured"] = why
         else:
-            calls["captured", channels_last, 1] = gradient_call(problem, "captured", rows, examples)
-    seconds = interleaved(calls, time.thread_time if one_thread else time.perf_counter, execution["device"])
-    gradients = {call: rows * call[2] if call[0] != "looped" else 1 for call in calls}
-    per_gradient = {call: seconds[call] / gradients[call] for call in calls}
-    default = ("looped", True, 1)
-    best = min(per_gradient, key=lambda call: per_gradient[call])
-    if per_gradient[best] > MARGIN * per_gradient[default]:
-        best = default
+            calls[Way("captured", channels_last, True, 1)] = gradient_call(problem, "captured", rows, examples)
+    clock = time.thread_time if on_cpu and execution["threads"] == 1 else time.perf_counter
+    seconds = interleaved(calls, clock, execution["device"])
+    gradients = {way: rows * way.width if way.path != "looped" else 1 for way in calls}
+    per_gradient = {way: seconds[way] / gradients[way] for way in calls}
+    best = min(per_gradient, key=lambda way: per_gradient[way])
+    if per_gradient[best] > MARGIN * per_gradient[DEFAULT]:
+        best = DEFAULT
     return {
-        "path": best[0],
-        "channels_last": best[1],
-        "width": best[2],
+        **best._asdict(),
         "reason": "measured",
-        "measured": {
-            f"{path}{', channels-last' if last else ''}{f', {w} runs' if w > 1 else ''}": per_gradient[default] / s
-            for (path, last, w), s in per_gradient.items()
-        },  # how many times as fast as the default
+        # how many times as fast as the default
+        "measured": {str(way): per_gradient[DEFAULT] / spent for way, spent in per_gradient.items()},
         "refused": refused,
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,8 +16,13 @@ from torch.func import vmap
 from torch.nn import functional as F
 
 from suite.execution import lowered
+from suite.threshold import Reading, read_loss
+
+if TYPE_CHECKING:
+    from suite.captured import Body, Recorder
 
 METRICS = ("loss", "error")
+Decode = Callable[[Tensor], Tensor]
 
 
 class Scores(NamedTuple):
@@ -27,24 +32,18 @@ class Scores(NamedTuple):
     errors: Tensor  # [n] float64, share of images whose largest output is not their class
 
 
-class Reading(NamedTuple):
-    """A test against a threshold."""
-
-    below: bool
-    value: float  # the mean over all images; where the test was cut short, what it is at least
-    examples: int  # images read
-
-
 @contextmanager
-def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """The module in evaluation mode, without gradients."""
-    was_training = module.training
-    module.eval()
+def evaluating(problem: Any) -> Iterator[None]:
+    """A problem's network in evaluation mode, without gradients; its buffers come out as they went in."""
+    flat = problem.flat
+    was_training, saved = flat.module.training, flat.buffers.clone()
+    flat.module.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        module.train(was_training)
+        flat.module.train(was_training)
+        flat.restore(saved)
 
 
 def scores(
@@ -56,30 +55,30 @@ def scores(
     *,
     path: str = "looped",
     chunk: int = 500,
+    decode: Decode | None = None,
 ) -> Scores:
     """Loss and error of points [n, d] with buffers [n, q] on images [N, C, H, W] uint8.
 
-    ``path`` looped tests one model after another; vectorised tests all on each chunk, which is decoded once. The two
-    agree to rounding. Nothing is read from the device. Raises ValueError for another path, or without images.
+    ``path`` looped tests one model after another; vectorised tests all on each chunk, which is decoded once, by the
+    problem's transform unless ``decode`` is given. The two agree to rounding. Nothing is read from the device.
+    Raises ValueError for another path, or without images. For the captured path see :class:`CapturedTest`.
     """
     if path not in ("looped", "vectorised"):
         raise ValueError(f"a test is looped or vectorised, not {path!r}")
-    if not len(targets):
-        raise ValueError("a test needs at least one image and got none")
-    n = len(points)
-    losses = points.new_zeros(n, dtype=torch.float64)
-    wrong = torch.zeros(n, dtype=torch.int64, device=points.device)
-    outputs = _outputs(problem, path)
-    with evaluating(problem.flat.module):
+    _some(targets)
+    losses = points.new_zeros(len(points), dtype=torch.float64)
+    wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+    outputs = _looped(problem) if path == "looped" else _vectorised(problem)
+    with evaluating(problem):
         for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
-            answers = outputs(points, buffers, _decoded(problem, images))  # [n, b, classes]
+            answers = outputs(points, buffers, decoded(problem, images, decode))  # [n, b, classes]
             for i, answer in enumerate(answers):
                 losses[i] += F.cross_entropy(answer, labels, reduction="sum")
             wrong += (answers.argmax(-1) != labels).sum(-1)
     return Scores(losses / len(targets), wrong.double() / len(targets))
 
 
-def below(
+def read(
     problem: Any,
     point: Tensor,
     buffers: Tensor,
@@ -89,55 +88,123 @@ def below(
     *,
     metric: str = "loss",
     chunk: int = 500,
+    decode: Decode | None = None,
 ) -> Reading:
-    """Whether a model's loss or error is below ``threshold``, reading chunks until that is certain.
+    """A model's loss or error against a threshold, reading chunks until it is certain to lie above it.
 
-    The answer is that of the whole test: a sum that has reached threshold x N can only grow. Reads one number per
-    chunk from the device. Raises ValueError for another metric, or without images.
+    Whether it lies below is what the whole test says: a sum that exceeds threshold x N can only grow. Reads one
+    number per chunk from the device. Raises ValueError for another metric, or without images.
     """
     if metric not in METRICS:
         raise ValueError(f"a test reads one of {METRICS}, not {metric!r}")
-    if not len(targets):
-        raise ValueError("a test needs at least one image and got none")
-    total, read, count = 0.0, 0, len(targets)
-    outputs = _outputs(problem, "looped")
-    with evaluating(problem.flat.module):
+    _some(targets)
+    outputs = _looped(problem)
+
+    def sums() -> Iterator[tuple[float, int]]:
         for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
-            answer = outputs(point[None], buffers[None], _decoded(problem, images))[0]
+            answer = outputs(point[None], buffers[None], decoded(problem, images, decode))[0]
             if metric == "loss":
-                total += F.cross_entropy(answer, labels, reduction="sum").item()
+                yield F.cross_entropy(answer, labels, reduction="sum").item(), len(labels)
             else:
-                total += (answer.argmax(-1) != labels).sum().item()
-            read += len(labels)
-            if not total < threshold * count:  # also where a loss is NaN
-                return Reading(False, total / count, read)
-    return Reading(True, total / count, read)
+                yield (answer.argmax(-1) != labels).sum().item(), len(labels)
+
+    with evaluating(problem):
+        return read_loss(sums(), len(targets), threshold)
 
 
-def _decoded(problem: Any, images: Tensor) -> Tensor:
-    batch = problem.transform(images)
-    if problem.flat.channels_last and batch.dim() == 4:
-        batch = batch.contiguous(memory_format=torch.channels_last)
-    return batch
+class CapturedTest:
+    """Scores of n models whose forward passes on a chunk are one recorded call, side by side.
+
+    Recordings are kept by number of models and shape of a chunk. ``recorder`` is that of the captured gradients.
+    """
+
+    def __init__(self, problem: Any, recorder: Recorder):
+        self.problem, self.recorder = problem, recorder
+        self._chunks: dict[tuple[Any, ...], tuple[ChunkTest, Body]] = {}
+
+    def scores(self, points: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor, *, chunk: int = 500) -> Scores:
+        """As :func:`scores` says. Nothing is read from the device."""
+        _some(targets)
+        losses = points.new_zeros(len(points), dtype=torch.float64)
+        wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+        with evaluating(self.problem):
+            for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
+                key = points.shape, images.shape, images.dtype
+                if key not in self._chunks:
+                    body = ChunkTest(self.problem, self.recorder, points, buffers, images, labels)
+                    self._chunks[key] = body, self.recorder.record(body.compute)
+                body, launch = self._chunks[key]
+                body.load(points, buffers, images, labels)
+                launch()
+                losses += body.losses
+                wrong += body.wrong
+        return Scores(losses / len(targets), wrong.double() / len(targets))
 
 
-def _outputs(problem: Any, path: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """``(points [n, d], buffers [n, q], batch [b, ...]) -> outputs [n, b, classes]`` in evaluation mode."""
+class ChunkTest:
+    """The body of a captured test: n models on one chunk of images."""
+
+    def __init__(
+        self, problem: Any, recorder: Recorder, points: Tensor, buffers: Tensor, images: Tensor, labels: Tensor
+    ):
+        self.problem, self.recorder = problem, recorder
+        self.points, self.buffers = points.detach().clone(), buffers.clone()
+        self.images, self.labels = images.clone(), labels.clone()
+        self.losses = points.new_zeros(len(points), dtype=torch.float64)
+        self.wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+
+    def load(self, *parts: Tensor) -> None:
+        """Copy in points, buffers, images and labels."""
+        for kept, part in zip((self.points, self.buffers, self.images, self.labels), parts, strict=True):
+            kept.copy_(part)
+
+    def compute(self) -> None:
+        batch = decoded(self.problem, self.images, None)
+
+        def one(i: int) -> None:
+            answer = functional(self.problem, self.points[i], self.buffers[i], batch)
+            self.losses[i] = F.cross_entropy(answer, self.labels, reduction="sum")
+            self.wrong[i] = (answer.argmax(-1) != self.labels).sum()
+
+        self.recorder.side_by_side([lambda i=i: one(i) for i in range(len(self.points))])  # type: ignore[misc]
+
+
+def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:
+    """What the network reads, channels-last: for batches of a test that is never the slower layout."""
+    batch = (decode or problem.transform)(images)
+    return batch.contiguous(memory_format=torch.channels_last) if batch.dim() == 4 else batch
+
+
+def functional(problem: Any, point: Tensor, row: Tensor, batch: Tensor) -> Tensor:
+    """Outputs [b, classes] of a point [d] with buffers [q], in the point's type."""
     flat = problem.flat
+    with lowered(batch.device.type):
+        tensors = {**flat.named(point), **flat.named_buffers(row)}
+        return torch.func.functional_call(flat.module, tensors, (batch,)).to(point.dtype)
 
-    def looped(points: Tensor, buffers: Tensor, batch: Tensor) -> Tensor:
-        saved = flat.buffers.clone()
+
+def _looped(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """``(points [n, d], buffers [n, q], batch [b, ...]) -> outputs [n, b, classes]``, for the points of one test."""
+    flat, loaded = problem.flat, -1
+
+    def outputs(points: Tensor, buffers: Tensor, batch: Tensor) -> Tensor:
+        nonlocal loaded
         answers = []
-        for point, row in zip(points, buffers, strict=True):
-            flat.load(point, row)
+        for i, (point, row) in enumerate(zip(points, buffers, strict=True)):
+            if i != loaded:  # a model alone is loaded once for all chunks
+                flat.load_for_test(point, row)
+                loaded = i
             with lowered(batch.device.type):
                 answers.append(flat.module(batch).to(points.dtype))
-        flat.buffers.copy_(saved)
         return torch.stack(answers)
 
-    def one(point: Tensor, row: Tensor, batch: Tensor) -> Tensor:
-        tensors = {**flat.named(point), **flat.named_buffers(row)}
-        with lowered(batch.device.type):
-            return torch.func.functional_call(flat.module, tensors, (batch,)).to(point.dtype)
+    return outputs
 
-    return looped if path == "looped" else vmap(one, in_dims=(0, 0, None))
+
+def _vectorised(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    return vmap(lambda point, row, batch: functional(problem, point, row, batch), in_dims=(0, 0, None))
+
+
+def _some(targets: Tensor) -> None:
+    if not len(targets):
+        raise ValueError("a test needs at least one image and got none")

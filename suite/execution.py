@@ -27,6 +27,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
 KEPT_BYTES = 1 << 30
 
 _autocast: torch.dtype | None = None
+_onednn = True
 
 
 def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
         "precision": precision,
         "device": device,
         "channels_last": True,
+        "onednn": True,  # on a CPU: gradients of convolutions by oneDNN, else by torch's own kernels
         "deterministic": True,
     }
 
@@ -79,7 +81,7 @@ def apply(execution: Mapping[str, Any]) -> None:
     """Set torch's process-wide switches to what the run recorded. Imports torch."""
     import torch
 
-    global _autocast
+    global _autocast, _onednn
     precision = execution["precision"]
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {PRECISIONS}, not {precision!r}")
@@ -89,6 +91,7 @@ def apply(execution: Mapping[str, Any]) -> None:
     torch.backends.cudnn.deterministic = execution["deterministic"]
     torch.backends.cudnn.benchmark = False
     _autocast = torch.bfloat16 if precision == "bf16" else None
+    _onednn = execution.get("onednn", True)
     keep_freed_memory()
 
 
@@ -102,6 +105,28 @@ def lowered(device: str) -> contextlib.AbstractContextManager[Any]:
     import torch
 
     return torch.autocast(device, dtype=_autocast)
+
+
+class Kernels:
+    """Where gradients are computed: with the kernels of convolutions of the execution applied when this was made.
+
+    For a few examples torch's own, which unfold pictures into a matrix, were up to 1.7 times as fast as oneDNN's;
+    for many they are slower. What a test of hundreds of images uses does not depend on it.
+    """
+
+    def __init__(self) -> None:
+        self.onednn = _onednn
+
+    def __enter__(self) -> None:
+        import torch
+
+        self._before = bool(torch.backends.mkldnn.enabled)
+        torch.backends.mkldnn.enabled = self._before and self.onednn  # type: ignore[assignment]
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        torch.backends.mkldnn.enabled = self._before  # type: ignore[assignment]
 
 
 def keep_freed_memory() -> bool:

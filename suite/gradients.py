@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 from reference_impls.contract import Ask
-from suite.execution import lowered
+from suite.execution import Kernels, lowered
 from suite.flat import FlatModule
 from suite.problems import Batch, Problem
 
@@ -43,6 +43,7 @@ class Bound:
         self.problem = problem
         self.flat: FlatModule = problem.flat
         self._grads = self.flat.grad[None]  # [rows, d], kept from call to call
+        self._kernels = Kernels()
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         n = len(batches)
@@ -60,9 +61,11 @@ class Bound:
         flat = self.flat
         flat.borrow(point, buffers)
         inputs, targets = batch
-        with lowered(flat.x.device.type):
-            loss = self.problem.criterion(flat.module(inputs), targets)
-        flat.flatten(torch.autograd.grad(loss, flat.parameters, allow_unused=True), grad)
+        with self._kernels:
+            with lowered(flat.x.device.type):
+                loss = self.problem.criterion(flat.module(inputs), targets)
+            grads = torch.autograd.grad(loss, flat.parameters, allow_unused=True)
+        flat.flatten(grads, grad)
         return loss.detach()
 
 

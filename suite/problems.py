@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suite.data.augmentation import Augmentation
-from suite.execution import lowered
+from suite.evaluation import scores
 from suite.flat import FlatModule
 
 Batch = tuple[Tensor, ...]
@@ -144,7 +144,6 @@ class Classification:
             flat.buffers.copy_(saved)
         return total / len(chunks)
 
-    @torch.no_grad()
     def evaluate(
         self,
         x: Tensor,
@@ -156,26 +155,8 @@ class Classification:
         transform: Callable[[Tensor], Tensor] | None = None,
     ) -> tuple[float, float]:
         """Mean loss (nats) and top-1 error (share) of a point on images [N, C, H, W], in evaluation mode."""
-        module, decode = self.flat.module, transform or self.transform
-        saved = self.flat.buffers.clone()
-        self.flat.load(x, buffers)
-        was_training = module.training
-        module.eval()
-        try:
-            loss = torch.zeros((), dtype=torch.float64, device=inputs.device)
-            wrong = torch.zeros((), dtype=torch.int64, device=inputs.device)
-            for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
-                batch = decode(images)
-                if self.flat.channels_last:
-                    batch = batch.contiguous(memory_format=torch.channels_last)
-                with lowered(batch.device.type):
-                    outputs = module(batch).to(x.dtype)
-                loss += F.cross_entropy(outputs, labels, reduction="sum")
-                wrong += (outputs.argmax(1) != labels).sum()
-        finally:
-            module.train(was_training)
-            self.flat.buffers.copy_(saved)
-        return loss.item() / len(targets), wrong.item() / len(targets)
+        found = scores(self, x[None], buffers[None], inputs, targets, chunk=chunk, decode=transform)
+        return found.losses.item(), found.errors.item()
 
 
 def random_classification(

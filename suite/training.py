@@ -29,9 +29,11 @@ import torch
 from reference_impls.contract import Ask, Told, Turn
 from suite import checkpoint
 from suite.assembly import Assembly, assemble
+from suite.captured_update import whole_update
 from suite.clock import WallClock
 from suite.collectives import Local
 from suite.donation import donated
+from suite.evaluation import CapturedTest
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
 from suite.gradients import PATHS, Gradients, answer
@@ -75,6 +77,9 @@ class Session:
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
         self.descent = donated(made.algorithm, made.descent, made.x0)
+        captured = gradients.path == "captured"
+        self.tests = CapturedTest(made.problem, gradients.recorder) if captured else None  # type: ignore[attr-defined]
+        self.whole = whole_update(gradients, made.algorithm, made.config, made.descent, self.collective)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
         self.members = torch.arange(self.workers, device=made.x0.device)
@@ -132,7 +137,13 @@ class Session:
     def update(self, turn: Turn) -> None:
         """One turn: ask, gather the batches, compute, tell."""
         ask, examples = self.request(turn)
-        self.tell(turn, *answer(self.gradients, ask, self.buffers, examples))
+        if self.whole is None:
+            self.tell(turn, *answer(self.gradients, ask, self.buffers, examples))
+            return
+        lr = self.rate(turn.t)
+        self.state, self.buffers, seen = self.whole(turn, ask, self.state, self.buffers, examples, lr)
+        self.recorder.add(turn.t, seen)
+        self.t = turn.t + 1
 
     def request(self, turn: Turn) -> tuple[Ask, torch.Tensor]:
         """Points and examples [n, b] of a turn's gradients; dropout's masks are those of the turn from here on."""
@@ -184,21 +195,26 @@ class Session:
         buffers = self.buffers.mean(0)
         if count := settings["evaluate"].get("recompute"):
             buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
-        loss, error = made.problem.evaluate(x, buffers, made.test_inputs, made.test_targets)
+        loss, error = self.score(x, buffers, made.test_inputs, made.test_targets)
         row = {**self.position(), "test_loss": loss, "test_error": error}
         if count := settings["evaluate"].get("train_examples"):
-            row["train_loss"], row["train_error"] = made.problem.evaluate(
-                x,
-                buffers,
-                made.problem.inputs[:count],
-                made.problem.targets[:count],
-            )
+            seen = made.problem.inputs[:count], made.problem.targets[:count]
+            row["train_loss"], row["train_error"] = self.score(x, buffers, *seen)
         self.recorder.evaluate(**row)
         self.recorder.settle()
         # Looked for on the evaluation grid alone: the moment at which a checkpoint falls must not change a run.
         self.diverged = not self.recorder.finite
         stop = settings.get("stop")
         self.stopped = stop is not None and row[stop["metric"]] < stop["below"]
+
+    def score(
+        self, x: torch.Tensor, buffers: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor
+    ) -> tuple[float, float]:
+        """Loss and error of a point [d], captured where gradients are."""
+        if self.tests is None:
+            return self.made.problem.evaluate(x, buffers, inputs, targets)
+        found = self.tests.scores(x[None], buffers[None], inputs, targets)
+        return found.losses.item(), found.errors.item()
 
     def save(self) -> None:
         """Write a checkpoint of everything that the next update depends on."""

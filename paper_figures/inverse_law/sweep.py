@@ -19,15 +19,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from reference_impls.contract import Told
-from suite import checkpoint
+from suite import checkpoint, evaluation
 from suite.algorithms import algorithm
 from suite.assembly import DTYPES, make_descent, make_network
 from suite.collectives import Local
@@ -40,7 +39,7 @@ from suite.problems import Classification
 from suite.schedules import rounds
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
-from suite.threshold import Monitor, Reading, Search, Test, read_loss
+from suite.threshold import Monitor, Reading, Search, Test
 
 CHECKPOINT_SECONDS = 30.0
 CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
@@ -128,17 +127,11 @@ class Trainer:
         chunk = CHUNKS[inputs.device.type]
 
         def read(state: Any, threshold: float) -> Reading:
-            self.flat.load(self.algorithm.model(None, state, self.collective), self.buffers[0])
-            module = self.flat.module.eval()
-            try:
-                return read_loss(chunks(module), len(targets), threshold)
-            finally:
-                module.train()
-
-        @torch.no_grad()
-        def chunks(module: torch.nn.Module) -> Iterator[tuple[float, int]]:
-            for rows, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
-                yield F.cross_entropy(module(rows), labels, reduction="sum").item(), len(labels)
+            x = self.algorithm.model(None, state, self.collective)
+            already = lambda pixels: pixels  # the samples are kept decoded
+            return evaluation.read(
+                self.problem, x, self.buffers[0], inputs, targets, threshold, chunk=chunk, decode=already
+            )
 
         return read
 

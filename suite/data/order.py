@@ -51,12 +51,34 @@ def _permutation(examples: int, seed: int | None, *coordinates: int) -> Tensor:
     return torch.randperm(examples, generator=counter.generator(seed, *coordinates))
 
 
+def _batches(order: Tensor, batch: int) -> Tensor:
+    """An epoch's batches [ceil(N / batch), batch] of a permutation [N], the last completed with its first."""
+    per_epoch = -(-len(order) // batch)
+    missing = per_epoch * batch - len(order)
+    return torch.cat([order, order[:missing]]).view(per_epoch, batch) if missing else order.view(per_epoch, batch)
+
+
 def _positions(numbers: Tensor, batch: int, per_epoch: int) -> Tensor:
     """Places [n, batch] in the epoch's permutation, still to be wrapped at its end."""
     return (numbers % per_epoch)[:, None] * batch + torch.arange(batch, device=numbers.device)
 
 
-class FixedCycle:
+class _FixedBatches:
+    """A few batches made beforehand, [batches, batch] examples, in a cycle."""
+
+    def __init__(self, table: Tensor) -> None:
+        self._table = table
+        self.batches_per_epoch, self.batch = table.shape
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        return self._table[numbers % self.batches_per_epoch]
+
+    def to(self, device: torch.device | str) -> Self:
+        self._table = self._table.to(device)
+        return self
+
+
+class FixedCycle(_FixedBatches):
     """Fixed cycle pseudo random sampling (ISGD, section 3.1): permute once, then go round.
 
     Batch t is batch t mod ceil(N / batch), so each returns after exactly that many iterations.
@@ -65,16 +87,8 @@ class FixedCycle:
     def __init__(self, examples: int, batch: int, seed: int | None) -> None:
         """``seed`` None keeps the examples in their stored order, as Caffe's cursor and Crossbow do."""
         _check(examples, batch)
-        self.examples, self.batch = examples, batch
-        self.batches_per_epoch = -(-examples // batch)
-        self._order = _permutation(examples, seed)
-
-    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        return self._order[_positions(numbers, self.batch, self.batches_per_epoch) % self.examples]
-
-    def to(self, device: torch.device | str) -> Self:
-        self._order = self._order.to(device)
-        return self
+        self.examples = examples
+        super().__init__(_batches(_permutation(examples, seed), batch))
 
 
 class Shuffled:
@@ -94,16 +108,14 @@ class Shuffled:
         self._epochs: dict[int, Tensor] = {}
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        epochs = (numbers // self.batches_per_epoch).tolist()
-        places = _positions(numbers, self.batch, self.batches_per_epoch) % self.examples
-        places = places.to(self._device)
-        rows = [self._epoch(epoch)[place] for epoch, place in zip(epochs, places, strict=True)]
-        return torch.stack(rows) if rows else places
+        places = [divmod(number, self.batches_per_epoch) for number in numbers.tolist()]
+        rows = [self._epoch(epoch)[place] for epoch, place in places]
+        return torch.stack(rows) if rows else torch.empty(0, self.batch, dtype=torch.int64, device=self._device)
 
     def _epoch(self, epoch: int) -> Tensor:
         order = self._epochs.pop(epoch, None)
         if order is None:
-            order = _permutation(self.examples, self.seed, epoch).to(self._device)
+            order = _batches(_permutation(self.examples, self.seed, epoch), self.batch).to(self._device)
         self._epochs[epoch] = order  # last in the dict: most recently used
         while len(self._epochs) > self.KEPT:
             del self._epochs[next(iter(self._epochs))]
@@ -210,21 +222,6 @@ class SplitBatch:
 
     def to(self, device: torch.device | str) -> Self:
         self.order = self.order.to(device)
-        return self
-
-
-class _FixedBatches:
-    """A few batches made beforehand, [batches, batch] examples, in a cycle."""
-
-    def __init__(self, table: Tensor) -> None:
-        self._table = table
-        self.batches_per_epoch, self.batch = table.shape
-
-    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        return self._table[numbers % self.batches_per_epoch]
-
-    def to(self, device: torch.device | str) -> Self:
-        self._table = self._table.to(device)
         return self
 
 

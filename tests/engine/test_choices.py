@@ -73,13 +73,14 @@ def test_a_measurement_times_what_can_run_and_says_what_cannot():
     assert set(changes["measured"]) == {
         "looped",
         "looped, channels-last",
+        "looped, own convolutions",
         "vectorised, 2 runs",
         "vectorised, channels-last, 2 runs",
     }
     assert changes["measured"]["looped, channels-last"] == 1.0
     best = max(changes["measured"].values())
-    default = (changes["path"], changes["channels_last"], changes["width"]) == ("looped", True, 1)
-    assert default == (best < 1 / choices.MARGIN)
+    chosen = choices.Way(*(changes[name] for name in choices.Way._fields))
+    assert (chosen == choices.DEFAULT) == (best < 1 / choices.MARGIN)
     assert changes["width"] == (2 if changes["path"] == "vectorised" else 1)
     assert set(changes["refused"]) == {"captured"}
     json.dumps(changes)

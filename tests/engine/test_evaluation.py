@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from engine_cases import bound, points, problem
 
-from suite.evaluation import below, scores
+from suite.evaluation import read, scores
 
 
 @pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "crossbow_lenet"])
@@ -32,22 +34,40 @@ def test_a_test_cut_short_gives_the_answer_of_the_whole(metric):
     loss, error = case.evaluate(x, case.b0(), case.inputs, case.targets)
     value = loss if metric == "loss" else error
     for factor in (0.1, 0.5, 0.99, 1.01, 2.0):
-        reading = below(case, x, case.b0(), case.inputs, case.targets, factor * value, metric=metric, chunk=4)
-        assert reading.below == (factor > 1)
-        assert reading.value <= value * (1 + 1e-12)
+        reading = read(case, x, case.b0(), case.inputs, case.targets, factor * value, metric=metric, chunk=4)
+        below = not reading.cut and reading.loss < factor * value
+        assert below == (factor > 1)
+        assert reading.loss <= value * (1 + 1e-12)
         assert (reading.examples < 40) == (factor < 0.9)
-        if reading.below:
-            assert reading.value == pytest.approx(value, rel=1e-12)
-    at = below(case, x, case.b0(), case.inputs, case.targets, 0.0, metric=metric, chunk=4)
-    assert not at.below
-    assert at.examples == 4
+        if not reading.cut:
+            assert reading.loss == pytest.approx(value, rel=1e-12)
+    at = read(case, x, case.b0(), case.inputs, case.targets, 0.0, metric=metric, chunk=4)
+    assert at.cut
+    assert at.examples < 40
 
 
 def test_a_loss_that_is_no_number_is_not_below_anything():
     case = problem("digits_lenet")
-    reading = below(case, case.flat.point() * torch.nan, case.b0(), case.inputs, case.targets, 1e9, chunk=4)
-    assert not reading.below
-    assert reading.examples == 4
+    reading = read(case, case.flat.point() * torch.nan, case.b0(), case.inputs, case.targets, 1e9, chunk=4)
+    assert (reading.loss, reading.cut, reading.examples) == (math.inf, True, 4)
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_a_test_leaves_the_network_as_it_was(channels_last):
+    """Also where weights of convolutions were copied into the layout that tests prefer."""
+    case = problem("tiny_bn", channels_last=channels_last)
+    flat = case.flat
+    flat.load(x := points(case, 2)[1])
+    places, statistics = [p.data_ptr() for p in flat.parameters], flat.buffers.clone()
+    with pytest.raises(RuntimeError):
+        case.evaluate(x, case.b0(), case.inputs[:, :, :1], case.targets)  # pictures too small for the network
+    case.evaluate(points(case, 1)[0], case.b0(), case.inputs, case.targets)
+    assert [p.data_ptr() for p in flat.parameters] == places
+    assert torch.equal(flat.buffers, statistics)
+    assert flat.module.training
+    flat.load(x)
+    for name, parameter in flat.module.named_parameters():
+        assert torch.equal(parameter, flat.named(x)[name])
 
 
 def test_wrong_questions_are_refused():
@@ -59,6 +79,6 @@ def test_wrong_questions_are_refused():
     with pytest.raises(ValueError, match="at least one image"):
         scores(case, x, rows, *none)
     with pytest.raises(ValueError, match="at least one image"):
-        below(case, x[0], rows[0], *none, 1.0)
+        read(case, x[0], rows[0], *none, 1.0)
     with pytest.raises(ValueError, match="one of \\('loss', 'error'\\), not 'top5'"):
-        below(case, x[0], rows[0], case.inputs, case.targets, 1.0, metric="top5")
+        read(case, x[0], rows[0], case.inputs, case.targets, 1.0, metric="top5")

@@ -8,7 +8,6 @@ from engine_cases import agree, bound, points, problem
 from torch import nn
 
 from reference_impls.contract import Ask
-from suite.captured import CaptureError
 from suite.execution import apply, choose
 from suite.flat import FlatModule
 from suite.gradients import PATHS, Bound, Functional, Vectorised, answer, spread
@@ -189,29 +188,3 @@ def test_bf16_lowers_the_network_and_nothing_else():
         assert lowered[1].dtype == torch.float32
         distance = float((lowered[1] - plain[1]).norm() / plain[1].norm())
         assert torch.finfo(torch.float32).eps * 100 < distance < 8 * torch.finfo(torch.bfloat16).eps
-
-
-def test_gradients_without_cuda_cannot_be_captured_and_say_why():
-    with pytest.raises(CaptureError, match="CUDA graphs need CUDA, and the network lies on cpu"):
-        PATHS["captured"](problem("digits_lenet"))
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn"])
-def test_captured_gradients_agree_with_looped_ones(name):
-    case = problem(name, dtype=torch.float32)
-    network = case.flat.module.cuda()
-    on_device = type(case)(
-        FlatModule(network, channels_last=True),
-        case.inputs.cuda(),
-        case.targets.cuda(),
-        lambda pixels: pixels.float() / 256 - 0.5,
-    )
-    examples = torch.arange(12, device="cuda").view(3, 4)
-    ask = Ask(points(case, 3).cuda(), (1, 1, 1), torch.zeros(3, dtype=torch.int64, device="cuda"))
-    rows = on_device.b0().repeat(3, 1)
-    captured = PATHS["captured"](on_device)
-    for shift in range(2):  # the second call replays
-        moved = ask._replace(points=ask.points * (1 + shift))
-        ours = tuple(part.clone() for part in answer(captured, moved, rows, examples))
-        agree(ours, answer(Bound(on_device), moved, rows, examples), case.d)

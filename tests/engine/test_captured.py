@@ -1,0 +1,273 @@
+"""Captured gradients, updates and tests: rehearsed everywhere, on CUDA graphs where there is a GPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from engine_cases import agree, bound, digits, points, problem
+from rehearsal import Refused, Rehearsal
+
+from reference_impls.contract import Ask
+from suite import captured_update
+from suite.assembly import assemble
+from suite.captured import Captured, CaptureError, CudaGraphs, RowGradients
+from suite.captured_update import CapturedUpdate, overwrite, refusal, whole_update
+from suite.evaluation import CapturedTest, scores
+from suite.execution import apply, choose
+from suite.experiments import Context
+from suite.gradients import PATHS, Bound, answer
+from suite.problems import Classification
+from suite.schedules import rounds
+from suite.spec import RunSpec
+from suite.training import Session, weights_digest
+
+EXECUTION = choose(RunSpec("train"), "cpu", 1)
+MOVED = (1.0, 1.5, 0.5)
+
+
+def rehearsed(case, **options):
+    return Captured(case, Rehearsal(), **options)
+
+
+def three(case):
+    ask = Ask(points(case, 3), (1, 1, 1), torch.zeros(3, dtype=torch.int64))
+    return ask, case.b0().repeat(3, 1), torch.arange(12).view(3, 4)
+
+
+@pytest.mark.parametrize("channels_last", [True, False], ids=["channels-last", "channels-first"])
+@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "linear"])
+def test_one_recording_serves_all_points_and_batches(name, channels_last):
+    case = problem(name, channels_last=channels_last, **({"input_shape": (1, 8, 8)} if name == "linear" else {}))
+    ask, rows, examples = three(case)
+    captured = rehearsed(case)
+    for factor in MOVED:
+        moved, other = ask._replace(points=factor * ask.points), examples.flip(0).roll(int(2 * factor), 1)
+        ours = tuple(part.clone() for part in answer(captured, moved, factor * rows, other))
+        agree(ours, answer(Bound(case), moved, factor * rows, other), case.d)
+    assert captured.recorder.recorded == 1
+    assert captured.recorder.replays == len(MOVED)
+    assert set(captured.recorder.branches) == {3}
+
+
+def test_batches_of_another_shape_are_another_recording():
+    case = problem("digits_lenet")
+    ask, rows, examples = three(case)
+    captured = rehearsed(case)
+    for width in (4, 2, 4):
+        answer(captured, ask, rows, examples[:, :width])
+    batches = [case.fetch(part) for part in examples]
+    agree(captured(ask.points, rows, batches), Bound(case)(ask.points, rows, batches), case.d)
+    assert captured.recorder.recorded == 3
+
+
+def test_buffers_outlive_the_next_call_and_the_modules_own_are_left_alone():
+    case = problem("tiny_bn")
+    ask, rows, examples = three(case)
+    own = {name: buffer.clone() for name, buffer in case.flat.module.named_buffers()}
+    captured = rehearsed(case)
+    first = answer(captured, ask, rows, examples)[2]
+    kept = first.clone()
+    answer(captured, ask, first, examples.flip(0))
+    assert torch.equal(first, kept)
+    for name, buffer in case.flat.module.named_buffers():
+        assert torch.equal(buffer, own[name]), name
+
+
+def test_joined_workers_are_one_row():
+    case = problem("digits_lenet")
+    ask = Ask(points(case, 1), (3,), torch.zeros(3, dtype=torch.int64))
+    rows, examples = case.b0().repeat(3, 1), torch.arange(12).view(3, 4)
+    captured = rehearsed(case)
+    ours = tuple(part.clone() for part in answer(captured, ask, rows, examples))
+    agree(ours, answer(Bound(case), ask, rows, examples), case.d)
+    assert captured.recorder.branches[0] == 1
+
+
+def test_what_no_graph_can_replay_is_noticed():
+    """The rehearsal is no rubber stamp."""
+    x, wide = torch.ones(3), [False]
+    body = (
+        lambda: x.mul_(float(x.sum())),  # reads a value
+        lambda: x.add_(len(torch.nonzero(x))),  # a shape depends on values
+        lambda: x.add_(torch.tensor([1.0, 2.0, 3.0])),  # brings values from the host
+    )
+    for act in body:
+        with pytest.raises(Refused, match="cannot be captured"):
+            Rehearsal().record(act)
+    replay = Rehearsal().record(lambda: x[: 2 if wide[0] else 3].mul_(1.0))
+    replay()
+    wide[0] = True
+    with pytest.raises(Refused, match="other operations"):
+        replay()
+
+
+def test_what_cannot_be_captured_says_why():
+    with pytest.raises(CaptureError, match="masks are drawn turn by turn; use path looped"):
+        Captured(problem("crossbow_lenet"), Rehearsal())
+    with pytest.raises(CaptureError, match="CUDA graphs need CUDA, and the network lies on cpu"):
+        PATHS["captured"](problem("digits_lenet"))
+
+
+def session(tmp_path, gradients, **changes):
+    spec = digits(0, precision="float64", evaluate={"every": 100}, updates=15, **changes)
+    apply(execution := EXECUTION | {"precision": "float64"})
+    made = assemble(spec.settings, spec.seed, execution, None)
+    return Session(spec, Context(tmp_path, execution), made, gradients(made.problem))
+
+
+ALGORITHMS = {
+    "sgd": {"drops": [[4, 0.1]]},
+    "plain sgd": {"descent": {"rule": "torch"}},
+    "isgd": {"algorithm": {"name": "isgd", "batches": 4, "zeta": 0.01, "stop": 3, "margin": 0.5}},
+    "batch norm": {"model": {"name": "tiny_bn", "channels": 1, "input_size": 28}},
+}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_an_update_in_one_call_is_the_update(tmp_path, name):
+    """All of it: state, velocity, statistics, learning rate, and what is recorded. In float64, over 15 updates."""
+    ours = session(tmp_path, rehearsed, **ALGORITHMS[name])
+    theirs = session(tmp_path, Bound, **ALGORITHMS[name])
+    assert isinstance(ours.whole, CapturedUpdate)
+    assert theirs.whole is None
+    for turn in rounds(1):
+        if turn.t == 15:
+            break
+        ours.update(turn)
+        theirs.update(turn)
+    assert ours.t == theirs.t == 15
+    for mine, other in zip(captured_update.leaves(ours.state), captured_update.leaves(theirs.state), strict=True):
+        assert mine.dtype == other.dtype
+        torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(ours.buffers, theirs.buffers, rtol=1e-9, atol=1e-12)
+    for each in (ours, theirs):
+        each.recorder.settle()
+    assert ours.recorder.updates.keys() == theirs.recorder.updates.keys()
+    for column, values in theirs.recorder.updates.items():
+        assert ours.recorder.updates[column] == pytest.approx(values, rel=1e-9), column
+    if name == "isgd":
+        assert any(theirs.recorder.updates["chasing"])
+
+
+def test_a_captured_run_resumes_to_the_same_bits(tmp_path):
+    """Also in a session that has recorded its update before it took up the checkpoint."""
+    turns = list(zip(range(12), rounds(1), strict=False))
+    whole, first, later = (session(tmp_path, rehearsed) for _ in range(3))
+    for _, turn in turns:
+        whole.update(turn)
+    for _, turn in turns[:7]:
+        first.update(turn)
+    first.save()
+    for _, turn in turns[:2]:
+        later.update(turn)
+    later.resume()
+    for _, turn in turns[7:]:
+        later.update(turn)
+    assert weights_digest(later.state.x) == weights_digest(whole.state.x)
+    assert torch.equal(later.state.memory, whole.state.memory)
+
+
+def test_a_captured_run_is_tested_captured(tmp_path):
+    ours, theirs = session(tmp_path, rehearsed), session(tmp_path, Bound)
+    for each in (ours, theirs):
+        each.evaluate()
+    mine, other = (each.recorder.evaluations for each in (ours, theirs))
+    assert mine["test_loss"] == pytest.approx(other["test_loss"], rel=1e-12)
+    assert mine["test_error"] == other["test_error"]
+    assert ours.gradients.recorder.replays > 0
+
+
+def test_a_state_is_overwritten_as_if_at_once():
+    """Elastic averaging's next "previous" is the present "centre": copying one by one would lose it."""
+    kept = (torch.tensor([1.0]), (torch.tensor([2.0]), torch.tensor([3.0])))
+    overwrite(kept, (kept[0] + 10, (kept[0], kept[1][0])))
+    assert [float(leaf) for leaf in captured_update.leaves(kept)] == [11.0, 1.0, 2.0]
+
+
+def test_what_stays_outside_the_graph_says_why(tmp_path):
+    for workers, d, reason in ((2, 10, "several workers"), (1, 10**8, "100,000,000 parameters costs more")):
+        assert reason in refusal(session(tmp_path, Bound).made.algorithm, workers, d)
+    sma = session(tmp_path, rehearsed, workers=2, algorithm={"name": "crossbow"})
+    assert "number of the turn" in refusal(sma.made.algorithm, 1, 10)
+    assert sma.whole is None
+    sma.update(next(rounds(2)))  # its gradients are captured all the same
+    assert sma.gradients.recorder.replays == 1
+    made = sma.made
+    assert whole_update(Bound(made.problem), made.algorithm, None, None, sma.collective) is None
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "crossbow_lenet"])
+def test_a_captured_test_is_the_test(name, channels_last):
+    """Dropout is off in a test, so its networks can be tested captured."""
+    case = problem(name, examples=20, channels_last=channels_last)
+    tested = CapturedTest(case, Rehearsal())
+    for factor in (1.0, 1.01):
+        x, rows = factor * points(case, 3), factor * case.b0().repeat(3, 1)
+        ours = tested.scores(x, rows, case.inputs, case.targets, chunk=8)
+        theirs = scores(case, x, rows, case.inputs, case.targets, chunk=8)
+        assert float((ours.losses - theirs.losses).norm()) <= bound(theirs.losses, case.d)
+        assert torch.equal(ours.errors, theirs.errors)
+    assert tested.recorder.recorded == 2  # chunks of eight, and the rest of four
+    assert tested.recorder.replays == 2 * 3
+
+
+def on_gpu(case):
+    network = case.flat.module.cuda()
+    flat = type(case.flat)(network, channels_last=True)
+    return Classification(flat, case.inputs.cuda(), case.targets.cuda(), lambda pixels: pixels.float() / 256 - 0.5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn"])
+def test_captured_gradients_agree_with_looped_ones(name):
+    case = on_gpu(problem(name, dtype=torch.float32))
+    ask, rows, examples = three(case)
+    rows, examples = rows.cuda(), examples.cuda()
+    ask = Ask(points(case, 3).cuda(), ask.shares, ask.batch.cuda())
+    captured = PATHS["captured"](case)
+    for factor in MOVED:  # the second call replays
+        moved = ask._replace(points=ask.points * factor)
+        ours = tuple(part.clone() for part in answer(captured, moved, rows, examples))
+        agree(ours, answer(Bound(case), moved, rows, examples), case.d)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "crossbow_lenet"])
+def test_captured_tests_agree_with_looped_ones(name):
+    case = on_gpu(problem(name, dtype=torch.float32, examples=20))
+    tested = CapturedTest(case, CudaGraphs())
+    for factor in MOVED:
+        x, rows = factor * points(case, 3), case.b0().repeat(3, 1)
+        ours = tested.scores(x, rows, case.inputs, case.targets, chunk=8)
+        theirs = scores(case, x, rows, case.inputs, case.targets, chunk=8)
+        assert float((ours.losses - theirs.losses).norm()) <= bound(theirs.losses.float(), case.d)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["sgd", "isgd", "batch norm"])
+def test_captured_updates_agree_with_looped_ones(tmp_path, name):
+    spec = digits(0, precision="float64", updates=20, **ALGORITHMS[name])
+    sessions = []
+    for path in ("captured", "looped"):
+        apply(execution := EXECUTION | {"precision": "float64", "device": "cuda", "path": path})
+        made = assemble(spec.settings, spec.seed, execution, None)
+        sessions.append(Session(spec, Context(tmp_path, execution), made, PATHS[path](made.problem)))
+    for _, turn in zip(range(20), rounds(1), strict=False):
+        for each in sessions:
+            each.update(turn)
+    assert sessions[0].whole is not None
+    for mine, other in zip(*(captured_update.leaves(each.state) for each in sessions), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-8, atol=1e-10)
+
+
+def test_rows_read_only_what_was_loaded():
+    case = problem("digits_lenet")
+    ask, rows, examples = three(case)
+    body = RowGradients(case, Rehearsal(), ask.points, rows, (examples,), lambda parts: case.fetch(parts[0]))
+    body.compute()
+    before = body.grads.clone()
+    ask.points.fill_(torch.nan)
+    examples.zero_()
+    body.compute()
+    assert torch.equal(body.grads, before)
