@@ -7,10 +7,12 @@ Settings (plain values)::
     rate, drops [[turn, factor], ...], restart?           batch, workers
     order      {kind, share?}                             updates    turns: one gradient per worker each
     augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
-    evaluate   {every, train_examples?, recompute?}       record     {every}
+    evaluate   {every, test_examples?, train_examples?, recompute?}
+    record     {every}
     stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
 
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
+Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
 ``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
 of the workers' running statistics.
 
@@ -178,13 +180,14 @@ class Session:
         return self.rates[value]
 
     def evaluate(self) -> None:
-        """Add an evaluation row; test images and, if asked for, the first training images."""
+        """Add an evaluation row: test images and, if asked for, the first training images."""
         made, settings = self.made, self.spec.settings
         x = made.algorithm.model(made.config, self.state, self.collective)
         buffers = self.buffers.mean(0)
         if count := settings["evaluate"].get("recompute"):
             buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
-        loss, error = made.problem.evaluate(x, buffers, made.test_inputs, made.test_targets)
+        count = settings["evaluate"].get("test_examples")
+        loss, error = made.problem.evaluate(x, buffers, made.test_inputs[:count], made.test_targets[:count])
         row = {**self.position(), "test_loss": loss, "test_error": error}
         if count := settings["evaluate"].get("train_examples"):
             row["train_loss"], row["train_error"] = made.problem.evaluate(

@@ -5,11 +5,14 @@ scripts (lsds/Crossbow d4441b35, scripts/benchmarks) and marked where they diffe
 
 Replicas, not devices, make the statistics: g GPUs with m learners each are k = g * m workers of one run. The same
 groups of runs exist at every profile, on a smaller network below ``paper``: digits at ``smoke``, LeNet on a fixed
-subset of MNIST at ``reduced``, ResNet-32 on CIFAR-10 at ``paper``.
+subset of MNIST at ``reduced``, ResNet-32 on CIFAR-10 at ``paper``. What a small machine can train of ResNet-32
+itself are the first epochs on a subset, one seed: shown at ``reduced`` as a proxy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from suite.spec import RunSpec
@@ -52,7 +55,15 @@ def algorithm(method: Method, learners: int, *, tau: int = 1) -> dict[str, Any]:
 
 
 def training(
-    base: dict[str, Any], method: Method, learners: int, seed: int, *, images: int, epochs: int, tau: int = 1
+    base: dict[str, Any],
+    method: Method,
+    learners: int,
+    seed: int,
+    *,
+    images: int,
+    epochs: int,
+    tau: int = 1,
+    evaluate: Mapping[str, int] = MappingProxyType({}),
 ) -> RunSpec:
     """A training run evaluated once an epoch; all methods read the same batches at the same rate."""
     turns = images // (base["batch"] * learners)
@@ -69,7 +80,7 @@ def training(
             "workers": learners,
             "order": {"kind": "shuffled", "share": "pool"},
             "updates": turns * epochs,
-            "evaluate": {"every": turns, "train_examples": 500},
+            "evaluate": {"every": turns, "train_examples": 500, **evaluate},
             "record": {"every": 5},
         },
         seed,
@@ -100,6 +111,14 @@ RESNET32 = {
     "epoch_drops": RESNET32_DROPS,
     "batch": CROSSBOW_BATCH,
 }
+# The first epochs of RESNET32 (before its first drop) on a fixed fifth of the training images. The average model is
+# evaluated with batch-norm statistics of its own, since those of the replicas belong to other weights.
+RESNET32_PART = {
+    **{key: value for key, value in RESNET32.items() if key != "epoch_drops"},
+    "data": {"name": "cifar10", "transform": "signed", "subset": 10_000},
+}
+RESNET32_PART_EPOCHS = 10
+RESNET32_PART_EVALUATED = {"test_examples": 2000, "recompute": 1000}
 VGG16 = {
     "data": {"name": "cifar100", "transform": "signed"},
     "augment": {"crop": 32, "margin": 4},
@@ -136,6 +155,25 @@ def groups(profile: str, *names: str) -> Groups:
                 stand_in(profile, method, int(k), seed, tau=tau)  # type: ignore[arg-type]
                 for seed in SEEDS[profile]
             )
+    return found
+
+
+def resnet32_part(*names: str) -> Groups:
+    """Groups called ``METHOD K`` of ResNet-32 itself on 10,000 images of CIFAR-10, one seed."""
+    found: Groups = {}
+    for name in names:
+        method, k = name.split()
+        found[name] = (
+            training(
+                RESNET32_PART,
+                method,  # type: ignore[arg-type]
+                int(k),
+                0,
+                images=10_000,
+                epochs=RESNET32_PART_EPOCHS,
+                evaluate=RESNET32_PART_EVALUATED,
+            ),
+        )
     return found
 
 
