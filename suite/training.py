@@ -32,7 +32,7 @@ from reference_impls.contract import Ask, Told, Turn
 from suite import checkpoint
 from suite.assembly import Assembly, assemble
 from suite.clock import WallClock
-from suite.collectives import Local
+from suite.collectives import Local, check_rows
 from suite.donation import donated
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
@@ -58,9 +58,9 @@ class Alone(Local):
     def __init__(self) -> None:
         super().__init__(1)
 
-    def sum(self, rows: torch.Tensor) -> torch.Tensor:
+    def sum(self, rows: torch.Tensor, each: int | None = None) -> torch.Tensor:
         """Row 0 of rows [1, s], valid as long as they are; what ``start`` returns is a copy and may be kept."""
-        assert rows.shape[0] == 1, rows.shape
+        check_rows(rows, 1, each)
         return rows[0]
 
 
