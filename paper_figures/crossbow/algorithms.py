@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
+from paper_figures.crossbow.accuracy_plots import draw_curves
 from paper_figures.crossbow.comparison import measure_average_better, measure_momentum_helps
 from paper_figures.crossbow.readings import always, results, spread
 
@@ -100,6 +101,12 @@ ALG1: dict[str, str | tuple[str, ...]] = {
 }
 
 
+def two_level_runs(profile: str) -> settings.Groups:
+    """Learners averaged flat, and as many on several devices with a reference model each."""
+    learners, devices = settings.TWO_LEVEL[profile]
+    return {**ALGEBRA(profile), **settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")}
+
+
 def alg1_runs(profile: str) -> settings.Groups:
     many = settings.MANY[profile]
     comparison = settings.groups(profile, f"sma {many}", f"ea-sgd {many}")
@@ -156,8 +163,10 @@ ARTIFACTS = {
     "alg-hierarchical": Artifact(
         "crossbow/alg-hierarchical",
         "Two-level synchronisation: inside a GPU, then between GPUs",
-        ALGEBRA,
+        two_level_runs,
         (results("algebra", {"single-gpu-flat": "single_learner_devices", "flat-equivalence": "staged"}),),
+        draw_curves(settings.FINAL_TARGET),
+        "Test accuracy against epochs, averaged flat and with a reference model for each device.",
     ),
     "eq1": Artifact(
         "crossbow/eq1",

@@ -11,6 +11,7 @@ from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
 from paper_figures.crossbow.printed import value
 from paper_figures.crossbow.readings import epochs, ids, on_gpu, require
+from paper_figures.crossbow.targets import common_target
 from suite.accuracy_time import Server
 from suite.clock import Link
 from suite.measured import Measured, interval, point
@@ -67,12 +68,12 @@ def measure_saturation(network: str, group: str | None = None) -> Callable[[Evid
         yield "saturation", point(fastest(run), kind=made, runs=[run.id], note=note)
         if group is None:
             return
-        target = settings.FINAL_TARGET[evidence.profile]
+        counts = [k for k in run.spec.settings["learners"] if f"sma {k}" in evidence.groups]
+        target = common_target(evidence, *(f"sma {k}" for k in counts), printed=settings.FINAL_TARGET)
         times = {}
-        for k in run.spec.settings["learners"]:
-            if f"sma {k}" in evidence.groups:
-                mean = sum(epochs(evidence, f"sma {k}", target)) / len(evidence.groups[f"sma {k}"])
-                times[k] = mean / median(run.results[f"over_one_{k}"])
+        for k in counts:
+            mean = sum(epochs(evidence, f"sma {k}", target)) / len(evidence.groups[f"sma {k}"])
+            times[k] = mean / median(run.results[f"over_one_{k}"])
         require(len(times) > 1 and any(math.isfinite(t) for t in times.values()), "times to accuracy of several m")
         best = min(times, key=lambda k: times[k])
         sources = [run.id, *ids(evidence, *(f"sma {k}" for k in times))]
