@@ -74,7 +74,7 @@ ARTIFACTS = {
         "Epochs of plain training to the target against batch size",
         batch_runs,
         (arithmetic.fig3, comparison.measure_batches),
-        draw_bars(settings.TARGET),
+        draw_bars(settings.TARGET, batches=True),
         ALT_BARS,
     ),
     "fig9a": Artifact(

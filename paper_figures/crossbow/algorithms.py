@@ -52,7 +52,8 @@ def draw_paths(evidence: Evidence, figure: Figure) -> None:
         width = 1.8 if name == "average" else 0.9
         axes.plot(part["x"], part["y"], marker="o", markersize=2.5, linewidth=width, label=str(name))
         if name == "average":
-            axes.annotate("start", (part["x"].iloc[0], part["y"].iloc[0]))
+            first = (part["x"].iloc[0], part["y"].iloc[0])
+            axes.annotate("start", first, (6, 0), textcoords="offset points")
     axes.set_xlabel("first parameter")
     axes.set_ylabel("second parameter")
     axes.legend()

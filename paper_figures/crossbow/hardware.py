@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
+from paper_figures.crossbow.comparison import stand_in
 from paper_figures.crossbow.printed import value
 from paper_figures.crossbow.readings import epochs, ids, on_gpu, require
 from paper_figures.crossbow.targets import common_target
@@ -118,31 +119,82 @@ def calibrated() -> Server:
     return Server(task, size, link, growth)
 
 
+def label(network: str) -> str:
+    return settings.NETWORKS.get(network, "a small LeNet")
+
+
+def measured_on(evidence: Evidence) -> list[str]:
+    """The groups of throughput runs, which bear the names of networks."""
+    names = [name for name in evidence.groups if not name[-1].isdigit() or name in settings.NETWORKS]
+    require(bool(names), f"throughput runs at {evidence.profile}")
+    return names
+
+
 def draw_throughput(evidence: Evidence, figure: Figure) -> None:
     """Throughput over one learner against learners: in one step, and as one batch k times as large."""
-    names = [name for name in evidence.groups if not name.startswith("sma")]
-    require(bool(names), f"throughput runs at {evidence.profile}")
-    axes = figure.subplots()
-    for position, name in enumerate(names):
+    _throughput_into(figure.subplots(), evidence)
+
+
+def _throughput_into(axes: Any, evidence: Evidence) -> None:
+    every: set[int] = set()
+    for position, name in enumerate(measured_on(evidence)):
         run = evidence.run(name)
         counts = run.spec.settings["learners"]
-        learners = [median(run.results[f"over_one_{k}"]) for k in counts]
-        large = [median(run.results[f"over_one_{k}"]) / median(run.results[f"over_batch_{k}"]) for k in counts]
+        every |= set(counts)
+        middle, large, below, above = [], [], [], []
+        for k in counts:
+            ordered = sorted(run.results[f"over_one_{k}"])
+            middle.append(median(ordered))
+            below.append(middle[-1] - ordered[len(ordered) // 10])
+            above.append(ordered[-1 - len(ordered) // 10] - middle[-1])
+            large.append(middle[-1] / median(run.results[f"over_batch_{k}"]))
         place = "GPU" if on_gpu(run) else "CPU"
-        axes.plot(
-            counts, learners, marker="o", color=f"C{position}", linestyle="-", label=f"{name}, k learners ({place})"
+        colour = f"C{position}"
+        axes.errorbar(
+            counts,
+            middle,
+            [below, above],
+            marker="o",
+            color=colour,
+            linestyle="-",
+            capsize=2,
+            label=f"{label(name)}, k learners ({place})",
         )
-        axes.plot(counts, large, marker="s", color=f"C{position}", linestyle="--", label=f"{name}, k-times batch")
-    axes.axhline(1, color="0.5", linewidth=0.8)
+        axes.plot(counts, large, marker="s", color=colour, linestyle="--", label=f"{label(name)}, k times the batch")
+    axes.axhline(1, color="0.5", linewidth=0.8, linestyle=":")
+    axes.set_xticks(sorted(every))
     axes.set_xlabel("learners k")
     axes.set_ylabel("throughput / one learner's")
     axes.legend()
 
 
+def draw_saturation(evidence: Evidence, figure: Figure) -> None:
+    """Fig. 14: throughput against learners, and the time to accuracy that follows where epochs were measured."""
+    (name,) = measured_on(evidence)
+    run = evidence.run(name)
+    counts = [k for k in run.spec.settings["learners"] if f"sma {k}" in evidence.groups]
+    if not counts:
+        draw_throughput(evidence, figure)
+        return
+    left, right = figure.subplots(1, 2)
+    _throughput_into(left, evidence)
+    target = common_target(evidence, *(f"sma {k}" for k in counts), printed=settings.FINAL_TARGET)
+    for k in counts:
+        times = [value / median(run.results[f"over_one_{k}"]) for value in epochs(evidence, f"sma {k}", target)]
+        right.plot([k] * len(times), times, "o", color="C0")
+    right.set_xticks(counts)
+    right.set_xlim(counts[0] - 0.5, counts[-1] + 0.5)
+    right.set_ylim(bottom=0)
+    right.set_xlabel("learners k")
+    right.set_ylabel(f"time to {100 * target:g}%, in epochs of one learner")
+    if place := stand_in(evidence, f"sma {counts[0]}"):
+        right.set_title(f"Stand-in: {place}", fontsize="small")
+
+
 def draw_split(evidence: Evidence, figure: Figure) -> None:
     """Fig. 2: one batch cut over devices like this one, from measured times and with exchange left out."""
     require(bool(evidence.groups), f"throughput runs at {evidence.profile}")
-    axes = figure.subplots()
+    axes, most = figure.subplots(), 1
     for position, name in enumerate(evidence.groups):
         run = evidence.run(name)
         table = run.curve("seconds")
@@ -151,9 +203,11 @@ def draw_split(evidence: Evidence, figure: Figure) -> None:
             devices = [g for g in (1, 2, 4, 8) if whole % g == 0 and whole // g in seconds.index]
             if whole in seconds.index:
                 speed = [float(seconds[whole] / seconds[whole // g]) for g in devices]
-                label = f"{name}, batch {whole * run.spec.settings['batch']}"
-                axes.plot(devices, speed, marker="os^D"[position % 4], label=label)
-    axes.plot([1, 8], [1, 8], color="0.5", linewidth=0.8, linestyle=":", label="linear")
+                title = f"{label(name)}, batch {whole * run.spec.settings['batch']}"
+                axes.plot(devices, speed, marker="os^D"[position % 4], label=title)
+                most = max(most, *devices)
+    axes.plot([1, most], [1, most], color="0.5", linewidth=0.8, linestyle=":", label="linear")
+    axes.set_xticks([g for g in (1, 2, 4, 8) if g <= most])
     axes.set_xlabel("devices")
     axes.set_ylabel("throughput / one device's, exchange left out")
     axes.legend()
@@ -176,15 +230,62 @@ def draw_modelled(evidence: Evidence, figure: Figure) -> None:
 
 
 def draw_learners_modelled(evidence: Evidence, figure: Figure) -> None:
-    """Figs. 13c, 14b: throughput on 8 GPUs against learners per GPU, by the cost model of the paper's server."""
+    """Figs. 13a, 14b: throughput on 8 GPUs against learners per GPU, by the cost model of the paper's server."""
     axes = figure.subplots()
     server, batch = calibrated(), settings.CROSSBOW_BATCH
     speed = [server.throughput(batch, 8, m) for m in (1, 2, 4)]
     axes.plot((1, 2, 4), [s / speed[0] for s in speed], marker="o", label="8 GPUs, modelled")
-    axes.plot([2], [value("fig13a/throughput")], "D", color="C6", label="printed, 8 GPUs")
+    axes.plot([2], [value("fig13a/throughput")], "D", color="C6", label="8 GPUs, printed")
+    axes.set_xticks((1, 2, 4))
     axes.set_xlabel("learners per GPU")
     axes.set_ylabel("throughput / one learner per GPU")
     axes.legend()
+
+
+EIGHT_GPUS = {1: "sma 8", 2: "sma 16", 4: "sma 32"}  # learners per GPU -> replicas
+
+
+def modelled_time(evidence: Evidence, target: float) -> dict[int, float]:
+    """Time to accuracy on 8 GPUs over that of one learner each: measured epochs by modelled throughput."""
+    present = {m: name for m, name in EIGHT_GPUS.items() if name in evidence.groups}
+    require(len(present) > 1, f"runs with 8 and 16 replicas at {evidence.profile}")
+    server, batch = calibrated(), settings.CROSSBOW_BATCH
+    times = {}
+    for m, name in present.items():
+        found = epochs(evidence, name, target)
+        times[m] = sum(found) / len(found) / server.throughput(batch, 8, m)
+    return {m: time / times[1] for m, time in times.items()}
+
+
+def eight_target(evidence: Evidence) -> float:
+    return common_target(evidence, *(name for name in EIGHT_GPUS.values() if name in evidence.groups))
+
+
+def measure_modelled_time(evidence: Evidence) -> Quantities:
+    """Fig. 13c: the gain of two learners per GPU, and the best number of those that were trained."""
+    target = eight_target(evidence)
+    times = modelled_time(evidence, target)
+    runs = ids(evidence, *(EIGHT_GPUS[m] for m in times))
+    note = f"epochs to {100 * target:g}% of {stand_in(evidence, 'sma 8') or 'ResNet-32'}, throughput modelled"
+    require(all(math.isfinite(time) for time in times.values()), f"runs that reach {100 * target:g}%")
+    yield "tta", point(1 / times[2], kind="proxy", runs=runs, note=note)
+    yield "m2-best", point(min(times, key=lambda m: times[m]), kind="proxy", runs=runs, note=note)
+
+
+def draw_modelled_time(evidence: Evidence, figure: Figure) -> None:
+    """Fig. 13c: time to accuracy on 8 GPUs against learners per GPU."""
+    target = eight_target(evidence)
+    times = modelled_time(evidence, target)
+    axes = figure.subplots()
+    axes.plot(list(times), list(times.values()), marker="o", label="measured epochs, modelled throughput")
+    axes.plot([2], [1 / value("fig13c/tta")], "D", color="C6", label="printed")
+    axes.set_xticks(list(times))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("learners on each of 8 GPUs")
+    axes.set_ylabel(f"time to {100 * target:g}% / one learner per GPU")
+    axes.legend()
+    if place := stand_in(evidence, "sma 8"):
+        axes.set_title(f"Stand-in: {place}", fontsize="small")
 
 
 def fig14_runs(profile: str) -> settings.Groups:
@@ -220,28 +321,31 @@ ARTIFACTS = {
         "crossbow/fig13a",
         "Throughput against learners on 8 GPUs, modelled",
         measures=(arithmetic.fig13a, modelled),
-        draw=draw_modelled,
-        alt=ALT_MODEL,
+        draw=draw_learners_modelled,
+        alt="Modelled throughput on eight GPUs against learners per GPU, with the printed value.",
     ),
     "fig13c": Artifact(
         "crossbow/fig13c",
-        "Throughput on 8 GPUs against learners, the modelled factor of time to accuracy",
-        draw=draw_learners_modelled,
-        alt="Modelled throughput against learners on one and on eight GPUs.",
+        "Time to the target on 8 GPUs against learners per GPU, throughput modelled",
+        lambda profile: settings.groups(profile, *EIGHT_GPUS.values()),
+        (measure_modelled_time,),
+        draw_modelled_time,
+        "Time to accuracy against learners per GPU, relative to one, with the printed value.",
     ),
     "fig14a": Artifact(
         "crossbow/fig14a",
         "Throughput of ResNet-32 on one device against learners",
         fig14_runs,
         (measure_saturation("crossbow_resnet32", "sma"),),
-        draw_throughput,
-        ALT_SPEED,
+        draw_saturation,
+        "Throughput against learners, relative to one, and time to accuracy against learners.",
+        (8.0, 4.0),
     ),
     "fig14b": Artifact(
         "crossbow/fig14b",
         "Throughput of ResNet-32 on 8 GPUs against learners, modelled",
         draw=draw_learners_modelled,
-        alt="Modelled throughput against learners on one and on eight GPUs.",
+        alt="Modelled throughput on eight GPUs against learners per GPU, with the printed value.",
     ),
     "fig14c": Artifact(
         "crossbow/fig14c",

@@ -141,6 +141,7 @@ def draw_tuner(evidence: Evidence, figure: Figure) -> None:
     for rule, rows in table[table["peak"] == 4].groupby("rule"):
         axes.step(rows["reading"], rows["learners"], where="post", label=str(rule))
     axes.axhline(4, color="0.5", linewidth=0.8, linestyle=":")
+    axes.locator_params(axis="y", integer=True)
     axes.set_xlabel("reading of the throughput")
     axes.set_ylabel("learners")
     axes.legend()
@@ -161,6 +162,7 @@ def draw_memory(evidence: Evidence, figure: Figure) -> None:
     for shared, rows in table.groupby("shared"):
         label = "activations shared" if shared else "activations of their own"
         right.plot(rows["learners"], rows["bytes"] / rows["bytes"].iloc[0], marker="o", label=label)
+    right.set_xticks(sorted(table["learners"].unique()))
     right.set_xlabel("learners")
     right.set_ylabel("bytes / one learner's")
     right.legend()
@@ -170,7 +172,9 @@ def draw_plans_into(axes: object, evidence: Evidence) -> None:
     found = evidence.run("sizes").results
     saved = [100 * (1 - found[f"{name}_planned"] / found[f"{name}_bytes"]) for name in settings.NETWORKS]
     axes.bar(list(settings.NETWORKS.values()), saved)  # type: ignore[attr-defined]
-    axes.axhline(50, color="C1", linestyle="--")  # type: ignore[attr-defined]
+    axes.axhline(50, color="C1", linestyle="--", label="printed limit")  # type: ignore[attr-defined]
+    axes.grid(visible=False, axis="x")  # type: ignore[attr-defined]
+    axes.legend(loc="lower right", frameon=True)  # type: ignore[attr-defined]
     axes.set_ylabel("saved by the offline plan (%)")  # type: ignore[attr-defined]
     axes.tick_params(axis="x", rotation=30)  # type: ignore[attr-defined]
 
