@@ -63,7 +63,9 @@ def draw_curves(printed: float, *, training: bool = False, fixed: bool = False) 
                     label = f"{titled(name)}, training" if index == 0 else None
                     axes.plot(count, 100 * (1 - errors), linestyle=":", color=f"C{position}", label=label)
         target = printed if fixed else common_target(evidence, *names, printed=printed)
-        axes.axhline(100 * target, color="0.45", linewidth=0.9, linestyle=(0, (1, 2)), label=f"{100 * target:g}%")
+        axes.axhline(
+            100 * target, color="0.45", linewidth=0.9, linestyle=(0, (1, 2)), label=f"target {100 * target:g}%"
+        )
         axes.set_xlabel("epoch")
         axes.set_ylabel("accuracy (%)" if training else "test accuracy (%)")
         axes.locator_params(axis="x", integer=True)
@@ -100,10 +102,10 @@ def draw_bars(printed: float, *, timed: bool = False, batches: bool = False) -> 
                 axes.set_xlabel("images in an update")
             axes.set_xticks(range(len(alike)), labels)
             axes.set_xlim(-0.6, len(alike) - 0.4)
-            unit = "time, in epochs of one learner," if timed else "epochs"
-            axes.set_ylabel(f"{unit} to {100 * target:g}% test accuracy")
+            aim = f"{100 * target:g}% test accuracy"
+            axes.set_ylabel(f"time to {aim}, in epochs of k = 1" if timed else f"epochs to {aim}")
             axes.grid(visible=False, axis="x")
-            _say(axes, place)
+            _say(axes, place if len(places) == 1 else place.replace(" on ", "\non "))
 
     return draw
 

@@ -23,7 +23,7 @@ NETWORK = {"smoke": "digits_lenet", "reduced": "crossbow_lenet", "paper": "cross
 STAND_INS = {
     "digits_lenet": "a small LeNet on scikit-learn's digits",
     "crossbow_lenet": "LeNet on 2,000 images of MNIST",
-    "crossbow_resnet32": "ResNet-32, 10 epochs of 10,000 images of CIFAR-10",
+    "crossbow_resnet32": "ResNet-32 on 10,000 images of CIFAR-10",
 }
 BATCHES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 16, 32)}
 
@@ -34,9 +34,10 @@ def kind(evidence: Evidence) -> str:
 
 def stand_in(evidence: Evidence, name: str) -> str:
     """What was trained in the place of the paper's run, empty at the paper's scale."""
-    if evidence.profile == "paper":
+    trained = evidence.groups[name][0].settings
+    if evidence.profile == "paper" or trained["data"] == settings.MNIST:
         return ""
-    return STAND_INS[evidence.groups[name][0].settings["model"]["name"]]
+    return STAND_INS[trained["model"]["name"]]
 
 
 def described(evidence: Evidence, name: str, target: float | None, note: str = "") -> str:

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import random
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -17,13 +18,19 @@ from suite.store import Run
 class Fabricated:
     """A source of runs in which every run of ``specs`` is stored."""
 
-    def __init__(self, specs: list[RunSpec]):
+    def __init__(self, specs: Iterable[RunSpec]):
         self.specs = {spec.id: spec for spec in specs}
+        self.made: dict[str, Run] = {}
 
     def ids(self) -> set[str]:
         return set(self.specs)
 
     def read(self, run_id: str) -> Run:
+        if run_id not in self.made:
+            self.made[run_id] = self._make(run_id)
+        return self.made[run_id]
+
+    def _make(self, run_id: str) -> Run:
         spec = self.specs[run_id]
         results, curves = MAKERS[spec.experiment](spec, random.Random(run_id))
         files = {
