@@ -60,10 +60,12 @@ def measure_memory(evidence: Evidence) -> Quantities:
     ]
     device = "a GPU" if on_gpu(run) else "a CPU, where saved tensors and state are counted"
     made = "measured" if on_gpu(run) else "proxy"
-    yield (
-        "linear",
-        point(slopes, kind=made, spread=0.05, runs=[run.id], note=f"{run.spec.settings['model']} on {device}"),
+    own, shared = (run.results[f"extra_{how}"][-1] / arithmetic.MIB for how in ("own", "shared"))
+    note = (
+        f"{run.spec.settings['model']} on {device}; one learner more takes {own:.3g} MiB with activations of its own "
+        f"and {shared:.3g} MiB sharing them, at batch {run.spec.settings['batches'][-1]}"
     )
+    yield "linear", point(slopes, kind=made, spread=0.05, runs=[run.id], note=note)
 
 
 def measure_idle(evidence: Evidence) -> Quantities:
@@ -98,12 +100,8 @@ def measure_milliseconds(evidence: Evidence) -> Quantities:
             run = evidence.run(name)
             share = run.results["resize_over_iteration"]
             note = f"{name}: {share:.2f} of one learner's iteration, on {'a GPU' if on_gpu(run) else 'a CPU'}"
-            table = run.curve("seconds")
-            alone = (table["side"] == "looped") & (table["learners"] == 1)
-            yield (
-                "milliseconds",
-                point(1000 * share * float(table[alone]["seconds"].median()), kind="proxy", runs=[run.id], note=note),
-            )
+            seconds = run.results["resize_seconds"]
+            yield "milliseconds", point(1000 * seconds, kind="proxy", runs=[run.id], note=note)
 
 
 def tuner_runs(profile: str) -> settings.Groups:

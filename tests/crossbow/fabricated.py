@@ -73,7 +73,12 @@ def followed(spec: RunSpec, draw: random.Random) -> Made:
 
 def throughput(spec: RunSpec, draw: random.Random) -> Made:
     s = spec.settings
-    results: dict[str, Any] = {"tuned_learners": 3, "best_learners": 3, "resize_over_iteration": 0.1}
+    results: dict[str, Any] = {
+        "tuned_learners": 3,
+        "best_learners": 3,
+        "resize_over_iteration": 0.1,
+        "resize_seconds": 1e-4,
+    }
     rows = []
     for k in s["learners"]:
         results[f"path_{k}"] = "looped"
@@ -93,7 +98,8 @@ def memory(spec: RunSpec, draw: random.Random) -> Made:
         for k in spec.settings["learners"]
         for shared in (True, False)
     ]
-    return {"parameters": 5000}, {"memory": pd.DataFrame(rows)}
+    extra = {f"extra_{how}": [1e6] * len(spec.settings["batches"]) for how in ("own", "shared")}
+    return {"parameters": 5000, **extra}, {"memory": pd.DataFrame(rows)}
 
 
 MAKERS = {
