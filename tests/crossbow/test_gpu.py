@@ -27,7 +27,7 @@ def measured(tmp_path, experiment: str, settings: dict) -> Run:
 
 def test_a_stream_for_each_learner_trains_as_one_after_another():
     """Four learners in a captured graph and in a loop: float32 twins over ten iterations, learners joining midway."""
-    problem = classification("crossbow_resnet32", 16, "cuda", 0)
+    problem = classification("digits_lenet", 16, "cuda", 0)
     assert refusals(problem) == {}
     sides = {path: Bench(PATHS[path](problem), 2, 16, "cuda") for path in ("looped", "captured")}
     for bench in sides.values():
@@ -35,8 +35,8 @@ def test_a_stream_for_each_learner_trains_as_one_after_another():
         bench.learners.resize(4)
         bench.turns(5)
     looped, captured = (sides[path].learners for path in ("looped", "captured"))
-    torch.testing.assert_close(captured.centre, looped.centre, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(captured.state.replicas, looped.state.replicas, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(captured.centre, looped.centre, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(captured.state.replicas, looped.state.replicas, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow
