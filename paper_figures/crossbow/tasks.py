@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
-from paper_figures.crossbow.readings import always, ids, on_gpu, results, spread
+from paper_figures.crossbow.readings import always, ids, on_gpu, require, results, spread
 from paper_figures.crossbow.system_plots import draw_idle, draw_memory, draw_timelines, draw_tuner
 from suite.measured import Measured, exact, point
 
@@ -60,6 +60,7 @@ def measure_memory(evidence: Evidence) -> Quantities:
     ]
     device = "a GPU" if on_gpu(run) else "a CPU, where saved tensors and state are counted"
     made = "measured" if on_gpu(run) else "proxy"
+    require("extra_own" in run.results, "a memory run that keeps the bytes of one learner more")
     own, shared = (run.results[f"extra_{how}"][-1] / arithmetic.MIB for how in ("own", "shared"))
     note = (
         f"{run.spec.settings['model']} on {device}; one learner more takes {own:.3g} MiB with activations of its own "
@@ -98,6 +99,7 @@ def measure_milliseconds(evidence: Evidence) -> Quantities:
     for name in evidence.groups:
         if name in settings.NETWORKS or name == "digits_lenet":
             run = evidence.run(name)
+            require("resize_seconds" in run.results, "a throughput run that keeps the seconds of a change")
             share = run.results["resize_over_iteration"]
             note = f"{name}: {share:.2f} of one learner's iteration, on {'a GPU' if on_gpu(run) else 'a CPU'}"
             seconds = run.results["resize_seconds"]
