@@ -65,12 +65,16 @@ class Collective(Protocol):
 
     workers: int  # k
 
-    def start(self, rows: Tensor) -> Pending:
-        """Begin summing ``rows`` [m, s] over all k workers; returns at once with a Pending of [s]."""
+    def start(self, rows: Tensor, each: int | None = None) -> Pending:
+        """Begin summing ``rows`` [r, s] over all processes; returns at once with a Pending of [s].
+
+        The rows stand for the m workers held here: ``each`` of them share a row, so that r x each = m. By default
+        a row stands for one worker, and a lone row for all m.
+        """
         ...
 
-    def sum(self, rows: Tensor) -> Tensor:
-        """``start(rows).wait()``: [m, s] -> [s]."""
+    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
+        """``start(rows, each).wait()``: [r, s] -> [s]."""
         ...
 
 

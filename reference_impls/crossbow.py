@@ -11,14 +11,15 @@ Update rules, for learner j of k with its own replica and batch:
     z'  <- z;  z <- z + sum_j c_j + mu (z - z_prev);  z_prev <- z'  (lines 11-13)
 
 With several learners on each GPU (section 3.3), replica 0 of a GPU is its reference model r. The others are
-corrected towards r, r takes up their corrections, and Algorithm 1 runs between the references and z.
+corrected towards r, r takes up their corrections, and Algorithm 1 runs between the references and z. A sum then
+has one row for each GPU, which stands for its learners.
 
     paper   | code         | shape  | unit
     w_j     | replicas     | [m, d] | parameters of the m learners held here
     z       | centre       | [d]    | parameters, the central average model
     z_prev  | previous     | [d]    | parameters
     c_j     | corrections  | [m, d] | parameters
-    k       | workers      |        | learners
+    k       | workers      |        | learners, of which m in this process, on ``devices`` GPUs
     alpha   | alpha        |        | fraction of the distance
     gamma   | lr           | []     | learning rate
     mu      | momentum     |        | of the centre
@@ -39,7 +40,7 @@ Differs from the paper:
 - Section 3.3 does not say that r takes up its GPU's corrections; otherwise the others would not count.
 Differs from the authors' code (github.com/lsds/Crossbow, d4441b35):
 - There alpha is a constant 0.1 or 0.2, mu is 0.9 if replicas have momentum and 0 if not, and learners on one
-  GPU are averaged flat; ``learners_per_device=1`` is that form.
+  GPU are averaged flat; ``devices=None`` is that form.
 - There a restart copies z to the replicas and keeps all velocities, and a new learner copies replica 0
   with its velocity; ``restarting`` and ``newcomer`` choose.
 - There batch-norm statistics are kept per device, shared by its replicas, and never averaged over devices.
@@ -64,7 +65,7 @@ class Config:
     alpha: float | None = None  # in (0, 1]; None: 1 / number of models averaged
     momentum: float = 0.9  # in [0, 1)
     tau: int = 1  # >= 0; 0: never synchronise
-    learners_per_device: int = 1  # >= 1; rows of one device stand together, its reference first
+    devices: int | None = None  # >= 1 held here: rows of one stand together, its reference first; None: flat
     restarting: Literal["paper", "code"] = "paper"  # all of Alg. 1 anew, or the replicas only
     newcomer: Literal["centre", "first"] = "centre"  # z at rest (section 4.4), or replica 0 as it moves
 
@@ -75,10 +76,10 @@ class Config:
             )
         if not 0 <= self.momentum < 1:
             raise ValueError(f"crossbow: momentum={self.momentum} must lie in [0, 1)")
-        if self.tau < 0 or self.learners_per_device < 1:
+        if self.tau < 0 or (self.devices is not None and self.devices < 1):
             raise ValueError(
-                f"crossbow: tau={self.tau} must be at least 0 (never synchronise) and "
-                f"learners_per_device={self.learners_per_device} at least 1"
+                f"crossbow: tau={self.tau} must be at least 0 (never synchronise) and devices={self.devices} "
+                "at least 1, or None for flat averaging"
             )
         if self.restarting not in ("paper", "code") or self.newcomer not in ("centre", "first"):
             raise ValueError(
@@ -100,11 +101,10 @@ class State(NamedTuple):
 
 
 def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) -> State:
-    for learners in (workers, rows):
-        if learners % config.learners_per_device:
-            raise ValueError(
-                f"crossbow: {learners} learners do not fill devices of {config.learners_per_device} learners"
-            )
+    if rows % (config.devices or 1):
+        raise ValueError(
+            f"crossbow: {rows} learners cannot be spread evenly over devices={config.devices}; give each as many"
+        )
     replicas = x0.expand(rows, -1).clone()
     return State(replicas, descent.init(replicas), x0.clone(), x0.clone())
 
@@ -114,9 +114,14 @@ def ask(config: Config, state: State, turn: Turn) -> Ask:
     return Ask(state.replicas, (1,) * len(turn.entries), numbers)
 
 
+def per_device(config: Config, rows: int) -> int:
+    """Learners that share a reference model; 1 when flat."""
+    return rows // config.devices if config.devices else 1
+
+
 def corrections(config: Config, w: Tensor, z: Tensor, workers: int) -> tuple[Tensor, Tensor]:
     """What each replica gives up [m, d], and what of it goes to the centre, a row per reference."""
-    learners = config.learners_per_device
+    learners = per_device(config, len(w))
     alpha = config.alpha or learners / workers
     if learners == 1:
         c = alpha * (w - z)
@@ -144,7 +149,8 @@ def tell(
     if config.tau == 0 or turn.t % config.tau:
         return State(stepped, v, z, z_prev)
     c, to_centre = corrections(config, w, z, collective.workers)
-    moved = z + collective.sum(to_centre) + config.momentum * (z - z_prev)
+    total = collective.sum(to_centre, each=per_device(config, len(w)))
+    moved = z + total + config.momentum * (z - z_prev)
     return State(stepped - c, v, moved, z)
 
 
@@ -157,20 +163,32 @@ def continues(reached: bool, batches_left: int, workers: int) -> bool:
     return not reached and batches_left >= workers
 
 
+def regrouped(config: Config, rows: Tensor, count: int, newcomer: Tensor | None = None) -> Tensor:
+    """``rows`` [m, ...] as [count, ...]: on every device the last ones leave, or newcomers join behind the last.
+
+    A ``newcomer`` is one row [...]; by default it is the first row of its device.
+    """
+    on_device = rows.unflatten(0, (config.devices or 1, -1))
+    learners = count // len(on_device)
+    new = on_device[:, :1] if newcomer is None else newcomer.expand_as(on_device[:, :1])
+    joining = new.expand(-1, max(0, learners - on_device.shape[1]), *rows.shape[1:])
+    return torch.cat([on_device[:, :learners], joining], 1).flatten(0, 1)
+
+
 def resize(config: Config, state: State, rows: int) -> State:
-    """Learners join or leave at the end. Raises ValueError for fewer than one, or several per device."""
-    if rows < 1 or config.learners_per_device > 1:
+    """Learners join or leave, as many on every device; a reference model stays where it is.
+
+    Raises ValueError for fewer than one on a device, or a number that differs between devices.
+    """
+    devices = config.devices or 1
+    if rows < devices or rows % devices:
         raise ValueError(
-            f"crossbow: cannot resize to {rows} learners with learners_per_device="
-            f"{config.learners_per_device}; keep at least one, and learners_per_device=1"
+            f"crossbow: cannot resize to {rows} learners on devices={config.devices}; give each device equally many, "
+            "and at least one"
         )
     w, v, z, _ = state
-    joining = max(0, rows - len(w))
-    new_w, new_v = (w[:1], v[:1]) if config.newcomer == "first" else (z[None], torch.zeros_like(v[:1]))
-    return state._replace(
-        replicas=torch.cat([w[:rows], new_w.expand(joining, *w.shape[1:])]),
-        memory=torch.cat([v[:rows], new_v.expand(joining, *v.shape[1:])]),
-    )
+    new_w, new_v = (None, None) if config.newcomer == "first" else (z, torch.zeros_like(v[0]))
+    return state._replace(replicas=regrouped(config, w, rows, new_w), memory=regrouped(config, v, rows, new_v))
 
 
 def restart(config: Config, state: State) -> State:

@@ -26,19 +26,27 @@ class Settled:
         return True
 
 
+def check_rows(rows: Tensor, held: int, each: int | None) -> None:
+    """Raise ValueError unless ``rows`` stand for the workers ``held`` here, ``each`` of them sharing a row."""
+    r = rows.shape[0]
+    if (r not in (1, held)) if each is None else r * each != held:
+        shared = "one row, or a row for each" if each is None else f"{held / each:g} rows for {each} of them each"
+        raise ValueError(f"a sum was handed {r} rows for {held} workers; it takes {shared}")
+
+
 @dataclass(frozen=True)
 class Local:
     """All k workers are rows of this process."""
 
     workers: int
 
-    def start(self, rows: Tensor) -> Settled:
-        """Sum of rows [k, s] as a new tensor [s]."""
-        assert rows.shape[0] in (self.workers, 1), (rows.shape, self.workers)
+    def start(self, rows: Tensor, each: int | None = None) -> Settled:
+        """Sum of rows [r, s] as a new tensor [s]. Raises ValueError for rows that do not stand for k workers."""
+        check_rows(rows, self.workers, each)
         return Settled(rows.sum(0))
 
-    def sum(self, rows: Tensor) -> Tensor:
-        return self.start(rows).wait()
+    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
+        return self.start(rows, each).wait()
 
 
 class Flight:
@@ -75,9 +83,12 @@ class Processes:
         self.lanes = group.lanes(lanes)
         self._turn = 0
 
-    def start(self, rows: Tensor) -> Flight:
-        """Begin summing rows [m, s] over all workers. Every process must start the same sums in the same order."""
-        assert rows.shape[0] in (self.rows, 1), (rows.shape, self.rows)
+    def start(self, rows: Tensor, each: int | None = None) -> Flight:
+        """Begin summing rows [r, s] over all workers. Every process must start the same sums in the same order.
+
+        Raises ValueError for rows that do not stand for the m workers held here.
+        """
+        check_rows(rows, self.rows, each)
         import torch.distributed as dist
 
         if rows.shape[0] > 1:
@@ -92,8 +103,8 @@ class Processes:
             work = dist.all_reduce(total, group=lane, async_op=True)
         return Flight(self.group, total, work)
 
-    def sum(self, rows: Tensor) -> Tensor:
-        return self.start(rows).wait()
+    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
+        return self.start(rows, each).wait()
 
 
 @dataclass
@@ -107,9 +118,9 @@ class Counted:
     def workers(self) -> int:
         return self.inner.workers
 
-    def start(self, rows: Tensor) -> Pending:
+    def start(self, rows: Tensor, each: int | None = None) -> Pending:
         self.sizes.append(rows.shape[-1])
-        return self.inner.start(rows)
+        return self.inner.start(rows, each)
 
-    def sum(self, rows: Tensor) -> Tensor:
-        return self.start(rows).wait()
+    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
+        return self.start(rows, each).wait()

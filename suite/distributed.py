@@ -21,9 +21,10 @@ Crossbow's synchronous model averaging takes the same lines, here with two learn
 
     training = Training(module, group, crossbow, crossbow.Config(), rate=0.05, momentum=0.9, learners=2)
 
-``crossbow.elastic_averaging(0.1)`` in its place is elastic averaging (EA-SGD), and ``inverse_law`` without a
-configuration plain synchronous SGD. With several learners the loop stays as it is: each ``update`` is one learner's
-batch, and the learners of a process take turns.
+With ``crossbow.Config(devices=1)`` the learners of a process share a reference model, and only it is averaged with
+those of the other processes (section 3.3). ``crossbow.elastic_averaging(0.1)`` in its place is elastic averaging
+(EA-SGD), and ``inverse_law`` without a configuration plain synchronous SGD. With several learners the loop stays as
+it is: each ``update`` is one learner's batch, and the learners of a process take turns.
 
 ``matex_agd.Config()`` is synchronous, ``Config(segmented=True, order="backward")`` layer-wise and
 ``Config(delay=1)`` to ``Config(delay=3)`` delayed exchange. Workers that bring different models, data sizes or

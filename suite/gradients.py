@@ -129,6 +129,14 @@ PATHS: dict[str, Callable[[Any], Gradients]] = {
 }
 
 
+def refusals(problem: Any) -> dict[str, str]:
+    """The paths that a problem cannot take here, and why."""
+    from suite.captured import refusal
+
+    why = refusal(problem)
+    return {} if why is None else {"captured": why}
+
+
 class Work(NamedTuple):
     """The gradients behind an Ask: r points with a batch each."""
 

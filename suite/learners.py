@@ -83,12 +83,11 @@ class Learners:
     def resize(self, learners: int) -> None:
         """Learners join (from the average model, with the mean batch-norm statistics) or leave, the last first.
 
-        The batches already taken stay taken, so growing repeats none. Raises ValueError for fewer than one.
+        With several devices each keeps as many as the others. The batches already taken stay taken, so growing
+        repeats none. Raises ValueError for fewer than one, or a number that does not fill the devices.
         """
         self.state = crossbow.resize(self.config, self.state, learners)
-        joining = max(0, learners - len(self.buffers))
-        fresh = self.buffers.mean(0, keepdim=True).expand(joining, -1)
-        self.buffers = torch.cat([self.buffers[:learners], fresh])
+        self.buffers = crossbow.regrouped(self.config, self.buffers, learners, self.buffers.mean(0))
 
     def restart(self) -> None:
         """After a change of the learning rate."""

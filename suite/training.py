@@ -7,10 +7,12 @@ Settings (plain values)::
     rate, drops [[turn, factor], ...], restart?           batch, workers
     order      {kind, share?}                             updates    turns: one gradient per worker each
     augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
-    evaluate   {every, train_examples?, recompute?}       record     {every}
+    evaluate   {every, test_examples?, train_examples?, recompute?}
+    record     {every}
     stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
 
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
+Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
 ``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
 of the workers' running statistics.
 
@@ -31,7 +33,7 @@ from suite import checkpoint
 from suite.assembly import Assembly, assemble
 from suite.captured_update import whole_update
 from suite.clock import WallClock
-from suite.collectives import Local
+from suite.collectives import Local, check_rows
 from suite.donation import donated
 from suite.evaluation import CapturedTest
 from suite.execution import apply
@@ -58,9 +60,9 @@ class Alone(Local):
     def __init__(self) -> None:
         super().__init__(1)
 
-    def sum(self, rows: torch.Tensor) -> torch.Tensor:
+    def sum(self, rows: torch.Tensor, each: int | None = None) -> torch.Tensor:
         """Row 0 of rows [1, s], valid as long as they are; what ``start`` returns is a copy and may be kept."""
-        assert rows.shape[0] == 1, rows.shape
+        check_rows(rows, 1, each)
         return rows[0]
 
 
@@ -189,13 +191,14 @@ class Session:
         return self.rates[value]
 
     def evaluate(self) -> None:
-        """Add an evaluation row; test images and, if asked for, the first training images."""
+        """Add an evaluation row: test images and, if asked for, the first training images."""
         made, settings = self.made, self.spec.settings
         x = made.algorithm.model(made.config, self.state, self.collective)
         buffers = self.buffers.mean(0)
         if count := settings["evaluate"].get("recompute"):
             buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
-        loss, error = self.score(x, buffers, made.test_inputs, made.test_targets)
+        count = settings["evaluate"].get("test_examples")
+        loss, error = self.score(x, buffers, made.test_inputs[:count], made.test_targets[:count])
         row = {**self.position(), "test_loss": loss, "test_error": error}
         if count := settings["evaluate"].get("train_examples"):
             seen = made.problem.inputs[:count], made.problem.targets[:count]

@@ -30,7 +30,8 @@ def seconds(spec: RunSpec) -> float:
     """Updates x workers x batch x 3 forward passes, plus the evaluations."""
     s = spec.settings
     flops = counts(s["model"]["name"]).flops_per_example
-    test = test_size(s["data"]["name"]) + s["evaluate"].get("train_examples", 0)
+    images = s["evaluate"].get("test_examples", test_size(s["data"]["name"]))
+    test = images + s["evaluate"].get("train_examples", 0) + s["evaluate"].get("recompute", 0)
     evaluations = s["updates"] / s["evaluate"]["every"] + 1
     work = 3 * s["updates"] * s.get("workers", 1) * s["batch"] + evaluations * test
     return work * flops / FLOPS_PER_SECOND + s["updates"] * OVERHEAD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.artifact import Paper
 from paper_figures.crossbow import accuracy, algorithms, hardware, tasks
-from suite.experiments import Body, Experiment
+from suite.experiments import Body, Experiment, Measure
 from suite.spec import RunSpec
 
 
@@ -50,6 +50,12 @@ def _followed() -> Body:
     return followed
 
 
+def _choose_path() -> Measure:
+    from paper_figures.crossbow.followed import choose_path
+
+    return choose_path
+
+
 def _training_seconds(spec: RunSpec) -> float:
     """Epochs of training, and an evaluation of the average model and every replica after each."""
     from suite.data.catalogue import DATASETS
@@ -77,7 +83,9 @@ EXPERIMENTS = {
     "crossbow/sizes": Experiment(_sizes, lambda spec: 3.0),
     "crossbow/throughput": Experiment(_throughput, _timing_seconds),
     "crossbow/memory": Experiment(_memory, lambda spec: 2.0),
-    "crossbow/followed": Experiment(_followed, _training_seconds, lambda spec: (spec.settings["data"]["name"],)),
+    "crossbow/followed": Experiment(
+        _followed, _training_seconds, lambda spec: (spec.settings["data"]["name"],), measure=_choose_path
+    ),
 }
 
 ORDER = (

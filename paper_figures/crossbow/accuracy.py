@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from paper_figures.artifact import Artifact, Evidence
+from paper_figures.artifact import Artifact
 from paper_figures.crossbow import arithmetic, comparison, settings
-from paper_figures.crossbow.comparison import BATCHES, NETWORK, STAND_IN, seconds_ratio
-from paper_figures.crossbow.readings import accuracies, epochs, require
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from paper_figures.crossbow.accuracy_plots import draw_bars, draw_curves, draw_implied_hours, draw_schedule
+from paper_figures.crossbow.comparison import BATCHES, NETWORK
 
 
 def with_throughput(*names: str) -> Callable[[str], settings.Groups]:
@@ -27,89 +22,17 @@ def only(*names: str) -> Callable[[str], settings.Groups]:
     return lambda profile: settings.groups(profile, *names)
 
 
+def on_one_device(profile: str) -> settings.Groups:
+    """The methods of Fig. 11(a): ResNet-32 itself at ``reduced`` too, if only for a few epochs."""
+    if profile == "reduced":
+        return settings.resnet32_part("sma 1", "sma 4", "s-sgd 4", "ea-sgd 4", "s-sgd 1")
+    return with_throughput(*ONE_DEVICE)(profile)
+
+
 def batch_runs(profile: str) -> settings.Groups:
     """Plain training with batches that grow with the number of shares."""
     return settings.groups(profile, *(f"s-sgd {k}" for k in BATCHES[profile]))
 
-
-def draw_curves(target: Callable[[str], float], training: bool = False) -> Callable[[Evidence, Figure], None]:
-    """Test accuracy against epochs of every group, with the target line."""
-
-    def draw(evidence: Evidence, figure: Figure) -> None:
-        require(bool(evidence.groups), f"training runs at {evidence.profile}")
-        axes = figure.subplots()
-        for position, name in enumerate(name for name in evidence.groups if name != "throughput"):
-            for index, run in enumerate(evidence.runs(name)):
-                values = [100 * value for value in accuracies(run)]
-                label = f"{name}, test" if index == 0 else None
-                axes.plot(range(1, len(values) + 1), values, color=f"C{position}", label=label, linestyle="-")
-                if training:
-                    table = run.curve("evaluations")
-                    errors = table["train_error"][table["update"] > 0]
-                    axes.plot(
-                        range(1, len(values) + 1), 100 * (1 - errors), ":", color=f"C{position}", label="training"
-                    )
-        axes.axhline(100 * target(evidence.profile), color="C1", linewidth=0.9, linestyle="--", label="target")
-        axes.set_xlabel("epoch")
-        axes.set_ylabel("accuracy (%)")
-        axes.legend()
-        _say(axes, evidence)
-
-    return draw
-
-
-def _say(axes: object, evidence: Evidence) -> None:
-    if STAND_IN[evidence.profile]:
-        axes.set_title(f"Stand-in: {STAND_IN[evidence.profile]}")  # type: ignore[attr-defined]
-
-
-def draw_bars(
-    names: Sequence[str], target: dict[str, float], *, timed: bool = False, unit: str = "epochs to target"
-) -> Callable[[Evidence, Figure], None]:
-    """Epochs (or time in epochs of one learner) to the target, a bar per group and a dot per seed."""
-
-    def draw(evidence: Evidence, figure: Figure) -> None:
-        require(bool(evidence.groups), f"training runs at {evidence.profile}")
-        axes = figure.subplots()
-        for position, name in enumerate(name for name in names if name in evidence.groups):
-            values = epochs(evidence, name, target[evidence.profile])
-            if timed:
-                values = [value * seconds_ratio(evidence, int(name.split()[1])) for value in values]
-            reached = [value for value in values if math.isfinite(value)]
-            if reached:
-                axes.bar(position, sum(reached) / len(reached), color=f"C{position % 6}", alpha=0.6)
-                axes.plot([position] * len(reached), reached, "o", color=f"C{position % 6}")
-            if len(reached) < len(values):
-                axes.annotate(f"{len(values) - len(reached)} never", (position, 0), ha="center", va="bottom")
-        labels = [name for name in names if name in evidence.groups]
-        axes.set_xticks(range(len(labels)), labels, rotation=20)
-        axes.set_ylabel(unit)
-        _say(axes, evidence)
-
-    return draw
-
-
-def draw_schedule(evidence: Evidence, figure: Figure) -> None:
-    axes = figure.subplots()
-    first, second = settings.RESNET50_DROPS
-    axes.step([0, first, second, 90], [0.1, 0.01, 0.001, 0.001], where="post")
-    axes.set_yscale("log")
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("learning rate (resnet-50.sh starts at 0.1)")
-
-
-def draw_implied_hours(evidence: Evidence, figure: Figure) -> None:
-    (_, hours), *_ = arithmetic.fig10c(evidence)
-    axes = figure.subplots()
-    axes.bar(["TensorFlow", "Crossbow, m = 2"], hours.values)
-    axes.set_ylabel("hours to 53%, implied by 33% and 5 h in print")
-
-
-def final(profile: str) -> float:
-    return settings.FINAL_TARGET[profile]
-
-
-TIME = "time to target (epochs of one learner)"
 
 ALT_CURVES = "Test accuracy against epochs with the target as a dashed line."
 
@@ -121,8 +44,23 @@ def tau_runs(profile: str) -> settings.Groups:
     return settings.groups(profile, f"sma {k}", f"sma {k} tau 4")
 
 
-def draw_tau(evidence: Evidence, figure: Figure) -> None:
-    draw_bars(list(evidence.groups), settings.FINAL_TARGET)(evidence, figure)
+def elastic_runs(profile: str) -> settings.Groups:
+    """Few and many learners; at ``reduced`` the few with ResNet-32 itself too."""
+    found = settings.groups(profile, "sma 4", "ea-sgd 4", "sma 16", "ea-sgd 16")
+    if profile == "reduced":
+        part = settings.resnet32_part("sma 4", "ea-sgd 4")
+        found |= {f"resnet-32 {name}": runs for name, runs in part.items()}
+    return found
+
+
+def part_at_reduced(*names: str) -> Callable[[str], settings.Groups]:
+    """Groups of ResNet-32 at ``reduced`` too, for as many epochs as a small machine trains."""
+
+    def runs(profile: str) -> settings.Groups:
+        known = [name for name in names if int(name.split()[1]) in (1, 4)]
+        return settings.resnet32_part(*known) if profile == "reduced" else settings.groups(profile, *names)
+
+    return runs
 
 
 ONE_DEVICE = ("s-sgd 1", "sma 1", "sma 4")
@@ -136,7 +74,7 @@ ARTIFACTS = {
         "Epochs of plain training to the target against batch size",
         batch_runs,
         (arithmetic.fig3, comparison.measure_batches),
-        draw_bars([f"s-sgd {k}" for k in (1, 4, 8, 16, 32)], settings.TARGET),
+        draw_bars(settings.TARGET, batches=True),
         ALT_BARS,
     ),
     "fig9a": Artifact(
@@ -144,15 +82,15 @@ ARTIFACTS = {
         "Training and test accuracy of LeNet, plain training",
         settings.lenet_target,
         (comparison.measure_lenet_target,),
-        draw_curves(lambda profile: 0.99, training=True),
+        draw_curves(settings.LENET_TARGET, training=True, fixed=True),
         ALT_CURVES,
     ),
     "fig9b": Artifact(
         "crossbow/fig9b",
         "Training and test accuracy of ResNet-32, plain training",
-        only("s-sgd 1"),
+        part_at_reduced("s-sgd 1"),
         (arithmetic.fig9b, comparison.measure_target),
-        draw_curves(final, training=True),
+        draw_curves(settings.FINAL_TARGET, training=True),
         ALT_CURVES,
     ),
     "fig9c": Artifact(
@@ -160,7 +98,7 @@ ARTIFACTS = {
         "Training and test accuracy of VGG-16, plain training",
         lambda profile: {name: runs for name, runs in settings.vgg16(profile).items() if name == "s-sgd 1"},
         (arithmetic.fig9c, comparison.measure_target),
-        draw_curves(lambda profile: settings.VGG_TARGET, training=True),
+        draw_curves(settings.VGG_TARGET, training=True),
         ALT_CURVES,
     ),
     "fig9d": Artifact(
@@ -175,7 +113,7 @@ ARTIFACTS = {
         "Time to accuracy of ResNet-32: plain training, one learner, four learners",
         with_throughput(*ONE_DEVICE),
         (arithmetic.fig10a, comparison.measure_resnet_time),
-        draw_bars(ONE_DEVICE, settings.FINAL_TARGET, timed=True, unit=TIME),
+        draw_bars(settings.FINAL_TARGET, timed=True),
         ALT_BARS,
     ),
     "fig10b": Artifact(
@@ -183,7 +121,7 @@ ARTIFACTS = {
         "Time to accuracy of VGG-16",
         settings.vgg16,
         (arithmetic.fig10b,),
-        draw_bars(("s-sgd 1", "sma 1", "sma 3"), {"paper": settings.VGG_TARGET}),
+        draw_bars(settings.VGG_TARGET),
         ALT_BARS,
     ),
     "fig10c": Artifact(
@@ -198,15 +136,15 @@ ARTIFACTS = {
         "Time to accuracy of LeNet: plain training, one learner, four learners",
         lambda profile: {} if profile == "paper" else with_throughput(*ONE_DEVICE)(profile),
         (comparison.measure_lenet_time,),
-        draw_bars(ONE_DEVICE, settings.FINAL_TARGET, timed=True, unit=TIME),
+        draw_bars(settings.LENET_TARGET, timed=True),
         ALT_BARS,
     ),
     "fig11a": Artifact(
         "crossbow/fig11a",
         "Test accuracy of ResNet-32 on one device",
-        with_throughput(*ONE_DEVICE),
+        on_one_device,
         (comparison.measure_early(0.6, 0.7, 0.8),),
-        draw_curves(final),
+        draw_curves(settings.FINAL_TARGET),
         ALT_CURVES,
     ),
     "fig11b": Artifact(
@@ -214,7 +152,7 @@ ARTIFACTS = {
         "Test accuracy of VGG-16 on one device",
         settings.vgg16,
         (comparison.measure_early(0.4, 0.5, 0.6),),
-        draw_curves(lambda profile: settings.VGG_TARGET),
+        draw_curves(settings.VGG_TARGET),
         ALT_CURVES,
     ),
     "fig11c": Artifact(
@@ -222,22 +160,22 @@ ARTIFACTS = {
         "Test accuracy of ResNet-32 with the replicas of 8 GPUs, against epochs",
         only(*MANY_DEVICES),
         (arithmetic.fig11c,),
-        draw_curves(final),
+        draw_curves(settings.FINAL_TARGET),
         ALT_CURVES,
     ),
     "fig11d": Artifact(
         "crossbow/fig11d",
         "Test accuracy of VGG-16 against epochs",
         settings.vgg16,
-        draw=draw_curves(lambda profile: settings.VGG_TARGET),
+        draw=draw_curves(settings.VGG_TARGET),
         alt=ALT_CURVES,
     ),
     "fig12b": Artifact(
         "crossbow/fig12b",
         "Epochs to the target against learners on one device",
-        only("sma 1", "sma 2", "sma 4"),
+        part_at_reduced("sma 1", "sma 2", "sma 4"),
         (arithmetic.fig12b, comparison.measure_epochs),
-        draw_bars(("sma 1", "sma 2", "sma 4"), settings.TARGET),
+        draw_bars(settings.TARGET),
         ALT_BARS,
     ),
     "fig12c": Artifact(
@@ -245,7 +183,7 @@ ARTIFACTS = {
         "Time to the target against learners on one device",
         with_throughput("sma 1", "sma 2", "sma 4"),
         (arithmetic.fig12c,),
-        draw_bars(("sma 1", "sma 2", "sma 4"), settings.TARGET, timed=True, unit=TIME),
+        draw_bars(settings.TARGET, timed=True),
         ALT_BARS,
     ),
     "fig13b": Artifact(
@@ -253,15 +191,15 @@ ARTIFACTS = {
         "Epochs to the target with the replicas of 8 GPUs",
         only("sma 8", "sma 16", "sma 32"),
         (comparison.measure_many_epochs,),
-        draw_bars(("sma 8", "sma 16", "sma 32"), settings.TARGET),
+        draw_bars(settings.TARGET),
         ALT_BARS,
     ),
     "fig15": Artifact(
         "crossbow/fig15",
         "Averaging with momentum against elastic averaging",
-        only("sma 4", "ea-sgd 4", "sma 16", "ea-sgd 16"),
+        elastic_runs,
         (arithmetic.fig15, comparison.measure_elastic),
-        draw_bars(("sma 4", "ea-sgd 4", "sma 16", "ea-sgd 16"), settings.FINAL_TARGET),
+        draw_bars(settings.FINAL_TARGET),
         ALT_BARS,
     ),
     "fig16": Artifact(
@@ -269,7 +207,7 @@ ARTIFACTS = {
         "Epochs to the target against the synchronisation interval",
         tau_runs,
         (arithmetic.fig16, comparison.measure_interval),
-        draw_tau,
+        draw_bars(settings.FINAL_TARGET),
         ALT_BARS,
     ),
 }

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from reference_impls import crossbow
 from reference_impls.contract import Ask, Entry, Told, Turn
-from suite.collectives import Local, Settled
+from suite.collectives import Local, Settled, check_rows
 from suite.data.order import Shuffled
 from suite.descent import Caffe
 from suite.experiments import Context
@@ -40,10 +40,11 @@ class CountingSum:
     stages: int = 1
     sent: list[int] = field(default_factory=list)
 
-    def start(self, rows: Tensor) -> Settled:
-        return Settled(self.sum(rows))
+    def start(self, rows: Tensor, each: int | None = None) -> Settled:
+        return Settled(self.sum(rows, each))
 
-    def sum(self, rows: Tensor) -> Tensor:
+    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
+        check_rows(rows, self.workers, each)
         self.sent.append(rows.numel() // self.devices)
         if self.stages == 2:
             rows = torch.stack([part.sum(0) for part in rows.chunk(self.devices)])
@@ -280,7 +281,7 @@ def devices(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
 
     sent, references = [], []
     for m in (1, 2, 4):
-        config, counted = crossbow.Config(learners_per_device=m), CountingSum(2 * m, 2)
+        config, counted = crossbow.Config(devices=2), CountingSum(2 * m, 2)
         walk(config, start, 2 * m, 3, noisy(made, 2 * m), collective=counted)
         sent.append(float(counted.sent[0]))
         _, to_centre = crossbow.corrections(config, torch.zeros(2 * m, D, dtype=torch.float64), start, 2 * m)

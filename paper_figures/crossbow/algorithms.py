@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
+from paper_figures.crossbow.accuracy_plots import draw_curves
 from paper_figures.crossbow.comparison import measure_average_better, measure_momentum_helps
 from paper_figures.crossbow.readings import always, results, spread
 
@@ -51,7 +52,8 @@ def draw_paths(evidence: Evidence, figure: Figure) -> None:
         width = 1.8 if name == "average" else 0.9
         axes.plot(part["x"], part["y"], marker="o", markersize=2.5, linewidth=width, label=str(name))
         if name == "average":
-            axes.annotate("start", (part["x"].iloc[0], part["y"].iloc[0]))
+            first = (part["x"].iloc[0], part["y"].iloc[0])
+            axes.annotate("start", first, (6, 0), textcoords="offset points")
     axes.set_xlabel("first parameter")
     axes.set_ylabel("second parameter")
     axes.legend()
@@ -98,6 +100,12 @@ ALG1: dict[str, str | tuple[str, ...]] = {
     "alpha": "alpha_times_k",
     "polyak": "present_position",
 }
+
+
+def two_level_runs(profile: str) -> settings.Groups:
+    """Learners averaged flat, and as many on several devices with a reference model each."""
+    learners, devices = settings.TWO_LEVEL[profile]
+    return {**ALGEBRA(profile), **settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")}
 
 
 def alg1_runs(profile: str) -> settings.Groups:
@@ -156,8 +164,10 @@ ARTIFACTS = {
     "alg-hierarchical": Artifact(
         "crossbow/alg-hierarchical",
         "Two-level synchronisation: inside a GPU, then between GPUs",
-        ALGEBRA,
+        two_level_runs,
         (results("algebra", {"single-gpu-flat": "single_learner_devices", "flat-equivalence": "staged"}),),
+        draw_curves(settings.FINAL_TARGET),
+        "Test accuracy against epochs, averaged flat and with a reference model for each device.",
     ),
     "eq1": Artifact(
         "crossbow/eq1",

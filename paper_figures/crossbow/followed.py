@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 import torch
 
 from suite.assembly import assemble
+from suite.choices import measure_training
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
 from suite.gradients import PATHS
 from suite.learners import Learners
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
+
+
+def choose_path(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """On a GPU the fastest path of the most learners there will be; on a CPU they are taken one after another."""
+    if execution["device"] == "cpu":
+        return {"reason": "learners share a CPU one after another"}
+    most = max(count for _, count in spec.settings["learners"])
+    return measure_training(RunSpec(spec.experiment, {**spec.settings, "workers": most}), execution, width=1)
 
 
 def followed(spec: RunSpec, context: Context) -> Outcome:

@@ -1,4 +1,4 @@
-"""Throughput: learners on one device measured, the paper's server modelled (Figs. 2, 12a, 13a, 14, 17)."""
+"""Throughput: learners on one device measured, on 8 GPUs modelled (Figs. 2, 12a, 13a, 13c, 14, 17)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
-from paper_figures.crossbow.printed import value
 from paper_figures.crossbow.readings import epochs, ids, on_gpu, require
-from suite.accuracy_time import Server
-from suite.clock import Link
+from paper_figures.crossbow.server_model import (
+    EIGHT_GPUS,
+    draw_learners_modelled,
+    draw_modelled,
+    draw_modelled_time,
+    measure_modelled_time,
+    modelled,
+)
+from paper_figures.crossbow.targets import common_target
+from paper_figures.crossbow.throughput_plots import draw_saturation, draw_split, draw_throughput
 from suite.measured import Measured, interval, point
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from suite.store import Run
 
 
@@ -67,12 +72,12 @@ def measure_saturation(network: str, group: str | None = None) -> Callable[[Evid
         yield "saturation", point(fastest(run), kind=made, runs=[run.id], note=note)
         if group is None:
             return
-        target = settings.FINAL_TARGET[evidence.profile]
+        counts = [k for k in run.spec.settings["learners"] if f"sma {k}" in evidence.groups]
+        target = common_target(evidence, *(f"sma {k}" for k in counts), printed=settings.FINAL_TARGET)
         times = {}
-        for k in run.spec.settings["learners"]:
-            if f"sma {k}" in evidence.groups:
-                mean = sum(epochs(evidence, f"sma {k}", target)) / len(evidence.groups[f"sma {k}"])
-                times[k] = mean / median(run.results[f"over_one_{k}"])
+        for k in counts:
+            mean = sum(epochs(evidence, f"sma {k}", target)) / len(evidence.groups[f"sma {k}"])
+            times[k] = mean / median(run.results[f"over_one_{k}"])
         require(len(times) > 1 and any(math.isfinite(t) for t in times.values()), "times to accuracy of several m")
         best = min(times, key=lambda k: times[k])
         sources = [run.id, *ids(evidence, *(f"sma {k}" for k in times))]
@@ -81,109 +86,6 @@ def measure_saturation(network: str, group: str | None = None) -> Callable[[Evid
         yield "auto-tuner-picks-best", point(float(agree), kind=made, runs=sources, note=note)
 
     return measure
-
-
-def modelled(evidence: Evidence) -> Quantities:
-    """Figs. 13a and 17 by the cost model, calibrated on Fig. 12a and on Fig. 17's m = 1 row."""
-    server, batch = calibrated(), settings.CROSSBOW_BATCH
-    note = "cost model: a and b of a + b m from Fig. 12a, synchronisation from Fig. 17's m = 1 and m = 4"
-    speed = {m: server.throughput(batch, 8, m) for m in (1, 2, 4)}
-    yield "throughput", point(speed[2] / speed[1], kind="proxy", note=note)
-    yield "no-more-at-4", point(speed[4] / speed[2], kind="proxy", note=note)
-    gains = [
-        math.log(server.throughput(batch, 8, 1, b) / server.throughput(batch, 8, 1, a))
-        for a, b in ((1, 2), (2, 4), (4, None))
-    ]
-    yield "rises-with-tau", point(gains, kind="proxy", note=note)
-
-
-def calibrated() -> Server:
-    """The paper's server as a :class:`suite.accuracy_time.Server`, from printed throughputs alone.
-
-    One GPU: m learners take a + b m, with a + b = 1 and 4 / (a + 4 b) = 1.4 (Fig. 12a), in units of the iteration
-    without synchronisation of Fig. 17 (512 images at 18,500 images/s). Synchronisation: what remains at m = 1 and,
-    from the 27% at m = 4, its growth with m.
-    """
-    images = 8 * settings.CROSSBOW_BATCH
-    alone = images / value("fig17/nosync")
-    per_learner = (4 / value("fig12a/throughput") - 1) / 3
-    task = {m: alone * (1 - per_learner + per_learner * m) for m in (1, 2, 4)}
-    at_one = images / value("fig17/tau1") - alone
-    at_four = task[4] * value("fig17/gain-m4") / 100
-    growth = max(0.0, (at_four - at_one) / 3)
-    fixed = max(0.0, at_one - growth)
-    size = 4 * 469_114
-    link = Link(0.0, 2 * 7 / 8 * size / fixed if fixed else math.inf)
-    return Server(task, size, link, growth)
-
-
-def draw_throughput(evidence: Evidence, figure: Figure) -> None:
-    """Throughput over one learner against learners: in one step, and as one batch k times as large."""
-    names = [name for name in evidence.groups if not name.startswith("sma")]
-    require(bool(names), f"throughput runs at {evidence.profile}")
-    axes = figure.subplots()
-    for position, name in enumerate(names):
-        run = evidence.run(name)
-        counts = run.spec.settings["learners"]
-        learners = [median(run.results[f"over_one_{k}"]) for k in counts]
-        large = [median(run.results[f"over_one_{k}"]) / median(run.results[f"over_batch_{k}"]) for k in counts]
-        place = "GPU" if on_gpu(run) else "CPU"
-        axes.plot(
-            counts, learners, marker="o", color=f"C{position}", linestyle="-", label=f"{name}, k learners ({place})"
-        )
-        axes.plot(counts, large, marker="s", color=f"C{position}", linestyle="--", label=f"{name}, k-times batch")
-    axes.axhline(1, color="0.5", linewidth=0.8)
-    axes.set_xlabel("learners k")
-    axes.set_ylabel("throughput / one learner's")
-    axes.legend()
-
-
-def draw_split(evidence: Evidence, figure: Figure) -> None:
-    """Fig. 2: one batch cut over devices like this one, from measured times and with exchange left out."""
-    require(bool(evidence.groups), f"throughput runs at {evidence.profile}")
-    axes = figure.subplots()
-    for position, name in enumerate(evidence.groups):
-        run = evidence.run(name)
-        table = run.curve("seconds")
-        seconds = table[table["side"] == "batch"].groupby("learners")["seconds"].median()
-        for whole in (2, 4, 8):
-            devices = [g for g in (1, 2, 4, 8) if whole % g == 0 and whole // g in seconds.index]
-            if whole in seconds.index:
-                speed = [float(seconds[whole] / seconds[whole // g]) for g in devices]
-                label = f"{name}, batch {whole * run.spec.settings['batch']}"
-                axes.plot(devices, speed, marker="os^D"[position % 4], label=label)
-    axes.plot([1, 8], [1, 8], color="0.5", linewidth=0.8, linestyle=":", label="linear")
-    axes.set_xlabel("devices")
-    axes.set_ylabel("throughput / one device's, exchange left out")
-    axes.legend()
-
-
-def draw_modelled(evidence: Evidence, figure: Figure) -> None:
-    """Figs. 13a and 17 by the cost model of the paper's server, with the printed points."""
-    axes = figure.subplots()
-    server, batch = calibrated(), settings.CROSSBOW_BATCH
-    taus: list[int | None] = [1, 2, 4, None]
-    for m in (1, 2, 4):
-        axes.plot(
-            range(4), [server.throughput(batch, 8, m, tau) for tau in taus], marker="o", label=f"m = {m}, modelled"
-        )
-    axes.plot([0, 3], [value("fig17/tau1"), value("fig17/nosync")], "D", color="C6", label="printed, m = 1")
-    axes.set_xticks(range(4), ["1", "2", "4", "none"])
-    axes.set_xlabel("synchronisation interval tau")
-    axes.set_ylabel("images/s on 8 GPUs")
-    axes.legend()
-
-
-def draw_learners_modelled(evidence: Evidence, figure: Figure) -> None:
-    """Figs. 13c, 14b: throughput on 8 GPUs against learners per GPU, by the cost model of the paper's server."""
-    axes = figure.subplots()
-    server, batch = calibrated(), settings.CROSSBOW_BATCH
-    speed = [server.throughput(batch, 8, m) for m in (1, 2, 4)]
-    axes.plot((1, 2, 4), [s / speed[0] for s in speed], marker="o", label="8 GPUs, modelled")
-    axes.plot([2], [value("fig13a/throughput")], "D", color="C6", label="printed, 8 GPUs")
-    axes.set_xlabel("learners per GPU")
-    axes.set_ylabel("throughput / one learner per GPU")
-    axes.legend()
 
 
 def fig14_runs(profile: str) -> settings.Groups:
@@ -219,28 +121,31 @@ ARTIFACTS = {
         "crossbow/fig13a",
         "Throughput against learners on 8 GPUs, modelled",
         measures=(arithmetic.fig13a, modelled),
-        draw=draw_modelled,
-        alt=ALT_MODEL,
+        draw=draw_learners_modelled,
+        alt="Modelled throughput on eight GPUs against learners per GPU, with the printed value.",
     ),
     "fig13c": Artifact(
         "crossbow/fig13c",
-        "Throughput on 8 GPUs against learners, the modelled factor of time to accuracy",
-        draw=draw_learners_modelled,
-        alt="Modelled throughput against learners on one and on eight GPUs.",
+        "Time to the target on 8 GPUs against learners per GPU, throughput modelled",
+        lambda profile: settings.groups(profile, *EIGHT_GPUS.values()),
+        (measure_modelled_time,),
+        draw_modelled_time,
+        "Time to accuracy against learners per GPU, relative to one, with the printed value.",
     ),
     "fig14a": Artifact(
         "crossbow/fig14a",
         "Throughput of ResNet-32 on one device against learners",
         fig14_runs,
         (measure_saturation("crossbow_resnet32", "sma"),),
-        draw_throughput,
-        ALT_SPEED,
+        draw_saturation,
+        "Throughput against learners, relative to one, and time to accuracy against learners.",
+        (8.0, 4.0),
     ),
     "fig14b": Artifact(
         "crossbow/fig14b",
         "Throughput of ResNet-32 on 8 GPUs against learners, modelled",
         draw=draw_learners_modelled,
-        alt="Modelled throughput against learners on one and on eight GPUs.",
+        alt="Modelled throughput on eight GPUs against learners per GPU, with the printed value.",
     ),
     "fig14c": Artifact(
         "crossbow/fig14c",

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
-from paper_figures.crossbow.readings import always, ids, on_gpu, results, spread
+from paper_figures.crossbow.readings import always, ids, on_gpu, require, results, spread
+from paper_figures.crossbow.system_plots import draw_idle, draw_memory, draw_timelines, draw_tuner
 from suite.measured import Measured, exact, point
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TASKS = always("tasks", settings.TASKS)
 TUNER = always("tuner", settings.TUNER)
@@ -64,10 +60,13 @@ def measure_memory(evidence: Evidence) -> Quantities:
     ]
     device = "a GPU" if on_gpu(run) else "a CPU, where saved tensors and state are counted"
     made = "measured" if on_gpu(run) else "proxy"
-    yield (
-        "linear",
-        point(slopes, kind=made, spread=0.05, runs=[run.id], note=f"{run.spec.settings['model']} on {device}"),
+    require("extra_own" in run.results, "a memory run that keeps the bytes of one learner more")
+    own, shared = (run.results[f"extra_{how}"][-1] / arithmetic.MIB for how in ("own", "shared"))
+    note = (
+        f"{run.spec.settings['model']} on {device}; one learner more takes {own:.3g} MiB with activations of its own "
+        f"and {shared:.3g} MiB sharing them, at batch {run.spec.settings['batches'][-1]}"
     )
+    yield "linear", point(slopes, kind=made, spread=0.05, runs=[run.id], note=note)
 
 
 def measure_idle(evidence: Evidence) -> Quantities:
@@ -100,79 +99,11 @@ def measure_milliseconds(evidence: Evidence) -> Quantities:
     for name in evidence.groups:
         if name in settings.NETWORKS or name == "digits_lenet":
             run = evidence.run(name)
+            require("resize_seconds" in run.results, "a throughput run that keeps the seconds of a change")
             share = run.results["resize_over_iteration"]
             note = f"{name}: {share:.2f} of one learner's iteration, on {'a GPU' if on_gpu(run) else 'a CPU'}"
-            table = run.curve("seconds")
-            alone = (table["side"] == "looped") & (table["learners"] == 1)
-            yield (
-                "milliseconds",
-                point(1000 * share * float(table[alone]["seconds"].median()), kind="proxy", runs=[run.id], note=note),
-            )
-
-
-def draw_tasks(evidence: Evidence, figure: Figure) -> None:
-    """Figs. 7 and 8: a recorded run of two learners on threads, and 2 GPUs with 2 learners in virtual time."""
-    upper, lower = figure.subplots(2, 1)
-    run = evidence.run("tasks")
-    colours = {"learn": "C0", "local": "C1", "global": "C2"}
-    for axes, name, scale, unit in ((upper, "recorded", 1000, "ms"), (lower, "virtual", 1, "task units")):
-        table = run.curve(name)
-        table = table[table["iteration"] < 4]
-        streams = sorted(table["stream"].unique())
-        seen: set[str] = set()
-        rows: list[dict[Any, Any]] = table.to_dict("records")
-        for row in rows:
-            kind, place, left = row["kind"], streams.index(row["stream"]), scale * row["start"]
-            width = max(scale * (row["end"] - row["start"]), 0.02 if name == "recorded" else 0.0)
-            axes.barh(place, width, left=left, color=colours[kind], label=None if kind in seen else kind)
-            seen.add(kind)
-            if kind == "learn":
-                axes.text(left, place, f" B{row['batch']}", va="center", fontsize=6)
-        axes.set_yticks(range(len(streams)), streams)
-        axes.set_xlabel(f"{name} ({unit})")
-        axes.grid(visible=False)
-    upper.legend(ncols=3)
-
-
-def draw_tuner(evidence: Evidence, figure: Figure) -> None:
-    """Learners after each reading, Algorithm 2 and the settling rule, with a peak at 4."""
-    axes = figure.subplots()
-    table = evidence.run("tuner").curve("walks")
-    for rule, rows in table[table["peak"] == 4].groupby("rule"):
-        axes.step(rows["reading"], rows["learners"], where="post", label=str(rule))
-    axes.axhline(4, color="0.5", linewidth=0.8, linestyle=":")
-    axes.set_xlabel("reading of the throughput")
-    axes.set_ylabel("learners")
-    axes.legend()
-
-
-def draw_idle(evidence: Evidence, figure: Figure) -> None:
-    axes = figure.subplots()
-    found = evidence.run("tasks").results
-    axes.boxplot([found["idle_first_come"], found["idle_round_robin"]], tick_labels=["first come", "round robin"])
-    axes.set_ylabel("idle stream-seconds (virtual)")
-
-
-def draw_memory(evidence: Evidence, figure: Figure) -> None:
-    left, right = figure.subplots(1, 2)
-    draw_plans_into(left, evidence)
-    table = evidence.run("memory").curve("memory")
-    table = table[table["batch"] == table["batch"].max()]
-    for shared, rows in table.groupby("shared"):
-        label = "activations shared" if shared else "activations of their own"
-        right.plot(rows["learners"], rows["bytes"] / rows["bytes"].iloc[0], marker="o", label=label)
-    right.set_xlabel("learners")
-    right.set_ylabel("bytes / one learner's")
-    right.legend()
-
-
-def draw_plans_into(axes: object, evidence: Evidence) -> None:
-    found = evidence.run("sizes").results
-    saved = [100 * (1 - found[f"{name}_planned"] / found[f"{name}_bytes"]) for name in settings.NETWORKS]
-    axes.bar(list(settings.NETWORKS.values()), saved)  # type: ignore[attr-defined]
-    axes.axhline(50, color="C1", linestyle="--")  # type: ignore[attr-defined]
-    axes.set_ylabel("saved by the offline plan (%)")  # type: ignore[attr-defined]
-    axes.tick_params(axis="x", rotation=30)  # type: ignore[attr-defined]
+            seconds = run.results["resize_seconds"]
+            yield "milliseconds", point(1000 * seconds, kind="proxy", runs=[run.id], note=note)
 
 
 def tuner_runs(profile: str) -> settings.Groups:
@@ -195,9 +126,9 @@ ARTIFACTS = {
         "Learners, streams and batches of a run",
         TASKS,
         (results("tasks", {"pools": tuple(f"{name}_learn_after_return" for name in BOTH)}),),
-        draw_tasks,
+        draw_timelines("virtual"),
         "Timelines of learning, local and global synchronisation tasks on their streams.",
-        (6.4, 5.0),
+        (6.4, 3.4),
     ),
     "fig8": Artifact(
         "crossbow/fig8",
@@ -217,7 +148,7 @@ ARTIFACTS = {
             ),
             arithmetic.fig8,
         ),
-        draw_tasks,
+        draw_timelines("recorded", "virtual"),
         "Timelines of learning, local and global synchronisation tasks on their streams.",
         (6.4, 5.0),
     ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterable, Mapping
 from functools import partial
-from statistics import median
+from statistics import median, mode
 from typing import Any
 
 import pandas as pd
@@ -16,13 +16,13 @@ from suite.descent import Caffe
 from suite.execution import apply
 from suite.experiments import Context
 from suite.flat import FlatModule
-from suite.gradients import PATHS, Gradients
+from suite.gradients import PATHS, Gradients, refusals
 from suite.learners import Learners
 from suite.models import build, initialise
 from suite.problems import Classification
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
-from suite.tuning import alternating, faster_path, tune
+from suite.tuning import alternating, choose_path, faster_path, tune
 
 
 def classification(name: str, batch: int, device: str, run_seed: int) -> Classification:
@@ -38,14 +38,13 @@ def classification(name: str, batch: int, device: str, run_seed: int) -> Classif
 
 
 class Bench:
-    """Learners of one problem on one path, with a clock that waits for the device."""
+    """Learners of one problem, with a clock that waits for the device."""
 
-    def __init__(self, problem: Classification, path: str, learners: int, batch: int, device: str):
-        self.problem, self.batch, self.device = problem, batch, device
-        gradients: Gradients = PATHS[path](problem)
+    def __init__(self, gradients: Gradients, learners: int, batch: int, device: str):
+        self.problem, self.batch, self.device = gradients.problem, batch, device
         self.rate = torch.tensor(0.001, device=device)
-        config = crossbow.Config(alpha=0.1)
-        self.learners = Learners(config, problem.flat.point(), learners, gradients, Caffe(0.9), self.examples)
+        config, start = crossbow.Config(alpha=0.1), self.problem.flat.point()
+        self.learners = Learners(config, start, learners, gradients, Caffe(0.9), self.examples)
 
     def examples(self, numbers: Tensor) -> Tensor:
         count = len(self.problem.targets) // self.batch
@@ -59,21 +58,30 @@ class Bench:
             torch.cuda.synchronize()
 
 
+SIMPLE, MARGIN = "looped", 0.05  # another path must take this share less time to be preferred
+
+
 def throughput(spec: RunSpec, context: Context) -> Outcome:
     """Seconds per iteration of k learners in one step, k runs one after another, and one k-times batch.
 
-    All sides alternate within one process. ``seconds`` has a row for each network, side, k and repeat; the tuner
-    then grows a set of learners by measured throughput. Results hold ratios only.
+    Learners take every path that the problem has here: one after another (looped), at once (vectorised), and on a
+    GPU one stream for each learner in a captured graph. All sides alternate within one process. ``seconds`` has a
+    row for each side, k and repeat; the tuner then grows a set of learners by measured throughput. Results are
+    ratios, the paths that were fastest (``path_k``) and why a path was not measured (``refused_PATH``).
     """
     apply(context.execution)
     settings, device = spec.settings, context.device
     name, batch, turns, repeats = (settings[key] for key in ("model", "batch", "turns", "repeats"))
     problem = classification(name, batch * max(settings["learners"]), device, spec.seed)
+    refused = refusals(problem)
+    ready = {path: make(problem) for path, make in PATHS.items() if path not in refused}
     sides: dict[str, Bench] = {}
     for k in settings["learners"]:
-        for path in ("looped", "vectorised"):
-            sides[f"{path} {k}"] = Bench(problem, path, k, batch, device)
-        sides[f"batch {k}"] = Bench(problem, "looped", 1, batch * k, device)
+        for path, gradients in ready.items():
+            sides[f"{path} {k}"] = Bench(gradients, k, batch, device)
+            if path != "vectorised":  # of one learner it is the looped path
+                side = "batch" if path == SIMPLE else f"{path}-batch"
+                sides[f"{side} {k}"] = Bench(gradients, 1, batch * k, device)
 
     def run(bench: Bench) -> None:
         with torch.random.fork_rng(devices=[]):
@@ -83,47 +91,63 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     context.report(0.6)
     rows, results = [], dict[str, Any]()
     for key, taken in seconds.items():
-        side, _, k = key.partition(" ")
-        rows += [{"side": side, "learners": int(k), "repeat": r, "seconds": s / turns} for r, s in enumerate(taken)]
-    one = seconds["looped 1"]
+        side, count = key.split()
+        for repeat, spent in enumerate(taken):
+            rows.append({"side": side, "learners": int(count), "repeat": repeat, "seconds": spent / turns})
+    results |= {f"refused_{path}": why for path, why in refused.items()}
+    results |= {f"path_{k}": _fastest(seconds, ready, k) for k in settings["learners"]}
+    one = seconds[f"{results['path_1']} 1"]
     for k in settings["learners"]:
-        path = faster_path({p: seconds[f"{p} {k}"] for p in ("looped", "vectorised")}, "looped")
-        best = seconds[f"{path} {k}"]
-        results[f"path_{k}"] = path
+        best = seconds[f"{results[f'path_{k}']} {k}"]
+        whole = {side: seconds[f"{side} {k}"] for side in ("batch", "captured-batch") if f"{side} {k}" in seconds}
+        large = whole[faster_path(whole, "batch", MARGIN)]
         # k runs one after another cost k times one learner's iteration: the speed-up of throughput over m = 1
         results[f"over_one_{k}"] = [k * a / b for a, b in zip(one, best, strict=True)]
-        results[f"over_batch_{k}"] = [a / b for a, b in zip(seconds[f"batch {k}"], best, strict=True)]
-        results[f"vectorised_over_looped_{k}"] = [
-            a / b for a, b in zip(seconds[f"looped {k}"], seconds[f"vectorised {k}"], strict=True)
-        ]
-    results |= _tuned(problem, spec, device, rows)
+        results[f"over_batch_{k}"] = [a / b for a, b in zip(large, best, strict=True)]
+        for path in set(ready) - {SIMPLE}:
+            pairs = zip(seconds[f"{SIMPLE} {k}"], seconds[f"{path} {k}"], strict=True)
+            results[f"{path}_over_{SIMPLE}_{k}"] = [a / b for a, b in pairs]
+    iteration = {k: median(seconds[f"{results[f'path_{k}']} {k}"]) / turns for k in settings["learners"]}
+    results |= _tuned(ready, spec, device, iteration)
     return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
 
 
-def _tuned(problem: Classification, spec: RunSpec, device: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The auto-tuner on the same problem: what it chose, beside the best of the counts measured one by one."""
+def _fastest(seconds: Mapping[str, list[float]], paths: Iterable[str], k: int) -> str:
+    return faster_path({path: seconds[f"{path} {k}"] for path in paths}, SIMPLE, MARGIN)
+
+
+def _tuned(
+    ready: Mapping[str, Gradients], spec: RunSpec, device: str, iteration: Mapping[int, float]
+) -> dict[str, Any]:
+    """The auto-tuner on the same problem: how many learners and which path it chose by measured throughput.
+
+    ``iteration``: seconds of an iteration at the counts measured one by one, to which its choice is compared.
+    """
     settings = spec.settings
-    bench = Bench(problem, "looped", 1, settings["batch"], device)
+    bench = Bench(ready[SIMPLE], 1, settings["batch"], device)
+    chosen: list[str] = []
 
     def measure() -> float:
-        bench.turns(1)
-        began = time.perf_counter()
-        bench.turns(settings["turns"])
-        return settings["turns"] * bench.learners.k * settings["batch"] / (time.perf_counter() - began)
+        work = partial(bench.turns, settings["turns"])
+        path, seconds = choose_path(bench.learners, ready, work, simple=SIMPLE, repeats=1, margin=MARGIN)
+        chosen.append(path)
+        return settings["turns"] * bench.learners.k * settings["batch"] / seconds
 
     most = max(settings["learners"])
     history = tune(bench.learners, measure, threshold=settings["threshold"], readings=3, most=most)
-    alone = [row for row in rows if row["side"] == "looped"]
-    speed = {k: k / median(r["seconds"] for r in alone if r["learners"] == k) for k in settings["learners"]}
-    best, chosen = max(speed, key=lambda k: speed[k]), history[-1].asked
+    count, speed = history[-1].asked, {k: k / seconds for k, seconds in iteration.items()}
+    best = max(speed, key=lambda k: speed[k])
     changes = [reading.seconds for reading in history if reading.seconds]
+    at_count = [path for path, reading in zip(chosen, history, strict=True) if reading.learners == count]
     found: dict[str, Any] = {
-        "tuned_learners": chosen,
+        "tuned_learners": count,
+        "tuned_path": mode(at_count),
         "best_learners": best,
-        "resize_over_iteration": max(changes, default=0.0) * speed[min(speed)] / min(speed),
+        "resize_seconds": max(changes, default=0.0),
+        "resize_over_iteration": max(changes, default=0.0) / iteration[1],
     }
-    if chosen in speed:
-        found["tuned_over_best"] = speed[chosen] / speed[best]
+    if count in speed:
+        found["tuned_over_best"] = speed[count] / speed[best]
     return found
 
 
@@ -132,19 +156,27 @@ def memory(spec: RunSpec, context: Context) -> Outcome:
 
     One after another (looped), the learners of a device share one set of activations; at once (vectorised), each has
     its own. On a GPU the allocator's peak is read. A CPU has no such count: there the tensors that autograd saves
-    for one learner, or for all at once, are added to the state that all learners hold.
+    for one learner, or for all at once, are added to what all learners hold. ``extra_shared`` and ``extra_own`` are
+    the bytes of one learner more, for each batch size; ``state`` those of a replica, its velocity and its gradient.
     """
     apply(context.execution)
     device, name = context.device, spec.settings["model"]
-    rows = []
-    for batch in spec.settings["batches"]:
-        for k in spec.settings["learners"]:
+    batches, counts = spec.settings["batches"], spec.settings["learners"]
+    rows, found = [], dict[tuple[bool, int, int], int]()
+    for batch in batches:
+        for k in counts:
             problem = classification(name, batch, device, spec.seed)
             for path in ("looped", "vectorised"):
-                bench = Bench(problem, path, k, batch, device)
-                count = _peak(bench) if device == "cuda" else _saved(bench, k if path == "vectorised" else 1)
-                rows.append({"batch": batch, "learners": k, "shared": path == "looped", "bytes": count})
-    return Outcome("finished", {"parameters": problem.d}, {"memory": pd.DataFrame(rows)})
+                bench, shared = Bench(PATHS[path](problem), k, batch, device), path == "looped"
+                count = _peak(bench) if device == "cuda" else _counted(bench, 1 if shared else k)
+                found[shared, batch, k] = count
+                rows.append({"batch": batch, "learners": k, "shared": shared, "bytes": count})
+    few, many = min(counts), max(counts)
+    results: dict[str, Any] = {"parameters": problem.d, "state": 3 * problem.d * problem.flat.x.element_size()}
+    for shared in (True, False):
+        more = [(found[shared, batch, many] - found[shared, batch, few]) / max(1, many - few) for batch in batches]
+        results["extra_shared" if shared else "extra_own"] = more
+    return Outcome("finished", results, {"memory": pd.DataFrame(rows)})
 
 
 def _peak(bench: Bench) -> int:
@@ -154,9 +186,9 @@ def _peak(bench: Bench) -> int:
     return torch.cuda.max_memory_allocated()
 
 
-def _saved(bench: Bench, graphs: int) -> int:
-    """Bytes of the learners' state and of what autograd keeps for ``graphs`` forward passes alive together."""
-    problem, seen = bench.problem, dict[int, int]()
+def _counted(bench: Bench, graphs: int) -> int:
+    """Bytes of state, gradients and statistics of all learners, and of ``graphs`` forward passes alive together."""
+    problem, learners, seen = bench.problem, bench.learners, dict[int, int]()
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -169,5 +201,6 @@ def _saved(bench: Bench, graphs: int) -> int:
             inputs, targets = problem.fetch(bench.examples(torch.tensor([j]))[0])
             alive.append(problem.criterion(problem.flat.module(inputs), targets))
     seen.pop(problem.flat.x.untyped_storage().data_ptr(), None)
-    state = sum(tensor.numel() * tensor.element_size() for tensor in bench.learners.state)
-    return state + sum(seen.values())
+    gradients = learners.state.replicas  # as many numbers, written by either path
+    held = (*learners.state, gradients, learners.buffers)
+    return sum(tensor.numel() * tensor.element_size() for tensor in held) + sum(seen.values())

@@ -26,11 +26,11 @@ class Tree:
 
     workers: int
 
-    def start(self, rows: Tensor) -> Settled:
-        return Settled(self.sum(rows))
+    def start(self, rows: Tensor, each: int | None = None) -> Settled:
+        return Settled(self.sum(rows, each))
 
-    def sum(self, rows: Tensor) -> Tensor:
-        """Rows [k, s] -> [s]."""
+    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
+        """Rows [k, s] -> [s]; a row always stands for one worker."""
         held = list(rows)
         for pairs in tree(self.workers):
             for sender, receiver in pairs:

@@ -1,4 +1,4 @@
-"""A quadratic whose batches differ, a sum over workers in one process, and a loop: all that a test needs."""
+"""A quadratic whose batches differ, and a loop: all that a test of an algorithm needs."""
 
 from __future__ import annotations
 
@@ -10,33 +10,10 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Entry, Told, Turn
+from suite.collectives import Local
 
 D, EXAMPLES, BATCHES = 6, 96, 12
 LR = torch.tensor(0.05, dtype=torch.float64)
-
-
-@dataclass(frozen=True)
-class Settled:
-    value: Tensor
-
-    def wait(self) -> Tensor:
-        return self.value
-
-    def done(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
-class LocalSum:
-    """All workers' rows are here, so their sum is at hand as soon as it is asked for."""
-
-    workers: int
-
-    def start(self, rows: Tensor) -> Settled:
-        return Settled(rows.sum(0))
-
-    def sum(self, rows: Tensor) -> Tensor:
-        return rows.sum(0)
 
 
 def _examples() -> Tensor:
@@ -134,7 +111,7 @@ def drive(
             config,
             state,
             lockstep(workers, t),
-            collective=LocalSum(workers),
+            collective=Local(workers),
             descent=descent,
             batches=batches or shares(workers),
             **options,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, LocalSum, close, drive, lockstep, shares, streams
+from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, shares, streams
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.func import vmap
@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from reference_impls import crossbow, inverse_law, isgd, matex_agd, rudra
 from reference_impls.contract import Entry, Told, Turn
+from suite.collectives import Local
 from suite.descent import Adam, Caffe
 
 DESCENT = Caffe(0.9, 1e-3)
@@ -51,7 +52,7 @@ CASES = {
     "crossbow": Case(crossbow, crossbow.Config(), 3),
     "crossbow-every-third": Case(crossbow, crossbow.Config(alpha=0.2, tau=3), 3),
     "crossbow-elastic": Case(crossbow, crossbow.elastic_averaging(0.2), 3),
-    "crossbow-two-level": Case(crossbow, crossbow.Config(learners_per_device=2), 4, symmetric=False),
+    "crossbow-two-level": Case(crossbow, crossbow.Config(devices=2), 4, symmetric=False),
 }
 every = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
@@ -80,7 +81,7 @@ def with_sent(case, told):
     if not hasattr(case.algorithm, "send"):
         return told
     parts = tuple(reversed(case.segments or (slice(0, D),)))
-    collective = LocalSum(case.workers)
+    collective = Local(case.workers)
     return told._replace(
         sent=tuple((part, case.algorithm.send(case.config, told.sums[:, part], collective)) for part in parts)
     )
@@ -92,7 +93,7 @@ def start(case, dtype=torch.float64, x0=None):
 
 
 def tell(case, state, t, told, lr=LR, descent=DESCENT):
-    collective = LocalSum(case.workers)
+    collective = Local(case.workers)
     return case.algorithm.tell(
         case.config, state, turn_of(case, t), told, collective=collective, descent=descent, lr=lr
     )
@@ -120,7 +121,7 @@ def test_shapes_and_dtypes_stay(case, dtype):
         assert ask.batch.dtype == torch.int64
         settled = advance(case, settled, 1, first=t)
         assert [(leaf.shape, leaf.dtype) for leaf in tensors(settled)] == form
-    model = case.algorithm.model(case.config, settled, LocalSum(case.workers))
+    model = case.algorithm.model(case.config, settled, Local(case.workers))
     assert model.shape == (D,)
     assert model.dtype == dtype
     assert not torch.equal(model, torch.ones(D, dtype=dtype))
@@ -135,7 +136,7 @@ def test_nothing_passed_in_is_modified(case):
         told = told_for(case, ask, seed=t)
         kept, lr = copy.deepcopy(told), LR.clone()
         after = tell(case, state, t, told, lr)
-        case.algorithm.model(case.config, after, LocalSum(case.workers))
+        case.algorithm.model(case.config, after, Local(case.workers))
         for given, copied in ((state, before), (told, kept), (lr, LR)):
             assert all(map(torch.equal, tensors(given), tensors(copied)))
         state = after
@@ -155,7 +156,7 @@ def test_initial_weights_are_not_aliased(case):
     state = start(case, x0=x0)
     x0.zero_()
     assert torch.equal(
-        case.algorithm.model(case.config, state, LocalSum(case.workers)), torch.ones(D, dtype=torch.float64)
+        case.algorithm.model(case.config, state, Local(case.workers)), torch.ones(D, dtype=torch.float64)
     )
 
 
@@ -173,7 +174,7 @@ def test_relabelled_workers_leave_the_model(case):
             batches=batches,
             segments=case.segments,
         )
-        return case.algorithm.model(case.config, state, LocalSum(case.workers))
+        return case.algorithm.model(case.config, state, Local(case.workers))
 
     last = case.workers - 1
     close(model(streams), model(lambda worker, number: streams(last - worker, number)), 1e-10)
@@ -211,7 +212,7 @@ def turns_without_values(case):
             ask = case.algorithm.ask(case.config, state, turn_of(case, t))
             told = Told(torch.empty(len(ask.batch)), torch.empty(ask.points.shape, dtype=torch.float64))
             state = tell(case, state, t, with_sent(case, told), torch.empty(()))
-        case.algorithm.model(case.config, state, LocalSum(case.workers))
+        case.algorithm.model(case.config, state, Local(case.workers))
 
 
 @every

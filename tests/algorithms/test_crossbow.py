@@ -1,16 +1,14 @@
-"""Crossbow: SMA by hand, its consensus limits, elastic averaging, learners that come and go, the tuners."""
+"""Crossbow: SMA by hand, its consensus limits, elastic averaging, learners that come and go."""
 
 from __future__ import annotations
 
-import random
-
 import pytest
 import torch
-from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, LocalSum, close, drive, lockstep, one, streams
+from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, streams
 
 from reference_impls import crossbow, inverse_law
 from reference_impls.contract import Entry, Told, Turn
-from reference_impls.crossbow_tuner import Literal, Settling, literal, settling
+from suite.collectives import Local
 from suite.descent import Adam, Caffe
 
 PLAIN, HEAVY = Caffe(), Caffe(0.9, 1e-3)
@@ -20,7 +18,7 @@ def advance(config, state, t, gradients, lr=1.0):
     k = len(gradients)
     told = Told(torch.zeros(k), torch.tensor(gradients, dtype=torch.float64)[:, None])
     rate = torch.tensor(lr, dtype=torch.float64)
-    return crossbow.tell(config, state, lockstep(k, t), told, collective=LocalSum(k), descent=PLAIN, lr=rate)
+    return crossbow.tell(config, state, lockstep(k, t), told, collective=Local(k), descent=PLAIN, lr=rate)
 
 
 def begin(config, k, x0=0.0):
@@ -40,7 +38,7 @@ def test_two_learners_by_hand():
     ):
         state = advance(config, state, t, gradients)
         assert state.replicas.ravel().tolist() == replicas
-        assert crossbow.model(config, state, LocalSum(2)).tolist() == [centre]
+        assert crossbow.model(config, state, Local(2)).tolist() == [centre]
 
 
 def distance(config, k, turns):
@@ -142,7 +140,7 @@ def test_growth_from_one_learner_to_four_equals_the_rules_written_out():
                 config,
                 state,
                 turn,
-                collective=LocalSum(k),
+                collective=Local(k),
                 descent=HEAVY,
                 batches=lambda worker, number: TABLE[number % BATCHES],
             )
@@ -154,6 +152,47 @@ def test_growth_from_one_learner_to_four_equals_the_rules_written_out():
             z, z_prev = z + sum(c) + 0.9 * (z - z_prev), z
             t, used = t + 1, used + k
         close(state.replicas, torch.stack(w))
+        close(state.centre, z)
+
+
+@pytest.mark.parametrize(("alpha", "descent"), [(None, HEAVY), (0.2, PLAIN)])
+def test_growth_on_two_devices_equals_the_rules_written_out(alpha, descent):
+    """Section 3.3 in lists: a reference and its learners on each device, 1 to 3 of them, then 2."""
+    config, x0 = crossbow.Config(alpha, momentum=0.9, devices=2), torch.ones(D, dtype=torch.float64)
+    state = crossbow.init(config, x0, 2, 2, descent)
+    w, v, z, z_prev = [[x0], [x0]], [[0 * x0], [0 * x0]], x0, x0
+    t = used = 0
+    for m in (1, 2, 3, 2):
+        state = crossbow.resize(config, state, 2 * m)
+        w = [(device + [z] * m)[:m] for device in w]
+        v = [(device + [0 * x0] * m)[:m] for device in v]
+        for _ in range(5):
+            turn = Turn(t, tuple(Entry(j, t, used + j) for j in range(2 * m)))
+            state, _ = one(
+                crossbow,
+                config,
+                state,
+                turn,
+                collective=Local(2 * m),
+                descent=descent,
+                batches=lambda worker, number: TABLE[number % BATCHES],
+            )
+            moved = z + 0.9 * (z - z_prev)
+            for g in range(2):
+                reference = w[g][0]
+                to_centre = (alpha or 1 / 2) * (reference - z)
+                moved = moved + to_centre
+                taken = 0 * x0
+                for j in range(m):
+                    _, gradient = QUADRATIC.evaluate(w[g][j], TABLE[(used + g * m + j) % BATCHES])
+                    v[g][j] = descent.momentum * v[g][j] + LR * (gradient + descent.decay * w[g][j])
+                    to_reference = (alpha or 1 / m) * (w[g][j] - reference)
+                    taken = taken + to_reference
+                    w[g][j] = w[g][j] - v[g][j] - to_reference
+                w[g][0] = w[g][0] - to_centre + taken
+            z, z_prev = moved, z
+            t, used = t + 1, used + 2 * m
+        close(state.replicas, torch.stack(w[0] + w[1]))
         close(state.centre, z)
 
 
@@ -171,6 +210,19 @@ def test_newcomers(descent):
         assert torch.equal(larger.replicas[:2], state.replicas)
 
 
+def test_newcomers_of_two_devices_stand_behind_their_own_reference():
+    state = drive(crossbow, crossbow.Config(devices=2), 4, 10, descent=HEAVY)
+    for newcomer in ("centre", "first"):
+        grown = crossbow.resize(crossbow.Config(devices=2, newcomer=newcomer), state, 6)
+        assert torch.equal(grown.replicas[[0, 1, 3, 4]], state.replicas)
+        assert torch.equal(grown.memory[[0, 1, 3, 4]], state.memory)
+        for place, first in ((2, 0), (5, 2)):
+            at_centre = newcomer == "centre"
+            assert torch.equal(grown.replicas[place], state.centre if at_centre else state.replicas[first])
+            assert torch.equal(grown.memory[place], 0 * state.memory[0] if at_centre else state.memory[first])
+        assert torch.equal(crossbow.resize(crossbow.Config(devices=2), grown, 2).replicas, state.replicas[[0, 2]])
+
+
 def test_restart_in_the_papers_and_in_the_codes_form():
     state = drive(crossbow, crossbow.Config(), 4, 20, descent=HEAVY)
     for restarting, at_rest in (("paper", True), ("code", False)):
@@ -186,7 +238,7 @@ def test_restart_in_the_papers_and_in_the_codes_form():
 
 def test_two_levels_by_hand():
     """Two devices of two, alphas 1/2: r = 0 and a replica at 4 on the first, both 2 on the second; z = 1."""
-    config = crossbow.Config(momentum=0.0, learners_per_device=2)
+    config = crossbow.Config(momentum=0.0, devices=2)
     state = begin(config, 4, x0=1.0)
     state = state._replace(replicas=torch.tensor([[0.0], [4.0], [2.0], [2.0]], dtype=torch.float64))
     state = advance(config, state, 0, [0.0, 0.0, 0.0, 10.0])
@@ -195,7 +247,7 @@ def test_two_levels_by_hand():
 
 
 def test_two_levels_keep_devices_alike_and_reach_consensus():
-    config = crossbow.Config(learners_per_device=3)
+    config = crossbow.Config(devices=2)
     order = [3, 4, 5, 0, 1, 2]
     straight = drive(crossbow, config, 6, 60, descent=HEAVY, batches=streams)
     permuted = drive(
@@ -209,9 +261,27 @@ def test_two_levels_keep_devices_alike_and_reach_consensus():
     close(still.replicas, still.centre.expand(6, 1), 1e-9)
 
 
+def test_one_learner_on_each_device_is_the_flat_form_bit_for_bit():
+    flat = drive(crossbow, crossbow.Config(), 4, 30, descent=HEAVY, batches=streams)
+    two = drive(crossbow, crossbow.Config(devices=4), 4, 30, descent=HEAVY, batches=streams)
+    assert torch.equal(flat.centre, two.centre)
+    assert torch.equal(flat.replicas, two.replicas)
+
+
+@pytest.mark.parametrize(("rows", "each"), [(3, None), (2, None), (2, 1), (4, 2), (3, 2)])
+def test_a_sum_refuses_rows_that_do_not_stand_for_its_workers(rows, each):
+    with pytest.raises(ValueError, match=f"handed {rows} rows for 4 workers"):
+        Local(4).sum(torch.ones(rows, D), each)
+
+
+def test_a_sum_takes_a_row_for_each_worker_device_or_all():
+    for rows, each in ((4, None), (4, 1), (2, 2), (1, 4), (1, None)):
+        assert torch.equal(Local(4).sum(torch.ones(rows, D), each), torch.full((D,), float(rows)))
+
+
 def test_flat_and_two_level_forms_differ():
     flat = drive(crossbow, crossbow.Config(), 4, 30, descent=HEAVY, batches=streams).centre
-    two = drive(crossbow, crossbow.Config(learners_per_device=2), 4, 30, descent=HEAVY, batches=streams).centre
+    two = drive(crossbow, crossbow.Config(devices=2), 4, 30, descent=HEAVY, batches=streams).centre
     assert (flat - two).abs().max() > 1e-4
 
 
@@ -222,7 +292,7 @@ def test_flat_and_two_level_forms_differ():
         {"alpha": 1.4},
         {"momentum": 1.0},
         {"tau": -1},
-        {"learners_per_device": 0},
+        {"devices": 0},
         {"restarting": "x"},
         {"newcomer": "x"},
     ],
@@ -233,68 +303,9 @@ def test_refuses_a_configuration_that_means_nothing(wrong):
 
 
 def test_refuses_sizes_that_do_not_fit():
-    pairs = crossbow.Config(learners_per_device=2)
-    with pytest.raises(ValueError, match="do not fill"):
+    pairs = crossbow.Config(devices=2)
+    with pytest.raises(ValueError, match="spread evenly"):
         begin(pairs, 3)
-    for config, rows in ((crossbow.Config(), 0), (pairs, 4)):
+    for config, rows in ((crossbow.Config(), 0), (pairs, 0), (pairs, 5)):
         with pytest.raises(ValueError, match="resize"):
             crossbow.resize(config, begin(config, 2), rows)
-
-
-def walk(rule, tuner, curve, readings, noise=None, **options):
-    """Learners after each reading of a throughput curve (curve[l] at l learners)."""
-    counts = []
-    for _ in range(readings):
-        factor = 1 + 0.02 * noise.gauss(0, 1) if noise else 1
-        tuner = rule(tuner, curve[min(tuner.learners, len(curve) - 1)] * factor, **options)
-        counts.append(tuner.learners)
-    return counts
-
-
-def test_algorithm_2_cycles_around_the_peak():
-    assert walk(literal, Literal(), [0, 10, 19, 27, 25], 9, threshold=0.5) == [2, 3, 4, 3, 4, 3, 4, 3, 4]
-
-
-def test_algorithm_2_keeps_between_a_small_gain_and_a_loss():
-    tuner = Literal(3, 100.0)
-    assert [literal(tuner, t, threshold=5.0).learners for t in (105.1, 105.0, 100.0, 99.9)] == [4, 3, 3, 2]
-
-
-def test_algorithm_2_can_lose_its_last_learner_for_good():
-    tuner = Literal()
-    for reading in (10.0, 9.0, 8.0):
-        tuner = literal(tuner, reading, threshold=0.5)
-    assert tuner.learners == 0
-    assert walk(literal, tuner, [0, 10], 5, threshold=0.5) == [0] * 5
-
-
-def test_settling_by_hand():
-    """Medians 10, 19, 27, 27.2 at 10%: three learners; two readings of 100 among five move nothing."""
-    tuner = Settling()
-    for middle, learners in ((10.0, 2), (19.0, 3), (27.0, 4), (27.2, 3)):
-        for reading in (middle, 100.0, middle - 1, middle, 100.0):
-            tuner = settling(tuner, reading)
-        assert tuner.learners == learners
-    assert tuner.holding
-    assert settling(tuner, 1e9) == tuner
-
-
-def test_settling_respects_memory_and_never_leaves_less_than_one():
-    assert walk(settling, Settling(), [0, 10, 20, 30, 40], 60, most=3)[-1] == 3
-    assert walk(settling, Settling(), [0, 10, 1, 1], 60)[-1] == 1
-    assert min(walk(settling, Settling(), [0, 0.0, 0.0], 60)) == 1
-    with pytest.raises(ValueError, match="readings"):
-        settling(Settling(), 1.0, readings=0)
-
-
-def test_settling_ends_within_one_of_the_peak():
-    """1,000 runs, readings with 2% noise; throughput rises in proportion up to the peak and then falls by 3%.
-
-    A median of five deviates by 1.1%, a ratio of two by 1.5%; the smallest gain is 1/7, the threshold 1/10.
-    """
-    noise, close_enough = random.Random(0), 0
-    for _ in range(1000):
-        peak = noise.randint(1, 8)
-        curve = [10 * min(l, peak) * 0.97 ** max(0, l - peak) for l in range(20)]
-        close_enough += abs(walk(settling, Settling(), curve, 100, noise)[-1] - peak) <= 1
-    assert close_enough >= 990

@@ -7,13 +7,14 @@ from math import inf, sqrt
 
 import pytest
 import torch
-from quadratic import LocalSum, close, drive, lockstep
+from quadratic import close, drive, lockstep
 from scipy.optimize import minimize_scalar
 
 from reference_impls import inverse_law
 from reference_impls import inverse_law_model as forms
 from reference_impls.contract import Told
 from reference_impls.inverse_law_model import Law, Prices, Recursion, System
+from suite.collectives import Local
 from suite.descent import Caffe
 
 
@@ -28,7 +29,7 @@ def test_sgd_by_hand():
             state,
             lockstep(2, 0),
             told,
-            collective=LocalSum(2),
+            collective=Local(2),
             descent=descent,
             lr=torch.tensor(0.1),
         )

@@ -7,10 +7,11 @@ import random
 import numpy as np
 import pytest
 import torch
-from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, LocalSum, close, drive, lockstep, one, shares
+from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, shares
 
 from reference_impls import inverse_law, isgd, isgd_literal
 from reference_impls.contract import Told
+from suite.collectives import Local
 from suite.descent import Caffe
 
 PLAIN, HEAVY = Caffe(), Caffe(momentum=0.9, decay=1e-3)
@@ -20,7 +21,7 @@ def feed(config, state, psi, gradient=(0.0, 0.0), lr=0.1):
     told = Told(torch.tensor([psi]), torch.tensor([gradient], dtype=torch.float64))
     rate = torch.tensor(lr, dtype=torch.float64)
     turn = lockstep(1, 0)
-    return isgd.tell(config, state, turn, told, collective=LocalSum(1), descent=PLAIN, lr=rate)
+    return isgd.tell(config, state, turn, told, collective=Local(1), descent=PLAIN, lr=rate)
 
 
 def start(config, x0=(1.0, 2.0)):
@@ -264,7 +265,7 @@ def test_the_batch_asked_for_follows_the_iteration_and_not_the_turn():
     asked = []
     for t in range(80):
         asked.append(int(isgd.ask(config, state, lockstep(1, t)).batch[0]))
-        state, _ = one(isgd, config, state, lockstep(1, t), collective=LocalSum(1), descent=HEAVY, batches=shares(1))
+        state, _ = one(isgd, config, state, lockstep(1, t), collective=Local(1), descent=HEAVY, batches=shares(1))
     assert asked[0] == 0
     assert set(np.diff(asked)) == {0, 1}
 

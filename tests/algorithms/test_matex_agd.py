@@ -8,10 +8,11 @@ from math import pi, sin
 
 import pytest
 import torch
-from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, LocalSum, Quadratic, Settled, close, drive, lockstep
+from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, Quadratic, close, drive, lockstep
 
 from reference_impls import inverse_law, matex_agd
 from reference_impls.contract import Told, Turn
+from suite.collectives import Local, Settled
 from suite.descent import Adam, Caffe, Torch
 
 HEAVY = Caffe(0.9, 1e-2)
@@ -26,7 +27,7 @@ NOTHING = Told(torch.zeros(0), torch.zeros(0, D, dtype=torch.float64))
 
 
 def drain(config, state, t, descent):
-    return matex_agd.tell(config, state, Turn(t, ()), NOTHING, collective=LocalSum(1), descent=descent, lr=LR)
+    return matex_agd.tell(config, state, Turn(t, ()), NOTHING, collective=Local(1), descent=descent, lr=LR)
 
 
 @pytest.mark.parametrize("solver", ["arrival", "read"])
@@ -58,9 +59,7 @@ def test_delay_of_one_by_hand():
     for t, gradient in enumerate((1.0, 2.0, 4.0, None)):
         turn = Turn(t, ()) if gradient is None else lockstep(1, t)
         told = Told(torch.zeros(1), torch.tensor([[gradient or 0.0]]))
-        state = matex_agd.tell(
-            config, state, turn, told, collective=LocalSum(1), descent=descent, lr=torch.tensor(0.1)
-        )
+        state = matex_agd.tell(config, state, turn, told, collective=Local(1), descent=descent, lr=torch.tensor(0.1))
         seen.append(state.x.item())
     assert seen == pytest.approx([1.0, 0.9, 0.7, 0.3])
 
@@ -97,12 +96,12 @@ class Slow:
 
 
 @dataclass(frozen=True)
-class Uneven(LocalSum):
+class Uneven(Local):
     """Sums that arrive in another order than they were started."""
 
     turn: itertools.cycle = field(default_factory=lambda: itertools.cycle((2, 0, 1)))
 
-    def start(self, rows):
+    def start(self, rows, each=None):
         return Slow(rows.sum(0), next(self.turn))
 
 
@@ -135,7 +134,7 @@ def test_arrival_order_does_not_change_a_bit():
     config = matex_agd.Config(1, "completed", segmented=True)
     x0 = torch.ones(D, dtype=torch.float64)
     states = {}
-    for name, collective in (("even", LocalSum(2)), ("uneven", Uneven(2))):
+    for name, collective in (("even", Local(2)), ("uneven", Uneven(2))):
         state = matex_agd.init(config, x0, 2, 2, HEAVY)
         for t in range(20):
             _, gradient = QUADRATIC.evaluate(state.x, TABLE[t % BATCHES])
@@ -173,7 +172,7 @@ def test_gradients_travel_without_send_too():
     for t in range(2):
         told = Told(torch.zeros(2), torch.tensor([[2.0, 4.0]]))
         state = matex_agd.tell(
-            config, state, lockstep(2, t), told, collective=LocalSum(2), descent=Caffe(), lr=torch.tensor(1.0)
+            config, state, lockstep(2, t), told, collective=Local(2), descent=Caffe(), lr=torch.tensor(1.0)
         )
     assert state.x.tolist() == [-1, -2]
     assert isinstance(state.late[0][0][1], Settled)

@@ -11,10 +11,11 @@ from math import sqrt
 
 import pytest
 import torch
-from quadratic import LR, QUADRATIC, D, LocalSum, close, drive, one, streams
+from quadratic import LR, QUADRATIC, D, close, drive, one, streams
 
 from reference_impls import inverse_law, rudra
 from reference_impls.contract import Entry, Told, Turn
+from suite.collectives import Local
 from suite.descent import Caffe
 
 HEAVY = Caffe(0.9, 1e-3)
@@ -50,9 +51,7 @@ def run(workers, n, turns, **config):
     config = rudra.Config(workers, n, history=1 + max(staleness(turns)), **config)
     state = rudra.init(config, torch.ones(D, dtype=torch.float64), workers, workers, HEAVY)
     for turn in turns:
-        state, _ = one(
-            rudra, config, state, turn, collective=LocalSum(workers), descent=HEAVY, lr=RATE, batches=streams
-        )
+        state, _ = one(rudra, config, state, turn, collective=Local(workers), descent=HEAVY, lr=RATE, batches=streams)
     return state.x
 
 
@@ -73,7 +72,7 @@ def test_softsync_by_hand():
             state,
             turn,
             told,
-            collective=LocalSum(2),
+            collective=Local(2),
             descent=Caffe(),
             lr=torch.tensor(0.1),
         )
@@ -191,7 +190,7 @@ def test_ask_serves_a_later_turn_whose_weights_exist():
         if turn.t in ahead:
             assert torch.equal(ahead[turn.t], rudra.ask(config, state, turn).points)
             asked += 1
-        state, _ = one(rudra, config, state, turn, collective=LocalSum(6), descent=HEAVY, lr=RATE)
+        state, _ = one(rudra, config, state, turn, collective=Local(6), descent=HEAVY, lr=RATE)
     assert asked > 40
 
 

@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from paper_figures import crossbow
+from paper_figures.crossbow.throughput import Bench, classification
 from suite.execute import Surroundings, execute
+from suite.gradients import PATHS, refusals
 from suite.spec import RunSpec
-from suite.store import Store
+from suite.store import Run, Store
 
 pytestmark = [
     pytest.mark.gpu,
@@ -16,11 +18,25 @@ pytestmark = [
 ]
 
 
-def measured(tmp_path, experiment: str, settings: dict) -> Store:
+def measured(tmp_path, experiment: str, settings: dict) -> Run:
     spec = RunSpec(experiment, settings)
     report = execute(spec, crossbow.EXPERIMENTS.__getitem__, Surroundings(tmp_path / "store", device="cuda"))
     assert report.state == "stored", report
     return Store(tmp_path / "store").read(spec.id)
+
+
+def test_a_stream_for_each_learner_trains_as_one_after_another():
+    """Four learners in a captured graph and in a loop: float32 twins over ten iterations, learners joining midway."""
+    problem = classification("digits_lenet", 16, "cuda", 0)
+    assert refusals(problem) == {}
+    sides = {path: Bench(PATHS[path](problem), 2, 16, "cuda") for path in ("looped", "captured")}
+    for bench in sides.values():
+        bench.turns(5)
+        bench.learners.resize(4)
+        bench.turns(5)
+    looped, captured = (sides[path].learners for path in ("looped", "captured"))
+    torch.testing.assert_close(captured.centre, looped.centre, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(captured.state.replicas, looped.state.replicas, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow

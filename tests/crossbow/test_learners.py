@@ -9,7 +9,7 @@ import torch
 
 from reference_impls import crossbow
 from suite.descent import Caffe
-from suite.gradients import PATHS, Functional, Vectorised
+from suite.gradients import PATHS, Functional, Vectorised, refusals
 from suite.learners import Learners, on_streams
 from suite.problems import Classification, Quadratic
 from suite.task_schedule import Durations, assignment, schedule
@@ -61,6 +61,40 @@ def test_growing_from_one_learner_to_four_by_hand():
     assert learners.taken == batch == 2 + 4 * 4
     torch.testing.assert_close(learners.state.replicas, torch.stack(w), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(learners.centre, z, rtol=1e-12, atol=1e-12)
+
+
+def test_growing_on_two_devices_by_hand():
+    """Section 3.3 with alpha 0.25: a reference each, then a second learner each after two iterations."""
+    learners = make(2, crossbow.Config(alpha=0.25, momentum=0.5, devices=2))
+    made, start, batch = quadratic(), torch.ones(D, dtype=torch.float64), 0
+    w, z, z_prev = [[start], [start]], start, start
+    for iteration in range(6):
+        if iteration == 2:
+            learners.resize(4)
+            w = [[*device, z] for device in w]
+        learners.step(LR)
+        moved = z + 0.5 * (z - z_prev)
+        for g, device in enumerate(w):
+            reference = device[0]
+            between, stepped = 0.25 * (reference - z), []
+            for replica in device:
+                mean = made.rows[[2 * batch, 2 * batch + 1]].mean(0)
+                batch += 1
+                stepped.append(replica - 0.1 * made.curvature * (replica - mean) - 0.25 * (replica - reference))
+            stepped[0] = stepped[0] - between + sum(0.25 * (replica - reference) for replica in device)
+            moved = moved + between
+            w[g] = stepped
+        z, z_prev = moved, z
+    assert learners.k == 4
+    assert learners.taken == batch == 2 * 2 + 4 * 4
+    torch.testing.assert_close(learners.state.replicas, torch.stack(w[0] + w[1]), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(learners.centre, z, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="equally many"):
+        learners.resize(5)
+
+
+def test_a_path_that_cannot_be_had_here_says_why():
+    assert refusals(quadratic()) == {"captured": "it is no network"}
 
 
 def test_paths_are_twins():

@@ -30,9 +30,11 @@ def test_throughput_is_ratios_of_sides_measured_in_turns(around):
     assert len(table) == 3 * 2 * 3
     assert (table["seconds"] > 0).all()
     assert 1 <= run.results["tuned_learners"] <= 2
-    path = run.results["path_2"]
+    assert run.results["tuned_path"] in ("looped", "vectorised")
+    assert run.results["refused_captured"] == "CUDA graphs need CUDA, and the network lies on cpu"
+    first, path = run.results["path_1"], run.results["path_2"]
     of = lambda side, k: table[(table["side"] == side) & (table["learners"] == k)]["seconds"].tolist()
-    ratios = [2 * one / two for one, two in zip(of("looped", 1), of(path, 2), strict=True)]
+    ratios = [2 * one / two for one, two in zip(of(first, 1), of(path, 2), strict=True)]
     assert run.results["over_one_2"] == pytest.approx(ratios)
 
 
@@ -40,12 +42,15 @@ def test_memory_counts_state_and_saved_tensors(around):
     run = stored(around, "crossbow/memory", {"model": "digits_lenet", "batches": (8, 16), "learners": (1, 2)})
     table = run.curve("memory").set_index(["shared", "batch", "learners"])["bytes"]
     d = run.results["parameters"]
-    per_learner, centre = 2 * 4 * d, 2 * 4 * d  # replica and velocity; average model and the one before
+    per_learner, centre = 3 * 4 * d, 2 * 4 * d  # replica, velocity, gradient; average model and the one before
     graph = table[True, 8, 1] - per_learner - centre
     assert graph > 0
     assert table[True, 8, 2] - table[True, 8, 1] == per_learner, "sharing activations, a learner costs its state"
     assert table[False, 8, 2] - table[False, 8, 1] == pytest.approx(per_learner + graph, rel=0.2)
     assert table[True, 16, 1] > table[True, 8, 1]
+    assert run.results["extra_shared"] == [per_learner] * 2 == [run.results["state"]] * 2
+    assert run.results["extra_own"][0] == table[False, 8, 2] - table[False, 8, 1]
+    assert run.results["extra_own"][1] > run.results["extra_own"][0]
 
 
 def test_followed_replicas_and_growth(around):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from suite.tuning import alternating, faster_path, tune
+from suite.tuning import alternating, choose_path, faster_path, tune
 
 
 class Scripted:
@@ -66,3 +66,32 @@ def test_the_simple_path_stays_within_the_margin(other, chosen):
     assert faster_path({"looped": [1.0, 1.0, 9.0], "vectorised": [other] * 3}, "looped", margin=0.05) == chosen
     with pytest.raises(ValueError, match="'captured' was not measured"):
         faster_path({"looped": [1.0]}, "captured")
+
+
+def test_with_several_devices_all_gain_a_learner_together():
+    learners = Scripted(lambda k: 100.0 * min(k, 6), start=2)
+    history = tune(learners, learners.measure, devices=2)
+    assert learners.changes == [4, 6, 8, 6]
+    assert [reading.learners for reading in history] == [1] * 5 + [2] * 5 + [3] * 5 + [4] * 5
+    assert history[-1].asked == 3
+
+
+@pytest.mark.parametrize(("captured", "chosen"), [(0.5, "captured"), (0.97, "looped")])
+def test_the_fastest_path_is_left_in_place(captured, chosen):
+    class Switched:
+        gradients = "nothing yet"
+
+    learners, used = Switched(), []
+
+    def clock(sides, repeats):
+        """Times of a machine on which a captured graph takes so much of the simple path's time."""
+        for side in sides.values():
+            side()
+        return {"looped": [1.0] * repeats, "captured": [captured] * repeats}
+
+    ready = {"looped": "one by one", "captured": "a graph"}
+    path, seconds = choose_path(learners, ready, lambda: used.append(learners.gradients), timed=clock, margin=0.05)
+    assert used == ["one by one", "a graph"]
+    assert path == chosen
+    assert learners.gradients == ready[chosen]
+    assert seconds == {"captured": captured, "looped": 1.0}[chosen]

@@ -1,0 +1,82 @@
+"""The accuracy at which stand-ins are compared follows from what all runs reach, and not from who leads."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from paper_figures.artifact import Evidence
+from paper_figures.crossbow.comparison import leads, less_time, paired
+from paper_figures.crossbow.settings import stand_in
+from paper_figures.crossbow.targets import LADDER, common_target, rungs
+
+SLOW = [0.3, 0.5, 0.62, 0.71, 0.76, 0.81, 0.84, 0.86, 0.86, 0.86, 0.86]  # median of five: 0.86 at epoch 10
+FAST = [0.6, 0.8, 0.86, 0.88, 0.9, 0.91, 0.92, 0.92, 0.92, 0.92, 0.92]
+
+
+class Scripted:
+    """A stored run with the test accuracies of a list."""
+
+    def __init__(self, spec, accuracies):
+        self.id, self.spec = spec.id, spec
+        self.table = pd.DataFrame(
+            {"update": range(len(accuracies) + 1), "test_error": [0.9, *(1 - a for a in accuracies)]}
+        )
+        self.environment = {}
+
+    def curve(self, name):
+        return {"evaluations": self.table}[name]
+
+
+def evidence(curves, profile="reduced"):
+    """Groups by name, one run for each list of accuracies."""
+    groups, runs = {}, {}
+    for name, lists in curves.items():
+        specs = tuple(stand_in("reduced", name.split()[0], int(name.split()[1]), seed) for seed in range(len(lists)))
+        groups[name] = specs
+        runs |= {spec.id: Scripted(spec, row) for spec, row in zip(specs, lists, strict=True)}
+
+    class Source:
+        read = staticmethod(runs.__getitem__)
+
+    return Evidence(Source, groups, profile)
+
+
+def test_the_highest_rung_that_every_run_reaches():
+    assert rungs([SLOW]) == [rung for rung in LADDER if rung <= 0.86]
+    assert rungs([FAST])[-1] == 0.9
+    assert rungs([SLOW, FAST])[-1] == 0.85
+    assert rungs([FAST, [0.1] * 11]) == []
+
+
+def test_the_printed_target_at_the_papers_scale_and_a_common_rung_below():
+    curves = {"sma 4": [FAST, FAST], "ea-sgd 4": [FAST, SLOW]}
+    assert common_target(evidence(curves, "paper"), *curves, printed=0.88) == 0.88
+    assert common_target(evidence(curves), *curves) == 0.85
+    assert common_target(evidence(curves), *reversed(curves)) == 0.85
+    assert common_target(evidence(curves), "sma 4") == 0.9
+    assert common_target(evidence({"sma 4": [[0.1] * 11]}), "sma 4") == LADDER[0]
+
+
+def test_a_comparison_names_its_target_and_what_stood_in():
+    found = paired(evidence({"sma 4": [FAST], "ea-sgd 4": [SLOW]}), "sma 4", "ea-sgd 4", less_time)
+    assert found.values == (100 * (1 - 5 / 10),)  # 0.85 at epochs 5 and 10
+    assert found.kind == "proxy"
+    assert found.note == "to 85%; LeNet on 2,000 images of MNIST"
+
+
+def test_a_run_that_never_arrives_leaves_the_comparison_open():
+    found = paired(evidence({"sma 4": [FAST], "ea-sgd 4": [[0.1] * 11]}), "sma 4", "ea-sgd 4", less_time)
+    assert math.isinf(found.high[0])
+    assert "1 of 1 runs never reached" in found.note
+
+
+def test_the_lead_is_told_for_every_rung():
+    told = leads(evidence({"sma 4": [FAST], "ea-sgd 4": [SLOW]}), "sma 4", "ea-sgd 4")
+    assert told.endswith("75%: +2.0, 80%: +3.0, 85%: +5.0")
+
+
+def test_the_ladder_rises_and_holds_the_papers_levels():
+    assert list(LADDER) == sorted(set(LADDER))
+    assert {0.4, 0.5, 0.6, 0.7, 0.8, 0.99} <= set(LADDER)
