@@ -200,29 +200,38 @@ class Session:
         stop = settings.get("stop")
         self.stopped = stop is not None and row[stop["metric"]] < stop["below"]
 
-    def save(self) -> None:
-        """Write a checkpoint of everything that the next update depends on."""
-        self.recorder.settle()
-        values = {
+    def values(self) -> dict[str, Any]:
+        """The plain values of a checkpoint. A session that has more adds them, and takes them up in ``restore``."""
+        return {
             "t": self.t,
             "seconds": self.clock.spent,
             "stopped": self.stopped,
             "diverged": self.diverged,
             "recorder": self.recorder.to_plain(),
         }
-        tensors = {"buffers": self.buffers, **self.recorder.tensors()}
-        checkpoint.save(self.context.folder, self.state, values, tensors)
 
-    def resume(self) -> None:
-        """Take up the last checkpoint, if there is one."""
-        found = checkpoint.load(self.context.folder, self.state, self.context.device)
-        if found is None:
-            return
-        self.state, values, tensors = found
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors of a checkpoint beside the algorithm's state."""
+        return {"buffers": self.buffers, **self.recorder.tensors()}
+
+    def restore(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        """Take up what ``values`` and ``tensors`` gave."""
         self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
         self.clock = WallClock(values["seconds"], self._synchronise)
         self.buffers = tensors["buffers"]
         self.recorder.restore(values["recorder"], tensors)
+
+    def save(self) -> None:
+        """Write a checkpoint of everything that the next update depends on."""
+        self.recorder.settle()
+        checkpoint.save(self.context.folder, self.state, self.values(), self.tensors())
+
+    def resume(self) -> None:
+        """Take up the last checkpoint, if there is one."""
+        found = checkpoint.load(self.context.folder, self.state, self.context.device)
+        if found is not None:
+            self.state, values, tensors = found
+            self.restore(values, tensors)
 
     def outcome(self) -> Outcome:
         """Final numbers and curves. A run with a stopping rule that never held is *out of budget*."""

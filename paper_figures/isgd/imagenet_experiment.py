@@ -25,7 +25,6 @@ from suite.spec import RunSpec, seed, thaw
 from suite.store import Outcome
 
 MEAN = (123.0, 117.0, 104.0)  # red, green, blue of ImageNet's training set, 0..255 (Caffe's mean_value)
-CHECKPOINT_SECONDS = 600.0
 
 
 class Streamed:
@@ -118,7 +117,7 @@ def imagenet(spec: RunSpec, context: Context) -> Outcome:
                 finite = recorder.settle()
                 recorder.evaluate(update=t, **evaluate(flat, state.x, spec, context))
                 context.report(t / settings["updates"])
-            if context.late or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            if context.late or time.monotonic() - saved > context.checkpoint_seconds:
                 finite = recorder.settle() and finite
                 values = {"t": t, "recorder": recorder.to_plain()}
                 checkpoint.save(context.folder, state, values, recorder.tensors())
