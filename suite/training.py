@@ -10,6 +10,10 @@ Settings (plain values)::
     evaluate   {every, train_examples?, recompute?}       record     {every}
     stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
 
+A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
+parameter by itself) at a time. In one process that changes no bit and saves no time: sums start when backward has
+ended. What they hide behind backward is measured by several processes (:mod:`suite.distributed`).
+
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
 ``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
 of the workers' running statistics.
@@ -37,6 +41,7 @@ from suite.experiments import Context, OutOfTime
 from suite.gradients import PATHS, Gradients, answer
 from suite.recorder import Recorder
 from suite.schedules import rate_at, rounds
+from suite.segments import buckets
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
 
@@ -77,6 +82,8 @@ class Session:
         self.descent = donated(made.algorithm, made.descent, made.x0)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
+        segmented = getattr(made.config, "segmented", False)
+        self.parts = buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if segmented else (slice(None),)
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock = WallClock(synchronise=self._synchronise)
@@ -163,11 +170,11 @@ class Session:
         self.t = turn.t + 1
 
     def send(self, sums: torch.Tensor) -> tuple[Any, ...]:
-        """Exchange of the whole gradient, for algorithms that send it themselves."""
+        """Exchange of the whole gradient, or of its segments, for algorithms that send it themselves."""
         send = getattr(self.made.algorithm, "send", None)
         if send is None:
             return ()
-        return ((slice(None), send(self.made.config, sums, self.collective)),)
+        return tuple((part, send(self.made.config, sums[:, part], self.collective)) for part in self.parts)
 
     def rate(self, t: int) -> torch.Tensor:
         """Learning rate of turn t as a cached 0-d tensor on the device."""
