@@ -34,6 +34,12 @@ def _link() -> Body:
     return link
 
 
+def _serial_gap() -> Body:
+    from paper_figures.matex_agd.serial_gap import serial_gap
+
+    return serial_gap
+
+
 def _seconds(value: float) -> Callable[[RunSpec], float]:
     return lambda spec: value
 
@@ -54,6 +60,7 @@ PAPER = Paper(
         "matex_agd/layers": Experiment(_layers, seconds=_seconds(2.0)),
         "matex_agd/properties": Experiment(_properties, seconds=_seconds(9.0)),
         "matex_agd/link": Experiment(_link, seconds=_seconds(240.0), memory=lambda spec: 900_000_000),
+        "matex_agd/serial_gap": Experiment(_serial_gap, seconds=_seconds(6.0)),
         "matex_agd/workers": Experiment(_workers, seconds=_seconds(10.0), memory=lambda spec: 900_000_000),
     },
 )

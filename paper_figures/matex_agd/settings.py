@@ -71,3 +71,6 @@ def whole_training(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     drop = {"drops": [[450, 0.1]]}
     rows = ("serial", "agd1", "agd2", "agd3")
     return {name: tuple(row(name, MNIST, 64, 600, seed, **drop) for seed in range(3)) for name in rows}
+
+
+GAP = RunSpec("matex_agd/serial_gap", {"problem": DIGITS, "batch": 64, "updates": 10, "every": 2, "seeds": 5})

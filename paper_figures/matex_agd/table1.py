@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.artifact import Artifact, Evidence, Missing, Quantities
-from paper_figures.matex_agd import printed, settings
-from paper_figures.matex_agd.algorithms import PROPERTIES
+from paper_figures.matex_agd import doubts, printed, settings
 from suite.measured import Measured, interval, point
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BEST_LAST = ("agd2", "agd1", "sgd", "serial")  # rows of Table 1, worst first
 
 
 def runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
-    return {**settings.table1(profile), "properties": (PROPERTIES,)}
+    return {**settings.table1(profile), "gap": (settings.GAP,)}
 
 
 def accuracies(evidence: Evidence, row: str) -> list[list[float]]:
@@ -75,6 +77,23 @@ def early_training(evidence: Evidence) -> Quantities:
             yield f"{row}-b{batch}", proxy(values, ids(evidence, row), f"{what} at checkpoint {place + 1} of 5")
 
 
+def gap_on_the_proxy(evidence: Evidence) -> Quantities:
+    """The yardsticks of :mod:`doubts` on the rows of the table's proxy themselves, where it has several seeds."""
+    serial, ours = accuracies(evidence, "serial"), accuracies(evidence, "sgd")
+    if len(serial) < 2:
+        raise Missing(f"one seed of 'serial' at {evidence.profile}")
+    what = evidence.runs("serial")[0].spec.settings["data"]["name"]
+    gaps = [[doubts.log_ratio(a, b) for a, b in zip(ours, serial, strict=True)]]
+    note = "mean over five checkpoints of log(SGD / serial), paired by seed"
+    yield "proxy-gap", proxy(gaps, ids(evidence, "serial", "sgd"), f"{what}, {note}")
+    pairs = doubts.seed_pairs(serial)
+    note = f"{what}, largest log ratio of two serial runs"
+    yield (
+        "proxy-gap-of-seeds",
+        point(max(pairs), kind="proxy", runs=ids(evidence, "serial"), n=len(serial), note=note),
+    )
+
+
 def whole_training(evidence: Evidence) -> Quantities:
     """Accuracy at the end of a full training on MNIST, and whether each approach reaches 97%."""
     rows = ("serial", "agd1", "agd2", "agd3")
@@ -121,28 +140,46 @@ def draw(evidence: Evidence, figure: Figure) -> None:
         middle.set_title(f"proxy: {name}, {len(found)} seed{'s' * (len(found) > 1)}", fontsize=9)
     if middle.get_legend_handles_labels()[0]:
         middle.legend(fontsize=6)
-    drift = evidence.run("properties").results
-    for precision in ("float64", "float32"):
-        values = drift[f"synchronous/drift {precision}"]
-        right.semilogy(range(len(values)), [max(v, 1e-18) for v in values], marker=".", label=precision)
-    right.axhline(drift["synchronous/moved"], color="grey", linewidth=0.8, linestyle="--", label="distance moved")
-    right.set_title("SGD less serial, same batches", fontsize=9)
-    right.set_ylabel("largest difference of a weight", fontsize=7)
-    right.legend(fontsize=6)
+    draw_gap(evidence, right)
     for axes in (left, middle):
         axes.set_ylabel("top-1 accuracy", fontsize=7)
-    for axes in (left, middle, right):
         axes.set_xlabel("batches", fontsize=7)
+    for axes in (left, middle, right):
         axes.tick_params(labelsize=6)
+
+
+def draw_gap(evidence: Evidence, axes: Axes) -> None:
+    """What sets synchronous and serial rows apart: log ratio of accuracies at the five checkpoints."""
+    import numpy as np
+
+    seen = {arm: np.log(rows) for arm, rows in doubts.accuracies(evidence).items()}
+    checkpoints = range(1, settings.CHECKPOINTS + 1)
+
+    def lines(rows: Iterable[np.ndarray], label: str, **style: Any) -> None:
+        for place, row in enumerate(rows):
+            axes.plot(checkpoints, row, linestyle="-", label=None if place else label, **style)
+
+    pairs = [sign * (a - b) for a, b in itertools.combinations(seen["serial"], 2) for sign in (1, -1)]
+    lines(pairs, "serial, other seed / serial", color="0.8", linewidth=0.7)
+    lines(seen["partitioned"] - seen["serial"], "own parts of the data / serial", color="C2", linewidth=1)
+    lines(seen["split"] - seen["serial"], "same batches / serial", color="C1", linewidth=1.6)
+    table = printed.table1()
+    gap = np.log(table["sgd"]) - np.log(table["serial"])
+    lines([gap], "printed: SGD / serial", color="black", marker="o", markersize=3)
+    axes.set_title(f"log ratio of accuracies, {len(seen['serial'])} seeds, digits", fontsize=9)
+    axes.set_xlabel("checkpoint", fontsize=7)
+    axes.set_xticks(checkpoints)
+    axes.set_ylim(bottom=1.8 * axes.get_ylim()[0])  # room for the legend
+    axes.legend(fontsize=6, loc="lower right")
 
 
 TABLE1 = Artifact(
     "matex_agd/table1",
     "AlexNet accuracy after every 1000 batches on the DGX-1",
     runs,
-    (printed.arithmetic_of_table1, early_training),
+    (printed.arithmetic_of_table1, early_training, doubts.serial_against_synchronous, gap_on_the_proxy),
     draw,
-    "Accuracy over batches, printed and on the proxy, for serial, synchronous and delayed training; and the "
-    "difference between synchronous and serial weights on the same batches in two precisions",
+    "Accuracy over batches, printed and on the proxy, for serial, synchronous and delayed training; and how far "
+    "rounding, the workers' own parts of the data and another seed set two runs apart, beside the printed gap",
     (9.6, 3.2),
 )
