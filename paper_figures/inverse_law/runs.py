@@ -48,6 +48,22 @@ class Row:
         low, high = int(math.log2(self.smallest)), int(math.log2(self.largest))
         return tuple(2**k for k in range(low, high + 1))
 
+    @property
+    def title(self) -> str:
+        """The curve as a reader would call it."""
+        sets = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+        networks = {
+            "lenet_small": "small LeNet",
+            "lenet_medium": "medium LeNet",
+            "lenet_large": "large LeNet",
+            "cifar_lenet": "LeNet",
+            "vgg_medium": "medium VGG",
+            "vgg_large": "large VGG",
+            "resnet20": "ResNet-20",
+        }
+        classes = " even/odd" if self.labels == "parity" else ""
+        return f"{sets[self.data]}{classes}, {networks[self.model]}, {f'rate {self.rate:g}' if self.rate else 'Adam'}"
+
     def threshold(self, halving: float) -> float:
         """ln(guess) / 2^halving nats, rounded to what is printed in figures."""
         return round(math.log(self.guess) / 2**halving, 4)
