@@ -95,14 +95,18 @@ def verdicts(
 
 
 def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Measured]]:
-    """Name, profile and value of what an artifact measures and no claim asks for, at its largest profile."""
-    claims = [claim for claim in published(artifact.partition("/")[0]) if claim.artifact == artifact]
+    """Name, profile and value of what an artifact measures and no claim of its paper asks for.
+
+    Of several profiles the largest counts, or the smallest of those that say the same.
+    """
+    claims = published(artifact.partition("/")[0])
     asked = {c.quantity for c in claims} | {c.known_difference.shown_by for c in claims if c.known_difference}
     found: dict[str, tuple[str, str, Measured]] = {}
     for profile in PROFILES:
         if (artifact, profile) in measured:
-            values = measured[artifact, profile].found.items()
-            found |= {name: (name, profile, value) for name, value in values if name not in asked}
+            for name, value in measured[artifact, profile].found.items():
+                if name not in asked and (name not in found or found[name][2] != value):
+                    found[name] = (name, profile, value)
     return list(found.values())
 
 
@@ -132,5 +136,9 @@ def lacking(claim: Claim, missing: list[str]) -> str:
         return claim.lacks
     resource = "" if claim.needs == "nothing" else f" ({claim.needs})"
     if missing:
-        return f"needs profile {claim.profile}{resource}: {missing[0]}"
+        subject = (
+            claim.quantity.partition("-")[2] or claim.quantity
+        )  # of what an artifact lacks, this claim's own part
+        why = next((text for text in missing if subject in text), missing[0])
+        return f"needs profile {claim.profile}{resource}: {why}"
     return f"needs profile {claim.profile}{resource}"

@@ -42,7 +42,8 @@ ALEXNET: Mapping[str, Any] = {  # caffe/models/bvlc_alexnet: base rate, momentum
     "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.0005, "multipliers": True},
     "rate": 0.01,
 }
-ALEXNET_BATCH, VALIDATION = 256, 50_000
+EFFECTIVE_BATCH = {"caffe_alexnet": 256, "caffe_googlenet": 32}  # of bvlc_alexnet and bvlc_googlenet
+VALIDATION = 50_000
 DIGITS: Mapping[str, Any] = {**MNIST, "data": {"name": "digits", "transform": "unit"}}
 
 
@@ -65,7 +66,7 @@ def row(name: str, problem: Mapping[str, Any], batch: int, updates: int, seed: i
 
 def imagenet_row(name: str, updates: int, every: int, **more: Any) -> RunSpec:
     """The same on ImageNet with the paper's network; the paper has one run of each."""
-    made = row(name, ALEXNET, ALEXNET_BATCH, updates, 0, **more)
+    made = row(name, ALEXNET, EFFECTIVE_BATCH["caffe_alexnet"], updates, 0, **more)
     kept = {key: value for key, value in made.settings.items() if key != "order"}
     evaluate = {"every": every, "examples": VALIDATION}
     return RunSpec("matex_agd/imagenet", {**kept, "evaluate": evaluate, "record": {"every": 10}}, 0)
