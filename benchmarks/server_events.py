@@ -16,6 +16,7 @@ from itertools import islice
 from paper_figures.rudra.machine import CIFAR_BYTES, INTERCONNECT, LATENCY, MEMORY
 from reference_impls.rudra import Server
 from suite.clock import Link
+from suite.execute import spare_imports
 from suite.parameter_server import Base, Messages
 from suite.protocol import GammaDurations, Timed, play
 
@@ -43,6 +44,7 @@ def seconds_per_event(kind: str, learners: int, split: str, events: int = 60_000
 
 
 def main() -> None:
+    spare_imports("rudra/protocol")  # as the suite does before a simulation
     for kind in ("integers", "messages"):
         for split in ("hardsync", "1-softsync", "lambda-softsync"):
             few, many = [], []

@@ -22,6 +22,7 @@ import torch
 
 from paper_figures.rudra.machine import CIFAR_BYTES, CIFAR_SECONDS, INTERCONNECT, LATENCY, MEMORY
 from suite.assembly import assemble
+from suite.execution import keep_freed_memory
 from suite.experiments import Context
 from suite.gradients import PATHS
 from suite.models import build, initialise
@@ -119,6 +120,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
+    keep_freed_memory()  # for both sides
     cases = {
         "hardsync": (0, 0, "looped"),
         "1-softsync": (1, 0, "looped"),

@@ -120,7 +120,8 @@ def ask(config: Config, state: State, turn: Turn) -> Ask:
             f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
             f"versions of the weights are kept; set history to at least {oldest + 1}"
         )
-    points = torch.stack([state.versions[read % config.history] for read in reads])
+    versions = [state.versions[read % config.history] for read in reads]
+    points = torch.stack(versions) if len(versions) > 1 else versions[0][None]
     numbers = torch.tensor([entry.number for entry in turn.entries], device=points.device)
     return Ask(points, shares, numbers)
 
@@ -140,7 +141,7 @@ def tell(
     if config.per_gradient:
         staleness = [max(1, turn.t - read) for read in reads]
         sums = sums / torch.tensor(staleness, dtype=sums.dtype, device=sums.device)[:, None]
-    gradient = sums.sum(0) / sum(shares)
+    gradient = sums.sum(0) / sum(shares) if sum(shares) > 1 else sums[0]
     x, memory = descent.step(state.memory, state.x, gradient, lr)
     place = (turn.t + 1) % config.history
     return State(x, memory, (*state.versions[:place], x, *state.versions[place + 1 :]))

@@ -22,8 +22,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 TIMEOUT = 60.0  # seconds without an answer after which a worker counts as lost
+START_UP = 60.0  # seconds that workers have at least to import, meet and connect, on a machine however busy
 LOST = 70  # exit status of a worker that its heartbeat thread ended
 
 
@@ -197,15 +199,16 @@ def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = N
     """The group of this process, as a context: ``torchrun`` or ``spawn`` says which one it is.
 
     Without either the group has one member. ``backend`` is "nccl" where CUDA is there, else "gloo".
-    Raises ValueError for a timeout that is not positive, and WorkerLost when the others do not come.
+    Raises ValueError for a timeout that is not positive, and WorkerLost when the others do not come, for which
+    they have the longer of ``timeout`` and START_UP.
     """
     if timeout <= 0:
         raise ValueError(f"timeout={timeout} must be a positive number of seconds")
     backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    limit = timedelta(seconds=timeout)
+    patience = timedelta(seconds=max(timeout, START_UP))
     if store is None and size > 1:
-        store, rank, size = next(iter(dist.rendezvous("env://", rank, size, timeout=limit)))
+        store, rank, size = next(iter(dist.rendezvous("env://", rank, size, timeout=patience)))
     group = Group(store or dist.HashStore(), rank, size, timeout, backend)
     if backend == "nccl":
         torch.cuda.set_device(group.device)
@@ -213,8 +216,9 @@ def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = N
         if size > 1:
             with group.watched():
                 dist.init_process_group(
-                    backend, store=dist.PrefixStore("torch", store), rank=rank, world_size=size, timeout=limit
+                    backend, store=dist.PrefixStore("torch", store), rank=rank, world_size=size, timeout=patience
                 )
+            _set_pg_timeout(timedelta(seconds=timeout))
         group.heartbeat.start()
         yield group
     finally:

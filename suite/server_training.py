@@ -70,7 +70,8 @@ class ServerSession(Session):
         workers = torch.tensor([entry.worker for entry in together.entries], device=ask.batch.device)
         if made.problem.dropout:
             torch.manual_seed(seed(self.spec.seed, "dropout", t, len(wave)))
-        losses, sums, _ = answer(self.gradients, ask, self.buffers, made.order.indices(ask.batch, workers))
+        none = self.buffers.new_empty(len(ask.batch), 0)  # a wave has more or fewer gradients than there are learners
+        losses, sums, _ = answer(self.gradients, ask, none, made.order.indices(ask.batch, workers))
         if any(job.update != t for job in wave):
             losses, sums = losses.clone(), sums.clone()  # a path's results are valid until its next call only
         for job, loss, total in zip(wave, losses.split(ask.shares), sums, strict=True):
@@ -90,7 +91,7 @@ class ServerSession(Session):
             turn,
             Told(losses, sums),
             collective=self.collective,
-            descent=made.descent,
+            descent=self.descent,
             lr=self.rate(turn.t),
         )
         average = average_staleness(turn)

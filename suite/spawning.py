@@ -25,7 +25,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from suite.processes import TIMEOUT, join
+from suite.processes import START_UP, TIMEOUT, join
 
 Prefix = Callable[[int], Sequence[str]]  # by rank: what stands before the interpreter on the command line
 
@@ -133,7 +133,7 @@ def _work() -> int:
             address,
             port,
             is_master=holds_store and rank == 0,
-            timeout=timedelta(seconds=timeout),
+            timeout=timedelta(seconds=max(timeout, START_UP)),
             wait_for_workers=False,
         )
         with join(timeout=timeout, backend="gloo", store=store) as group:

@@ -82,8 +82,10 @@ def wave_turn(t: int, wave: list[Job]) -> Turn:
 
 def wave_ask(asked: Ask, wave: list[Job]) -> Ask:
     """One point per job, out of the answer to ``ask(wave_turn)``, which has one point per timestamp."""
+    shares = tuple(len(job.entries) for job in wave)
     reads = sorted({job.read for job in wave})
+    if len(reads) == len(wave):
+        return Ask(asked.points, shares, asked.batch)
     place = {read: at for at, read in enumerate(reads)}
     rows = torch.tensor([place[job.read] for job in wave], device=asked.points.device)
-    points = asked.points if len(reads) == len(wave) else asked.points[rows]
-    return Ask(points, tuple(len(job.entries) for job in wave), asked.batch)
+    return Ask(asked.points[rows], shares, asked.batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from reference_impls import crossbow, inverse_law, isgd
+from reference_impls import crossbow, inverse_law, isgd, rudra
 from suite.descent import Adam, Caffe, Torch
 from suite.donation import BLOCK, Donated, donated
 
@@ -16,23 +16,24 @@ D = 2 * BLOCK + 77
 @pytest.mark.parametrize("scaled", [False, True], ids=["plain", "multipliers"])
 @pytest.mark.parametrize(("momentum", "decay"), [(0.9, 0.01), (0.0, 0.01), (0.9, 0.0)])
 @pytest.mark.parametrize("rule", [Caffe, Torch])
-def test_the_bits_are_those_of_the_pure_step(rule, momentum, decay, scaled, dtype):
+@pytest.mark.parametrize("points", [True, False], ids=["both", "memory"])
+def test_the_bits_are_those_of_the_pure_step(points, rule, momentum, decay, scaled, dtype):
     generator = torch.Generator().manual_seed(0)
     draw = lambda: torch.randn(D, generator=generator, dtype=dtype)
     scales = {"lr_scale": draw().abs(), "decay_scale": draw().abs()} if scaled else {}
     pure = rule(momentum, decay, **scales)
     x, memory = draw(), draw()
     ours = x.clone(), memory.clone()
-    place = ours[0].data_ptr()
     for rate in (0.1, 0.1, 0.003):
         grads, lr = draw(), torch.tensor(rate, dtype=dtype)
-        kept = grads.clone()
+        kept, before = grads.clone(), (ours[0], x)
         x, memory = pure.step(memory, x, grads, lr)
-        ours = Donated(pure).step(ours[1], ours[0], grads, lr)
+        given, ours = ours, Donated(pure, points).step(ours[1], ours[0], grads, lr)
         assert torch.equal(grads, kept)
+        assert points or torch.equal(*before)
+        assert [new is old for new, old in zip(ours, given, strict=True)] == [points, True]
     assert torch.equal(ours[0], x)
     assert torch.equal(ours[1], memory)
-    assert ours[0].data_ptr() == place
 
 
 def test_a_part_takes_its_own_multipliers():
@@ -52,9 +53,10 @@ def test_rows_take_the_pure_step():
     assert not torch.equal(moved, x)
 
 
-def test_only_plain_sgd_hands_its_state_over():
+def test_what_an_algorithm_reads_again_is_not_handed_over():
     x = torch.zeros(3)
-    assert isinstance(donated(inverse_law, Caffe(0.9), x), Donated)
+    assert donated(inverse_law, Caffe(0.9), x).points
+    assert not donated(rudra, Caffe(0.9), x).points
     for algorithm in (crossbow, isgd):
         assert donated(algorithm, solver := Caffe(0.9), x) is solver
     assert donated(inverse_law, solver := Adam(), x) is solver

@@ -111,6 +111,17 @@ def test_a_run_cut_short_ends_in_the_same_bits(
     assert again.curves["updates"].equals(whole.curves["updates"])
 
 
+def test_vectorised_waves_train_as_gradients_one_by_one_do(tmp_path: Path) -> None:
+    one = train(spec(6, 6, 30), Context(folder(tmp_path, "one"), EXECUTION))
+    waves = train(
+        spec(6, 6, 30, lookahead=4), Context(folder(tmp_path, "waves"), {**EXECUTION, "path": "vectorised"})
+    )
+    for name in ("mean_staleness", "virtual_seconds", "gradients"):
+        assert waves.results[name] == one.results[name]
+    assert waves.results["test_loss"] == pytest.approx(one.results["test_loss"], rel=1e-5)
+    assert list(waves.curves["updates"]["loss"]) == pytest.approx(list(one.curves["updates"]["loss"]), rel=1e-4)
+
+
 def test_one_run_gives_error_and_virtual_time(tmp_path: Path) -> None:
     made = train(spec(6, 6, 60, evaluate={"every": 20}), Context(folder(tmp_path, "run"), EXECUTION))
     rows = made.curves["evaluations"]
