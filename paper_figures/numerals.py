@@ -59,6 +59,11 @@ def ours(measured: Measured, claim: Claim) -> list[str]:
     return shown
 
 
+def values(measured: Measured) -> list[str]:
+    """Each value with its interval, for a quantity that no claim reads."""
+    return [_with_interval(*span) for span in measured.spans]
+
+
 def _with_interval(value: float, low: float, high: float) -> str:
     half = (high - low) / 2
     return f"{number(value, half)} [{_end(low, half)}, {_end(high, half)}]" if half else number(value)

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from paper_figures.artifact import Artifact, Missing, Paper
 from paper_figures.drawing import drawing, inline_svg, write
-from paper_figures.numerals import number, ours, printed, tolerance
+from paper_figures.numerals import number, ours, printed, tolerance, values
 from paper_figures.provenance import departures, runs_and_environments
 from paper_figures.registry import PAPERS, paper
-from paper_figures.verdicts import published, verdicts
+from paper_figures.verdicts import Measurement, besides, published, verdicts
 from suite.archive import Runs
 from suite.claims import PROFILES, VERDICTS, Verdict
 from suite.environment import ROOT, revision, source_fingerprint
+from suite.measured import Measured
 from suite.store import DamagedRun, Run
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "≠", "!"), strict=True))
@@ -59,6 +60,9 @@ class Shown:
     undrawn: str = ""
     command: str = ""
     runs: list[str] = field(default_factory=list)
+    besides: list[tuple[str, str, Measured]] = field(
+        default_factory=list
+    )  # name, profile and value of other quantities
 
     @property
     def tally(self) -> Counter[str]:
@@ -139,7 +143,14 @@ def page(source: Runs) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    engine.filters |= {"ours": ours, "printed": printed, "tolerance": tolerance, "number": number, "drawn": Markup}
+    engine.filters |= {
+        "ours": ours,
+        "printed": printed,
+        "tolerance": tolerance,
+        "number": number,
+        "values": values,
+        "drawn": Markup,
+    }
     return engine.get_template("report.html.j2").render(
         sections=sections,
         counts=counts([v for s in sections for v in s.verdicts]),
@@ -166,18 +177,24 @@ def counts(all_verdicts: Iterable[Verdict]) -> dict[str, Counter[str]]:
     return result
 
 
-def all_verdicts(which: Paper, source: Runs) -> list[Verdict]:
+def all_verdicts(
+    which: Paper, source: Runs, measured: dict[tuple[str, str], Measurement] | None = None
+) -> list[Verdict]:
     """Verdicts of every published claim, those of artifacts that nothing measures yet among them."""
     artifacts = {claim.artifact for claim in published(which.name)}
-    return verdicts(which, source, artifacts=artifacts)
+    return verdicts(which, source, artifacts=artifacts, measured=measured)
 
 
 def _section(which: Paper, source: Runs) -> Section:
     by_artifact: dict[str, list[Verdict]] = {artifact.id: [] for artifact in which.artifacts}
-    for verdict in all_verdicts(which, source):
+    measured: dict[tuple[str, str], Measurement] = {}
+    for verdict in all_verdicts(which, source, measured):
         by_artifact.setdefault(verdict.claim.artifact, []).append(verdict)
     known = {artifact.id: artifact for artifact in which.artifacts}
-    return Section(which, [_shown(name, known.get(name), found, source) for name, found in by_artifact.items()])
+    section = Section(which, [_shown(name, known.get(name), found, source) for name, found in by_artifact.items()])
+    for shown in section.artifacts:
+        shown.besides = besides(shown.id, measured)
+    return section
 
 
 def _shown(name: str, artifact: Artifact | None, found: list[Verdict], source: Runs) -> Shown:

@@ -58,16 +58,22 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
 
 
 def verdicts(
-    paper: Paper, source: Runs, *, profile: str | None = None, artifacts: Iterable[str] | None = None
+    paper: Paper,
+    source: Runs,
+    *,
+    profile: str | None = None,
+    artifacts: Iterable[str] | None = None,
+    measured: dict[tuple[str, str], Measurement] | None = None,
 ) -> list[Verdict]:
     """A verdict for every claim of the chosen artifacts.
 
     ``profile`` judges on that profile's runs; None takes, claim by claim, the largest profile with evidence.
+    ``measured`` takes up what was measured, by artifact and profile, for callers that want more than verdicts.
     """
+    measured = {} if measured is None else measured
     chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
     profiles = (profile,) if profile else tuple(reversed(PROFILES))
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
-    measured: dict[tuple[str, str], Measurement] = {}
     same: dict[tuple[str, str], Measurement] = {}
     result = []
     for claim in published(paper.name):
@@ -86,6 +92,22 @@ def verdicts(
                 measured[artifact.id, p] = same[artifact.id, runs]
         result.append(_verdict(claim, {p: measured[artifact.id, p] for p in profiles}))
     return result
+
+
+def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Measured]]:
+    """Name, profile and value of what an artifact measures and no claim of its paper asks for.
+
+    Of several profiles the largest counts, or the smallest of those that say the same.
+    """
+    claims = published(artifact.partition("/")[0])
+    asked = {c.quantity for c in claims} | {c.known_difference.shown_by for c in claims if c.known_difference}
+    found: dict[str, tuple[str, str, Measured]] = {}
+    for profile in PROFILES:
+        if (artifact, profile) in measured:
+            for name, value in measured[artifact, profile].found.items():
+                if name not in asked and (name not in found or found[name][2] != value):
+                    found[name] = (name, profile, value)
+    return list(found.values())
 
 
 def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
@@ -114,5 +136,9 @@ def lacking(claim: Claim, missing: list[str]) -> str:
         return claim.lacks
     resource = "" if claim.needs == "nothing" else f" ({claim.needs})"
     if missing:
-        return f"needs profile {claim.profile}{resource}: {missing[0]}"
+        subject = (
+            claim.quantity.partition("-")[2] or claim.quantity
+        )  # of what an artifact lacks, this claim's own part
+        why = next((text for text in missing if subject in text), missing[0])
+        return f"needs profile {claim.profile}{resource}: {why}"
     return f"needs profile {claim.profile}{resource}"

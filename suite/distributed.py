@@ -11,8 +11,11 @@ Started by ``torchrun --nproc-per-node 4 train.py``, on one or several nodes, gl
             module, group, matex_agd, matex_agd.Config(delay=2), rate=0.05, momentum=0.9, examples=len(dataset)
         )
         loader = DataLoader(Subset(dataset, share(len(dataset), group)), batch_size=64, shuffle=True, drop_last=True)
-        for inputs, targets in loader:
-            training.update(loss(module(inputs.to(group.device)), targets.to(group.device)))
+        done = training.resume("checkpoints")  # what save was given; {} where there is nothing to resume
+        for epoch in range(done.get("epochs", 0), epochs):
+            for inputs, targets in loader:
+                training.update(loss(module(inputs.to(group.device)), targets.to(group.device)))
+            training.save("checkpoints", epochs=epoch + 1)
         training.finish()  # apply what is still under way
         with training.evaluated() as model:  # on every worker: it may have to exchange
             test(model)
@@ -28,7 +31,8 @@ it is: each ``update`` is one learner's batch, and the learners of a process tak
 
 ``matex_agd.Config()`` is synchronous, ``Config(segmented=True, order="backward")`` layer-wise and
 ``Config(delay=1)`` to ``Config(delay=3)`` delayed exchange. Workers that bring different models, data sizes or
-settings are refused at the start, and a worker that dies or stalls ends the others with WorkerLost.
+settings are refused at the start, and a worker that dies or stalls ends the others with WorkerLost. Started again,
+the lines above go on after the last epoch that all workers had saved, to the same bits as without the interruption.
 """
 
 from __future__ import annotations
@@ -36,12 +40,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from reference_impls.contract import Entry, Told, Turn
+from suite import worker_checkpoints
 from suite.collectives import Processes
 from suite.descent import Torch
 from suite.flat import FlatModule
@@ -108,18 +114,16 @@ class Training:
         self.module, self.group, self.algorithm, self.config = module, group, algorithm, config
         self.flat = FlatModule(module)
         self.descent = descent or Torch(momentum, decay)
-        group.agree(
-            {
-                "model": _digest(self.flat),
-                "number of parameters": self.flat.d,
-                "algorithm": f"{algorithm.__name__.rpartition('.')[2]} {config}",
-                "solver": f"{type(self.descent).__name__} momentum={momentum} decay={decay}",
-                "learning rate": rate,
-                "number of examples": examples,
-                "learners": learners,
-                "bucket size": bucket_bytes,
-            }
-        )
+        self._facts = {
+            "model": _digest(self.flat),
+            "number of parameters": self.flat.d,
+            "algorithm": f"{algorithm.__name__.rpartition('.')[2]} {config}",
+            "solver": f"{type(self.descent).__name__} momentum={momentum} decay={decay}",
+            "number of examples": examples,
+            "learners": learners,
+            "bucket size": bucket_bytes,
+        }
+        group.agree({**self._facts, "learning rate": rate})
         group.broadcast(self.flat.x)
         if self.flat.q:
             group.broadcast(self.flat.buffers)
@@ -199,6 +203,70 @@ class Training:
                 self._tell(Turn(self.t, ()), self.flat.x.new_zeros(0), ())
             self._load()
 
+    def save(self, folder: str | Path, **plain: Any) -> None:
+        """Write everything the next update depends on, with ``plain`` values of the caller's, under ``folder``.
+
+        That is the algorithm's state with the exchanges still under way (waited for, and kept as their sums), the
+        solver's memory, buffers, rate and position, and the state of torch's random numbers, which shuffling and
+        dropout draw from. Every worker must call it after the same update; older checkpoints are removed once all
+        workers have written theirs. Raises ValueError in the middle of an update (between the batches of several
+        learners) and for workers at different updates, OSError where nothing can be written.
+        """
+        if self._losses:
+            raise ValueError(
+                f"save came when {len(self._losses)} of {self.learners} learners had had their batch of update "
+                f"{self.t}; call it when all have"
+            )
+        tensors = {"buffers": self._own_buffers(), "random/cpu": torch.get_rng_state()}
+        if self.group.device.type == "cuda":
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.group.device)
+        tensors |= {f"module/{name}": value for name, value in self._counters()}
+        values = {"t": self.t, "rate": self.rate, "facts": self._written_with(), "plain": plain}
+        worker_checkpoints.write(Path(folder), self.group, self.t, self.state, values, tensors)
+
+    def resume(self, folder: str | Path) -> dict[str, Any]:
+        """Take up the newest checkpoint under ``folder`` that every worker has whole; returns its ``plain`` values.
+
+        Training then goes on to the same bits as if it had not been interrupted. Returns an empty dict, and changes
+        nothing, where there is no such checkpoint. Every worker must call it, between updates. Raises ValueError for
+        a checkpoint of another model, algorithm, solver or number of workers.
+        """
+        found = worker_checkpoints.newest(Path(folder), self.group, self.state)
+        if found is None:
+            return {}
+        state, values, tensors = found
+        for name, now in self._written_with().items():
+            if (then := values["facts"].get(name)) != now:
+                raise ValueError(
+                    f"the checkpoint in {folder} was written with {name} = {then!r}, not {now!r}; "
+                    "start with the same settings or name another folder"
+                )
+        self.state, self.t, self.rate, self._losses = state, values["t"], values["rate"], []
+        if self.learners > 1:
+            self._buffers = tensors["buffers"]
+        else:
+            self.flat.buffers.copy_(tensors["buffers"][0])
+        for name, value in self._counters():
+            value.copy_(tensors[f"module/{name}"])
+        torch.set_rng_state(tensors["random/cpu"].cpu())
+        if "random/cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.group.device)
+        self.group.heartbeat.updates = self.t
+        self._load()
+        return dict(values["plain"])
+
+    def _written_with(self) -> dict[str, Any]:
+        """What must be the same when a checkpoint is taken up; the rate may differ and comes from the checkpoint."""
+        return {**self._facts, "number of workers": self.group.size}
+
+    def _own_buffers(self) -> Tensor:
+        """Buffers [m, q] of this process's learners."""
+        return self._buffers if self.learners > 1 else self.flat.buffers[None]
+
+    def _counters(self) -> list[tuple[str, Tensor]]:
+        """The module's buffers that are not floating-point numbers, such as counts of batches."""
+        return [(name, value) for name, value in self.module.named_buffers() if not value.is_floating_point()]
+
     @contextmanager
     def evaluated(self) -> Iterator[nn.Module]:
         """The module in evaluation mode with the weights the algorithm evaluates and the workers' mean buffers.
@@ -206,7 +274,7 @@ class Training:
         Every worker must enter, as some algorithms average here; afterwards training goes on where it was.
         """
         weights, buffers, mode = self.flat.point(), self.flat.buffers.clone(), self.module.training
-        own = self._buffers.mean(0) if self.learners > 1 else buffers
+        own = self._own_buffers().mean(0)
         mean = Processes(self.group).sum(own[None]) / self.group.size if self.flat.q else buffers
         self.flat.load(self.algorithm.model(self.config, self.state, self.collective), mean)
         self.module.eval()

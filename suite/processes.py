@@ -68,13 +68,7 @@ class Group:
 
         Raises ValueError, on every worker, naming the first fact that differs and who holds which value.
         """
-        self._agreements += 1
-        prefix = f"facts/{self._agreements}"
-        self._store.set(f"{prefix}/{self.rank}", json.dumps(dict(facts)))
-        keys = [f"{prefix}/{rank}" for rank in range(self.size)]
-        with self.watched():
-            self._store.wait(keys, timedelta(seconds=self.timeout))
-        everyone = [json.loads(self._store.get(key)) for key in keys]
+        everyone = self.everyone(dict(facts))
         for name in sorted({name for held in everyone for name in held}):
             values = [held.get(name) for held in everyone]
             if odd := [rank for rank, value in enumerate(values) if value != values[0]]:
@@ -82,6 +76,16 @@ class Group:
                     f"worker {odd[0]} has {name} = {values[odd[0]]!r} where worker 0 has {values[0]!r}; "
                     f"start every worker with the same {name}"
                 )
+
+    def everyone(self, value: Any) -> list[Any]:
+        """The plain value that each worker brings, by rank. Every worker must call it; all wait for the last."""
+        self._agreements += 1
+        prefix = f"facts/{self._agreements}"
+        self._store.set(f"{prefix}/{self.rank}", json.dumps(value))
+        keys = [f"{prefix}/{rank}" for rank in range(self.size)]
+        with self.watched():
+            self._store.wait(keys, timedelta(seconds=self.timeout))
+        return [json.loads(self._store.get(key)) for key in keys]
 
     def broadcast(self, tensor: torch.Tensor) -> None:
         """Overwrite ``tensor`` on every worker with that of worker 0."""

@@ -17,9 +17,7 @@ import torch
 
 from reference_impls.contract import Told, Turn
 from reference_impls.rudra import average_staleness
-from suite import checkpoint
 from suite.assembly import Assembly, assemble
-from suite.clock import WallClock
 from suite.execution import apply
 from suite.experiments import Context
 from suite.gradients import PATHS, Gradients, answer
@@ -107,40 +105,29 @@ class ServerSession(Session):
         epoch = self.examples / len(self.made.problem.targets)
         return {**super().position(), "virtual_seconds": self.virtual_seconds, "epoch": epoch}
 
-    def save(self) -> None:
-        self.recorder.settle()
-        values = {
-            "t": self.t,
-            "seconds": self.clock.spent,
-            "stopped": self.stopped,
-            "diverged": self.diverged,
-            "recorder": self.recorder.to_plain(),
+    def values(self) -> dict[str, Any]:
+        return {
+            **super().values(),
             "virtual_seconds": self.virtual_seconds,
             "examples": self.examples,
             "staleness": self.staleness,
             "ready": [list(key) for key in self.ready],
         }
-        tensors = {"buffers": self.buffers, **self.recorder.tensors()}
-        for update, read in self.ready:
-            losses, total = self.ready[update, read]
-            tensors |= {f"losses/{update}/{read}": losses, f"sum/{update}/{read}": total}
-        checkpoint.save(self.context.folder, self.state, values, tensors)
 
-    def resume(self) -> None:
-        found = checkpoint.load(self.context.folder, self.state, self.context.device)
-        if found is None:
-            return
-        self.state, values, tensors = found
-        self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
+    def tensors(self) -> dict[str, torch.Tensor]:
+        found = super().tensors()
+        for (update, read), (losses, total) in self.ready.items():
+            found |= {f"losses/{update}/{read}": losses, f"sum/{update}/{read}": total}
+        return found
+
+    def restore(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        super().restore(values, tensors)
         self.virtual_seconds, self.examples = values["virtual_seconds"], values["examples"]
         self.staleness = values["staleness"]
-        self.clock = WallClock(values["seconds"], self._synchronise)
-        self.buffers = tensors["buffers"]
         self.ready = {
             (update, read): (tensors[f"losses/{update}/{read}"], tensors[f"sum/{update}/{read}"])
             for update, read in values["ready"]
         }
-        self.recorder.restore(values["recorder"], tensors)
 
     def outcome(self) -> Outcome:
         made = super().outcome()

@@ -11,6 +11,10 @@ Settings (plain values)::
     record     {every}
     stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
 
+A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
+parameter by itself) at a time. In one process that changes no bit and saves no time: sums start when backward has
+ended. What they hide behind backward is measured by several processes (:mod:`suite.distributed`).
+
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
 Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
 ``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
@@ -41,6 +45,7 @@ from suite.experiments import Context, OutOfTime
 from suite.gradients import PATHS, Gradients, answer
 from suite.recorder import Recorder
 from suite.schedules import rate_at, rounds
+from suite.segments import buckets
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
 
@@ -84,6 +89,8 @@ class Session:
         self.whole = whole_update(gradients, made.algorithm, made.config, made.descent, self.collective)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
+        segmented = getattr(made.config, "segmented", False)
+        self.parts = buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if segmented else (slice(None),)
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock = WallClock(synchronise=self._synchronise)
@@ -176,11 +183,11 @@ class Session:
         self.t = turn.t + 1
 
     def send(self, sums: torch.Tensor) -> tuple[Any, ...]:
-        """Exchange of the whole gradient, for algorithms that send it themselves."""
+        """Exchange of the whole gradient, or of its segments, for algorithms that send it themselves."""
         send = getattr(self.made.algorithm, "send", None)
         if send is None:
             return ()
-        return ((slice(None), send(self.made.config, sums, self.collective)),)
+        return tuple((part, send(self.made.config, sums[:, part], self.collective)) for part in self.parts)
 
     def rate(self, t: int) -> torch.Tensor:
         """Learning rate of turn t as a cached 0-d tensor on the device."""
@@ -219,29 +226,38 @@ class Session:
         found = self.tests.scores(x[None], buffers[None], inputs, targets)
         return found.losses.item(), found.errors.item()
 
-    def save(self) -> None:
-        """Write a checkpoint of everything that the next update depends on."""
-        self.recorder.settle()
-        values = {
+    def values(self) -> dict[str, Any]:
+        """The plain values of a checkpoint. A session that has more adds them, and takes them up in ``restore``."""
+        return {
             "t": self.t,
             "seconds": self.clock.spent,
             "stopped": self.stopped,
             "diverged": self.diverged,
             "recorder": self.recorder.to_plain(),
         }
-        tensors = {"buffers": self.buffers, **self.recorder.tensors()}
-        checkpoint.save(self.context.folder, self.state, values, tensors)
 
-    def resume(self) -> None:
-        """Take up the last checkpoint, if there is one."""
-        found = checkpoint.load(self.context.folder, self.state, self.context.device)
-        if found is None:
-            return
-        self.state, values, tensors = found
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors of a checkpoint beside the algorithm's state."""
+        return {"buffers": self.buffers, **self.recorder.tensors()}
+
+    def restore(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        """Take up what ``values`` and ``tensors`` gave."""
         self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
         self.clock = WallClock(values["seconds"], self._synchronise)
         self.buffers = tensors["buffers"]
         self.recorder.restore(values["recorder"], tensors)
+
+    def save(self) -> None:
+        """Write a checkpoint of everything that the next update depends on."""
+        self.recorder.settle()
+        checkpoint.save(self.context.folder, self.state, self.values(), self.tensors())
+
+    def resume(self) -> None:
+        """Take up the last checkpoint, if there is one."""
+        found = checkpoint.load(self.context.folder, self.state, self.context.device)
+        if found is not None:
+            self.state, values, tensors = found
+            self.restore(values, tensors)
 
     def outcome(self) -> Outcome:
         """Final numbers and curves. A run with a stopping rule that never held is *out of budget*."""

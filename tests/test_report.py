@@ -137,6 +137,15 @@ def test_the_verdicts_are_the_judge_s_and_counted_apart(paper, parsed, tmp_path)
     assert "3 definitions and arithmetic: 2 reproduced, 1 paper contradicts itself" in parsed.words
 
 
+def test_what_no_claim_asks_for_is_shown_apart(text, parsed):
+    """A quantity beyond the claims stands with its artifact; one that a claim reads does not stand there again."""
+    (besides,) = re.findall(r'<details class="besides">.*?</details>', text, re.DOTALL)
+    assert re.findall("<dt>(.*?)</dt>", besides) == ["time over best"]
+    assert "1.0625" in besides
+    assert "measured, smoke profile, n = 3; what no claim asks for" in besides
+    assert HOSTILE not in besides
+
+
 @pytest.mark.parametrize(
     "expected",
     [

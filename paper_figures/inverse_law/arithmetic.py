@@ -225,7 +225,8 @@ def scaling(evidence: Evidence) -> Quantities:
             forms.weak_scaling_seconds(law, system, share, p) / (law.floor * system.update(share * p, p))
             for p, _ in pairs
         ]
-        uneven += [_uneven(system, m, p) / system.update(m, p) for m in (100, 1000) for p in (3, 7, 64)]
+        parts = [(m, p) for m in (100, 1000) for p in (3, 7, 64) if m / p > system.knee]
+        uneven += [_uneven(system, m, p) / system.update(m, p) for m, p in parts]
     yield "strong-updates-constant", exact(max(constant))
     yield "strong-floor", across(floors)
     yield "weak-updates-fall", exact(min(falls))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
+from functools import partial
 
 from paper_figures.artifact import Evidence, Quantities
 from reference_impls.inverse_law_model import Law, System, convergence_seconds
 from suite.batch_choice import choose
 from suite.fit import FitError, Updates, fit_inverse_law
-from suite.measured import exact, point
+from suite.measured import exact, interval
 from suite.update_time import fit_knee
 
 BATCHES = tuple(2**k for k in range(11))
+LATENCIES = (0.0, 1e-6, 1e-5)  # seconds per message
 BYTES, BANDWIDTH = 4 * 671_802, 1e9  # gradients of the large LeNet over a 1 GB/s link
 
 
@@ -62,33 +65,56 @@ def single_core_knee(evidence: Evidence) -> Quantities:
 
 
 def communication(evidence: Evidence) -> Quantities:
-    """Log-log slope of the communication time over the learners, from queues of the two schemes.
+    """Log-log slope of the communication time over the learners, from the messages of the two schemes.
 
-    A ring of P learners moves 2 (P - 1) pieces of 1/P of the gradient over each link; the link of one server
-    carries P gradients in and P models out, one after another.
+    The interval covers latencies from none to 10 microseconds, from switched InfiniBand to a slow network stack.
     """
-    many = [2**k for k in range(3, 11)]
-    yield "allreduce-constant", point(_slope(many, ring_seconds), kind="simulated")
-    yield "ps-linear", point(_slope(many, server_seconds), kind="simulated")
+    many = [2**k for k in range(3, 9)]
+    for name, seconds in (("allreduce-constant", allreduce_seconds), ("ps-linear", server_seconds)):
+        slopes = [_slope(many, partial(seconds, latency=latency)) for latency in LATENCIES]
+        yield name, interval(slopes[1], min(slopes), max(slopes), kind="simulated")
 
 
-def ring_seconds(learners: int) -> float:
-    """All-reduce around a ring: reduce-scatter, then all-gather, in lockstep."""
-    return sum(BYTES / learners / BANDWIDTH for _ in range(2 * (learners - 1)))
+def allreduce_seconds(learners: int, latency: float = 0.0) -> float:
+    """Recursive halving and doubling among a power of two of learners, with every piece's addends followed.
+
+    A learner swaps half of what it is still responsible for with a partner at half the last distance, until each
+    has summed its own piece; the pieces then travel back the same way. Raises ValueError for another number.
+    """
+    if learners < 1 or learners & (learners - 1):
+        raise ValueError(f"halving and doubling pairs a power of two of learners, not {learners}")
+    piece = BYTES / learners / BANDWIDTH  # seconds on a link
+    everyone = (1 << learners) - 1
+    held = [dict.fromkeys(range(learners), 1 << own) for own in range(learners)]  # addends as bits, by piece
+    elapsed, distance = 0.0, learners // 2
+    while distance:
+        kept = [{p: sums for p, sums in mine.items() if not (p ^ own) & distance} for own, mine in enumerate(held)]
+        elapsed += latency + piece * max(
+            len(mine) - len(mine_kept) for mine, mine_kept in zip(held, kept, strict=True)
+        )
+        held = [{p: sums | held[own ^ distance][p] for p, sums in mine.items()} for own, mine in enumerate(kept)]
+        distance //= 2
+    distance = 1
+    while distance < learners:
+        elapsed += latency + piece * max(map(len, held))
+        held = [mine | held[own ^ distance] for own, mine in enumerate(held)]
+        distance *= 2
+    assert all(len(mine) == learners and set(mine.values()) == {everyone} for mine in held), "a sum is incomplete"
+    return elapsed
 
 
-def server_seconds(learners: int) -> float:
-    """A synchronous server with one link each way: the last gradient in, then the last model out."""
-    arrived = sent = 0.0
+def server_seconds(learners: int, latency: float = 0.0) -> float:
+    """A synchronous server with one link each way: all gradients in, one after another, then all models out."""
+    arrived = 0.0
     for _ in range(learners):
-        arrived += BYTES / BANDWIDTH
+        arrived = max(arrived, latency) + BYTES / BANDWIDTH
+    sent = arrived
     for _ in range(learners):
         sent += BYTES / BANDWIDTH
-    return arrived + sent
+    return sent + latency
 
 
-def _slope(learners: list[int], seconds: object) -> float:
+def _slope(learners: list[int], seconds: Callable[[int], float]) -> float:
     import numpy as np
 
-    assert callable(seconds)
     return float(np.polyfit(np.log(learners), np.log([seconds(p) for p in learners]), 1)[0])

@@ -12,3 +12,8 @@ def mean_seconds(runs: Any) -> dict[int, float]:
         int(batch): fmean(median(part["seconds"]) for _, part in group.groupby("seed"))
         for batch, group in runs.groupby("batch")
     }
+
+
+def seed_seconds(runs: Any) -> list[tuple[int, float]]:
+    """Median over repeats of the seconds to converge of every batch size and seed."""
+    return [(int(batch), median(part["seconds"])) for (batch, _), part in runs.groupby(["batch", "seed"])]

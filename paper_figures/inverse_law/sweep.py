@@ -25,23 +25,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Told
+from paper_figures.inverse_law.lockstep import Lockstep
 from suite import checkpoint, evaluation
-from suite.algorithms import algorithm
 from suite.assembly import DTYPES, make_descent, make_network
-from suite.collectives import Local
 from suite.data import images, order, transforms
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
 from suite.flat import FlatModule
-from suite.gradients import PATHS, answer
+from suite.gradients import PATHS
 from suite.problems import Classification
-from suite.schedules import rounds
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
 from suite.threshold import Monitor, Reading, Search, Test
 
-CHECKPOINT_SECONDS = 30.0
 CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "digits": lambda targets: targets,
@@ -50,7 +46,7 @@ LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class Trainer:
+class Trainer(Lockstep):
     """SGD on one network from a seed: what a driver of searches steps, and what a search reads."""
 
     def __init__(self, spec: RunSpec, context: Context):
@@ -68,27 +64,23 @@ class Trainer:
             raise ValueError(f"share={settings['share']} must leave two samples and more among {len(mixed)} examples")
         inputs, targets = pictures.inputs[mixed].to(device), LABELS[labels](pictures.targets[mixed]).to(device)
         network = make_network(settings["model"], spec.seed, device, dtype)
-        self.flat = FlatModule(network, channels_last=context.execution["channels_last"])
+        flat = FlatModule(network, channels_last=context.execution["channels_last"])
         fitted = transforms.fit(rule, inputs[held:], size)
         decode = lambda pixels: fitted(pixels).to(dtype)
-        self.problem = Classification(self.flat, inputs[held:], targets[held:], decode)
+        problem = Classification(flat, inputs[held:], targets[held:], decode)
+        workers = settings.get("workers", 1)
+        if settings["batch"] % workers:
+            raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")
+        rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
+        path = PATHS[context.execution["path"]]
+        super().__init__(path(problem), make_descent(settings["descent"], flat), rate, workers)
         read = settings["sample"] or held
         self.samples = {
             "validation": self._sample(decode, inputs[:held][:read], targets[:held][:read]),
             "training": self._sample(decode, inputs[held : 2 * held][:read], targets[held : 2 * held][:read]),
         }
         self.test_examples = len(self.samples["training"][1])
-        self.workers = settings.get("workers", 1)
-        if settings["batch"] % self.workers:
-            raise ValueError(f"batch={settings['batch']} does not divide over workers={self.workers}")
         self.order = order.Shuffled(len(self.problem.targets), settings["batch"], seed(spec.seed, "order"))
-        self.algorithm = algorithm("sgd")
-        self.descent = make_descent(settings["descent"], self.flat)
-        self.rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
-        self.gradients = PATHS[context.execution["path"]](self.problem)
-        self.collective = Local(self.workers)
-        self.buffers = self.problem.b0()[None].repeat(self.workers, 1)
-        self.seconds = 0.0  # spent on updates alone
 
     def _sample(self, decode: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Any:
         pixels = decode(inputs)
@@ -96,30 +88,8 @@ class Trainer:
             pixels = pixels.contiguous(memory_format=torch.channels_last)
         return pixels, targets
 
-    def start(self) -> Any:
-        """The state before the first update."""
-        return self.algorithm.init(None, self.flat.point(), self.workers, self.workers, self.descent)
-
-    def advance(self, state: Any, first: int, last: int) -> Any:
-        """The state after updates ``first`` .. ``last - 1``: batch number t serves update t, split over workers."""
-        began = time.perf_counter()
-        for turn in rounds(self.workers, start=first):
-            if turn.t >= last:
-                break
-            ask = self.algorithm.ask(None, state, turn)
-            examples = self.order.indices(torch.tensor([turn.t])).view(self.workers, -1)
-            losses, sums, self.buffers = answer(self.gradients, ask, self.buffers, examples)
-            state = self.algorithm.tell(
-                None,
-                state,
-                turn,
-                Told(losses, sums),
-                collective=self.collective,
-                descent=self.descent,
-                lr=self.rate,
-            )
-        self.seconds += time.perf_counter() - began
-        return state
+    def examples(self, t: int) -> Tensor:
+        return self.order.indices(torch.tensor([t])).view(self.workers, -1)
 
     def reader(self, sample: str) -> Callable[[Any, float], Reading]:
         """How a monitor reads the loss of a state on a sample."""
@@ -152,7 +122,7 @@ def search_run(spec: RunSpec, context: Context, trainer: Any) -> Outcome:
         search.see(trainer.advance(state, update, search.next_update))
         diverged = math.isinf(search.tests[-1].reading.loss)
         context.report(search.position[0] / limit)
-        if search.at_rest and (time.monotonic() - saved > CHECKPOINT_SECONDS or context.late):
+        if search.at_rest and (time.monotonic() - saved > context.checkpoint_seconds or context.late):
             save(context, trainer, search)
             saved = time.monotonic()
             if context.late:

@@ -11,23 +11,20 @@ Settings::
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from paper_figures.inverse_law.lockstep import Lockstep
 from paper_figures.inverse_law.sweep import search_run
-from reference_impls.contract import Told
-from suite.algorithms import algorithm
 from suite.assembly import make_descent
-from suite.collectives import Local
 from suite.data.text import load_pairs
 from suite.data.word_batches import WordOrder
 from suite.execution import apply
 from suite.experiments import Context
-from suite.gradients import Bound, answer
-from suite.schedules import rounds
+from suite.gradients import Bound
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
 from suite.threshold import Reading, read_loss
@@ -36,7 +33,7 @@ from suite.translation import Translation, prepare, score, translate, word_loss
 CHUNK = 50  # sentences of a test read at a time
 
 
-class Trainer:
+class Trainer(Lockstep):
     """SGD on the translation network with batches of words."""
 
     def __init__(self, spec: RunSpec, context: Context):
@@ -48,15 +45,10 @@ class Trainer:
             sentences=settings.get("sentences"),
             longest=settings.get("longest"),
         )
-        self.problem = Translation(corpus, dict(settings["model"]), seed(spec.seed, "weights"), context.device)
+        problem = Translation(corpus, dict(settings["model"]), seed(spec.seed, "weights"), context.device)
+        rate = torch.tensor(settings["rate"], device=context.device)
+        super().__init__(Bound(problem), make_descent(settings["descent"], problem.flat), rate)
         self.order = WordOrder(corpus.lengths, settings["words"], seed(spec.seed, "order"))
-        self.algorithm = algorithm("sgd")
-        self.descent = make_descent(settings["descent"], self.problem.flat)
-        self.gradients = Bound(self.problem)
-        self.rate = torch.tensor(settings["rate"], device=context.device)
-        self.collective, self.workers = Local(1), 1
-        self.buffers = self.problem.b0()[None]
-        self.seconds = 0.0
         drawn = torch.randperm(
             len(corpus.lengths), generator=torch.Generator().manual_seed(seed("samples", settings["corpus"]))
         )
@@ -64,32 +56,8 @@ class Trainer:
         self.sample = [self.problem.fetch(part) for part in rows.split(CHUNK) if len(part)]
         self.test_examples = sum(int((target != 0).sum()) for _, target in self.sample)  # words
 
-    def start(self) -> Any:
-        """The state before the first update."""
-        return self.algorithm.init(None, self.problem.flat.point(), 1, 1, self.descent)
-
-    def advance(self, state: Any, first: int, last: int) -> Any:
-        """The state after updates ``first`` .. ``last - 1``; batch number t serves update t."""
-        began = time.perf_counter()
-        for turn in rounds(1, start=first):
-            if turn.t >= last:
-                break
-            ask = self.algorithm.ask(None, state, turn)
-            losses, sums, _ = answer(self.gradients, ask, self.buffers, self.order.sentences(turn.t)[None])
-            state = self.algorithm.tell(
-                None,
-                state,
-                turn,
-                Told(losses, sums),
-                collective=self.collective,
-                descent=self.descent,
-                lr=self.rate,
-            )
-        self.seconds += time.perf_counter() - began
-        return state
-
-    def load(self, state: Any) -> None:
-        self.problem.flat.load(self.algorithm.model(None, state, self.collective))
+    def examples(self, t: int) -> Tensor:
+        return self.order.sentences(t)[None]
 
     def reader(self, sample: str) -> Callable[[Any, float], Reading]:
         """How the monitor reads the mean loss per word over the sample of training sentences."""
@@ -99,7 +67,7 @@ class Trainer:
         @torch.no_grad()
         def chunks() -> Iterator[tuple[float, int]]:
             for inputs, target in self.sample:
-                logits = self.problem.flat.module(inputs)
+                logits = self.flat.module(inputs)
                 yield word_loss(logits, target, "sum").item(), int((target != 0).sum())
 
         def read(state: Any, threshold: float) -> Reading:

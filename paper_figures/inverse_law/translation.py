@@ -13,6 +13,7 @@ from suite.measured import exact, interval
 from suite.spec import RunSpec
 
 WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
+CORPORA = {"europarl": "Europarl de-en", "multi30k": "Multi30k de-en"}
 RATES = (0.1, 0.2, 0.5, 1.0)
 SEEDS = 5
 PHRASES = RunSpec(
@@ -135,12 +136,14 @@ def draw_panel(evidence: Evidence, figure: Any) -> None:
         raise Missing(f"no runs of this learning rate at {evidence.profile}")
     runs = evidence.runs("panel")
     axes = figure.add_subplot()
-    for threshold in runs[0].results["thresholds_training"]:
-        drawing.draw_law(axes, images.crossings(runs, threshold), f"loss {threshold:g}")
+    found = [images.crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]]
+    for order, (threshold, counted) in enumerate(zip(runs[0].results["thresholds_training"], found, strict=True)):
+        drawing.draw_law(axes, counted, f"loss {threshold:g}", order)
+    drawing.finish_law(axes, found)
     axes.set_xlabel("target words per mini-batch M")
     axes.set_ylabel("updates to the threshold")
-    axes.set_title(f"{runs[0].spec.settings['corpus']}, rate {runs[0].spec.settings['rate']:g}")
-    axes.legend(fontsize="small")
+    settings = runs[0].spec.settings
+    axes.set_title(f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}")
 
 
 def attention_runs(profile: str) -> Groups:

@@ -16,16 +16,14 @@ from suite.assembly import DTYPES, fields, make_descent, make_network
 from suite.collectives import Local
 from suite.data.catalogue import dataset
 from suite.data.imagenet import ImageNetStream
-from suite.data.transforms import CropFlip, centre_crop
+from suite.data.transforms import CropFlip
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
 from suite.flat import FlatModule
 from suite.recorder import Recorder
 from suite.spec import RunSpec, seed, thaw
 from suite.store import Outcome
-
-MEAN = (123.0, 117.0, 104.0)  # red, green, blue of ImageNet's training set, 0..255 (Caffe's mean_value)
-CHECKPOINT_SECONDS = 600.0
+from suite.streamed import MEAN, validated
 
 
 class Streamed:
@@ -54,29 +52,10 @@ class Streamed:
         return self.crop(pixels, self.seed, numbers)[0], self.held.targets
 
 
-@torch.no_grad()
 def evaluate(flat: FlatModule, x: Tensor, spec: RunSpec, context: Context) -> dict[str, float]:
     """Loss, top-1 and top-5 error on the first ``evaluate.examples`` validation images, centre crops."""
-    settings = spec.settings
-    flat.load(x)
-    flat.module.eval()
-    wanted, seen, loss, wrong, wrong5 = settings["evaluate"]["examples"], 0, 0.0, 0, 0
-    mean = torch.tensor(MEAN, device=context.device).view(3, 1, 1)
-    size = min(settings["batch"], 200, wanted)
-    with ImageNetStream("validation", size, context.data, device=context.device, side=settings["side"]) as stream:
-        for batch in stream.batches():
-            take = min(len(batch.targets), wanted - seen)
-            outputs = flat.module(centre_crop(batch.inputs.float() - mean, settings["crop"]))[:take]
-            targets = batch.targets[:take]
-            loss += F.cross_entropy(outputs, targets, reduction="sum").item()
-            best = outputs.topk(min(5, outputs.shape[1]), 1).indices == targets[:, None]
-            wrong += take - int(best[:, 0].sum())
-            wrong5 += take - int(best.any(1).sum())
-            seen += take
-            if seen >= wanted:
-                break
-    flat.module.train()
-    return {"test_loss": loss / seen, "test_error": wrong / seen, "top5_error": wrong5 / seen}
+    found = validated(flat, x, flat.buffers.clone(), spec.settings, context.data)
+    return dict(zip(("test_loss", "test_error", "top5_error"), found, strict=True))
 
 
 def imagenet(spec: RunSpec, context: Context) -> Outcome:
@@ -118,7 +97,7 @@ def imagenet(spec: RunSpec, context: Context) -> Outcome:
                 finite = recorder.settle()
                 recorder.evaluate(update=t, **evaluate(flat, state.x, spec, context))
                 context.report(t / settings["updates"])
-            if context.late or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            if context.late or time.monotonic() - saved > context.checkpoint_seconds:
                 finite = recorder.settle() and finite
                 values = {"t": t, "recorder": recorder.to_plain()}
                 checkpoint.save(context.folder, state, values, recorder.tensors())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.matex_agd.algorithms import ALEXNET, GOOGLENET, LAYERS
-from paper_figures.matex_agd.settings import whole_training
+from paper_figures.matex_agd.settings import EFFECTIVE_BATCH, whole_training
 from suite.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, exchange, network
 from suite.measured import exact, interval, point
 from suite.overlap import AllReduce, Network, delayed, layer_wise, rates, synchronous
@@ -23,7 +23,6 @@ from suite.spec import RunSpec
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EFFECTIVE_BATCH = {ALEXNET: 256, GOOGLENET: 32}
 LAYERWISE = ("layer-wise, all", "layer-wise, backward", "layer-wise, completed")
 DELAYED = ("AGD 1 comm", "AGD 2 comm", "AGD 3 comm")
 SHARED = (2, 4, 8)  # device counts at which there is something to communicate

@@ -44,20 +44,29 @@ def smallest_set(shares: list[float], limit: int = 200_000) -> int:
 
 
 def sizes(evidence: Evidence) -> Quantities:
-    """Batches, devices and data as the Caffe defaults, the machine and the data set's catalogue have them."""
+    """Batches, devices and data as the declared runs, the machine and the data set's catalogue have them."""
+    from paper_figures.matex_agd import settings
     from suite.data.catalogue import DATASETS
     from suite.machines import DGX1
 
     devices = max(DGX1.devices)
     yield "dgx-devices", exact(devices, note="eight P100 in a DGX-1")
-    yield "alexnet-batch", exact([256, 256 / devices], note="batch of Caffe's bvlc_alexnet over the devices")
-    yield "googlenet-batch", exact([32, devices, 32 / devices], note="batch of Caffe's bvlc_googlenet")
-    images = DATASETS["imagenet"].sizes
-    gigabytes = images["train"] * 3 * 256 * 256 / 1e9
+    alexnet = [
+        s.settings["batch"] * s.settings["workers"] for specs in settings.table1("paper").values() for s in specs
+    ]
+    batch = sum(alexnet) / len(alexnet)
+    yield (
+        "alexnet-batch",
+        exact([batch, batch / devices], note="batch of the runs at the paper profile, over the devices"),
+    )
+    batch = settings.EFFECTIVE_BATCH["caffe_googlenet"]
+    yield "googlenet-batch", exact([batch, devices, batch / devices], note="batch of the simulated runs")
+    images = DATASETS["imagenet"]
+    gigabytes = images.sizes["train"] * 3 * 256 * 256 / 1e9
     yield (
         "dataset",
         point(
-            [images["train"], images["validation"], 1000, gigabytes],
+            [images.sizes["train"], images.sizes["validation"], images.classes, gigabytes],
             kind="exact",
             note="250 GB is what 256 x 256 pixels as bytes take",
         ),

@@ -103,6 +103,22 @@ def test_the_comparison_prefers_the_law_the_data_follow(law, sign):
     assert math.copysign(1, rival.compare(data).preference) == sign
 
 
+def test_an_all_reduce_played_message_by_message_takes_its_known_time():
+    """2 log2 P messages one after another, and 2 (P - 1) / P of the gradient over each link."""
+    for learners in (2, 8, 64):
+        wire = 2 * (learners - 1) / learners * method.BYTES / method.BANDWIDTH
+        assert method.allreduce_seconds(learners) == pytest.approx(wire)
+        assert method.allreduce_seconds(learners, 0.5) == pytest.approx(wire + math.log2(learners))
+    with pytest.raises(ValueError, match="power of two of learners, not 6"):
+        method.allreduce_seconds(6)
+
+
+def test_a_slow_start_of_messages_would_be_noticed(monkeypatch):
+    """At a millisecond a message the all-reduce is no longer about constant."""
+    monkeypatch.setattr(method, "LATENCIES", (0.0, 1e-4, 1e-3))
+    assert dict(method.communication(EMPTY))["allreduce-constant"].high[0] > 0.1
+
+
 def test_the_rival_solves_its_own_equation():
     """psi = c1 / sqrt(n t) + c2 / t at the iterations it gives."""
     psi, c1, c2 = 0.3, 2.0, 5.0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -178,3 +180,78 @@ def averaging(group: Group) -> list[float]:
         training.update(nn.functional.cross_entropy(module(inputs[rows]), targets[rows]))
     with training.evaluated() as model:
         return torch.cat([p.reshape(-1) for p in model.parameters()]).tolist()
+
+
+def noisy(seed: int) -> nn.Module:
+    """A network whose training also depends on running statistics and on random numbers."""
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 3)).double()
+
+
+def step(training: Training, t: int) -> None:
+    """One batch for each learner of this worker."""
+    inputs, targets = examples()
+    for _ in range(training.learners):
+        rows = batch_of(t, training.group.rank, training.group.size)
+        training.update(nn.functional.cross_entropy(training.module(inputs[rows]), targets[rows]))
+
+
+def whole_state(training: Training) -> list[float]:
+    with training.evaluated() as model:
+        found = [value.double().reshape(-1) for value in model.state_dict().values()]
+    return torch.cat([training.flat.x.detach().double(), *found]).tolist()
+
+
+def made(group: Group, case: tuple[str, dict[str, Any], int], seed: int) -> Training:
+    name, options, learners = case
+    algorithm: Any = {"matex_agd": matex_agd, "crossbow": crossbow}[name]
+    config = algorithm.Config(**options)
+    return Training(noisy(seed), group, algorithm, config, rate=0.1, momentum=0.9, learners=learners)
+
+
+def interrupted(group: Group, folder: str, cases: list[tuple[str, dict[str, Any], int]]) -> list[dict[str, Any]]:
+    """Each case without interruption, and ended after seven updates and taken up by another training."""
+    seen = []
+    for number, case in enumerate(cases):
+        ends = []
+        for stops in (False, True):
+            training = made(group, case, seed=group.rank)
+            torch.manual_seed(100 + group.rank)
+            done: dict[str, Any] = {}
+            for t in range(UPDATES):
+                if stops and t in (4, 7):
+                    training.rate = 0.05
+                    training.save(f"{folder}/{number}", at=t)
+                elif t in (4, 7):
+                    training.rate = 0.05
+                if stops and t == 7:
+                    torch.manual_seed(5)
+                    training = made(group, case, seed=50 + group.rank)
+                    done = training.resume(f"{folder}/{number}")
+                step(training, t)
+            training.finish()
+            ends.append(whole_state(training))
+        seen.append({"straight": ends[0], "interrupted": ends[1], "plain": done})
+    return seen
+
+
+def partly_lost(group: Group, folder: str) -> list[Any]:
+    """What is taken up where worker 1 lacks the newest checkpoint, has it damaged, and where nobody has any."""
+    case = ("matex_agd", {"delay": 1}, 1)
+    training = made(group, case, 0)
+    found: list[Any] = [training.resume(f"{folder}/none")]
+    step(training, 0)
+    training.save(folder, at=1)
+    own, newer = (Path(folder, name, f"worker-{group.rank}") for name in ("update-1", "update-9"))
+    if group.rank == 0:
+        shutil.copytree(own, newer)
+    found.append(made(group, case, 0).resume(folder))
+    if group.rank == 1:
+        newer.mkdir()
+        (newer / "checkpoint").write_bytes(b"x" + (own / "checkpoint").read_bytes()[:-1])
+    found.append(made(group, case, 0).resume(folder))
+    try:
+        made(group, ("matex_agd", {"delay": 2}, 1), 0).resume(folder)
+    except ValueError as error:
+        found.append(str(error))
+    return found

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from paper_figures.artifact import Evidence
-from paper_figures.matex_agd import PAPER, backpropagation, figure1, printed, properties
+from paper_figures.artifact import Evidence, Missing
+from paper_figures.matex_agd import PAPER, backpropagation, doubts, figure1, printed, properties, settings
 from paper_figures.matex_agd.stand_in import LAYERS, sleeping
 from paper_figures.verdicts import published, verdicts
 from suite.archive import Archive
 from suite.machines import DGX1
 from suite.spec import RunSpec
-from suite.store import Run
+from suite.store import Outcome, Run, encode
 
 EVIDENCE = "paper_figures/evidence/matex_agd.zip"
 
@@ -131,3 +132,60 @@ def test_largest_stable_rate_against_the_roots(delay, momentum):
         return abs(np.roots(polynomial)).max()
 
     assert radius(found - 1e-4) < 1 < radius(found + 1e-4)
+
+
+def test_rounding_sets_synchronous_and_serial_training_apart_by_next_to_nothing(tmp_path):
+    """The arms of the doubt about Table 1: the same batches, hence the same losses but for float32."""
+    from paper_figures.matex_agd.serial_gap import serial_gap
+    from suite import execution
+    from suite.experiments import Context
+
+    spec = RunSpec("matex_agd/serial_gap", {**settings.GAP.settings, "seeds": 1, "updates": 4, "every": 1})
+    table = serial_gap(spec, Context(tmp_path, execution.choose(spec, "cpu", 1))).curves["gap"]
+    loss = table.pivot_table(index="update", columns="arm", values="loss")
+    assert len(loss) == 5
+    rounding = (loss["split"] / loss["serial"] - 1).abs()
+    assert 0 < rounding.max() < 1e-5, "four gradients were computed and summed in float32"
+    assert loss["partitioned"][0] == loss["serial"][0], "the same weights to begin with"
+    assert (loss["partitioned"][1:] / loss["serial"][1:] - 1).abs().min() > 1e-3, "other batches"
+
+
+def gap_run(serial, split, partitioned) -> Evidence:
+    """Evidence with accuracies at five checkpoints by arm and seed."""
+    arms = {"serial": serial, "split": split, "partitioned": partitioned}
+    rows = [
+        (arm, seed, update, value)
+        for arm, seeds in arms.items()
+        for seed, values in enumerate(seeds)
+        for update, value in enumerate((0.1, *values))
+    ]
+    table = pd.DataFrame(rows, columns=["arm", "seed", "update", "accuracy"])
+
+    class Fabricated:
+        def read(self, run_id: str) -> Run:
+            return Run(run_id, encode(settings.GAP, {}, Outcome("finished", {}, {"gap": table})))
+
+    return Evidence(Fabricated(), {"gap": (settings.GAP,)}, "smoke")
+
+
+def test_the_gap_between_the_rows_is_told_from_its_causes():
+    low, high = [0.1, 0.2, 0.3, 0.4, 0.5], [0.2, 0.4, 0.6, 0.8, 1.0]
+    found = dict(doubts.serial_against_synchronous(gap_run([low, low, high], [low, low, high], [high, low, high])))
+    assert found["printed-gap"].values[0] == pytest.approx(-0.2233, abs=1e-4)
+    assert found["gap-of-rounding"].values[0] == 0
+    assert found["gap-of-partition"].values[0] == pytest.approx(np.log(2) / 3)
+    assert found["gap-of-seeds"].high[0] == pytest.approx(np.log(2))
+    assert found["seeds-as-far-apart"].values[0] == pytest.approx(2 / 3)
+
+
+def test_what_is_said_of_the_gap_is_what_the_evidence_shows(evidence):
+    """The reason given with ``alg-sgd/equals-serial`` and with the row's last value."""
+    try:
+        seen = Evidence(evidence, {"gap": (settings.GAP,)}, "smoke")
+        found = dict(doubts.serial_against_synchronous(seen))
+    except Missing:
+        pytest.skip(f"run {settings.GAP.id} is not in {EVIDENCE} yet")
+    assert found["gap-of-rounding"].values[0] < 0.01
+    assert found["gap-of-partition"].low[0] < 0 < found["gap-of-partition"].high[0]
+    assert found["gap-of-seeds"].high[0] > abs(found["printed-gap"].values[0])
+    assert found["seeds-as-far-apart"].values[0] > 0.1

@@ -31,9 +31,11 @@ SCRIPT = """
             examples=len(dataset),
         )
         loader = DataLoader(Subset(dataset, share(len(dataset), group)), batch_size=20, shuffle=True, drop_last=True)
-        for epoch in range(6):
+        done = training.resume(Path(sys.argv[2], "checkpoints"))
+        for epoch in range(done.get("epochs", 0), 6):
             for inputs, targets in loader:
                 training.update(functional.cross_entropy(module(inputs), targets))
+            training.save(Path(sys.argv[2], "checkpoints"), epochs=epoch + 1)
         training.finish()
         with training.evaluated() as model:
             right = (model(x).argmax(1) == dataset.tensors[1]).float().mean().item()
@@ -46,17 +48,9 @@ SCRIPT = """
 def test_torchrun_trains_a_module_of_ones_own(tmp_path, workers):
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent(SCRIPT))
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}"]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            f"--nproc-per-node={workers}",
-            script,
-            "2",
-            tmp_path,
-        ],
+        [*launch, script, "2", tmp_path],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,
@@ -67,3 +61,4 @@ def test_torchrun_trains_a_module_of_ones_own(tmp_path, workers):
     said = [(tmp_path / str(rank)).read_text().split() for rank in range(workers)]
     assert all(float(right) > 0.9 for right, _ in said)
     assert len({weights for _, weights in said}) == 1
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [f"update-{6 * (400 // workers // 20)}"]

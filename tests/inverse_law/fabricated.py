@@ -1,0 +1,92 @@
+"""Stored runs that follow a known law, for drawings and measures: searches of Figs. 1 and 2, and a closed loop."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pandas as pd
+
+from paper_figures.inverse_law import images, short, translation
+from suite.spec import RunSpec
+from suite.store import Outcome, Store, encode
+
+FLOOR, SENSITIVITY = 90.0, 9_000.0  # updates; updates x examples
+SCATTER = 0.05
+
+
+def count(spec: RunSpec, place: int) -> int:
+    """Updates to the ``place``-th threshold by the law, later ones taking longer, seeds scattered; -1: censored."""
+    size, sensitivity = spec.settings.get("batch"), SENSITIVITY
+    if size is None:
+        size, sensitivity = spec.settings["words"], 12 * SENSITIVITY  # per word, not per example
+    draw = random.Random(f"{spec.seed} {size} {place}")
+    updates = round((FLOOR + sensitivity / size) * 1.7**place * math.exp(draw.gauss(0, SCATTER)))
+    return updates if updates <= spec.settings["limit"] else -1
+
+
+def search(spec: RunSpec) -> Outcome:
+    """The outcome of a search."""
+    results: dict[str, object] = {"updates": 1, "parameters": 1, "test_examples": 1, "update_seconds": 1.0}
+    for name, thresholds in spec.settings["monitors"].items():
+        falling = sorted(thresholds, reverse=True)
+        crossed = [count(spec, place) for place in range(len(falling))]
+        results |= {f"thresholds_{name}": falling, f"crossed_{name}": crossed}
+    return Outcome("finished", results, {"tests": pd.DataFrame({"monitor": [], "update": [], "loss": []})})
+
+
+def closed_loop() -> Outcome:
+    """A machine with its knee at 16, and a law fitted to it."""
+    batches, seeds = short.LOOP.settings["batches"], short.LOOP.settings["seeds"]
+    seconds = {b: 2e-5 * max(b, 16) * (1 + 0.02 * math.log2(b)) for b in batches}
+    law = {b: 40 + 800 / b for b in batches}
+    draw = random.Random(0)
+    runs = [
+        (b, s, repeat, round(law[b]), law[b] * seconds[b] * math.exp(draw.gauss(0, 0.05)), seconds[b], seconds[b])
+        for b in batches
+        for s in seeds
+        for repeat in range(3)
+    ]
+    rounds = [
+        (r, n, b, seconds[b] * math.exp(draw.gauss(0, 0.1))) for r in range(3) for n in range(4) for b in batches
+    ]
+    table = {
+        "batch": batches,
+        "update_seconds": [seconds[b] for b in batches],
+        "censored": [0] * len(batches),
+        "predicted_seconds": [law[b] * seconds[b] for b in batches],
+        "predicted_updates": [law[b] for b in batches],
+    }
+    best = min(batches, key=lambda b: law[b] * seconds[b])
+    return Outcome(
+        "finished",
+        {"chosen": best, "closed_form": 16.0, "clock": "thread", "knee_misfit": 0.1, "floor": 40, "sensitivity": 800},
+        {
+            "batches": pd.DataFrame(table),
+            "runs": pd.DataFrame(runs, columns=["batch", "seed", "repeat", "updates", "seconds", "early", "late"]),
+            "timings": pd.DataFrame(rounds, columns=["repeat", "round", "batch", "seconds"]),
+        },
+    )
+
+
+def noise() -> Outcome:
+    """Variances of a gradient that fall as 1/M."""
+    batches = short.NOISE.settings["batches"]
+    return Outcome(
+        "finished", {}, {"variance": pd.DataFrame({"batch": batches, "variance": [1 / b for b in batches]})}
+    )
+
+
+def fill(root: Path, profile: str = "reduced") -> Store:
+    """A store with every search of the figures at ``profile``, the closed loop and the gradients' noise."""
+    store = Store(root, create=True)
+    specs = {
+        spec for group in images.law_runs(profile).values() for spec in group if spec.experiment.endswith("sweep")
+    }
+    specs |= {spec for rate in translation.RATES for spec in translation.figure_specs(rate, profile)}
+    made = {spec.id: (spec, search(spec)) for spec in specs}
+    made |= {short.LOOP.id: (short.LOOP, closed_loop()), short.NOISE.id: (short.NOISE, noise())}
+    for run_id, (spec, outcome) in made.items():
+        store.commit(run_id, encode(spec, {}, outcome))
+    return store

@@ -1,0 +1,69 @@
+"""Layer-wise exchange as a setting of a training run: the bits of synchronous training, resumed as well."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from paper_figures.matex_agd.settings import DIGITS
+from suite import training
+from suite.collectives import Counted
+from suite.experiments import Context, OutOfTime
+from suite.spec import RunSpec
+from suite.training import Session, train
+
+EXECUTION = {"device": "cpu", "precision": "float32", "channels_last": True, "path": "looped", "threads": 1,
+             "deterministic": True}  # fmt: skip
+
+
+def spec_of(bucket_bytes=0, **config):
+    settings = {
+        **DIGITS,
+        "algorithm": {"name": "matex_agd", **config},
+        "workers": 4,
+        "batch": 4,
+        "order": {"kind": "partitioned"},
+        "updates": 4,
+        "evaluate": {"every": 2},
+        "bucket_bytes": bucket_bytes,
+    }
+    return RunSpec("train", settings, 0)
+
+
+def results(outcome):
+    """All but the seconds it took."""
+    return {name: value for name, value in outcome.results.items() if name != "seconds"}
+
+
+@pytest.fixture(scope="module")
+def synchronous(tmp_path_factory):
+    return results(train(spec_of(), Context(tmp_path_factory.mktemp("run"), EXECUTION)))
+
+
+@pytest.mark.parametrize("order", ["all", "backward", "completed"])
+@pytest.mark.parametrize("bucket_bytes", [0, 20_000])
+def test_layer_wise_ends_in_the_bits_of_synchronous(tmp_path, monkeypatch, synchronous, order, bucket_bytes):
+    sums = []
+
+    class Watched(Session):
+        def __init__(self, *given):
+            super().__init__(*given)
+            self.collective = Counted(self.collective, sums)
+
+    monkeypatch.setattr(training, "Session", Watched)
+    found = results(train(spec_of(bucket_bytes, segmented=True, order=order), Context(tmp_path, EXECUTION)))
+    assert found == synchronous
+    parameters, tensors = found["parameters"], 8  # two convolutions and two layers, weights and biases
+    assert sum(sums) == 4 * parameters
+    assert len(sums) == 4 * tensors if bucket_bytes == 0 else 4 < len(sums) < 4 * tensors
+
+
+def test_segments_under_way_survive_a_checkpoint(tmp_path):
+    spec = spec_of(segmented=True, order="backward", delay=2)
+    whole = train(spec, Context(tmp_path / "whole", EXECUTION))
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    with pytest.raises(OutOfTime):
+        train(spec, Context(folder, EXECUTION, deadline=time.monotonic() - 1))
+    assert results(train(spec, Context(folder, EXECUTION))) == results(whole)
