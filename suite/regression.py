@@ -258,7 +258,8 @@ def lines(found: Mapping[str, Any]) -> Iterable[str]:
         verdict = "REGRESSION" if row["slower"] else "faster" if row["faster"] else "ok"
         yield (
             f"{row['workload']:<{width}} {row['clock']:<9} {row['change']:+7.1%}  threshold {row['threshold']:5.1%}  "
-            f"finds {finds}  {row['rounds']} rounds against {row['base_rounds']} of {row['sessions']} sessions: {verdict}"
+            f"finds {finds}  {row['rounds']} rounds against {row['base_rounds']} of {row['sessions']} sessions  "
+            f"{verdict}"
         )
     for name, (before, now) in found["versions_changed"].items():
         yield f"note: the baseline was measured with {name} {before}, not {now}"
