@@ -2,17 +2,21 @@
 
 Results are deterministic on one machine and build, so runs are compared pair by pair: one that finished and no
 longer does is a regression, and so is an error, or a number of updates to a target, that rose by more than the
-spread over the pairs explains. Where nothing was meant to change numbers at all, ask for ``either_way``: a fall is
-then as red as a rise. Pairs are taken over the seeds of one setting, and over all runs of one
+spread over the pairs explains. Pairs are taken over the seeds of one setting, and over all runs of one
 experiment, which finds a small common rise where every setting has one seed only. All tests of one comparison
 together alarm with probability ``ALARM`` when nothing but rounding has changed. Seconds are not compared: two
 stores were not timed side by side.
+
+Where nothing was meant to move, a fall is as red as a rise (``either_way``): a quantity of one setting has then
+moved if its mean change, beyond what the spread over the pairs explains, exceeds ``NEGLIGIBLE`` standard deviations
+over the seeds.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +27,7 @@ from suite.store import Run
 
 ERRORS = ("test_error", "test_loss", "train_error", "train_loss")
 ALARM = 0.01
+NEGLIGIBLE = 0.01  # a bias of rounding can be as steady as a fault, but is far smaller
 
 Pair = tuple[Run, Run]
 
@@ -56,7 +61,7 @@ def identical(before: Run, after: Run) -> bool:
 def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str, Any]:
     """Pairs runs by specification; returns plain values with ``regressions`` in sentences.
 
-    ``either_way`` counts a fall beyond the spread as well as a rise, at the same probability of a false alarm.
+    ``either_way`` counts a fall as well as a rise, of single settings, at the same probability of a false alarm.
 
     Raises DamagedRun when a run of either side does not verify.
     """
@@ -73,7 +78,8 @@ def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str
             regressions.append(f"{run_id} ({name}): finished before, {after.status} now")
         if before.status == after.status == "finished":
             groups.setdefault((f"{name}, one setting", canonical(before.spec.settings)), []).append((before, after))
-            groups.setdefault((f"{name}, all settings", ""), []).append((before, after))
+            if not either_way:
+                groups.setdefault((f"{name}, all settings", ""), []).append((before, after))
     changed = [
         (place, name, [p[0].id for p in pairs], a, b)
         for (place, _), pairs in groups.items()
@@ -84,7 +90,8 @@ def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str
     rows = []
     tails = 1 if either_way else 2  # an interval errs on two sides; only one of them matters unless both do
     for place, name, ids, a, b in changed:
-        row = _row(place, name, ids, a, b, confidence=1 - tails * ALARM / len(changed))
+        negligible = NEGLIGIBLE * statistics.stdev(a) if either_way and len(a) > 1 else 0.0
+        row = _row(place, name, ids, a, b, 1 - tails * ALARM / len(changed), negligible)
         rows.append(row)
         if row["rose"] or (either_way and row["fell"]):
             moved = f"{'rose' if row['rose'] else 'fell'} by {abs(row['change']):.4g}"
@@ -106,7 +113,13 @@ def _columns(pairs: Sequence[Pair], name: str) -> tuple[list[float], list[float]
 
 
 def _row(
-    place: str, name: str, ids: Sequence[str], a: Sequence[float], b: Sequence[float], confidence: float
+    place: str,
+    name: str,
+    ids: Sequence[str],
+    a: Sequence[float],
+    b: Sequence[float],
+    confidence: float,
+    negligible: float,
 ) -> dict[str, Any]:
     """The change of one quantity over its pairs, with an interval; of ratios where settings differ in scale."""
     ratios = place.endswith("all settings") and min(*a, *b) > 0
@@ -121,8 +134,8 @@ def _row(
         "n": interval.n,
         "low": _plain(interval.low - unchanged),
         "high": _plain(interval.high - unchanged),
-        "rose": interval.low > unchanged,
-        "fell": interval.high < unchanged,
+        "rose": interval.low > unchanged + negligible,
+        "fell": interval.high < unchanged - negligible,
     }
 
 
