@@ -147,8 +147,8 @@ def check(base: Runs, new: Runs) -> tuple[list[str], list[str]]:
     exact = same_arithmetic(base, new)
     if exact and found["differ"]:
         red.append(
-            f"REGRESSION {len(found['differ'])} of {found['compared']} runs differ in their bits on the same processor "
-            "and versions: if that was meant, mark the change **numbers** in the changelog and --accept"
+            f"REGRESSION {len(found['differ'])} of {found['compared']} runs differ in their bits, with the same "
+            "processor and versions: if that was meant, mark the change **numbers** in the changelog and --accept"
         )
     how = "same processor and versions, so to the bit" if exact else "within the spread over the seeds"
     said = [f"{found['compared']} canaries compared {how}; {len(found['differ'])} differ in their bits"]

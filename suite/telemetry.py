@@ -95,35 +95,53 @@ def look_at_host() -> dict[str, float | frozenset[str]]:
     return found
 
 
-class Sampler:
-    """Looks at each source now, every ``period`` seconds in a thread, and at the end."""
+class Watch:
+    """Looks at the machine now, every ``period`` seconds in a thread, and when asked. Use as a context manager.
 
-    def __init__(self, sources: Mapping[str, Look], period: float):
-        self.sources, self.period = sources, period
-        self.looks: dict[str, list[Mapping[str, float | frozenset[str]]]] = {name: [] for name in sources}
-        self.ended = threading.Event()
+    ``device`` "cuda" looks at the first card too, through ``nvml`` if that is given.
+    """
+
+    def __init__(self, device: str = "cpu", period: float = PERIOD, nvml: Any = None):
+        self.period, self.about = period, {}
+        self.sources: dict[str, Look] = {"cpu": look_at_host}
+        if device != "cuda":
+            self.about = {"gpu": {}, "gpu_absent": f"timed on device {device}"}
+        else:
+            try:
+                card = Gpu(nvml=nvml)
+            except Absent as absent:
+                self.about = {"gpu": {}, "gpu_absent": str(absent)}
+            else:
+                self.sources["gpu"] = card.look
+                self.about = {"gpu_name": card.name}
+        self.looks: dict[str, list[Mapping[str, float | frozenset[str]]]] = {name: [] for name in self.sources}
+        self.lock, self.ended = threading.Lock(), threading.Event()
         self.thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
-    def look(self) -> None:
-        for name, source in self.sources.items():
-            self.looks[name].append(source())
+    def __enter__(self) -> Watch:
+        self.look()
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ended.set()
+        self.thread.join()
 
     def _run(self) -> None:
         while not self.ended.wait(self.period):
             self.look()
 
-    def start(self) -> None:
-        self.look()
-        self.thread.start()
+    def look(self) -> None:
+        """Read every source once."""
+        with self.lock:
+            for name, source in self.sources.items():
+                self.looks[name].append(source())
 
-    def stop(self) -> None:
-        self.ended.set()
-        self.thread.join()
+    def seen(self) -> dict[str, Any]:
+        """After one more look: of each source the number of looks, and of each reading its low, median and high."""
         self.look()
-
-    def summary(self) -> dict[str, Any]:
-        """Per source the number of looks, and of each reading its low, median and high, or the names it gave."""
-        return {name: _summary(looks) for name, looks in self.looks.items()}
+        with self.lock:
+            return self.about | {name: _summary(looks) for name, looks in self.looks.items()}
 
 
 def _summary(looks: list[Mapping[str, float | frozenset[str]]]) -> dict[str, Any]:
@@ -144,22 +162,9 @@ def watch(device: str = "cpu", period: float = PERIOD, nvml: Any = None) -> Iter
     ``cpu`` and ``gpu`` map each reading to its low, median and high; ``throttled`` lists reasons. Off CUDA, or
     where the card cannot be read, ``gpu`` is ``{}`` and ``gpu_absent`` the reason.
     """
-    seen: dict[str, Any] = {"gpu": {}}
-    sources: dict[str, Look] = {"cpu": look_at_host}
-    if device == "cuda":
+    found: dict[str, Any] = {}
+    with Watch(device, period, nvml) as watching:
         try:
-            card = Gpu(nvml=nvml)
-        except Absent as absent:
-            seen["gpu_absent"] = str(absent)
-        else:
-            sources["gpu"] = card.look
-            seen["gpu_name"] = card.name
-    else:
-        seen["gpu_absent"] = f"timed on device {device}"
-    sampler = Sampler(sources, period)
-    sampler.start()
-    try:
-        yield seen
-    finally:
-        sampler.stop()
-        seen.update(sampler.summary())
+            yield found
+        finally:
+            found.update(watching.seen())
