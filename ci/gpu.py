@@ -29,6 +29,7 @@ from suite.environment import ROOT
 PYTHON = (sys.executable, "-m")
 EXPORT_SECONDS = 20.0  # kept back to write the runs into one file
 GRACE = 15.0  # seconds beyond its budget for a stage that stops by itself
+MARK = "pytest.mark." + "gpu"
 NO_TESTS = 5  # pytest's exit code
 
 
@@ -58,7 +59,12 @@ def stages(out: Path, store: Path, data: Path | None, device: str, profile: str,
     document = out / "benchmark.json"
     root = ["--data", str(data)] if data else []
     return [
-        Stage("tests", 0.25, lambda s: [*PYTHON, "pytest", "tests", "-m", "gpu", "-q", "-ra"], (0, NO_TESTS)),
+        Stage(
+            "tests",
+            0.25,
+            lambda s: [*PYTHON, "pytest", *gpu_tests(), "-m", "gpu", "--slow", "-q", "-ra"],
+            (0, NO_TESTS),
+        ),
         Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
         Stage("benchmark", 0.30, lambda s: [*PYTHON, "pytest", "benchmarks", "-q", "-ra", "--out", str(document)]),
         Stage("gate", 0.05, lambda s: [*PYTHON, "suite", "gate", str(document)], (0, 2, 3)),
@@ -71,6 +77,11 @@ def stages(out: Path, store: Path, data: Path | None, device: str, profile: str,
             ],
         ),
     ]
+
+
+def gpu_tests() -> list[str]:
+    """The test files with tests that need CUDA: collecting the others would import what need not be there."""
+    return [str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if MARK in path.read_text("utf-8")]
 
 
 def perform(stage: Stage, seconds: float, log: Path, data: Path | None) -> Ended:

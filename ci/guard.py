@@ -23,7 +23,7 @@ from suite.environment import ROOT
 
 def measure(path: Path, only: str, seconds: float) -> Path:
     """One session: a benchmark document of a process of its own. Raises GateError when none was written."""
-    command = [sys.executable, "-m", "pytest", "benchmarks/test_updates.py", "-q", "-k", "test_update"]
+    command = [sys.executable, "-m", "pytest", "benchmarks/test_updates.py::test_update", "-q"]
     command += ["--rivals", "plain", "--seconds", f"{seconds:g}", "--only", only, "--out", str(path)]
     done = subprocess.run(command, cwd=ROOT)
     if not path.exists():

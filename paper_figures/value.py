@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from paper_figures.artifact import Artifact, Paper
 from paper_figures.planning import Planned
@@ -69,12 +69,3 @@ def _by_artifact(paper: Paper) -> dict[str, list[Claim]]:
     for claim in published(paper.name):
         claims.setdefault(claim.artifact, []).append(claim)
     return claims
-
-
-def lines(made: Sequence[Sequence[Planned]]) -> Iterator[str]:
-    """The order as text, a line per stage: what it adds up to, and for which artifact."""
-    total = 0.0
-    for stage in made:
-        total += sum(p.seconds for p in stage)
-        names = list(dict.fromkeys(name for p in stage for name in p.artifacts))
-        yield f"{total:10.1f} s  {len(stage):4} runs  {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
