@@ -20,13 +20,14 @@ from typing import Any
 
 from paper_figures.registry import experiment
 from suite.archive import Runs, export, open_runs
+from suite.baselines import FOLDER as BASELINES
 from suite.comparison import compare_runs, lines
 from suite.environment import ROOT, machine, machine_class, revision, versions
 from suite.execute import Surroundings, execute_all
 from suite.spec import RunSpec
 from suite.store import Store
 
-BASELINES = ROOT / "ci" / "baselines"
+
 SEEDS = 8
 FIXED = ("torch", "numpy")  # packages whose version decides the bits
 

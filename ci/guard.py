@@ -17,7 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from ci.canaries import BASELINES
-from suite import regression
+from suite import baselines, regression
 from suite.environment import ROOT
 
 
@@ -27,7 +27,7 @@ def measure(path: Path, only: str, seconds: float) -> Path:
     command += ["--rivals", "plain", "--seconds", f"{seconds:g}", "--only", only, "--out", str(path)]
     done = subprocess.run(command, cwd=ROOT)
     if not path.exists():
-        raise regression.GateError(f"the benchmark wrote no {path.name} (exit code {done.returncode})")
+        raise baselines.GateError(f"the benchmark wrote no {path.name} (exit code {done.returncode})")
     return path
 
 
@@ -37,10 +37,10 @@ def gate(out: Path, only: str, seconds: float, most: int) -> int:
     known = None
     while True:
         paths.append(measure(out / f"benchmark-{len(paths) + 1}.json", only, seconds))
-        measured = regression.baseline([regression.read(path) for path in paths])
+        measured = baselines.baseline([baselines.read(path) for path in paths])
         if known is None:
-            found_at = regression.find_baseline(BASELINES, measured["machine"]["class"])
-            known = regression.baseline([regression.read(found_at)])
+            found_at = baselines.find_baseline(BASELINES, measured["machine"]["class"])
+            known = baselines.baseline([baselines.read(found_at)])
         found = regression.compare(restricted(known, only), measured)
         print("\n".join(regression.lines(found)), flush=True)
         code = regression.exit_code(found)
@@ -76,10 +76,10 @@ def main(arguments: Collection[str] | None = None) -> int:
             paths = [
                 measure(out / f"benchmark-{i + 1}.json", chosen.only, chosen.seconds) for i in range(chosen.sessions)
             ]
-            print(f"baseline written to {regression.accept([regression.read(p) for p in paths], BASELINES)}")
+            print(f"baseline written to {baselines.accept([baselines.read(p) for p in paths], BASELINES)}")
             return numbers
         speed = gate(out, chosen.only, chosen.seconds, chosen.most)
-    except regression.GateError as error:
+    except baselines.GateError as error:
         print(f"guard: {error}", file=sys.stderr)
         speed = 2
     return 1 if 1 in (numbers, speed) else max(numbers, speed)

@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 from ci import canaries
 from ci.planted import other_rounding, wrong_rate
-from suite import regression
+from suite import baselines, regression
 from suite.archive import Runs
 from suite.environment import ROOT, machine_class
 from suite.store import Run, Store
@@ -41,22 +41,22 @@ def session(folder: Path, name: str, extra: float = 0.0) -> dict[str, Any]:
     path = folder / f"{name}.json"
     command = [sys.executable, "-m", "ci.small_benchmark", "--json", str(path), "--extra", str(extra)]
     subprocess.run(command, cwd=ROOT, check=True)
-    return regression.read(path)
+    return baselines.read(path)
 
 
 def prove_speed(folder: Path, sessions: int, repeats: int) -> dict[str, Any]:
     """How often the gate alarmed on unchanged code, and how often on code that is really 20% slower."""
-    base = regression.baseline([session(folder, f"base-{i}") for i in range(sessions)])
+    base = baselines.baseline([session(folder, f"base-{i}") for i in range(sessions)])
     say = lambda name, found: print(f"{name}: " + "; ".join(list(regression.lines(found))[1:]), flush=True)
     alarms, found_by_power = 0, []
     for i in range(repeats):
-        found = regression.compare(base, regression.baseline([session(folder, f"unchanged-{i}")]))
+        found = regression.compare(base, baselines.baseline([session(folder, f"unchanged-{i}")]))
         alarms += bool(found["regressions"])
         found_by_power += [row["detectable"] for row in found["rows"]]
         say(f"unchanged {i + 1}/{repeats}", found)
     bites = 0
     for i in range(BITES):
-        found = regression.compare(base, regression.baseline([session(folder, f"slower-{i}", SLOWDOWN)]))
+        found = regression.compare(base, baselines.baseline([session(folder, f"slower-{i}", SLOWDOWN)]))
         bites += bool(found["regressions"])
         say(f"{SLOWDOWN:.0%} slower {i + 1}/{BITES}", found)
     seen = [value for value in found_by_power if value is not None]

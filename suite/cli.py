@@ -231,20 +231,19 @@ def gate(
     as_json: Json = False,
 ) -> None:
     """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
+    from suite import baselines as kept
     from suite import regression
-    from suite.environment import ROOT
 
-    folder = baselines or ROOT / "ci" / "baselines"
-    documents = [regression.read(path) for path in new]
+    folder = baselines or kept.FOLDER
+    documents = [kept.read(path) for path in new]
     if add:
-        machine_class = documents[0]["machine"]["class"]
-        documents.insert(0, regression.read(regression.find_baseline(folder, machine_class)))
+        documents.insert(0, kept.read(kept.find_baseline(folder, documents[0]["machine"]["class"])))
     if accept or add:
-        print(f"baseline written to {regression.accept(documents, folder)}")
+        print(f"baseline written to {kept.accept(documents, folder)}")
         return
-    measured = regression.baseline(documents)
-    known = regression.read(base or regression.find_baseline(folder, measured["machine"]["class"]))
-    found = regression.compare(regression.baseline([known]), measured)
+    measured = kept.baseline(documents)
+    known = kept.read(base or kept.find_baseline(folder, measured["machine"]["class"]))
+    found = regression.compare(kept.baseline([known]), measured)
     if as_json:
         emit(found)
     else:

@@ -22,6 +22,7 @@ SHOWING = frozenset(
     for name in (
         "__main__",
         "archive",
+        "baselines",
         "claims",
         "cli",
         "comparison",

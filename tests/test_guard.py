@@ -15,7 +15,7 @@ import torch
 
 from ci import canaries, gpu, guard
 from ci.planted import wrong_rate
-from suite import regression
+from suite import baselines
 from suite.algorithms import algorithm
 from suite.comparison import compare_runs
 from suite.environment import ROOT, machine_class, slug
@@ -177,7 +177,7 @@ def test_the_guard_measures_again_only_what_it_cannot_tell(tmp_path: Path, monke
 
     monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
     monkeypatch.setattr(guard, "measure", measure)
-    regression.accept([made({"steady": 20, "short": 20})] * 5, tmp_path / "baselines")
+    baselines.accept([made({"steady": 20, "short": 20})] * 5, tmp_path / "baselines")
     assert guard.gate(tmp_path, "", 1.0, 4) == 0
     assert asked == ["", "short"]
 
