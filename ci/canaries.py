@@ -27,7 +27,6 @@ from suite.execute import Surroundings, execute_all
 from suite.spec import RunSpec
 from suite.store import Store
 
-
 SEEDS = 8
 FIXED = ("torch", "numpy")  # packages whose version decides the bits
 
