@@ -3,6 +3,9 @@
 nox -s suite                        the main job at --profile smoke
 nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reproduce``
 nox -s tests -- --slow              arguments after -- go to pytest
+nox -s guard                        canaries, benchmark and gate, against the baselines of this machine class
+nox -s prove                        the guard's own proof
+nox -s gpu -- --data DIR            everything that a GPU is borrowed for, within a budget
 """
 
 from __future__ import annotations
@@ -63,7 +66,29 @@ def benchmark(session: nox.Session) -> None:
 
 
 @nox.session
-def gpu(session: nox.Session) -> None:
-    """The tests that need CUDA, one after another on the device."""
+def guard(session: nox.Session) -> None:
+    """Whether numbers moved or updates became slower; arguments after -- go to ``ci.guard``."""
     install(session, "test")
-    session.run("pytest", "-m", "gpu", *session.posargs, env=ENVIRONMENT)
+    session.run("python", "-m", "ci.guard", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def prove(session: nox.Session) -> None:
+    """That the guard is silent on unchanged code and catches planted faults; some minutes."""
+    install(session, "test")
+    session.run("python", "-m", "ci.prove", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def gpu(session: nox.Session) -> None:
+    """GPU tests, benchmarks, canaries and runs within a budget; arguments after -- go to ``ci.gpu``."""
+    install(session, "test")
+    session.run("python", "-m", "ci.gpu", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def claims(session: nox.Session) -> None:
+    """Report and judge what is stored; arguments after -- go to ``sgd-suite check``."""
+    install(session)
+    session.run("python", "-m", "suite", "report", "--out", "report", env=ENVIRONMENT)
+    session.run("python", "-m", "suite", "check", *session.posargs, env=ENVIRONMENT)

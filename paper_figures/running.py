@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from paper_figures.evidence import with_committed
 from paper_figures.planning import missing_data, plan
 from paper_figures.registry import experiment
 from paper_figures.selection import select
+from paper_figures.value import stages as by_value
 from suite.data.catalogue import DataError
 from suite.execute import Surroundings, execute_all
 from suite.experiments import CHECKPOINT_SECONDS
@@ -47,11 +49,13 @@ def run_selection(
 ) -> int:
     """Compute what is not stored. Returns 0, or 1 when a run failed.
 
-    Runs that another process is computing are waited for. What ``budget`` seconds do not suffice for is left,
-    with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed
+    Runs that another process is computing are waited for. With a ``budget`` (seconds) the order is that of
+    ``paper_figures.value``, and what the budget does not suffice for is left, with its checkpoint, to the next call.
+    Raises ValueError (DataError, StoreError) before anything is computed
     when a data set is missing or the store cannot be written.
     """
-    planned = plan(select(selectors), profile)
+    selection = select(selectors)
+    planned = plan(selection, profile)
     names = {p.spec.id: p.artifacts[0] for p in planned}
     weights = {p.spec.id: p.seconds for p in planned}
     stored = Store(store).ids() if (store / "runs").is_dir() else set()
@@ -66,12 +70,17 @@ def run_selection(
         checkpoint_seconds=checkpoint_seconds(),
     )
     opened = Store(store, create=True)
+    stages = None
+    if budget:
+        made = by_value(selection, planned, profile, around.device, stored | with_committed(store).ids())
+        stages = {item.spec.id: place for place, stage in enumerate(made) for item in stage}
     counts: Counter[str] = Counter()
     todo = [p.spec for p in planned]
     with Progress(weights) as progress:
         while todo:
             busy = []
-            for report in execute_all(todo, experiment, around, workers=workers, progress=progress.update):
+            reports = execute_all(todo, experiment, around, workers=workers, progress=progress.update, stages=stages)
+            for report in reports:
                 if report.state == "busy":
                     busy.append(report.spec)
                     continue

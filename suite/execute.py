@@ -6,7 +6,7 @@ import contextlib
 import gc
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -17,6 +17,9 @@ from suite.experiments import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.packing import Pack, packs
 from suite.spec import RunSpec
 from suite.store import DamagedRun, Outcome, Store, encode
+from suite.telemetry import Watch
+
+LOOK_SECONDS = 5.0  # between two looks at the machine's state during a run
 
 Resolve = Callable[[str], Experiment]
 
@@ -89,9 +92,10 @@ def execute_pack(
                 advance(spec.id, 1.0)
             else:
                 opened.append(found)
-        for run, ended in _compute(opened, resolve):
-            reports[run.spec.id] = _close(store, run, ended)
-            advance(run.spec.id, 1.0)
+        with Watch(around.device, LOOK_SECONDS) as watch:
+            for run, ended in _compute(opened, resolve):
+                reports[run.spec.id] = _close(store, run, ended, watch)
+                advance(run.spec.id, 1.0)
     return [reports[spec.id] for spec in pack.specs]
 
 
@@ -155,13 +159,14 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
                 yield run, error
 
 
-def _close(store: Store, run: Opened, ended: Outcome | Exception) -> Report:
-    """Commit what a run came to."""
+def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) -> Report:
+    """Commit what a run came to, and how the machine was meanwhile."""
     spec = run.spec
     try:
         if isinstance(ended, Exception):
             raise ended
-        store.commit(spec.id, encode(spec, environment.describe(dict(run.context.execution)), ended))
+        where = environment.describe(dict(run.context.execution)) | {"telemetry": watch.seen()}
+        store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
         return Report(spec, "late")
     except Exception as error:
@@ -196,6 +201,9 @@ def partial_folder(store: Store, run_id: str) -> Path:
 
 def explain(error: Exception) -> str:
     """An error in one sentence; its type is named unless it was written for the user."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        return f"needs the Python package {package}, which is not installed here: pip install {package}"
     return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
 
 
@@ -216,13 +224,15 @@ def execute_all(
     *,
     workers: int = 1,
     progress: Callable[[str, float], None] = lambda run_id, fraction: None,
+    stages: Mapping[str, int] | None = None,
 ) -> Iterator[Report]:
     """Compute all runs, largest first; with several workers, in processes of ``around.threads`` threads each.
 
-    ``resolve`` must then be importable by name. A worker that dies (killed, out of memory) has its run reported
-    as failed and is replaced; the run keeps its checkpoint.
+    ``stages`` (a number by run id) are begun one after another instead. With several workers ``resolve`` must be
+    importable by name. A worker that dies (killed, out of memory) has its run reported as failed and is replaced;
+    the run keeps its checkpoint.
     """
-    todo = packs(set(specs), resolve, around.device, workers)
+    todo = packs(set(specs), resolve, around.device, workers, stages)
     members = {pack.id: [spec.id for spec in pack.specs] for pack in todo}
 
     def advance(pack_id: str, fraction: float) -> None:

@@ -38,21 +38,32 @@ class Pack:
         return self.specs[0].id
 
 
-def packs(specs: Iterable[RunSpec], resolve: Callable[[str], Experiment], device: str, workers: int) -> list[Pack]:
-    """Group what may be computed together, in equal parts for ``workers`` processes; the largest group first."""
+def packs(
+    specs: Iterable[RunSpec],
+    resolve: Callable[[str], Experiment],
+    device: str,
+    workers: int,
+    stages: Mapping[str, int] | None = None,
+) -> list[Pack]:
+    """Group what may be computed together, in equal parts for ``workers`` processes; the largest group first.
+
+    ``stages`` (by run id) come one after another instead, and runs of different stages share no step.
+    """
+    order = stages or {}
     groups: dict[Hashable, list[RunSpec]] = {}
     cost: dict[str, float] = {}
     for spec in specs:
         experiment = resolve(spec.experiment)
         key = experiment.pack(spec, device)
-        groups.setdefault(spec.id if key is None else (spec.experiment, key), []).append(spec)
+        shared = spec.id if key is None else (order.get(spec.id), spec.experiment, key)
+        groups.setdefault(shared, []).append(spec)
         cost[spec.id] = experiment.seconds(spec)
     made = []
     for members in groups.values():
         members.sort(key=lambda s: (-cost[s.id], s.id))
         parts = max(min(workers, len(members)), -(-len(members) // WIDEST))
         made += [Pack(tuple(members[part::parts])) for part in range(parts)]
-    return sorted(made, key=lambda p: (-sum(cost[s.id] for s in p.specs), p.id))
+    return sorted(made, key=lambda p: (order.get(p.id, 0), -sum(cost[s.id] for s in p.specs), p.id))
 
 
 class SharedClock:

@@ -16,7 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
-from suite.data import cache, catalogue
+from suite.data import cache, catalogue, parquet
 from suite.data.catalogue import DataError, available, dataset, fetch, locate
 from suite.data.images import load_images
 from suite.data.verify import verify
@@ -372,3 +372,15 @@ def test_verify_reports_what_is_wrong(mnist: tuple[str, Path], tmp_path: Path) -
     assert [check.name for check in damaged.checks] == ["readable"]
     assert "is damaged" in damaged.checks[0].detail
     assert verify("digits").passed
+
+
+def test_rows_are_the_same_without_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 2500
+    table = pa.table(
+        {"label": list(range(rows)), "image": [{"bytes": bytes([i % 251]), "path": None} for i in range(rows)]}
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=700)
+    read = lambda: pa.concat_tables(parquet.batches("mnist", tmp_path / "a.parquet", ("image", "label"))).to_pylist()
+    through_datasets = read()
+    monkeypatch.setitem(sys.modules, "datasets.io.parquet", None)
+    assert read() == through_datasets == table.select(["image", "label"]).to_pylist()

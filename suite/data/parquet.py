@@ -1,4 +1,7 @@
-"""Rows of parquet shards in the Hub's layout, read through ``datasets``; every failure names its file."""
+"""Rows of parquet shards in the Hub's layout, read through ``datasets``; every failure names its file.
+
+Where ``datasets`` is not installed, as on a machine that only lends its GPU, pyarrow reads the same rows.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +53,7 @@ def batches(name: str, file: Path, wanted: tuple[str, ...], rows: int = 1000) ->
             f"it must be a shard of the data set in the Hub's layout"
         )
     try:
-        stream = _stream(file).select_columns(list(wanted)).with_format("arrow")
-        yield from stream.iter(batch_size=rows)
+        yield from _tables(file, list(wanted), rows)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(name, file, error) from error
 
@@ -68,12 +70,17 @@ def _damaged(name: str, file: Path, error: Exception) -> DataError:
     return DataError(f"{name}: {file} is damaged or no parquet file ({reason}); delete it and copy it again")
 
 
-def _stream(file: Path) -> Any:
+def _tables(file: Path, wanted: list[str], rows: int) -> Iterator[pa.Table]:
     # Half a second and a hundred modules: only once something is read. The reader and not load_dataset, which
     # reports every call to the Hub, local files included; streaming, since otherwise the shard would first be
     # copied into a second cache on disk.
-    from datasets.io.parquet import ParquetDatasetReader
-
-    return ParquetDatasetReader(
+    try:
+        from datasets.io.parquet import ParquetDatasetReader
+    except ModuleNotFoundError:
+        for batch in pq.ParquetFile(file).iter_batches(rows, columns=wanted):
+            yield pa.Table.from_batches([batch]).select(wanted)
+        return
+    stream = ParquetDatasetReader(
         [str(file)], split="train", cache_dir=str(cache_folder() / "datasets"), streaming=True
     ).read()
+    yield from stream.select_columns(wanted).with_format("arrow").iter(batch_size=rows)

@@ -1,0 +1,198 @@
+"""Everything a GPU is borrowed for, in one go and within a budget: tests, benchmarks, canaries, claims, one folder.
+
+    python -m ci.gpu --budget 840 --data DIR [--out gpu-results] [--store runs.store] [--stages tests,runs,...]
+
+Runs from the source tree; nothing need be installed but torch, numpy, pandas, pyarrow, scipy, scikit-learn, pillow,
+psutil, safetensors, simpy, typer, rich and pytest (``datasets`` is read around; ``nvidia-ml-py``, pytest-benchmark
+and others are used where they are there). Each stage is ended when its share of the budget is spent; what it has
+written by then is kept, and what it leaves over is the next stages'. Runs come last, most valuable first
+(``paper_figures.value``), and go on where the last call stopped. OUT then holds ``summary.json``, a log per stage,
+the benchmark document and ``runs.zip``. Exit 0 when every stage succeeded or only ran out of time, 1 otherwise, 2
+without CUDA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from suite.environment import ROOT
+
+PYTHON = (sys.executable, "-m")
+EXPORT_SECONDS = 20.0  # kept back to write the runs into one file
+GRACE = 15.0  # seconds beyond its budget for a stage that stops by itself
+MARK = "pytest.mark." + "gpu"
+NO_TESTS = 5  # pytest's exit code
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command, its share of the time beside the stages after it, and the exit codes that are no failure."""
+
+    name: str
+    share: float
+    command: Callable[[float], Sequence[str]]  # seconds it has -> arguments
+    fine: tuple[int, ...] = (0,)
+
+
+@dataclass
+class Ended:
+    """What became of a stage; ``code`` is None when its time was up."""
+
+    name: str
+    seconds: float
+    budget: float
+    code: int | None
+    failed: bool
+
+
+def stages(out: Path, store: Path, data: Path | None, device: str, profile: str, workers: int) -> list[Stage]:
+    """The stages in order; ``export`` is apart, since it must always run."""
+    document = out / "benchmark.json"
+    root = ["--data", str(data)] if data else []
+    return [
+        Stage(
+            "tests",
+            0.25,
+            lambda s: [*PYTHON, "pytest", *gpu_tests(), "-m", "gpu", "--slow", "-q", "-ra"],
+            (0, NO_TESTS),
+        ),
+        Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
+        Stage("benchmark", 0.30, lambda s: [*PYTHON, "pytest", "benchmarks", "-q", "-ra", "--out", str(document)]),
+        Stage("gate", 0.05, lambda s: [*PYTHON, "suite", "gate", str(document)], (0, 2, 3)),
+        Stage(
+            "runs",
+            0.35,
+            lambda s: [
+                *(*PYTHON, "suite", "run", "--profile", profile, "--device", device, "--store", str(store)),
+                *("--workers", str(workers), "--budget", f"{max(s - GRACE, 1):.0f}", *root),
+            ],
+        ),
+    ]
+
+
+def gpu_tests() -> list[str]:
+    """The test files with tests that need CUDA: collecting the others would import what need not be there."""
+    return [str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if MARK in path.read_text("utf-8")]
+
+
+def perform(stage: Stage, seconds: float, log: Path, data: Path | None) -> Ended:
+    """Run a stage in a process group of its own, with its output in ``log``; end the whole group when time is up."""
+    began = time.monotonic()
+    variables = os.environ | ({"SGD_SUITE_DATA": str(data)} if data else {}) | {"OMP_NUM_THREADS": "1"}
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            stage.command(seconds),
+            cwd=ROOT,
+            env=variables,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+            end(process)
+        except BaseException:  # interrupted: no stage outlives this job
+            end(process)
+            raise
+    return Ended(stage.name, time.monotonic() - began, seconds, code, code is not None and code not in stage.fine)
+
+
+def end(process: subprocess.Popen) -> None:
+    """Interrupt a process group, and kill what has not left after a while; stores survive that at any instant."""
+    for sent in (signal.SIGINT, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sent)
+            process.wait(GRACE / 3)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def go(planned: Sequence[Stage], budget: float, out: Path, data: Path | None) -> list[Ended]:
+    """All stages within ``budget`` seconds, and ``summary.json`` after each of them."""
+    began, ended = time.monotonic(), []
+    for place, stage in enumerate(planned):
+        left = budget - EXPORT_SECONDS - (time.monotonic() - began)
+        seconds = left * stage.share / sum(later.share for later in planned[place:])
+        if seconds < 1:
+            ended.append(Ended(stage.name, 0.0, 0.0, None, False))
+        else:
+            ended.append(perform(stage, seconds, out / f"{stage.name}.log", data))
+        write_summary(out, ended)
+        last = ended[-1]
+        how = "out of time" if last.code is None else f"exit code {last.code}"
+        print(f"{stage.name}: {how} after {last.seconds:.0f} of {last.budget:.0f} s", flush=True)
+    return ended
+
+
+def write_summary(out: Path, ended: Sequence[Ended]) -> None:
+    """What became of the stages so far, and on which machine."""
+    from suite.environment import machine, revision, source_fingerprint, versions
+
+    document = {
+        "machine": machine(),
+        "versions": versions(),
+        "source": source_fingerprint(),
+        **revision(),
+        "stages": [asdict(each) for each in ended],
+    }
+    (out / "summary.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget", type=float, default=840.0, help="seconds for everything")
+    parser.add_argument("--data", type=Path, help="folder of data sets in the Hub's layout")
+    parser.add_argument("--out", type=Path, default=Path("gpu-results"))
+    parser.add_argument("--store", type=Path, default=Path("runs.store"))
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--profile", choices=("smoke", "reduced", "paper"), default="reduced")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--stages", default="", help="only these, with commas between; none: all")
+    chosen = parser.parse_args()
+    if chosen.device == "cuda" and not cuda():
+        print("ci.gpu: torch finds no usable CUDA device here; GPU tests would all be skipped", file=sys.stderr)
+        return 2
+    out, store = chosen.out.resolve(), chosen.store.resolve()
+    data = chosen.data.resolve() if chosen.data else None
+    out.mkdir(parents=True, exist_ok=True)
+    planned = stages(out, store, data, chosen.device, chosen.profile, chosen.workers)
+    wanted = [name for name in chosen.stages.split(",") if name] or [stage.name for stage in planned]
+    if unknown := set(wanted) - {stage.name for stage in planned}:
+        parser.error(f"--stages {','.join(sorted(unknown))}: choose among {', '.join(s.name for s in planned)}")
+    ended = go([stage for stage in planned if stage.name in wanted], chosen.budget, out, data)
+    if "runs" in wanted and (store / "runs").is_dir() and any((store / "runs").iterdir()):
+        export = [
+            "suite",
+            "export",
+            "--store",
+            str(store),
+            "--profile",
+            chosen.profile,
+            "--out",
+            str(out / "runs.zip"),
+        ]
+        subprocess.run([*PYTHON, *export], cwd=ROOT, check=True)
+    return 1 if any(each.failed for each in ended) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""The guard as one job: canaries, then the benchmark and its gate, with more sessions while the gate cannot tell.
+
+    python -m ci.guard [--only REGEX] [--seconds 6] [--most 4] [--out DIR]
+    python -m ci.guard --accept [--sessions 10]      make the baselines of this machine class
+
+Each session is a process of its own, so that what differs between processes is seen. Exit 0 when all is well, 1 for
+a regression, 2 without a baseline, 3 when ``--most`` sessions were not enough to tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+from ci.canaries import BASELINES
+from suite import baselines, regression
+from suite.environment import ROOT
+
+
+def measure(path: Path, only: str, seconds: float) -> Path:
+    """One session: a benchmark document of a process of its own. Raises GateError when none was written."""
+    command = [sys.executable, "-m", "pytest", "benchmarks/test_updates.py::test_update", "-q"]
+    command += ["--rivals", "plain", "--seconds", f"{seconds:g}", "--only", only, "--out", str(path)]
+    done = subprocess.run(command, cwd=ROOT)
+    if not path.exists():
+        raise baselines.GateError(f"the benchmark wrote no {path.name} (exit code {done.returncode})")
+    return path
+
+
+def gate(out: Path, only: str, seconds: float, most: int) -> int:
+    """Measure and judge, again while the gate cannot tell; what it cannot tell of is measured, nothing else."""
+    paths: list[Path] = []
+    known = None
+    while True:
+        paths.append(measure(out / f"benchmark-{len(paths) + 1}.json", only, seconds))
+        measured = baselines.baseline([baselines.read(path) for path in paths])
+        if known is None:
+            found_at = baselines.find_baseline(BASELINES, measured["machine"]["class"])
+            known = baselines.baseline([baselines.read(found_at)])
+        found = regression.compare(restricted(known, only), measured)
+        print("\n".join(regression.lines(found)), flush=True)
+        code = regression.exit_code(found)
+        if code != 3 or found["missing"] or len(paths) == most:
+            return code
+        only = "|".join(re.escape(name) for name in found["undecided"])
+
+
+def restricted(document: dict, only: str) -> dict:
+    """A baseline's workloads that a regular expression finds."""
+    kept = {name: row for name, row in document["workloads"].items() if re.search(only, name)}
+    return {**document, "workloads": kept}
+
+
+def main(arguments: Collection[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("report") / "guard")
+    parser.add_argument("--only", default="", help="workloads whose name this regular expression finds")
+    parser.add_argument("--seconds", type=float, default=6.0, help="time of one workload's rounds, about")
+    parser.add_argument("--most", type=int, default=4, help="sessions at most")
+    parser.add_argument("--sessions", type=int, default=10, help="sessions of a new baseline")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the canaries are trained")
+    parser.add_argument("--accept", action="store_true")
+    chosen = parser.parse_args(arguments)
+    out = chosen.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("benchmark-*.json"):  # of another state of the code
+        old.unlink()
+    canaries = [sys.executable, "-m", "ci.canaries", "--device", chosen.device]
+    numbers = subprocess.run([*canaries, *(["--accept"] if chosen.accept else [])], cwd=ROOT).returncode
+    try:
+        if chosen.accept:
+            paths = [
+                measure(out / f"benchmark-{i + 1}.json", chosen.only, chosen.seconds) for i in range(chosen.sessions)
+            ]
+            print(f"baseline written to {baselines.accept([baselines.read(p) for p in paths], BASELINES)}")
+            return numbers
+        speed = gate(out, chosen.only, chosen.seconds, chosen.most)
+    except baselines.GateError as error:
+        print(f"guard: {error}", file=sys.stderr)
+        speed = 2
+    return 1 if 1 in (numbers, speed) else max(numbers, speed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

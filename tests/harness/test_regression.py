@@ -1,0 +1,227 @@
+"""The benchmark gate: as silent as it says on unchanged code, as sharp as it says on slower code."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from suite.baselines import GateError, accept, baseline, find_baseline, log_ratios, read
+from suite.rank_shift import detectable, lower_limit, p_value, shift, tail
+from suite.regression import ALARM, FLOOR, alarms, compare, exit_code, holm, lines, threshold
+
+# Spreads of log ratios on two busy CPU cores: medians of processes, and rounds, which have heavy tails.
+BETWEEN, WITHIN = 0.01, 0.025
+SESSIONS, ROUNDS, WORKLOADS = 10, 15, 4
+
+
+def sessions(draw: np.random.Generator, count: int, slower: float = 0.0) -> list[list[float]]:
+    """Log ratios as measured: a centre for each session, and rounds around it by Student's t with 3 degrees."""
+    return [
+        (slower + draw.normal(0, BETWEEN) + WITHIN * draw.standard_t(3, ROUNDS) / math.sqrt(3)).tolist()
+        for _ in range(count)
+    ]
+
+
+def document(
+    names: dict[str, float], draw: np.random.Generator, machine: str = "cpu-a", rounds: int = ROUNDS
+) -> dict:
+    """A benchmark document of workloads and by how much (log) ours is slower than its rival."""
+    made = {}
+    for name, slower in names.items():
+        rival = 0.01 * np.exp(draw.normal(0, 0.5, rounds))  # the machine's own pace, which divides out
+        ours = rival * np.exp(slower + draw.normal(0, WITHIN, rounds))
+        sides = {
+            "ours": {"seconds": ours.tolist(), "processor": ours.tolist(), "threads": 1},
+            "plain, 1 thread": {"seconds": rival.tolist(), "processor": rival.tolist(), "threads": 1},
+            "plain fused, 1 thread": {"not_available": "no such form"},
+        }
+        made[name] = {"family": "training", "sides": sides, "ratio": {"rival": "plain fused, 1 thread"}}
+    return {"format": 1, "machine": {"class": machine}, "versions": {"torch": "2.13.0"}, "workloads": made}
+
+
+def several(names: dict[str, float], seed: int, count: int = 5, **options: object) -> dict:
+    draw = np.random.default_rng(seed)
+    return baseline([document(names, draw, **options) for _ in range(count)])
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (5, 5), (8, 20), (20, 8)])
+def test_the_distribution_of_ranks_is_mann_and_whitneys(m: int, n: int):
+    draw = np.random.default_rng(m * n)
+    for _ in range(5):
+        new, base = draw.normal(0.5, 1, m), draw.normal(0, 1, n)
+        expected = stats.mannwhitneyu(new - 0.1, base, alternative="greater", method="exact").pvalue
+        assert p_value(new, base, 0.1) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_normal_approximation_takes_over_smoothly():
+    exact, approximate = tail(100, 200), tail(100, 201)  # 20,000 pairs and more
+    assert approximate[12_000] == pytest.approx(exact[11_940], rel=0.05)
+
+
+def test_estimate_and_limit_follow_a_shift_and_shrug_at_outliers():
+    base = [0.01 * i for i in range(20)]
+    new = [value + 0.3 for value in base]
+    new[3] = 50.0
+    assert shift(new, base) == pytest.approx(0.31, abs=0.01)
+    limit = lower_limit(new, base, 0.001)
+    assert p_value(new, base, limit - 1e-9) <= 0.001 < p_value(new, base, limit + 1e-9)
+    assert lower_limit([1.0, 2.0], [0.0, 0.0], 0.001) == -math.inf  # two against two can never be that sure
+
+
+def test_unchanged_code_alarms_no_more_often_than_stated():
+    """1,000 documents of unchanged code, each against a baseline of its own."""
+    draw = np.random.default_rng(1)
+    count = 0
+    for _ in range(1000):
+        pairs = [(sessions(draw, SESSIONS), sessions(draw, 1)) for _ in range(WORKLOADS)]
+        count += any(alarms(pairs))
+    assert count / 1000 <= ALARM
+
+
+def test_the_stated_probability_holds_at_the_threshold_itself():
+    """Slower by just the threshold is still unchanged: the hardest case. Rounds alone spread here."""
+    draw = np.random.default_rng(2)
+    rounds = lambda slower: (slower + draw.normal(0, WITHIN, ROUNDS)).tolist()
+    count = 0
+    for _ in range(2000):
+        base = [rounds(0.0) for _ in range(SESSIONS)]
+        at = threshold(base, ALARM / 2)
+        count += any(alarms([(base, [rounds(at)])]))
+    assert 0 < count / 2000 <= ALARM
+
+
+def test_the_printed_power_is_the_power():
+    draw = np.random.default_rng(3)
+    old = sessions(draw, SESSIONS)
+    level = ALARM / 2 / WORKLOADS
+    centred = [value - np.median(session) for session in sessions(draw, 200) for value in session]
+    at = threshold(old, level)
+    finds = detectable(centred, ROUNDS, ROUNDS * SESSIONS, at, level, draws=2000)
+    assert at < finds < math.log(1.2)
+    flat = draw.permutation(centred)[: ROUNDS * SESSIONS]
+    found = 0
+    for _ in range(1000):
+        new = finds + draw.choice(centred, ROUNDS)
+        found += p_value(new, draw.choice(centred, len(flat)), at) <= level
+    assert found / 1000 == pytest.approx(0.9, abs=0.03)
+
+
+def test_a_threshold_follows_the_spread_of_sessions_and_never_falls_below_the_floor():
+    quiet = [[0.0, 0.001, -0.001]] * 6
+    assert threshold(quiet, 0.001) == pytest.approx(math.log1p(FLOOR))
+    apart = [[0.05 * i, 0.05 * i + 0.001] for i in range(6)]
+    assert threshold(apart, 0.001) > 0.3
+    few = [[0.2, -0.2, 0.1, -0.1, 0.0]]  # one session: the rounds' own spread
+    assert math.log1p(FLOOR) < threshold(few, 0.001) < 0.3
+
+
+def test_holm_stops_at_the_first_that_is_not_small_enough():
+    assert holm([0.2, 0.004, 0.011, 0.5], 0.04) == [False, True, True, False]
+    assert holm([0.011, 0.02, 0.02, 0.02], 0.04) == [False] * 4
+    assert holm([], 0.04) == []
+
+
+def test_a_slower_workload_is_named_among_unchanged_ones():
+    base = several({"a": 0.0, "b": -1.0, "c": 0.3}, 4)
+    new = several({"a": 0.0, "b": -1.0 + math.log(1.2), "c": 0.3}, 5, count=1)
+    found = compare(base, new)
+    assert {line.partition(":")[0] for line in found["regressions"]} == {"b"}
+    assert exit_code(found) == 1
+    text = "\n".join(lines(found))
+    assert "REGRESSION b: +" in text
+    assert "finds" in text
+    slower = [row for row in found["rows"] if row["workload"] == "b"]
+    assert {row["clock"] for row in slower} == {"wall", "processor"}
+    assert all(0.15 < row["change"] < 0.25 and row["detectable"] < 0.2 for row in slower)
+
+
+def test_a_faster_workload_is_no_regression_and_said():
+    found = compare(several({"a": 0.0}, 6), several({"a": -0.5}, 7, count=1))
+    assert exit_code(found) == 0
+    assert any("accept a new baseline" in line for line in lines(found))
+
+
+def test_too_few_rounds_are_called_undecided_and_the_number_needed_is_said():
+    found = compare(several({"a": 0.0}, 8), several({"a": 0.0}, 9, count=1, rounds=1))
+    assert exit_code(found) == 3
+    assert found["rows"][0]["detectable"] is None
+    needed = found["rows"][0]["rounds_needed"]
+    assert 1 < needed < 20
+    assert f"measure {needed} rounds" in found["undecided"]["a"]
+    enough = compare(several({"a": 0.0}, 8), several({"a": 0.0}, 9, count=1, rounds=needed))
+    assert exit_code(enough) == 0
+
+
+def test_missing_and_new_workloads_are_listed():
+    found = compare(several({"a": 0.0, "gone": 0.0}, 10), several({"a": 0.0, "fresh": 0.0}, 11, count=1))
+    assert (found["missing"], found["without_baseline"]) == (["gone"], ["fresh"])
+    assert exit_code(found) == 3
+    assert "MISSING gone: in the baseline, not measured now" in list(lines(found))
+
+
+def test_another_machine_class_is_refused_in_one_sentence():
+    with pytest.raises(GateError, match=r"^the baseline is of machine class cpu-a, the new document of gpu-b"):
+        compare(several({"a": 0.0}, 12), several({"a": 0.0}, 13, machine="gpu-b"))
+
+
+def test_ours_is_compared_with_the_same_rival_whichever_was_fastest():
+    workload = document({"a": 0.2}, np.random.default_rng(14))["workloads"]["a"]
+    assert np.median(log_ratios(workload)["wall"]) == pytest.approx(0.2, abs=0.05)
+    workload["sides"]["ours"] = {"not_available": "no compiler"}
+    assert log_ratios(workload) == {}
+
+
+def test_what_is_timed_too_shortly_is_not_guarded():
+    made = document({"a": 0.0, "b": 0.0}, np.random.default_rng(15))
+    made["workloads"]["b"]["family"] = "growth"
+    assert set(baseline([made])["workloads"]) == {"a"}
+
+
+def test_an_accepted_baseline_reads_back_and_takes_further_sessions(tmp_path: Path):
+    draw = np.random.default_rng(16)
+    first = [document({"a": 0.0}, draw) for _ in range(2)]
+    path = accept(first, tmp_path)
+    assert path == find_baseline(tmp_path, "cpu-a") == tmp_path / "cpu-a" / "benchmark.json"
+    assert read(path) == baseline(first)
+    more = baseline([read(path), document({"a": 0.0}, draw)])
+    assert more["sessions"] == 3
+    assert len(more["workloads"]["a"]["wall"]) == 3
+    with pytest.raises(GateError, match=r"no baseline of machine class gpu-b.*there is cpu-a|there are cpu-a"):
+        find_baseline(tmp_path, "gpu-b")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("[", "cannot be read"),
+        ("{}", "is no benchmark document"),
+        ('{"format": 1, "workloads": {}}', "machine class"),
+    ],
+)
+def test_files_that_are_no_documents_are_refused(tmp_path: Path, content: str, why: str):
+    path = tmp_path / "b.json"
+    path.write_text(content)
+    with pytest.raises(GateError, match=why):
+        read(path)
+
+
+def test_the_command_gates_and_accepts(tmp_path: Path, sgd):
+    draw = np.random.default_rng(17)
+    names = []
+    for i, slower in enumerate((0.0, 0.0, 0.0, 0.0, 0.0, math.log(1.3))):
+        names.append(tmp_path / f"{i}.json")
+        names[-1].write_text(json.dumps(document({"a": slower}, draw)))
+    folder = tmp_path / "baselines"
+    asked = sgd("gate", names[0], "--baselines", folder)
+    assert asked.returncode == 2
+    assert "sgd-suite gate NEW... --accept" in asked.stderr
+    assert sgd("gate", *names[:4], "--baselines", folder, "--accept").returncode == 0
+    assert sgd("gate", names[4], "--baselines", folder, "--add").returncode == 0
+    red = sgd("gate", names[5], "--baselines", folder, "--json")
+    assert red.returncode == 1
+    assert json.loads(red.stdout)["rows"][0]["sessions"] == 5

@@ -1,0 +1,118 @@
+"""Telemetry: a scripted card is read in full, and its absence is a reason, not an error."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from suite import telemetry
+from suite.telemetry import Absent, Gpu, Watch, watch
+
+
+class NVMLError(Exception):
+    pass
+
+
+class Card:
+    """What ``pynvml`` offers, with a script of power readings."""
+
+    NVMLError = NVMLError
+    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+
+    def __init__(self, watts: tuple[float, ...] = (100.0, 300.0, 200.0), broken: str = ""):
+        self.watts, self.broken, self.looks = watts, broken, 0
+        self.nvmlClocksThrottleReasonGpuIdle = 1
+        self.nvmlClocksThrottleReasonSwPowerCap = 4
+        self.nvmlClocksThrottleReasonHwSlowdown = 8
+        self.nvmlClocksThrottleReasonNone = 0
+
+    def __getattr__(self, name: str):
+        answers = {
+            "nvmlInit": lambda: None,
+            "nvmlDeviceGetHandleByIndex": lambda index: f"card {index}",
+            "nvmlDeviceGetName": lambda handle: "A Card",
+            "nvmlDeviceGetClockInfo": lambda handle, which: {1: 1980, 2: 3201}[which],
+            "nvmlDeviceGetPowerUsage": self.power,
+            "nvmlDeviceGetTemperature": lambda handle, which: 41,
+            "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=2**30),
+            "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=97),
+            "nvmlDeviceGetCurrentClocksThrottleReasons": lambda handle: 1 | (4 if self.looks == 2 else 0),
+        }
+        if name not in answers:
+            raise AttributeError(name)
+        if name == self.broken:
+            return self.fail
+        return answers[name]
+
+    def fail(self, *arguments: object):
+        raise NVMLError("Not Supported")
+
+    def power(self, handle: str) -> float:
+        self.looks += 1
+        return 1000 * self.watts[min(self.looks, len(self.watts)) - 1]
+
+
+def test_a_card_is_read_at_both_ends_and_in_between():
+    with Watch("cuda", period=1e6, nvml=Card()) as watching:
+        watching.look()
+        seen = watching.seen()
+    assert seen["gpu_name"] == "A Card"
+    gpu = seen["gpu"]
+    assert gpu["looks"] == 3
+    assert gpu["power_watts"] == {"low": 100.0, "median": 200.0, "high": 300.0}
+    assert gpu["clock_mhz"]["median"] == 1980
+    assert gpu["memory_clock_mhz"]["median"] == 3201
+    assert gpu["temperature_celsius"]["high"] == 41
+    assert gpu["memory_bytes"]["high"] == 2**30
+    assert gpu["throttled"] == ["SwPowerCap"]  # once, and idling is no throttling
+    assert "gpu_absent" not in seen
+
+
+def test_the_dictionary_is_filled_when_the_block_ends_even_by_an_error():
+    with contextlib.suppress(KeyError), watch("cuda", nvml=Card()) as seen:
+        assert seen == {}
+        raise KeyError
+    assert seen["gpu"]["looks"] >= 2
+    assert seen["cpu"]["resident_bytes"]["high"] > 2**20
+
+
+def test_a_thread_looks_in_between():
+    with Watch(period=0.001) as watching:
+        for _ in range(2000):
+            if len(watching.looks["cpu"]) > 3:
+                break
+            time.sleep(0.005)
+    assert len(watching.looks["cpu"]) > 3
+    assert not watching.thread.is_alive()
+
+
+def test_a_reading_that_the_card_lacks_is_left_out():
+    found = Gpu(nvml=Card(broken="nvmlDeviceGetPowerUsage")).look()
+    assert "power_watts" not in found
+    assert found["clock_mhz"] == 1980
+
+
+@pytest.mark.parametrize("broken", ["nvmlInit", "nvmlDeviceGetHandleByIndex"])
+def test_without_a_card_the_reason_is_given(broken: str):
+    with watch("cuda", nvml=Card(broken=broken)) as seen:
+        pass
+    assert seen["gpu"] == {}
+    assert seen["gpu_absent"] == "NVML: Not Supported"
+    assert seen["cpu"]["looks"] == 2
+
+
+def test_without_the_package_the_reason_names_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(Absent, match="nvidia-ml-py is not installed"):
+        Gpu()
+
+
+def test_off_the_gpu_nothing_asks_for_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(telemetry, "Gpu", lambda *a, **k: pytest.fail("looked for a card"))
+    with watch("cpu") as seen:
+        pass
+    assert (seen["gpu"], seen["gpu_absent"]) == ({}, "timed on device cpu")

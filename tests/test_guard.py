@@ -1,0 +1,246 @@
+"""What guards the project: canaries, planted faults, the GPU job, workflows, and a machine that has little."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from ci import canaries, gpu, guard
+from ci.planted import wrong_rate
+from suite import baselines
+from suite.algorithms import algorithm
+from suite.comparison import compare_runs
+from suite.environment import ROOT, machine_class, slug
+from suite.spec import RunSpec
+from suite.store import Outcome, Store, encode, verified
+
+pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
+
+
+class Memory:
+    """Canaries with made-up numbers, on a machine with a name."""
+
+    def __init__(self, change: float = 0.0, noise: float = 0.0, cpu: str = "one"):
+        where = {"machine": {"cpu": cpu}, "device": {}, "versions": {"torch": "2.13.0"}}
+        self.runs = {}
+        for spec in canaries.specs():
+            loss = 1.0 + 0.1 * spec.seed + change + noise * (-1) ** spec.seed
+            name = "updates" if "monitors" in spec.settings else "train_loss"
+            files = encode(spec, where, Outcome("finished", {name: loss}))
+            self.runs[spec.id] = verified(spec.id, files)
+
+    def ids(self) -> set[str]:
+        return set(self.runs)
+
+    def read(self, run_id: str):
+        return self.runs[run_id]
+
+
+@pytest.mark.parametrize(
+    ("new", "reds"),
+    [
+        (Memory(), 0),
+        (Memory(noise=1e-6), 1),  # one bit on the same processor is red
+        (Memory(noise=1e-6, cpu="two"), 0),  # rounding elsewhere is not
+        (Memory(noise=0.05, cpu="two"), 0),  # nor is what the spread explains
+        (Memory(change=1e-6, cpu="two"), 0),  # nor a steady bias that is negligible beside the spread
+        (Memory(change=-0.02, noise=0.002, cpu="two"), 5),  # a fall in all five papers is
+        (Memory(change=0.02, noise=0.002, cpu="two"), 5),
+    ],
+)
+def test_canaries_are_red_for_a_changed_bit_here_and_for_a_moved_mean_elsewhere(new: Memory, reds: int):
+    red, said = canaries.check(Memory(), new)
+    assert len(red) == reds, red
+    assert "40 canaries compared" in said[0]
+
+
+def test_a_canary_that_is_gone_is_red():
+    fewer = Memory()
+    fewer.runs.popitem()
+    assert "accept them anew" in canaries.check(Memory(), fewer)[0][0]
+
+
+def test_each_paper_has_canaries_and_the_committed_baseline_is_theirs():
+    assert list(canaries.by_paper()) == ["isgd", "inverse_law", "rudra", "matex_agd", "crossbow"]
+    wanted = {spec.id for spec in canaries.specs()}
+    committed = sorted(canaries.BASELINES.glob("*/canaries.zip"))
+    assert committed
+    for path in committed:
+        assert canaries.open_runs(path).ids() == wanted, path
+
+
+def test_a_planted_rate_reaches_the_algorithm_and_is_gone_afterwards(tmp_path: Path):
+    spec = replace(canaries.by_paper()["crossbow"][0])
+    settings = dict(spec.settings) | {"updates": 4, "evaluate": {"every": 4, "train_examples": 100}}
+    short = RunSpec(spec.experiment, settings, 0)
+    whole = algorithm("crossbow").tell
+
+    def loss(name: str) -> float:
+        reports = list(canaries.execute_all([short], canaries.experiment, canaries.Surroundings(tmp_path / name)))
+        assert reports[0].state == "stored", reports
+        return Store(tmp_path / name).read(short.id).results["train_loss"]
+
+    right = loss("right")
+    with wrong_rate(2.0):
+        assert loss("wrong") != right
+    assert loss("again") == right
+    assert algorithm("crossbow").tell is whole
+    found = compare_runs(Store(tmp_path / "right"), Store(tmp_path / "wrong"))
+    assert found["differ"] == [short.id]
+
+
+def scripted(folder: Path, code: str, name: str = "stage", share: float = 1.0) -> gpu.Stage:
+    return gpu.Stage(name, share, lambda seconds: [sys.executable, "-c", code])
+
+
+def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
+    """The late stage writes before it hangs; its child hangs too, and must go with it."""
+    hang = "import subprocess, sys, time; print('begun', flush=True); subprocess.run(['sleep', '600'])"
+    planned = [
+        scripted(tmp_path, "print('fine')", "first", 0.01),
+        scripted(tmp_path, "raise SystemExit(7)", "red", 0.01),
+        scripted(tmp_path, hang, "late", 1.0),
+    ]
+    ended = gpu.go(planned, gpu.EXPORT_SECONDS + 4.0, tmp_path, None)
+    assert [(each.name, each.code, each.failed) for each in ended if each.name != "first"] == [
+        ("red", 7 if ended[1].code is not None else None, ended[1].code is not None),
+        ("late", None, False),
+    ]
+    assert (tmp_path / "late.log").read_text().startswith("begun")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [stage["name"] for stage in summary["stages"]] == ["first", "red", "late"]
+    assert {"machine", "versions", "revision"} <= set(summary)
+
+
+def test_time_that_a_stage_leaves_goes_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    clock = iter([0.0, 0.0, 100.0, 150.0])
+    monkeypatch.setattr(gpu.time, "monotonic", lambda: next(clock))
+    given = []
+
+    def perform(stage: gpu.Stage, seconds: float, log: Path, data: Path | None) -> gpu.Ended:
+        given.append(seconds)
+        return gpu.Ended(stage.name, seconds, seconds, 0, False)
+
+    monkeypatch.setattr(gpu, "perform", perform)
+    planned = [scripted(tmp_path, "", name, share) for name, share in (("a", 0.5), ("b", 0.25), ("c", 0.25))]
+    gpu.go(planned, 420.0, tmp_path, None)
+    left = 420.0 - gpu.EXPORT_SECONDS
+    assert given == [0.5 * left, 0.5 * (left - 100.0), left - 150.0]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
+def test_the_gpu_job_says_where_there_is_no_gpu(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["gpu", "--out", str(tmp_path / "out")])
+    assert gpu.main() == 2
+    assert "no usable CUDA device" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
+def test_without_cuda_every_gpu_test_is_skipped_with_its_reason():
+    files = gpu.gpu_tests()
+    assert ROOT / "tests" / "crossbow" / "test_gpu.py" in map(Path, files)
+    command = [sys.executable, "-m", "pytest", *files, "-m", "gpu", "-q", "-rs", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert re.match(r"\d+ skipped, \d+ deselected", done.stdout.splitlines()[-1]), done.stdout
+    skipped = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+    assert all("CUDA" in line for line in skipped), skipped
+
+
+def test_the_guard_measures_again_only_what_it_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Two workloads, one steady and one with a single round: the second session measures that one alone."""
+    asked = []
+
+    def measure(path: Path, only: str, seconds: float) -> Path:
+        asked.append(only)
+        names = [name for name in ("steady", "short") if re.search(only, name)]
+        rounds = {"steady": 20, "short": 1 if len(asked) == 1 else 20}
+        path.write_text(json.dumps(made({name: rounds[name] for name in names})))
+        return path
+
+    def made(rounds: dict[str, int]) -> dict:
+        sides = lambda n: {
+            "ours": {"seconds": [1.0 + 0.001 * i for i in range(n)], "threads": 1},
+            "plain": {"seconds": [1.0] * n, "threads": 1},
+        }
+        rows = {name: {"family": "training", "sides": sides(n), "ratio": {}} for name, n in rounds.items()}
+        return {"format": 1, "machine": {"class": "here"}, "versions": {}, "workloads": rows}
+
+    monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
+    monkeypatch.setattr(guard, "measure", measure)
+    baselines.accept([made({"steady": 20, "short": 20})] * 5, tmp_path / "baselines")
+    assert guard.gate(tmp_path, "", 1.0, 4) == 0
+    assert asked == ["", "short"]
+
+
+def test_workflows_call_nox_only():
+    for path in sorted((ROOT / "ci").glob("*.yml")):
+        text = path.read_text()
+        commands = re.findall(r"^\s*(?:- )?run: (.*)$", text, re.MULTILINE)
+        assert commands
+        assert "|" not in commands, f"{path.name} has a script of its own"
+        assert all(re.fullmatch(r"pip install nox|(pip install nox && )?nox -s [^;&|]*", line) for line in commands)
+        used = re.findall(r"uses: (\S+)", text)
+        assert any("upload-artifact" in use for use in used), path.name
+        assert all(re.search(r"@[0-9a-f]{40}$", use) for use in used), path.name
+
+
+def test_a_machine_class_is_a_folder_name():
+    assert slug("cpu AMD EPYC(TM) 7763 64-Core Processor 2 cores") == "cpu-amd-epyc-7763-64-core-processor-2-cores"
+    assert re.fullmatch(r"cpu-[a-z0-9-]+-cores", machine_class())
+
+
+SPARE = (
+    "datasets",
+    "num2words",
+    "jinja2",
+    "matplotlib",
+    "pynvml",
+    "sacrebleu",
+    "sentencepiece",
+    "PIL",
+    "nox",
+    "yaml",
+)
+
+
+def test_a_bare_machine_runs_and_exports_from_the_source_tree(tmp_path: Path):
+    """Nothing installed, and nothing importable that is not needed; a missing package is named for who needs it."""
+    script = (
+        "import importlib.abc, sys\n"
+        "class Absent(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] in {(*SPARE, 'simpy')!r}:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "from suite.cli import main\n"
+        "for arguments in (\n"
+        "    'run isgd/alg-fcpr rudra/fig7a --profile smoke --device cpu --budget 60', 'export --out runs.zip'\n"
+        "):\n"
+        "    sys.argv = ['suite', *arguments.split()]\n"
+        "    try:\n"
+        "        main()\n"
+        "    except SystemExit as stop:\n"
+        "        print('exit', stop.code, flush=True)\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SGD_SUITE", "PYTEST"))}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+    )
+    assert [line for line in done.stdout.splitlines() if line.startswith("exit")] == ["exit 1", "exit 0"], done.stderr
+    assert "needs the Python package simpy, which is not installed here: pip install simpy" in done.stderr
+    assert re.search(r"^1 runs stored", done.stderr, re.MULTILINE), done.stderr
+    assert (tmp_path / "runs.zip").stat().st_size > 1000

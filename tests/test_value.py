@@ -1,0 +1,122 @@
+"""What is computed first when time is short."""
+
+from __future__ import annotations
+
+import pytest
+
+from paper_figures import value
+from paper_figures.artifact import Artifact, Paper
+from paper_figures.planning import Planned
+from paper_figures.value import decidable, stages
+from suite.claims import Claim
+from suite.experiments import Experiment
+from suite.packing import packs
+from suite.spec import RunSpec
+
+SECONDS = {"cheap": 10.0, "dear": 100.0, "shared": 50.0, "gpu": 1000.0, "told": 1.0}  # by run
+SPECS = {name: RunSpec("toy/run", {"name": name}) for name in SECONDS}
+
+
+def artifact(name: str, *runs: str) -> Artifact:
+    wanted = {run: (SPECS[run],) for run in runs}
+    return Artifact(f"toy/{name}", name, lambda profile: wanted if profile != "smoke" else {"told": (SPECS["told"],)})
+
+
+def claims(name: str, count: int, **changes: str) -> list[Claim]:
+    plain = {"profile": "reduced", "needs": "cpu-small", **changes}
+    return [
+        Claim(f"toy/{name}/{i}", "says", "where", "holds", because="reason", printed=(1.0,), **plain)  # type: ignore[arg-type]
+        for i in range(count)
+    ]
+
+
+@pytest.fixture
+def selection(monkeypatch: pytest.MonkeyPatch):
+    artifacts = [
+        artifact("one-in-100", "dear"),
+        artifact("two-in-10", "cheap"),
+        artifact("three-in-60", "shared", "cheap"),
+        artifact("needs-a-gpu", "gpu"),
+        artifact("nothing-open", "told"),
+    ]
+    published = [
+        *claims("one-in-100", 1),
+        *claims("two-in-10", 2),
+        *claims("three-in-60", 3),
+        *claims("needs-a-gpu", 1, needs="gpu"),
+        *claims("needs-a-gpu", 9),
+        *claims("nothing-open", 5, profile="smoke"),
+        *claims("nothing-open", 5, lacks="a cluster"),
+        *claims("nothing-open", 5, profile="paper"),
+        *claims("nothing-open", 5, needs="imagenet"),
+    ]
+    monkeypatch.setattr(value, "published", lambda paper: tuple(published))
+    return [(Paper("toy", "", "", tuple(artifacts), {}), artifacts)]
+
+
+def planned(selection) -> list[Planned]:
+    users: dict[str, list[str]] = {}
+    for _, artifacts in selection:
+        for each in artifacts:
+            for run in each.runs("reduced"):
+                users.setdefault(run, []).append(each.id)
+    return [Planned(SPECS[name], SECONDS[name], 0, (), tuple(ids)) for name, ids in users.items()]
+
+
+def order(selection, device: str, *have: str) -> list[list[str]]:
+    ids = {SPECS[name].id for name in (*have, "told")}
+    made = stages(selection, planned(selection), "reduced", device, ids)
+    return [[p.spec.settings["name"] for p in stage] for stage in made]
+
+
+def test_most_claims_per_second_first_and_nothing_open_last(selection):
+    """Two in 10 s; that run is shared, so three more in 50 s; one in 100 s; nine in 1000 s decide the least."""
+    assert order(selection, "cpu") == [["cheap"], ["shared"], ["dear"], ["gpu"], ["told"]]
+
+
+def test_on_a_gpu_what_only_a_gpu_decides_comes_first_however_dear(selection):
+    assert order(selection, "cuda")[0] == ["gpu"]
+    assert order(selection, "cpu")[0] == ["cheap"]
+
+
+def test_runs_at_hand_cost_nothing_and_come_last(selection):
+    found = order(selection, "cpu", "shared")
+    assert set(found[-1]) == {"shared", "told"}
+    assert found[0] == ["cheap"]
+
+
+def test_no_run_is_lost_or_made_twice(selection):
+    for device in ("cpu", "cuda"):
+        assert sorted(name for stage in order(selection, device) for name in stage) == sorted(SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "device", "expected"),
+    [
+        ({}, "cpu", True),
+        ({"needs": "gpu"}, "cpu", False),
+        ({"needs": "gpu"}, "cuda", True),
+        ({"needs": "multi-gpu"}, "cuda", False),
+        ({"profile": "paper"}, "cuda", False),
+        ({"lacks": "a cluster"}, "cuda", False),
+    ],
+)
+def test_a_claim_counts_where_it_can_be_decided(changes: dict, device: str, expected: bool):
+    (claim,) = claims("x", 1, **changes)
+    assert decidable(claim, artifact("x", "dear"), "reduced", device, set()) is expected
+
+
+def test_a_claim_whose_evidence_is_at_hand_counts_no_more():
+    (claim,) = claims("x", 1)
+    assert not decidable(claim, artifact("x", "dear"), "reduced", "cpu", {SPECS["dear"].id})
+
+
+def test_stages_are_begun_in_order_and_share_no_step():
+    specs = [RunSpec("toy/run", {"name": str(i)}) for i in range(6)]
+    kind = Experiment(
+        lambda: pytest.fail("not run"), lambda spec: float(spec.settings["name"]), pack=lambda s, d: "k"
+    )
+    number = {spec.id: place // 2 for place, spec in enumerate(reversed(specs))}
+    made = packs(specs, lambda name: kind, "cpu", 1, number)
+    assert [[s.settings["name"] for s in pack.specs] for pack in made] == [["5", "4"], ["3", "2"], ["1", "0"]]
+    assert len(packs(specs, lambda name: kind, "cpu", 1)) == 1
