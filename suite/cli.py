@@ -1,8 +1,8 @@
 """The command line. This module is the application's root: it alone, in ``suite``, knows the papers.
 
-Exit codes: 0 nothing red, 1 something red or a regression, 2 unusable input. stdout carries results (with
-``--json`` one document and nothing else), stderr progress and errors. Imports are made inside the commands:
-``list``, ``plan`` and ``check`` must not load torch or matplotlib.
+Exit codes: 0 nothing red, 1 something red or a regression, 2 unusable input, 3 (``gate`` alone) measured too
+little to tell. stdout carries results (with ``--json`` one document and nothing else), stderr progress and errors.
+Imports are made inside the commands: ``list``, ``plan`` and ``check`` must not load torch or matplotlib.
 """
 
 from __future__ import annotations
@@ -203,18 +203,53 @@ def compare(
     base: Annotated[Path, typer.Argument(help="store or exported file")],
     new: Annotated[Path, typer.Argument(help="store or exported file")],
     *,
+    either_way: Annotated[bool, typer.Option("--either-way", help="a fall is as red as a rise")] = False,
     as_json: Json = False,
 ) -> None:
     """Regressions between two stores of the same runs. Exit 1 when there is one."""
     from suite.archive import open_runs
     from suite.comparison import compare_runs, lines
 
-    found = compare_runs(open_runs(base), open_runs(new))
+    found = compare_runs(open_runs(base), open_runs(new), either_way=either_way)
     if as_json:
         emit(found)
     else:
         print("\n".join(lines(found)))
     raise typer.Exit(1 if found["regressions"] else 0)
+
+
+@app.command()
+def gate(
+    new: Annotated[list[Path], typer.Argument(help="benchmark documents of one state of the code, one per session")],
+    *,
+    base: Annotated[Path | None, typer.Option(help="compare with this document instead", metavar="F")] = None,
+    baselines: Annotated[
+        Path | None, typer.Option(help="folder of baselines by machine class; default ci/baselines", metavar="D")
+    ] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="make these the baseline of their machine class")] = False,
+    add: Annotated[bool, typer.Option("--add", help="as --accept, keeping the sessions it has")] = False,
+    as_json: Json = False,
+) -> None:
+    """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
+    from suite import regression
+    from suite.environment import ROOT
+
+    folder = baselines or ROOT / "ci" / "baselines"
+    documents = [regression.read(path) for path in new]
+    if add:
+        machine_class = documents[0]["machine"]["class"]
+        documents.insert(0, regression.read(regression.find_baseline(folder, machine_class)))
+    if accept or add:
+        print(f"baseline written to {regression.accept(documents, folder)}")
+        return
+    measured = regression.baseline(documents)
+    known = regression.read(base or regression.find_baseline(folder, measured["machine"]["class"]))
+    found = regression.compare(regression.baseline([known]), measured)
+    if as_json:
+        emit(found)
+    else:
+        print("\n".join(regression.lines(found)))
+    raise typer.Exit(regression.exit_code(found))
 
 
 @app.command()

@@ -2,7 +2,8 @@
 
 Results are deterministic on one machine and build, so runs are compared pair by pair: one that finished and no
 longer does is a regression, and so is an error, or a number of updates to a target, that rose by more than the
-spread over the pairs explains. Pairs are taken over the seeds of one setting, and over all runs of one
+spread over the pairs explains. Where nothing was meant to change numbers at all, ask for ``either_way``: a fall is
+then as red as a rise. Pairs are taken over the seeds of one setting, and over all runs of one
 experiment, which finds a small common rise where every setting has one seed only. All tests of one comparison
 together alarm with probability ``ALARM`` when nothing but rounding has changed. Seconds are not compared: two
 stores were not timed side by side.
@@ -10,6 +11,7 @@ stores were not timed side by side.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,24 +30,45 @@ Pair = tuple[Run, Run]
 def quantity(run: Run, name: str) -> float | None:
     """A result that is better when smaller, or None if the run has none; ``updates`` count only to a target."""
     value = run.results.get(name)
-    if name == "updates" and not run.spec.settings.get("stop"):
+    if name == "updates" and not (run.spec.settings.get("stop") or run.spec.settings.get("monitors")):
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
 
 
-def compare_runs(base: Runs, new: Runs) -> dict[str, Any]:
+def identical(before: Run, after: Run) -> bool:
+    """Whether two runs came to the same, to the bit, in everything but wall time (``*seconds``)."""
+
+    def numbers(run: Run) -> str:
+        kept = {name: value for name, value in run.results.items() if not name.endswith("seconds")}
+        return json.dumps([run.status, kept], sort_keys=True)
+
+    if numbers(before) != numbers(after) or before.curves != after.curves:
+        return False
+    return all(
+        a.columns.equals(b.columns) and all(a[c].equals(b[c]) for c in a.columns if not c.endswith("seconds"))
+        for name in before.curves
+        for a, b in [(before.curve(name), after.curve(name))]
+    )
+
+
+def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str, Any]:
     """Pairs runs by specification; returns plain values with ``regressions`` in sentences.
+
+    ``either_way`` counts a fall beyond the spread as well as a rise, at the same probability of a false alarm.
 
     Raises DamagedRun when a run of either side does not verify.
     """
     old_ids, new_ids = base.ids(), new.ids()
     groups: dict[tuple[str, str], list[Pair]] = {}
     regressions: list[str] = []
+    differ: list[str] = []
     for run_id in sorted(old_ids & new_ids):
         before, after = base.read(run_id), new.read(run_id)
         name = before.spec.experiment
+        if not identical(before, after):
+            differ.append(run_id)
         if before.status == "finished" and after.status != "finished":
             regressions.append(f"{run_id} ({name}): finished before, {after.status} now")
         if before.status == after.status == "finished":
@@ -59,15 +82,18 @@ def compare_runs(base: Runs, new: Runs) -> dict[str, Any]:
         if a != b
     ]
     rows = []
+    tails = 1 if either_way else 2  # an interval errs on two sides; only one of them matters unless both do
     for place, name, ids, a, b in changed:
-        row = _row(place, name, ids, a, b, confidence=1 - 2 * ALARM / len(changed))
+        row = _row(place, name, ids, a, b, confidence=1 - tails * ALARM / len(changed))
         rows.append(row)
-        if row["rose"]:
-            regressions.append(f"{place}: {name} rose by {row['change']:.4g} over {row['n']} runs, {ids[0]} first")
+        if row["rose"] or (either_way and row["fell"]):
+            moved = f"{'rose' if row['rose'] else 'fell'} by {abs(row['change']):.4g}"
+            regressions.append(f"{place}: {name} {moved} over {row['n']} runs, {ids[0]} first")
     return {
         "compared": len(old_ids & new_ids),
         "only_in_base": len(old_ids - new_ids),
         "only_in_new": len(new_ids - old_ids),
+        "differ": differ,
         "changed": rows,
         "regressions": regressions,
     }
@@ -96,6 +122,7 @@ def _row(
         "low": _plain(interval.low - unchanged),
         "high": _plain(interval.high - unchanged),
         "rose": interval.low > unchanged,
+        "fell": interval.high < unchanged,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 from functools import lru_cache
@@ -18,7 +19,19 @@ PACKAGES = ("torch", "numpy", "scipy", "pandas", "datasets", "simpy", "sentencep
 
 SHOWING = frozenset(
     f"suite/{name}.py"
-    for name in ("__main__", "archive", "claims", "cli", "comparison", "crew", "environment", "progress")
+    for name in (
+        "__main__",
+        "archive",
+        "claims",
+        "cli",
+        "comparison",
+        "crew",
+        "environment",
+        "progress",
+        "rank_shift",
+        "regression",
+        "telemetry",
+    )
 )
 
 
@@ -73,6 +86,24 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
+
+
+def machine_class(device: str = "cpu") -> str:
+    """What must be alike for speeds to be comparable, as a folder's name.
+
+    The processor's model and cores; for ``cuda``, the card and the major version of its driver, and torch is
+    imported to ask.
+    """
+    if device == "cuda":
+        facts = device_facts(device)
+        return slug(f"gpu {facts['name']} driver {facts['driver'].partition('.')[0]}")
+    host = machine()
+    return slug(f"cpu {host['cpu']} {host['cores']} cores")
+
+
+def slug(text: str) -> str:
+    """Lower-case letters and digits with hyphens between."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower().replace("(r)", " ").replace("(tm)", " ")).strip("-")
 
 
 def versions() -> dict[str, str]:

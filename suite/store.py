@@ -87,6 +87,11 @@ class Run:
     def results(self) -> dict[str, Any]:
         return self.outcome["results"]
 
+    @property
+    def curves(self) -> list[str]:
+        """Names of the tables there are."""
+        return sorted(name.removesuffix(".parquet") for name in self.files if name.endswith(".parquet"))
+
     def curve(self, name: str) -> pd.DataFrame:
         """The table ``name``; raises KeyError naming the tables there are."""
         import pandas as pd
@@ -94,8 +99,7 @@ class Run:
         try:
             return pd.read_parquet(io.BytesIO(self.files[f"{name}.parquet"]))
         except KeyError:
-            have = sorted(f.removesuffix(".parquet") for f in self.files if f.endswith(".parquet"))
-            raise KeyError(f"run {self.id} has no curve {name!r}; it has {have}") from None
+            raise KeyError(f"run {self.id} has no curve {name!r}; it has {self.curves}") from None
 
 
 def digest(data: bytes) -> str:
