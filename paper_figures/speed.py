@@ -1,0 +1,193 @@
+"""Measured speed as committed documents: what ``nox -s benchmark`` writes, its ratios, and its limits.
+
+A document (``format`` 1) belongs to one machine class. ``workloads`` maps names to ``sides``, each with its seconds
+per update in interleaved rounds: samples of equal index come from one round. A ratio is the fastest plain side's
+time over ours of the same round, above 1 where the suite is faster. Nothing here imports torch, numpy or matplotlib.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suite.environment import ROOT
+
+FORMAT = 1
+RESULTS = ROOT / "benchmarks" / "results"  # one document per machine class
+WORKLOAD_KEYS = ("family", "unit", "examples", "flops", "bytes", "sides", "ratio")
+
+
+class DocumentError(ValueError):
+    """A file that is no benchmark document."""
+
+
+def check(document: Any, name: str = "the document") -> dict[str, Any]:
+    """The document itself. Raises DocumentError naming the first thing that is missing or impossible."""
+    wrong = next(_faults(document), None)
+    if wrong:
+        raise DocumentError(f"{name} is no benchmark document of format {FORMAT}: {wrong}")
+    return document
+
+
+def _faults(document: Any) -> Iterable[str]:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        yield f"its format is {document.get('format') if isinstance(document, dict) else 'no object'}"
+        return
+    for key in ("machine", "versions", "started", "ended", "floors", "workloads"):
+        if not isinstance(document.get(key), dict):
+            yield f"{key} is missing"
+            return
+    if not document["machine"].get("class"):
+        yield "machine.class is missing"
+    for name, workload in document["workloads"].items():
+        for key in WORKLOAD_KEYS:
+            if key not in workload:
+                yield f"workload {name!r} lacks {key}"
+                return
+        counts = set()
+        for side, timed in workload["sides"].items():
+            if "not_available" in timed:
+                continue
+            seconds, processor = timed.get("seconds"), timed.get("processor")
+            if not seconds or not all(isinstance(s, float | int) and 0 < s < math.inf for s in seconds):
+                yield f"{name!r}, {side!r}: seconds must be positive numbers, one for each round"
+                return
+            if processor is not None and len(processor) != len(seconds):
+                yield f"{name!r}, {side!r}: {len(processor)} processor samples beside {len(seconds)} of wall time"
+            if not isinstance(timed.get("threads"), int):
+                yield f"{name!r}, {side!r}: threads is missing"
+            counts.add(len(seconds))
+        if len(counts) > 1:
+            yield f"the sides of {name!r} have {sorted(counts)} samples; rounds are made by all sides"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A checked document. Raises DocumentError."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"{path} cannot be read: {error}") from error
+    return check(found, str(path))
+
+
+def committed(folder: Path = RESULTS) -> list[dict[str, Any]]:
+    """The committed documents by machine class; none outside a checkout."""
+    return [read(path) for path in sorted(folder.glob("*.json"))]
+
+
+def quartiles(values: Sequence[float]) -> list[float]:
+    """First, second and third quartile; of a single value, that value three times."""
+    return statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
+
+
+def timed(workload: Mapping[str, Any], beginning: str) -> dict[str, list[float]]:
+    """Seconds of the sides that were measured and are called so: ``plain``, ``plain, 2 threads``, ``plain fused``."""
+    return {
+        name: side["seconds"]
+        for name, side in workload["sides"].items()
+        if "seconds" in side and name.replace(",", " ").split()[0] == beginning
+    }
+
+
+def fastest(sides: Mapping[str, Sequence[float]]) -> str | None:
+    """The side of the least median."""
+    return min(sides, key=lambda name: statistics.median(sides[name]), default=None)
+
+
+def ratio(workload: Mapping[str, Any], against: str = "plain") -> dict[str, Any] | None:
+    """The fastest rival over the fastest of ours, round by round: names, median and quartiles. None without both.
+
+    The fastest is chosen by the medians on both sides alike: a user of either would.
+    """
+    ours, rivals = timed(workload, "ours"), timed(workload, against)
+    mine, rival = fastest(ours), fastest(rivals)
+    if mine is None or rival is None:
+        return None
+    low, middle, high = quartiles([b / a for a, b in zip(ours[mine], rivals[rival], strict=True)])
+    return {"rival": rival, "ours": mine, "median": middle, "quartiles": [low, high]}
+
+
+def processor_ratio(workload: Mapping[str, Any]) -> float | None:
+    """Median ratio of processor times: the best plain loop of one thread over ours of one.
+
+    What other programs disturb least; it says what one core gains. A sweep's processes count together.
+    """
+    counted = {
+        name: side["processor"]
+        for name, side in workload["sides"].items()
+        if side.get("processor") and (side["threads"] == 1 or name == "ours")
+    }
+    rival = fastest({name: spent for name, spent in counted.items() if name.startswith("plain")})
+    ours = fastest({name: spent for name, spent in counted.items() if name.startswith("ours")})
+    if not ours or not rival:
+        return None
+    return statistics.median(b / a for a, b in zip(counted[ours], counted[rival], strict=True))
+
+
+@dataclass(frozen=True)
+class Attained:
+    """How one side's median update stands to what the device can do."""
+
+    flops_per_second: float
+    intensity: float  # FLOP per byte, both counted
+    limit_seconds: float
+    share: float  # limit over median: 1 is the limit itself
+
+
+def copy_speed(floor: Mapping[str, Any], size: float) -> float:
+    """Bytes per second of the smallest copy at least as large as ``size`` bytes."""
+    speeds = [speed for copied, speed in floor.get("copies", ()) if copied >= size]
+    return float(speeds[0]) if speeds else float(floor["bytes_per_second"])
+
+
+def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) -> Attained | None:
+    """A side against max(FLOPs / peak, bytes / copy) of the threads it used. None where one of them is unknown."""
+    entry = workload["sides"].get(side, {})
+    floor = floors.get("cuda") or floors.get(str(entry.get("threads")))
+    if "seconds" not in entry or not floor or not workload["flops"] or not workload["bytes"]:
+        return None
+    median = statistics.median(entry["seconds"])
+    copied = workload["bytes"] / copy_speed(floor, workload["bytes"])
+    limit = max(workload["flops"] / floor["flops_per_second"], copied)
+    return Attained(workload["flops"] / median, workload["flops"] / workload["bytes"], limit, limit / median)
+
+
+def table(document: Mapping[str, Any]) -> str:
+    """Ratios of a document's workloads as Markdown."""
+    machine = document["machine"]
+    head = [
+        f"{machine.get('gpu') or machine['cpu']}, {machine['cores']} cores, torch {document['versions']['torch']}:",
+        "",
+        "| workload | ours is faster | quartiles | the fastest plain loop | on one core | against compiled | of the limit |",
+        "|---|--:|--:|---|--:|--:|--:|",
+    ]
+    return "\n".join(head + [row for name, w in document["workloads"].items() if (row := _row(name, w, document))])
+
+
+def _row(name: str, workload: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    found = ratio(workload)
+    if found is None or workload["family"] == "growth":
+        return ""
+    low, high = found["quartiles"]
+    alone, compiled = processor_ratio(workload), ratio(workload, "compiled")
+    share = attained(workload, found["ours"], document["floors"])
+    cells = [
+        name,
+        f"{found['median']:.2f} x",
+        f"{low:.2f} to {high:.2f}",
+        found["rival"],
+        f"{alone:.2f} x" if alone else "",
+        f"{compiled['median']:.2f} x" if compiled else "",
+        f"{share.share:.0%}" if share else "",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def tables(documents: Iterable[Mapping[str, Any]]) -> str:
+    """The README's block: one table for each machine class."""
+    return "\n\n".join(table(document) for document in documents)
