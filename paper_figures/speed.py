@@ -157,37 +157,75 @@ def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) 
     return Attained(workload["flops"] / median, workload["flops"] / workload["bytes"], limit, limit / median)
 
 
+COLUMNS = (
+    "workload",
+    "ours is faster",
+    "quartiles",
+    "the fastest plain loop",
+    "processor time of one thread",
+    "against compiled",
+    "of the limit",
+)
+
+
+def title(document: Mapping[str, Any]) -> str:
+    """The machine of a document in words."""
+    machine, versions = document["machine"], document["versions"]
+    loads = " to ".join(f"{document[when]['load_average']:g}" for when in ("started", "ended"))
+    name = machine.get("gpu") or f"{machine['cpu']}, {machine['cores']} cores"
+    return f"{name}, torch {versions.get('torch', 'unknown')}, load average {loads}"
+
+
+def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """One row of ``COLUMNS`` for each workload with ours and a plain loop; empty cells are not known."""
+    found = []
+    for name, workload in document["workloads"].items():
+        main = ratio(workload)
+        if main is None or workload["family"] == "growth":
+            continue
+        low, high = main["quartiles"]
+        alone, compiled = processor_ratio(workload), ratio(workload, "compiled")
+        share = attained(workload, main["ours"], document["floors"])
+        found.append(
+            (
+                name if main["ours"] == "ours" else f"{name} ({main['ours']})",
+                f"{main['median']:.2f} x",
+                f"{low:.2f} to {high:.2f}",
+                main["rival"],
+                f"{alone:.2f} x" if alone else "",
+                f"{compiled['median']:.2f} x" if compiled else "",
+                f"{share.share:.0%}" if share else "",
+            )
+        )
+    return found
+
+
 def table(document: Mapping[str, Any]) -> str:
     """Ratios of a document's workloads as Markdown."""
-    machine = document["machine"]
-    head = [
-        f"{machine.get('gpu') or machine['cpu']}, {machine['cores']} cores, torch {document['versions']['torch']}:",
-        "",
-        "| workload | ours is faster | quartiles | the fastest plain loop | on one core | against compiled | of the limit |",
-        "|---|--:|--:|---|--:|--:|--:|",
-    ]
-    return "\n".join(head + [row for name, w in document["workloads"].items() if (row := _row(name, w, document))])
+    head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|--:|--:|--:|"]
+    return "\n".join([*head, *(_line(row) for row in rows(document))])
 
 
-def _row(name: str, workload: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    found = ratio(workload)
-    if found is None or workload["family"] == "growth":
-        return ""
-    low, high = found["quartiles"]
-    alone, compiled = processor_ratio(workload), ratio(workload, "compiled")
-    share = attained(workload, found["ours"], document["floors"])
-    cells = [
-        name,
-        f"{found['median']:.2f} x",
-        f"{low:.2f} to {high:.2f}",
-        found["rival"],
-        f"{alone:.2f} x" if alone else "",
-        f"{compiled['median']:.2f} x" if compiled else "",
-        f"{share.share:.0%}" if share else "",
-    ]
+def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
 def tables(documents: Iterable[Mapping[str, Any]]) -> str:
     """The README's block: one table for each machine class."""
-    return "\n\n".join(table(document) for document in documents)
+    return "\n\n".join(table(document) for document in documents) or "No machine has been measured yet."
+
+
+def grown(document: Mapping[str, Any], axis: str) -> list[tuple[float, Mapping[str, Any]]]:
+    """The workloads of family ``growth`` along an axis (replicas, batch or parameters), by its value."""
+    found = [
+        (float(w["axis"][1]), w)
+        for w in document["workloads"].values()
+        if w["family"] == "growth" and w["axis"][0] == axis
+    ]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def per_gradient(workload: Mapping[str, Any], side: str) -> list[float] | None:
+    """Quartiles of the seconds of one gradient and its share of the update."""
+    seconds = workload["sides"].get(side, {}).get("seconds")
+    return [value / workload["gradients"] for value in quartiles(seconds)] if seconds else None
