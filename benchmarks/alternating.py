@@ -69,7 +69,9 @@ class Alternation:
         self.warmed: dict[str, float] = {}  # seconds per update when warming up
         self.rounds = 0
 
-    def warm(self, block: int, seconds: float, hopeless: Callable[[Mapping[str, float]], Collection[str]]) -> list[str]:
+    def warm(
+        self, block: int, seconds: float, hopeless: Callable[[Mapping[str, float]], Collection[str]]
+    ) -> list[str]:
         """Two blocks of updates of every side, of which the second counts; sides that are ``hopeless`` are left out.
 
         ``hopeless`` names sides by the seconds per update known so far. A side that is so after its first block, ten

@@ -19,7 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("workloads")
     group.addoption("--out", type=Path, default=Path("benchmark.json"), help="document to write or to go on with")
     group.addoption(
-        "--rivals", default="plain,forms,compiled", help="which rivals take part: plain, forms, compiled; commas between"
+        "--rivals",
+        default="plain,forms,compiled",
+        help="which rivals take part: plain, forms, compiled; commas between",
     )
     group.addoption("--seconds", type=float, default=15.0, help="time of one workload's rounds, about")
     group.addoption("--only", default="", help="workloads whose name this regular expression finds")

@@ -16,7 +16,9 @@ COPIES = tuple(2**exponent for exponent in (18, 20, 22, 24, 26, 28))  # bytes re
 REPEATS = 7
 
 
-def floors(device: str, threads: int, timed: Callable[[Callable[[], object], str], float] | None = None) -> dict[str, Any]:
+def floors(
+    device: str, threads: int, timed: Callable[[Callable[[], object], str], float] | None = None
+) -> dict[str, Any]:
     """``flops_per_second``, ``bytes_per_second`` (of the largest copy) and the speeds of all ``copies``.
 
     The precision is float32 as the runs have it, TF32 off unless torch was told otherwise.
@@ -66,5 +68,3 @@ def faster(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     copies = [[a[0], max(a[1], b[1])] for a, b in zip(one["copies"], other["copies"], strict=True)]
     peak = max(one["flops_per_second"], other["flops_per_second"])
     return {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies}
-
-

@@ -68,9 +68,7 @@ def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path |
     from suite import calibration
 
     note = partial(print, file=sys.stderr)
-    made = calibration.here(
-        [item.spec for item in planned], experiment, pick_device(device), data, seconds, note
-    )
+    made = calibration.here([item.spec for item in planned], experiment, pick_device(device), data, seconds, note)
     calibration.keep(store, made)
     return made
 

@@ -137,13 +137,14 @@ def growth(document: Mapping[str, Any]) -> Drawing | None:
 def _draw_growth(document: Mapping[str, Any], figure: Figure) -> None:
     panels = list(figure.subplots(2, 2).flat)
     for axes, (axis, label) in zip(panels, AXES, strict=False):
-        _draw_axis(axes, speed.grown(document, axis))
         axes.set_xlabel(label)
         axes.set_ylabel("seconds per gradient")
-        axes.legend()
+        if measured := speed.grown(document, axis):
+            _draw_axis(axes, measured)
+            axes.legend()
     axes = panels[len(AXES)]
     known = [(x, w["memory_per_replica_bytes"]) for x, w in speed.grown(document, "parameters")]
-    axes.plot(*zip(*[(x, kept) for x, kept in known if kept], strict=True), marker="o")
+    axes.plot([x for x, kept in known if kept], [kept for _, kept in known if kept], marker="o")
     _logarithmic(axes)
     axes.set_xlabel(AXES[-1][1])
     axes.set_ylabel("bytes that a replica keeps")
@@ -159,7 +160,10 @@ def _draw_axis(axes: Axes, measured: list[tuple[float, Mapping[str, Any]]]) -> N
                 seen.append((x, *quarters))
         if seen:
             x, low, middle, high = (list(column) for column in zip(*seen, strict=True))
-            bars = [[m - v for m, v in zip(middle, low, strict=True)], [v - m for m, v in zip(middle, high, strict=True)]]
+            bars = [
+                [m - v for m, v in zip(middle, low, strict=True)],
+                [v - m for m, v in zip(middle, high, strict=True)],
+            ]
             axes.errorbar(x, middle, yerr=bars, marker=marker, label=label, capsize=2)
     _logarithmic(axes)
 

@@ -108,9 +108,7 @@ def costliest(specs: Iterable[RunSpec], resolve: Resolve, device: str) -> list[t
     return sorted(found.values(), key=lambda pair: -pair[1])
 
 
-def pilot_run(
-    resolve: Resolve, device: str, data: Path | None, spec: RunSpec, width: int, seconds: float
-) -> float:
+def pilot_run(resolve: Resolve, device: str, data: Path | None, spec: RunSpec, width: int, seconds: float) -> float:
     """Time a run's pilot in the execution that its first run would choose here."""
     from suite.choices import WORTH_SECONDS
     from suite.execution import choose

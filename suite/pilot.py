@@ -22,9 +22,7 @@ IMAGES = 1000  # of an evaluation that is timed
 WARM = 2  # updates that are not
 
 
-def training(
-    spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float
-) -> float:
+def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float) -> float:
     """Seconds of one run of ``train`` or ``rudra/train``: set-up, all updates, all evaluations.
 
     Updates are timed for about ``seconds``, at least one. In a pack every run is charged its share of a step.
@@ -63,9 +61,7 @@ def update_of(session: Session, made: Assembly, width: int) -> Callable[[], obje
     turns = iter(session.turns())
     if width == 1:
         return lambda: session.update(next(turns))
-    copies = {
-        slot: build(session.spec, session.context, replace(made, x0=made.x0.clone())) for slot in range(width)
-    }
+    copies = {slot: build(session.spec, session.context, replace(made, x0=made.x0.clone())) for slot in range(width)}
     pack = Lockstep(copies, width)
     return lambda: pack.step(dict.fromkeys(copies, next(turns)))
 
