@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.floors import faster
-from paper_figures.speed import FORMAT, DocumentError, check, read, ratio
+from paper_figures.speed import FORMAT, DocumentError, check, ratio, read
 from suite import environment
 
 DIGITS = 5  # significant, of stored seconds: timing is no better
@@ -20,7 +20,7 @@ class Book:
     """A document on disk. Every addition is written at once, so that a benchmark cut short leaves what it has."""
 
     def __init__(self, path: Path, device: str):
-        """Goes on with an existing document. Raises DocumentError if it is of another machine class or other versions."""
+        """Goes on with a document that exists. Raises DocumentError for another machine class or other versions."""
         self.path = path
         machine = {**environment.machine(), "class": environment.machine_class(device)}
         if device == "cuda":
@@ -39,7 +39,8 @@ class Book:
             for key in ("class", "python"):
                 if found["machine"].get(key) != machine[key]:
                     raise DocumentError(
-                        f"{path} was measured on {found['machine'].get(key)}, not on {machine[key]}; name another --out"
+                        f"{path} was measured on {found['machine'].get(key)}, not on {machine[key]}; "
+                        "name another --out"
                     )
             if found["versions"] != self.document["versions"]:
                 raise DocumentError(f"{path} was measured with other versions of packages; name another --out")

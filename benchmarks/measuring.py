@@ -1,4 +1,4 @@
-"""From a workload to its entry in the document: build the sides, leave hopeless forms out, let the rest take turns."""
+"""From a workload to its entry in the document: build its sides, leave hopeless ones out, let the rest take turns."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int]
 
 
 def replica_bytes(workload: Workload, chosen: Mapping[str, Any]) -> int:
-    """Bytes that one replica keeps between updates and for them: state, buffers, and its rows of gradient and network.
+    """Bytes that one replica keeps between updates and for them: state, buffers, its rows of gradient and network.
 
     Activations are not among them. A vectorised step holds every replica's gradient and a copy of its point, a
     looped one shares the network's vectors among all.

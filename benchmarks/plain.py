@@ -119,7 +119,7 @@ def random_sentences(count: int, chunk: int | None = None) -> list[list[list[int
 
 
 class Loop:
-    """``runs`` networks trained one after the other, or ``learners`` of one run that are averaged at each update."""
+    """``runs`` networks trained one after the other, each with its own optimiser."""
 
     def __init__(self, workload: Workload, device: str, form: Form, loss: Loss | None = None):
         self.workload, self.device, self.form = workload, device, form
@@ -159,7 +159,7 @@ class Loop:
 
 
 class Averaged(Loop):
-    """Synchronous model averaging: the corrections of Crossbow's Algorithm 1, all tensors of a replica in one call."""
+    """Synchronous model averaging by Crossbow's Algorithm 1, all tensors of a replica in one call."""
 
     def __init__(self, workload: Workload, device: str, form: Form, loss: Loss | None = None):
         super().__init__(workload, device, form, loss)

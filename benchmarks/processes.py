@@ -49,7 +49,8 @@ class Workers:
             theirs.close()
             self.pipes.append(mine)
             self.processes.append(process)
-        self.execution: dict[str, Any] = [pipe.recv() for pipe in self.pipes][0]
+        built = [pipe.recv() for pipe in self.pipes]  # all of them are ready after this
+        self.execution: dict[str, Any] = built[0]
 
     def run(self, updates: int) -> float:
         """All workers make so many updates of their runs; returns their processor seconds together."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def check(document: Any, name: str = "the document") -> dict[str, Any]:
     return document
 
 
-def _faults(document: Any) -> Iterable[str]:
+def _faults(document: Any) -> Iterator[str]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         yield f"its format is {document.get('format') if isinstance(document, dict) else 'no object'}"
         return
@@ -178,7 +178,7 @@ def title(document: Mapping[str, Any]) -> str:
 
 def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """One row of ``COLUMNS`` for each workload with ours and a plain loop; empty cells are not known."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for name, workload in document["workloads"].items():
         main = ratio(workload)
         if main is None or workload["family"] == "growth":

@@ -159,12 +159,12 @@ def _draw_axis(axes: Axes, measured: list[tuple[float, Mapping[str, Any]]]) -> N
             if quarters:
                 seen.append((x, *quarters))
         if seen:
-            x, low, middle, high = (list(column) for column in zip(*seen, strict=True))
+            values, low, middle, high = (list(column) for column in zip(*seen, strict=True))
             bars = [
                 [m - v for m, v in zip(middle, low, strict=True)],
                 [v - m for m, v in zip(middle, high, strict=True)],
             ]
-            axes.errorbar(x, middle, yerr=bars, marker=marker, label=label, capsize=2)
+            axes.errorbar(values, middle, yerr=bars, marker=marker, label=label, capsize=2)
     _logarithmic(axes)
 
 

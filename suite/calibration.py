@@ -3,7 +3,7 @@
 Estimates count operations at the speed of one core of a reference CPU. A calibration runs *pilots*, a few updates of
 each kind of planned training, the costliest kinds first, and keeps measured over estimated seconds for each. Kinds
 that the time did not reach, or that have no pilot, take the factor of what is most like them: trainings the median
-of the measured trainings, everything else that of a simulation played on the host. Imports torch only when pilots run.
+of the measured trainings, everything else that of a simulation on the host. Only pilots import torch.
 """
 
 from __future__ import annotations

@@ -113,10 +113,9 @@ def plan(
     planned = plan(select(selector or []), profile)
     kept = folder_for_calibration(store or STORE) if seconds else store or STORE
     stored = stored_ids(store)
+    calibration = known(kept)
     if seconds:
         calibration = calibrate([p for p in planned if p.spec.id not in stored], kept, device, data, seconds)
-    else:
-        calibration = known(kept)
     planned = calibrated(planned, calibration)
     todo = [p for p in planned if p.spec.id not in stored]
     absent = missing_data(todo, data)
