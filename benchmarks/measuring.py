@@ -14,7 +14,7 @@ SAMPLE = 0.02  # seconds that a sample of the fastest side fills at least
 FEWEST, MOST = 3, 60  # rounds of a workload
 HOPELESS = 1.5  # a side this many times slower than the fastest of its kind, warmed up, takes no part
 
-KEPT = ("ours", "plain", "plain, 1 thread")  # sides that are timed however slow they are
+KEPT = ("ours", "plain", "plain, 1 thread", "compiled", "compiled, 1 thread")  # sides that are timed however slow they are
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str,
 
 
 def hopeless(seconds: Mapping[str, float]) -> dict[str, str]:
-    """Sides too slow to be the fastest of ours or of the plain loops, with the reason. Compiled ones always stay."""
+    """Sides too slow to be the fastest of ours, of the plain loops or of the compiled ones, with the reason."""
     found = {}
     for name, taken in seconds.items():
-        kind = "ours" if name.startswith("ours") else "plain"
+        kind = next((kind for kind in ("ours", "compiled") if name.startswith(kind)), "plain")
         best = min((s for other, s in seconds.items() if other.startswith(kind)), default=taken)
-        if name not in KEPT and not name.startswith("compiled") and taken > HOPELESS * best:
+        if name not in KEPT and taken > HOPELESS * best:
             found[name] = f"when warmed up {taken / best:.1f} times as long as the fastest {kind}; not timed further"
     return found
 

@@ -68,8 +68,10 @@ def test_a_side_that_is_left_out_lets_go_of_what_it_holds():
 def test_hopeless_compares_ours_with_ours_and_forms_with_plain():
     seconds = {"ours": 9.0, "ours, 2 threads": 1.0, "plain, 1 thread": 9.0, "plain fused, 1 thread": 1.0}
     assert hopeless(seconds) == {}  # the sides that anyone would name are always timed
-    seconds |= {"plain foreach, 1 thread": 1.6, "compiled, 1 thread": 99.0, "ours, 1 process": 1.4}
+    seconds |= {"plain foreach, 1 thread": 1.6, "compiled, 1 thread": 9.0, "compiled, 2 threads": 3.0}
+    seconds |= {"ours, 1 process": 1.4, "one batch of 120, 1 thread": 1.4}
     assert list(hopeless(seconds)) == ["plain foreach, 1 thread"]
+    assert "compiled, 2 threads" in hopeless({**seconds, "compiled, 1 thread": 1.0})
     assert "1.6 times" in hopeless(seconds)["plain foreach, 1 thread"]
 
 
