@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seconds", type=float, default=15.0, help="time of one workload's rounds, about")
     group.addoption("--only", default="", help="workloads whose name this regular expression finds")
     group.addoption("--heavy", action="store_true", help="on a CPU too, workloads of many seconds per update")
-    group.addoption("--compile-all", action="store_true", help="on a CPU too, compile the large networks")
+    group.addoption("--compile-all", action="store_true", help="compile every workload, not LeNet alone")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

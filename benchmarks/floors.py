@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 MATRICES = {"cpu": (512, 1024, 2048), "cuda": (2048, 4096, 8192)}  # rows of square matrices
@@ -32,11 +33,11 @@ def floors(
         peak = 0.0
         for rows in MATRICES[device]:
             a, b, out = (torch.ones(rows, rows, device=device) for _ in range(3))
-            peak = max(peak, 2.0 * rows**3 / timed(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), device))
+            peak = max(peak, 2.0 * rows**3 / timed(partial(torch.mm, a, b, out=out), device))
         copies = []
         for size in COPIES:
             source, target = (torch.ones(size // 8, device=device) for _ in range(2))
-            copies.append([size, size / timed(lambda s=source, t=target: t.copy_(s), device)])
+            copies.append([size, size / timed(partial(target.copy_, source), device)])
     finally:
         torch.set_num_threads(before)
     return {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies}

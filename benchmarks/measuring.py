@@ -14,7 +14,14 @@ SAMPLE = 0.02  # seconds that a sample of the fastest side fills at least
 FEWEST, MOST = 3, 60  # rounds of a workload
 HOPELESS = 1.5  # a side this many times slower than the fastest of its kind, warmed up, takes no part
 
-KEPT = ("ours", "plain", "plain, 1 thread", "compiled", "compiled, 1 thread")  # sides that are timed however slow they are
+# Sides that are timed however slow they are.
+KEPT = (
+    "ours",
+    "plain",
+    "plain, 1 thread",
+    "compiled",
+    "compiled, 1 thread",
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def finished(
     grows = {"axis": list(workload.axis)} if workload.axis else {}
     memory = None
     if workload.family in ("training", "averaging"):
-        memory = ours.replica_bytes(workload, ours.execution(workload, turns.timer.device, 1))
+        memory = ours.replica_bytes(workload, turns.sides["ours"].execution)
     return entry(
         "growth" if workload.axis else workload.family,
         sides,

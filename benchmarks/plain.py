@@ -217,9 +217,9 @@ class Served(Loop):
             self.loss(module, inputs, targets).backward()
             grads = [p.grad for p in module.parameters()]
             if total is None:
-                total = grads  # type: ignore[assignment]
+                total = grads
             else:
-                torch._foreach_add_(total, grads)  # type: ignore[arg-type]
+                torch._foreach_add_(total, grads)
         assert total is not None
         if len(entries) > 1:
             torch._foreach_mul_(total, 1 / len(entries))

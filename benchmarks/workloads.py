@@ -26,7 +26,7 @@ class Workload:
     learners: int = 1
     softsync: int = 0  # n of n-softsync; 0 is hardsync
     heavy: bool = False  # seconds per update on a CPU: there only with --heavy
-    compiled: bool = False  # whether a CPU compiles it by default; a GPU always does
+    compiled: bool = False  # whether its compiled rival takes part without --compile-all
     axis: tuple[str, float] | None = None  # family "growth" of the document: what grows, and its value here
 
     @property
