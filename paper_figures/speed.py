@@ -203,7 +203,33 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def table(document: Mapping[str, Any]) -> str:
     """Ratios of a document's workloads as Markdown."""
     head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|--:|--:|--:|"]
-    return "\n".join([*head, *(_line(row) for row in rows(document))])
+    gains = sentences(throughput_gains(document))
+    return "\n".join([*head, *(_line(row) for row in rows(document)), *(["", gains] if gains else [])])
+
+
+def throughput_gains(document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Examples per second of ours with k learners over one learner, for every network averaged at several k."""
+    speeds: dict[str, dict[str, float]] = {}
+    for name, workload in document["workloads"].items():
+        side = fastest(timed(workload, "ours"))
+        if workload["family"] == "averaging" and side:
+            network, _, k = name.rpartition(", ")
+            seconds = statistics.median(workload["sides"][side]["seconds"])
+            speeds.setdefault(network, {})[k] = workload["examples"] / seconds
+    return {
+        network: {k: speed / by_k["k=1"] for k, speed in by_k.items() if k != "k=1"}
+        for network, by_k in speeds.items()
+        if "k=1" in by_k and len(by_k) > 1
+    }
+
+
+def sentences(gains: Mapping[str, Mapping[str, float]]) -> str:
+    """Throughput gains in words; nothing without any."""
+    parts = [
+        f"{network}: " + ", ".join(f"{gain:.2f} times with {k}" for k, gain in by_k.items())
+        for network, by_k in gains.items()
+    ]
+    return f"Examples per second of ours over those with one learner: {'; '.join(parts)}." if parts else ""
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -226,6 +252,8 @@ def grown(document: Mapping[str, Any], axis: str) -> list[tuple[float, Mapping[s
 
 
 def per_gradient(workload: Mapping[str, Any], side: str) -> list[float] | None:
-    """Quartiles of the seconds of one gradient and its share of the update."""
-    seconds = workload["sides"].get(side, {}).get("seconds")
+    """Quartiles of the seconds of one gradient and its share of the update: of processor time where one thread
+    did the work, which other programs disturb least, else of wall time."""
+    entry = workload["sides"].get(side, {})
+    seconds = entry.get("processor") or entry.get("seconds")
     return [value / workload["gradients"] for value in quartiles(seconds)] if seconds else None

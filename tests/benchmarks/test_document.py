@@ -60,6 +60,15 @@ def test_the_table_holds_what_the_samples_say(book, workload):
     assert len(lines) == 5  # growth has its own figure
 
 
+def test_throughput_is_compared_with_one_learner(book, workload):
+    book.add_floor("1", FLOOR)
+    book.add("SMA LeNet, b=16, k=1", {**workload, "family": "averaging"})
+    book.add("SMA LeNet, b=16, k=4", {**workload, "family": "averaging", "examples": 64})
+    book.add("SMA VGG, b=16, k=4", {**workload, "family": "averaging"})
+    assert speed.throughput_gains(book.document) == {"SMA LeNet, b=16": {"k=4": 4.0}}
+    assert table(book.document).endswith("with one learner: SMA LeNet, b=16: 4.00 times with k=4.")
+
+
 def test_a_document_grows_and_is_whole_at_any_time(book, workload):
     book.add_floor("1", FLOOR)
     for name in ("first", "second"):
