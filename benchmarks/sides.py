@@ -97,11 +97,11 @@ def _compiled(
     modes: dict[str, dict[str, Any]] = {"compiled": {}}
     if device == "cuda":
         modes["compiled, CUDA graphs"] = {"mode": "reduce-overhead"}
+    if why:
+        absent |= dict.fromkeys(modes, why)
+        return
     torch._dynamo.reset()  # what other workloads compiled counts against a limit
+    loss = plain.sentence_loss if workload.family == "translation" else plain.picture_loss
     for name, options in modes.items():
-        if why:
-            absent[name] = why
-            continue
-        loss = plain.sentence_loss if workload.family == "translation" else plain.picture_loss
         compiled = torch.compile(loss, **options)
         _threaded(sides, name, device, plain.loop(workload, device, plain.Form(), compiled).run)

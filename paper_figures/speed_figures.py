@@ -129,8 +129,8 @@ def growth(document: Mapping[str, Any]) -> Drawing | None:
         "growth",
         "How the cost of a gradient grows",
         "Seconds of one gradient and its share of the update (processor time where one thread does the work) against "
-        "the number of replicas, the batch and the parameters of the network, and bytes that a replica keeps against parameters, on logarithmic axes. "
-        "Bars reach from the first to the third quartile.",
+        "the number of replicas, the batch and the parameters of the network, and bytes that a replica keeps against "
+        "parameters, on logarithmic axes. Bars reach from the first to the third quartile.",
         (8.4, 5.6),
     )
     return _measured(artifact, partial(_draw_growth, document))
