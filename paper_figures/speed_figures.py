@@ -145,11 +145,12 @@ def _draw_growth(document: Mapping[str, Any], figure: Figure) -> None:
             _draw_axis(axes, measured)
             axes.legend()
     axes = panels[len(AXES)]
-    known = [(x, w["memory_per_replica_bytes"]) for x, w in speed.grown(document, "parameters")]
-    axes.plot([x for x, kept in known if kept], [kept for _, kept in known if kept], marker="o")
-    _logarithmic(axes)
     axes.set_xlabel(AXES[-1][1])
     axes.set_ylabel("bytes that a replica keeps")
+    known = [(x, w["memory_per_replica_bytes"]) for x, w in speed.grown(document, "parameters")]
+    if known := [(x, kept) for x, kept in known if kept]:
+        axes.plot(*zip(*known, strict=True), marker="o")
+        _logarithmic(axes)
 
 
 def _draw_axis(axes: Axes, measured: list[tuple[float, Mapping[str, Any]]]) -> None:

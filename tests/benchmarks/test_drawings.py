@@ -50,6 +50,11 @@ def test_growth_is_seconds_per_gradient_by_what_grows(document):
     assert speed.per_gradient(document["workloads"]["replicas 4"], "ours") == [1.0, 1.0, 1.0]
 
 
+def test_growth_is_drawn_from_what_there_is(document):
+    document["workloads"] = {name: w for name, w in document["workloads"].items() if not name.startswith("param")}
+    assert speed_figures.growth(document) is not None
+
+
 def test_nothing_measured_draws_nothing(document):
     document["workloads"] = {}
     assert speed_figures.roofline(document) is None
