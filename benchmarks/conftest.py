@@ -23,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="plain,forms,compiled",
         help="which rivals take part: plain, forms, compiled; commas between",
     )
+    group.addoption("--one-thread", action="store_true", help="leave sides of several threads out: on a busy machine")
     group.addoption("--seconds", type=float, default=15.0, help="time of one workload's rounds, about")
     group.addoption("--only", default="", help="workloads whose name this regular expression finds")
     group.addoption("--heavy", action="store_true", help="on a CPU too, workloads of many seconds per update")
@@ -55,13 +56,15 @@ def unsuitable(call: Any, heavy: bool) -> str:
 
 @pytest.fixture(scope="session")
 def effort(request: pytest.FixtureRequest) -> Effort:
-    from benchmarks.sides import RIVALS
+    from benchmarks.sides import RIVALS, thread_counts
 
     option = request.config.getoption
     rivals = tuple(part for part in option("rivals").split(",") if part)
     if unknown := set(rivals) - set(RIVALS):
         raise pytest.UsageError(f"--rivals {','.join(sorted(unknown))}: choose among {', '.join(RIVALS)}")
-    return Effort(chosen_device(), option("seconds"), rivals, option("heavy"), option("compile_all"))
+    device = chosen_device()
+    threads = (1,) if option("one_thread") else thread_counts(device)
+    return Effort(device, option("seconds"), rivals, threads, option("heavy"), option("compile_all"))
 
 
 def chosen_device() -> str:

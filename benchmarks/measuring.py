@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ class Effort:
     device: str
     seconds: float  # of all rounds of a workload together, about
     rivals: Collection[str]
+    threads: Sequence[int]
     heavy: bool = False
     compile_all: bool = False
 
@@ -42,7 +43,7 @@ def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str,
     from suite.spec import RunSpec
 
     apply(choose(RunSpec("train"), effort.device, 1))
-    sides, absent = build(workload, effort.device, effort.rivals, effort.compile_all)
+    sides, absent = build(workload, effort.device, effort.rivals, effort.threads, effort.compile_all)
     turns = Alternation(sides, Timer(effort.device))
     gone = turns.warm(workload.block, SAMPLE, hopeless)
     absent |= {name: why for name, why in hopeless(turns.warmed).items() if name in gone}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
@@ -33,12 +33,15 @@ def labelled(name: str, device: str, threads: int) -> str:
 
 
 def build(
-    workload: Workload, device: str, rivals: Collection[str], compile_all: bool = False
+    workload: Workload, device: str, rivals: Collection[str], threads: Sequence[int], compile_all: bool = False
 ) -> tuple[dict[str, Side], dict[str, str]]:
-    """Sides by name, and for those that cannot be had here the reason."""
+    """Sides by name, and for those that cannot be had here the reason.
+
+    Sides in this process are tried with each number of ``threads``.
+    """
     sides: dict[str, Side] = {}
     absent: dict[str, str] = {}
-    _ours(sides, workload, device)
+    _ours(sides, workload, device, threads)
     for form, kind in plain.FORMS.items():
         if ("plain" if form == "plain" else "forms") not in rivals:
             continue
@@ -46,41 +49,45 @@ def build(
             continue  # that is what plain does there by itself
         if kind.channels_last and workload.family == "translation":
             continue
-        _threaded(sides, form, device, plain.loop(workload, device, kind).run)
+        _threaded(sides, form, device, threads, plain.loop(workload, device, kind).run)
     if workload.family == "sweep" and device == "cpu" and cores() > 1 and "forms" in rivals:
         workers = Workers(workload, "plain", cores())
         sides[f"{cores()} processes of the plain loop"] = Side(workers.run, cores(), close=workers.close)
     if workload.family == "server" and not workload.softsync and "forms" in rivals:
         joined = Workload("", "training", workload.network, workload.batch * workload.learners)
-        _threaded(sides, f"one batch of {joined.batch}", device, plain.loop(joined, device, plain.Form()).run)
+        _threaded(
+            sides, f"one batch of {joined.batch}", device, threads, plain.loop(joined, device, plain.Form()).run
+        )
     if "compiled" in rivals:
-        _compiled(sides, absent, workload, device, compile_all)
+        _compiled(sides, absent, workload, device, threads, compile_all)
     return sides, absent
 
 
-def _threaded(sides: dict[str, Side], name: str, device: str, run: Callable[[int], Any], **more: Any) -> None:
+def _threaded(
+    sides: dict[str, Side], name: str, device: str, threads: Sequence[int], run: Callable[[int], Any]
+) -> None:
     """The same networks with each number of threads: only torch's setting differs."""
-    for threads in thread_counts(device):
-        sides[labelled(name, device, threads)] = Side(run, threads, in_process=threads, **more)
+    for count in threads:
+        sides[labelled(name, device, count)] = Side(run, count, in_process=count)
 
 
-def _ours(sides: dict[str, Side], workload: Workload, device: str) -> None:
+def _ours(sides: dict[str, Side], workload: Workload, device: str, threads: Sequence[int]) -> None:
     """``ours`` is one thread on one core, or beside a GPU; for a sweep, a process for each core."""
     if workload.family == "sweep" and device == "cpu" and cores() > 1:
         workers = Workers(workload, "ours", cores())
         shown = {"processes": cores(), **_shown(workers.execution)}
         sides["ours"] = Side(workers.run, cores(), shown, workers.close)
-    for threads in thread_counts(device):
-        name = "ours" if threads == 1 else f"ours, {threads} threads"
+    for count in threads:
+        name = "ours" if count == 1 else f"ours, {count} threads"
         if name in sides:
             name = "ours, 1 process"
-        elif workload.family == "sweep" and threads > 1:
+        elif workload.family == "sweep" and count > 1:
             continue  # processes use the cores better
-        run, chosen = ours.in_process(workload, device, threads)
-        sides[name] = Side(run, threads, _shown(chosen), in_process=threads)
+        run, chosen = ours.in_process(workload, device, count)
+        sides[name] = Side(run, count, _shown(chosen), in_process=count)
         if workload.softsync > 1:
-            run, chosen = ours.in_waves(workload, device, threads)
-            sides[name.replace("ours", "ours in waves")] = Side(run, threads, _shown(chosen), in_process=threads)
+            run, chosen = ours.in_waves(workload, device, count)
+            sides[name.replace("ours", "ours in waves")] = Side(run, count, _shown(chosen), in_process=count)
 
 
 def _shown(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +95,12 @@ def _shown(chosen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compiled(
-    sides: dict[str, Side], absent: dict[str, str], workload: Workload, device: str, compile_all: bool
+    sides: dict[str, Side],
+    absent: dict[str, str],
+    workload: Workload,
+    device: str,
+    threads: Sequence[int],
+    compile_all: bool,
 ) -> None:
     """The plain loop around a compiled loss; on CUDA also with its kernels replayed as graphs."""
     why = plain.why_not_compiled(device)
@@ -104,4 +116,4 @@ def _compiled(
     loss = plain.sentence_loss if workload.family == "translation" else plain.picture_loss
     for name, options in modes.items():
         compiled = torch.compile(loss, **options)
-        _threaded(sides, name, device, plain.loop(workload, device, plain.Form(), compiled).run)
+        _threaded(sides, name, device, threads, plain.loop(workload, device, plain.Form(), compiled).run)

@@ -47,10 +47,10 @@ def test_the_plain_loop_may_use_every_core(monkeypatch, cores, counts):
 def test_a_compiler_that_is_not_there_is_a_reason_and_no_failure(monkeypatch):
     monkeypatch.setattr(sides.plain, "why_not_compiled", lambda device: "RuntimeError: no working C++ compiler")
     built, absent = {}, {}
-    sides._compiled(built, absent, LIGHT, "cpu", compile_all=True)
+    sides._compiled(built, absent, LIGHT, "cpu", (1,), compile_all=True)
     assert (built, absent) == ({}, {"compiled": "RuntimeError: no working C++ compiler"})
     monkeypatch.setattr(sides.plain, "why_not_compiled", lambda device: "")
-    sides._compiled(built, absent, HEAVY, "cpu", compile_all=False)
+    sides._compiled(built, absent, HEAVY, "cpu", (1,), compile_all=False)
     assert "--compile-all" in absent["compiled"]
 
 

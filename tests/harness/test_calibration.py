@@ -16,8 +16,8 @@ from suite.spec import RunSpec
 
 
 def training(seed=0, model="small", batch=8, rate=0.1, updates=100):
-    settings = {"model": {"name": model}, "batch": batch, "rate": rate, "updates": updates, "algorithm": {"name": "sgd"}}
-    return RunSpec("train", settings, seed)
+    chosen = {"model": {"name": model}, "algorithm": {"name": "sgd"}}
+    return RunSpec("train", {**chosen, "batch": batch, "rate": rate, "updates": updates}, seed)
 
 
 def simulated(number=0):
@@ -70,7 +70,7 @@ def test_the_seed_the_rate_and_the_length_are_not_part_of_a_kind_but_batch_and_p
 
 
 def test_a_calibration_stops_at_its_time():
-    machine = Machine({name: 1.0 for name in "abcdefgh"})
+    machine = Machine(dict.fromkeys("abcdefgh", 1.0))
     specs = [training(model=name, updates=100 + ord(name)) for name in "abcdefgh"]
     made = run(machine, specs, seconds=3.0)
     assert [name for name, *_ in machine.asked] == ["h", "g", "f"]
