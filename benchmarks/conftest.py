@@ -84,14 +84,12 @@ def books() -> dict[str, Book]:
 def book(request: pytest.FixtureRequest, books: dict[str, Book], effort: Effort) -> Iterator[Book]:
     """The session's document, with the floors of this device measured once."""
     if effort.device not in books:
-        from benchmarks.sides import thread_counts
-
         try:
             made = books[effort.device] = Book(request.config.getoption("out"), effort.device)
         except DocumentError as error:
             pytest.exit(str(error), returncode=2)
         best = None
-        for threads in thread_counts(effort.device):
+        for threads in effort.threads:
             found = floors(effort.device, threads)
             best = faster(best, found) if best else found  # what one thread reaches, more can reach as well
             made.add_floor(effort.device if effort.device == "cuda" else str(threads), best)

@@ -14,7 +14,7 @@ from typing import Any
 
 MATRICES = {"cpu": (512, 1024, 2048), "cuda": (2048, 4096, 8192)}  # rows of square matrices
 COPIES = tuple(2**exponent for exponent in (18, 20, 22, 24, 26, 28))  # bytes read and written by a copy
-REPEATS = 7
+REPEATS, PATIENCE = 15, 0.5  # samples of a call, and seconds for all of them
 
 
 def floors(
@@ -44,7 +44,11 @@ def floors(
 
 
 def best(call: Callable[[], object], device: str) -> float:
-    """Seconds of a call: the least of several samples, each of as many calls as take about 20 ms."""
+    """Seconds of a call: the least of several samples, each of as many calls as take about 5 ms.
+
+    On a busy machine, where threads wait for each other, a call may take a thousand times as long: sampling then
+    ends after ``PATIENCE`` seconds.
+    """
     import torch
 
     wait: Callable[[], None] = torch.cuda.synchronize if device == "cuda" else lambda: None
@@ -53,9 +57,10 @@ def best(call: Callable[[], object], device: str) -> float:
     began = time.perf_counter()
     call()
     wait()
-    count = max(1, round(0.02 / max(time.perf_counter() - began, 1e-7)))
-    samples = []
-    for _ in range(REPEATS):
+    count = max(1, round(0.005 / max(time.perf_counter() - began, 1e-7)))
+    samples: list[float] = []
+    ended = time.perf_counter() + PATIENCE
+    while len(samples) < REPEATS and not (samples and time.perf_counter() > ended):
         began = time.perf_counter()
         for _ in range(count):
             call()
