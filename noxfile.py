@@ -60,9 +60,9 @@ def figures(session: nox.Session) -> None:
 
 @nox.session
 def benchmark(session: nox.Session) -> None:
-    """Ratios measured side by side; a script of benchmarks/ and its arguments may be named after --."""
+    """Time all workloads side by side into benchmark.json; arguments after -- go to ``pytest benchmarks``."""
     install(session, "test")
-    session.run("python", *(session.posargs or ["benchmarks/command_line.py"]), env=ENVIRONMENT)
+    session.run("pytest", "benchmarks", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session

@@ -10,7 +10,7 @@ import io
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,24 +79,36 @@ def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure
 
 
 def _drawn(artifact: Artifact, source: Runs, profile: str) -> Drawing:
+    groups = artifact.runs(profile)
+    evidence = Evidence(source, groups, profile)
+    draw = artifact.draw
+    assert draw is not None
+    needed = {spec.id for specs in groups.values() for spec in specs}
+    return rendered(
+        artifact,
+        lambda figure: draw(evidence, figure),
+        lambda: _kinds(artifact, source, profile),
+        profile if needed else "",
+        tuple(sorted(needed & source.ids())),
+    )
+
+
+def rendered(
+    artifact: Artifact,
+    fill: Callable[[Figure], None],
+    kinds: Callable[[], tuple[str, ...]],
+    profile: str = "",
+    runs: tuple[str, ...] = (),
+) -> Drawing:
+    """A figure of the artifact's size, filled and stamped in the project's style."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    groups = artifact.runs(profile)
-    evidence = Evidence(source, groups, profile)
-    assert artifact.draw is not None
     with style.applied(artifact.id):
         figure = Figure(figsize=artifact.size, layout="constrained")
         FigureCanvasAgg(figure)
-        artifact.draw(evidence, figure)
-        needed = {spec.id for specs in groups.values() for spec in specs}
-        drawn = Drawing(
-            artifact,
-            figure,
-            profile if needed else "",
-            _kinds(artifact, source, profile),
-            tuple(sorted(needed & source.ids())),
-        )
+        fill(figure)
+        drawn = Drawing(artifact, figure, profile, kinds(), runs)
         _stamp(figure, drawn.stamp)
         style.lighten(figure)
     return drawn

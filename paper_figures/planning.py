@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from paper_figures.artifact import Artifact, Paper
 from paper_figures.registry import experiment
+from suite.calibration import Calibration
 from suite.data.catalogue import available
 from suite.spec import RunSpec
+from suite.store import Store
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,35 @@ def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> lis
             Planned(spec, kind.seconds(spec), kind.memory(spec), kind.data(spec), tuple(dict.fromkeys(users)))
         )
     return planned
+
+
+def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> list[Planned]:
+    """The plan with its seconds as this machine was measured to take them; unchanged without a calibration."""
+    if calibration is None:
+        return list(planned)
+    return [replace(item, seconds=item.seconds * calibration.factor(item.spec)) for item in planned]
+
+
+def folder_for_calibration(store: Path) -> Path:
+    """The store, created where there is none. Raises ValueError for a file, StoreError where it cannot be made."""
+    if store.is_file():
+        raise ValueError(f"--store {store} is an exported file; a calibration is kept in a folder: name one")
+    Store(store, create=True)
+    return store
+
+
+def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path | None, seconds: float) -> Calibration:
+    """Measure this machine for about ``seconds`` on the runs of a plan, and keep the result in the store.
+
+    Imports torch. Raises ValueError for a device that is not there.
+    """
+    from paper_figures.running import pick_device
+    from suite import calibration
+
+    note = partial(print, file=sys.stderr)
+    made = calibration.here([item.spec for item in planned], experiment, pick_device(device), data, seconds, note)
+    calibration.keep(store, made)
+    return made
 
 
 def missing_data(planned: Iterable[Planned], root: Path | None) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""The README's table of verdicts, generated from the committed evidence so that it cannot say anything else.
+"""The README's tables of verdicts and of speed, generated from what is committed so that they say nothing else.
 
-``python -m paper_figures.readme`` exits with 1 when the table is out of date; ``--write`` brings it up to date.
+``python -m paper_figures.readme`` exits with 1 when a table is out of date; ``--write`` brings both up to date.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from paper_figures import speed
 from paper_figures.evidence import committed
 from paper_figures.numerals import ours, printed
 from paper_figures.registry import PAPERS, paper
@@ -20,6 +21,7 @@ from suite.claims import VERDICTS, Verdict
 from suite.environment import ROOT
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
+SPEED = ("<!-- speed:begin -->", "<!-- speed:end -->")
 PER_PAPER = 3  # results told in words, for each paper
 
 
@@ -81,12 +83,13 @@ def _few(texts: Sequence[str]) -> str:
     return f"{shown}, and {len(texts) - 4} more" if len(texts) > 4 else shown
 
 
-def rewritten(text: str, block: str) -> str:
+def rewritten(text: str, block: str, markers: tuple[str, str] = (BEGIN, END)) -> str:
     """The README's text with the block between the markers replaced. Raises ReadmeError without the markers."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ReadmeError(f"README.md must hold {BEGIN} once and, after it, {END} once: the table goes between them")
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{block}\n{END}{rest.partition(END)[2]}"
+    begin, end = markers
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ReadmeError(f"README.md must hold {begin} once and, after it, {end} once: the table goes between them")
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n{block}\n{end}{rest.partition(end)[2]}"
 
 
 def current(source: Runs) -> str:
@@ -97,12 +100,13 @@ def current(source: Runs) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m paper_figures.readme", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="rewrite the table instead of comparing it")
+    parser.add_argument("--write", action="store_true", help="rewrite the tables instead of comparing them")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md", metavar="F")
     chosen = parser.parse_args(arguments)
     try:
         old = chosen.readme.read_text(encoding="utf-8")
         new = rewritten(old, current(Layered(committed())))
+        new = rewritten(new, speed.tables(speed.committed()), SPEED)
         if chosen.write and new != old:
             chosen.readme.write_text(new, encoding="utf-8")
     except (ValueError, OSError) as error:

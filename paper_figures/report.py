@@ -16,6 +16,8 @@ from paper_figures.drawing import drawing, inline_svg, write
 from paper_figures.numerals import number, ours, printed, tolerance, values
 from paper_figures.provenance import departures, runs_and_environments
 from paper_figures.registry import PAPERS, paper
+from paper_figures.speed import COLUMNS
+from paper_figures.speed_figures import measured_speed
 from paper_figures.verdicts import Measurement, besides, published, verdicts
 from suite.archive import Runs
 from suite.claims import PROFILES, VERDICTS, Verdict
@@ -157,6 +159,8 @@ def page(source: Runs) -> str:
         counts_of=counts,
         environments=environments,
         runs=runs,
+        speeds=measured_speed(),
+        speed_columns=COLUMNS,
         ledgers=departures(ROOT / "reference_impls"),
         source=source_fingerprint(),
         revision=revision(),

@@ -93,15 +93,30 @@ def plan(
     profile: ProfileOption,
     store: SourceOption = None,
     data: DataOption = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--calibrate", min=1, help="time pieces of the runs here for so long first", metavar="SECONDS"),
+    ] = None,
+    device: Annotated[Device, typer.Option(help="where --calibrate computes gradients")] = Device.auto,
     as_json: Json = False,
 ) -> None:
-    """The runs a selection would make, their estimated time and memory, and the data they need."""
+    """The runs a selection would make, their estimated time and memory, and the data they need.
+
+    Times are those of one core of a reference CPU until --calibrate has measured this machine: the store keeps what
+    it found, and later plans use it.
+    """
     from paper_figures.listing import stored_ids
-    from paper_figures.planning import missing_data, plan
+    from paper_figures.planning import calibrate, calibrated, folder_for_calibration, missing_data, plan
     from paper_figures.selection import select
+    from suite.calibration import known
 
     planned = plan(select(selector or []), profile)
+    kept = folder_for_calibration(store or STORE) if seconds else store or STORE
     stored = stored_ids(store)
+    calibration = known(kept)
+    if seconds:
+        calibration = calibrate([p for p in planned if p.spec.id not in stored], kept, device, data, seconds)
+    planned = calibrated(planned, calibration)
     todo = [p for p in planned if p.spec.id not in stored]
     absent = missing_data(todo, data)
     summary: dict[str, Any] = {
@@ -111,7 +126,9 @@ def plan(
         "core_seconds": round(sum(p.seconds for p in todo), 1),
         "peak_memory_bytes": max((p.memory for p in todo), default=0),
         "missing_data": absent,
+        "calibrated": calibration.device if calibration else None,
     }
+    basis = f"measured here on {calibration.device}" if calibration else "of one core of the reference CPU"
     if as_json:
         rows = [
             {
@@ -132,7 +149,7 @@ def plan(
         print(f"{p.spec.id}  {state:>20}  {p.spec.experiment:<18} {', '.join(p.artifacts)}")
     print(
         f"{summary['runs']} runs at {profile}, {summary['stored']} stored; the rest about "
-        f"{summary['core_seconds']:.0f} s of one core, at most {summary['peak_memory_bytes'] / 1e6:.0f} MB each"
+        f"{summary['core_seconds']:.0f} s {basis}, at most {summary['peak_memory_bytes'] / 1e6:.0f} MB each"
     )
     for name, why in absent.items():
         print(f"missing: {name}: {why}")

@@ -56,6 +56,14 @@ class Measure(Protocol):
     def __call__(self, spec: RunSpec, execution: Mapping[str, Any], width: int) -> Mapping[str, Any]: ...
 
 
+class Pilot(Protocol):
+    """Times a few updates for about ``seconds``; returns the seconds of one whole run in a pack of ``width``."""
+
+    def __call__(
+        self, spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float
+    ) -> float: ...
+
+
 @dataclass(frozen=True)
 class Experiment:
     """How to run a kind of specification, and what that is expected to cost.
@@ -71,6 +79,7 @@ class Experiment:
     pack: Callable[[RunSpec, str], Hashable] = lambda spec, device: None  # equal keys may share a step; None: never
     together: Callable[[], Together] | None = None  # imports what computes a pack
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
+    pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
 
 
 Registry = Mapping[str, Experiment]

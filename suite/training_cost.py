@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from suite.data.catalogue import DATASETS
-from suite.experiments import Body, Experiment, Measure, Together
+from suite.experiments import Body, Experiment, Measure, Pilot, Together
 from suite.models.table import counts
 from suite.spec import RunSpec, canonical
 
@@ -77,4 +77,10 @@ def measure() -> Measure:
     return measure_training
 
 
-TRAIN = Experiment(load, seconds, data, memory, pack, together, measure)
+def pilot() -> Pilot:
+    from suite.pilot import training
+
+    return training
+
+
+TRAIN = Experiment(load, seconds, data, memory, pack, together, measure, pilot)

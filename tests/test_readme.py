@@ -1,13 +1,13 @@
-"""The README's verdict table equals what the committed evidence says."""
+"""The README's tables equal what the committed evidence and the committed measurements say."""
 
 from __future__ import annotations
 
 import pytest
 from fake_paper import PUBLISHED, fake_paper, fill
 
-from paper_figures import readme
+from paper_figures import readme, speed
 from paper_figures.evidence import committed
-from paper_figures.readme import BEGIN, END, ReadmeError, current, main, rewritten, table, telling
+from paper_figures.readme import BEGIN, END, SPEED, ReadmeError, current, main, rewritten, table, telling
 from paper_figures.verdicts import measure
 from suite.archive import Layered
 from suite.claims import judge, load, not_run
@@ -64,7 +64,7 @@ def test_a_readme_without_its_markers_is_refused(text):
 def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
     monkeypatch.setattr(readme, "current", lambda source: table(verdicts))
     path = tmp_path / "README.md"
-    path.write_text(f"# Title\n{BEGIN}\n{END}\n")
+    path.write_text(f"# Title\n{BEGIN}\n{END}\n{SPEED[0]}\n{SPEED[1]}\n")
     assert main(["--readme", str(path)]) == 1
     assert "out of date" in capsys.readouterr().err
     assert main(["--write", "--readme", str(path)]) == 0
@@ -80,5 +80,12 @@ def test_the_readme_says_what_the_committed_evidence_says():
     assert path.is_file(), "the repository has no README.md"
     text = path.read_text(encoding="utf-8")
     assert rewritten(text, current(Layered(committed()))) == text, (
+        "python -m paper_figures.readme --write brings it up to date"
+    )
+
+
+def test_the_readme_says_what_was_measured():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert rewritten(text, speed.tables(speed.committed()), SPEED) == text, (
         "python -m paper_figures.readme --write brings it up to date"
     )

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from fake_paper import HOSTILE, fig2_runs, fill, registered, specs
 
-from paper_figures import verdicts
+from paper_figures import report, verdicts
 from paper_figures.provenance import departures
 from paper_figures.report import command, counts, page, write_report
+from paper_figures.speed_figures import Figured, Speed
 from suite.archive import Layered
 from suite.claims import VERDICTS
 from suite.environment import ROOT
@@ -24,8 +25,9 @@ VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
-    """The fake paper as the only one registered, its claims published in a temporary folder."""
-    with registered(tmp_path_factory.mktemp("published")) as paper:
+    """The fake paper as the only one registered, its claims published in a temporary folder; no measured speed."""
+    with registered(tmp_path_factory.mktemp("published")) as paper, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "measured_speed", list)
         yield paper
 
 
@@ -196,6 +198,24 @@ def test_a_damaged_run_is_named_and_nothing_is_drawn_from_it(paper, tmp_path):
     assert len(parsed.all("svg")) == 1
     assert f"run {broken}: outcome.json does not match its checksum" in parsed.words
     assert "Not drawn, stored evidence does not verify" in parsed.words
+
+
+def test_measured_speed_has_its_own_section(paper, monkeypatch):
+    assert "How fast it is" not in Page(page(Layered(()))).words
+    figure = Figured("Attained against the limit", "Marks below a line.", "<svg></svg>", 6.4)
+    shown = Speed(
+        "speed-here", "This <machine>", [figure], [("LeNet <b>", "2.00 x", *[""] * 5)], "4.00 times with k=4."
+    )
+    monkeypatch.setattr(report, "measured_speed", lambda: [shown])
+    text = page(Layered(()))
+    parsed = Page(text)
+    assert not parsed.unbalanced
+    assert {"id": "speed"} in parsed.all("h2")
+    assert len(parsed.all("svg")) == 1
+    assert len(parsed.all("table")) == len(parsed.all("caption"))
+    for words in ("This <machine>", "LeNet <b>", "2.00 x", "4.00 times with k=4.", "Marks below a line."):
+        assert words in parsed.words
+    assert "LeNet <b>" not in text
 
 
 def test_the_same_runs_give_the_same_single_file(paper, tmp_path):

@@ -63,7 +63,9 @@ def _protocol_seconds(spec: RunSpec) -> float:
 
 
 EXPERIMENTS = {
-    "rudra/train": Experiment(_train, _training_seconds, training_cost.data, training_cost.memory),
+    "rudra/train": Experiment(
+        _train, _training_seconds, training_cost.data, training_cost.memory, pilot=training_cost.pilot
+    ),
     "rudra/protocol": Experiment(_protocol, _protocol_seconds),
     "rudra/cifar-times": Experiment(_cifar_times, lambda spec: 4.0),
     "rudra/imagenet-times": Experiment(_imagenet_times, lambda spec: 6.0),

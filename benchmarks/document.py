@@ -1,0 +1,115 @@
+"""The document that benchmarks write: one JSON file of a machine class, completed workload by workload."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.floors import faster
+from paper_figures.speed import FORMAT, DocumentError, check, ratio, read
+from suite import environment
+
+DIGITS = 5  # significant, of stored seconds: timing is no better
+
+
+class Book:
+    """A document on disk. Every addition is written at once, so that a benchmark cut short leaves what it has."""
+
+    def __init__(self, path: Path, device: str):
+        """Goes on with a document that exists. Raises DocumentError for another machine class or other versions."""
+        self.path = path
+        machine = {**environment.machine(), "class": environment.machine_class(device)}
+        if device == "cuda":
+            machine["gpu"] = environment.device_facts(device)["name"]
+        self.document: dict[str, Any] = {
+            "format": FORMAT,
+            "machine": machine,
+            "versions": environment.versions(),
+            "started": load(),
+            "ended": load(),
+            "floors": {},
+            "workloads": {},
+        }
+        if path.exists():
+            found = read(path)
+            for key in ("class", "python"):
+                if found["machine"].get(key) != machine[key]:
+                    raise DocumentError(
+                        f"{path} was measured on {found['machine'].get(key)}, not on {machine[key]}; "
+                        "name another --out"
+                    )
+            if found["versions"] != self.document["versions"]:
+                raise DocumentError(f"{path} was measured with other versions of packages; name another --out")
+            self.document = found
+
+    def add_floor(self, key: str, floor: dict[str, Any]) -> None:
+        """Note a device's speed; of two measurements the higher is kept."""
+        known = self.document["floors"].get(key)
+        self.document["floors"][key] = faster(known, floor) if known else floor
+        self.write()
+
+    def add(self, name: str, workload: Mapping[str, Any]) -> None:
+        """Add a workload, or replace it."""
+        self.document["workloads"][name] = dict(workload)
+        self.document["ended"] = load()
+        check(self.document, name)
+        self.write()
+
+    def write(self) -> None:
+        """Write the whole document, so that it is there whole or not at all."""
+        staging = self.path.with_name(f".{self.path.name}-{secrets.token_hex(4)}")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        staging.write_text(text(self.document), encoding="utf-8")
+        os.replace(staging, self.path)
+
+
+def text(document: Mapping[str, Any]) -> str:
+    """The document as JSON, a line for each side."""
+    head = {name: value for name, value in document.items() if name != "workloads"}
+    parts = [json.dumps(head, indent=1)[:-2] + ',\n "workloads": {']
+    workloads = []
+    for name, workload in document["workloads"].items():
+        plain = {key: value for key, value in workload.items() if key != "sides"}
+        sides = ",\n".join(f"    {json.dumps(side)}: {json.dumps(made)}" for side, made in workload["sides"].items())
+        workloads.append(f'  {json.dumps(name)}: {json.dumps(plain)[:-1]}, "sides": {{\n{sides}\n  }}}}')
+    return "\n".join([*parts, ",\n".join(workloads), " }", "}"]) + "\n"
+
+
+def load() -> dict[str, float]:
+    """How busy the machine is."""
+    return {"load_average": round(os.getloadavg()[0], 2)}
+
+
+def entry(family: str, sides: Mapping[str, Mapping[str, Any]], **facts: Any) -> dict[str, Any]:
+    """A workload of the document; ``facts`` replace what is not known of it."""
+    made: dict[str, Any] = {
+        "family": family,
+        "unit": "seconds per update",
+        "examples": 0,
+        "flops": 0.0,
+        "bytes": 0.0,
+        "memory_per_replica_bytes": None,
+        "telemetry": {},
+        **facts,
+        "sides": {name: rounded(side) for name, side in sides.items()},
+    }
+    found = ratio(made)
+    if found:
+        found = {**found, "median": few(found["median"]), "quartiles": [few(v) for v in found["quartiles"]]}
+    return {**made, "ratio": found}
+
+
+def rounded(side: Mapping[str, Any]) -> dict[str, Any]:
+    """A side with its samples at the digits that mean something."""
+    return {
+        key: [few(v) for v in value] if key in ("seconds", "processor") and value is not None else value
+        for key, value in side.items()
+    }
+
+
+def few(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

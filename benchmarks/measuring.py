@@ -1,0 +1,122 @@
+"""From a workload to its entry in the document: build its sides, leave hopeless ones out, let the rest take turns."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.alternating import Alternation, Timer
+from benchmarks.workloads import Workload
+
+SAMPLE = 0.02  # seconds that a sample of the fastest side fills at least
+FEWEST, MOST = 3, 60  # rounds of a workload
+HOPELESS = 1.5  # a side this many times slower than the fastest of its kind, warmed up, takes no part
+
+# Sides that are timed however slow they are.
+KEPT = (
+    "ours",
+    "plain",
+    "plain, 1 thread",
+    "compiled",
+    "compiled, 1 thread",
+)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What to time, and for how long."""
+
+    device: str
+    seconds: float  # of all rounds of a workload together, about
+    rivals: Collection[str]
+    threads: Sequence[int]
+    heavy: bool = False
+    compile_all: bool = False
+
+
+def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str, str], int]:
+    """Sides that are built and warm, reasons for those that are not there, and how many rounds to make."""
+    from benchmarks.sides import build
+    from suite.execution import apply, choose
+    from suite.spec import RunSpec
+
+    apply(choose(RunSpec("train"), effort.device, 1))
+    sides, absent = build(workload, effort.device, effort.rivals, effort.threads, effort.compile_all)
+    turns = Alternation(sides, Timer(effort.device))
+    gone = turns.warm(workload.block, SAMPLE, hopeless)
+    absent |= {name: why for name, why in hopeless(turns.warmed).items() if name in gone}
+    round_seconds = turns.updates * sum(turns.warmed[name] for name in turns.sides)
+    return turns, absent, min(MOST, max(FEWEST, round(effort.seconds / round_seconds)))
+
+
+def hopeless(seconds: Mapping[str, float]) -> dict[str, str]:
+    """Sides too slow to be the fastest of ours, of the plain loops or of the compiled ones, with the reason."""
+    found = {}
+    for name, taken in seconds.items():
+        kind = next((kind for kind in ("ours", "compiled") if name.startswith(kind)), "plain")
+        best = min((s for other, s in seconds.items() if other.startswith(kind)), default=taken)
+        if name not in KEPT and taken > HOPELESS * best:
+            found[name] = f"when warmed up {taken / best:.1f} times as long as the fastest {kind}; not timed further"
+    return found
+
+
+def finished(
+    workload: Workload, turns: Alternation, absent: Mapping[str, str], telemetry: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The workload's entry: samples, what an update costs at least, memory of a replica."""
+    from benchmarks import counting, ours
+    from benchmarks.document import entry
+
+    sides: dict[str, Any] = turns.samples()
+    sides |= {name: {"not_available": why} for name, why in absent.items()}
+    grows = {"axis": list(workload.axis)} if workload.axis else {}
+    memory = None
+    if workload.family in ("training", "averaging"):
+        memory = ours.replica_bytes(workload, turns.sides["ours"].execution)
+    return entry(
+        "growth" if workload.axis else workload.family,
+        sides,
+        examples=workload.examples,
+        flops=counting.flops(workload),
+        bytes=counting.least_bytes(workload),
+        memory_per_replica_bytes=memory,
+        telemetry=dict(telemetry),
+        gradients=workload.gradients,
+        updates_per_sample=turns.updates,
+        **grows,
+    )
+
+
+class OurSeconds:
+    """The timer that pytest-benchmark is given: it moves by our side's seconds per update alone.
+
+    A benchmark's round lets all sides take turns; its own table then shows what it names, an update of ours.
+    """
+
+    def __init__(self) -> None:
+        self.read: Callable[[], float] = lambda: 0.0
+
+    def watch(self, turns: Alternation, side: str = "ours") -> None:
+        self.read = lambda: sum(turns.seconds[side])
+
+    def __call__(self) -> float:
+        return self.read()
+
+
+OUR_SECONDS = OurSeconds()
+
+
+def our_seconds() -> float:
+    """``OUR_SECONDS`` as a function, since pytest-benchmark prints its timer's name."""
+    return OUR_SECONDS()
+
+
+def collect_garbage(device: str) -> None:
+    """Free what the last workload held before the next is built."""
+    gc.collect()
+    if device == "cuda":
+        import torch
+
+        torch.cuda.empty_cache()

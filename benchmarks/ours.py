@@ -1,0 +1,214 @@
+"""The suite's side of a workload: its own sessions, executed as it chooses by measurement, without evaluations."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from benchmarks.counting import TRANSLATION
+from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
+from benchmarks.workloads import SENTENCE, WORDS, Workload
+from paper_figures.inverse_law.translate import Trainer
+from paper_figures.rudra.machine import cifar_server
+from reference_impls.rudra import Config as Softsync
+from suite.algorithms import algorithm
+from suite.assembly import Assembly
+from suite.choices import measure_training
+from suite.collectives import Local
+from suite.data.order import FixedCycle, WithReplacement
+from suite.data.word_batches import WordOrder
+from suite.descent import Torch
+from suite.execution import apply, choose
+from suite.experiments import Context
+from suite.gradients import PATHS, Bound
+from suite.packing import Lockstep
+from suite.problems import random_classification
+from suite.schedules import rounds
+from suite.server_schedule import simulation
+from suite.server_training import ServerSession
+from suite.spec import RunSpec
+from suite.training import Session
+from suite.translation import Corpus, Side, Translation
+
+FOREVER = 10**9
+Update = Callable[[], None]
+
+
+def specification(workload: Workload) -> RunSpec:
+    """The settings that a session and the choice of its execution read."""
+    algorithms = {"averaging": "crossbow", "server": "rudra"}
+    settings: dict[str, Any] = {
+        "model": {"name": workload.network},
+        "algorithm": {"name": algorithms.get(workload.family, "sgd")},
+        "batch": workload.batch,
+        "workers": workload.learners,
+        "rate": RATE,
+        "updates": FOREVER,
+        "evaluate": {"every": FOREVER},
+        "record": {"every": 10**6},
+    }
+    if workload.family == "server":
+        settings["algorithm"] |= {"n": workload.softsync}
+        settings["server"] = cifar_server(workload.learners)
+    return RunSpec("train", settings)
+
+
+def execution(workload: Workload, device: str, threads: int, width: int = 1) -> dict[str, Any]:
+    """How the suite would execute it here: path, memory format and width, measured as before a first run."""
+    spec = specification(workload)
+    chosen = choose(spec, device, threads)
+    if workload.family in ("server", "translation"):
+        return chosen  # these experiments measure nothing beforehand
+    return chosen | dict(measure_training(spec, chosen, width))
+
+
+def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Session:
+    """A session on random pictures; ``changes`` are settings of its specification."""
+    spec = specification(workload)
+    spec = RunSpec(spec.experiment, {**spec.settings, **changes})
+    problem = random_classification(
+        {"name": workload.network},
+        example_count(workload),
+        chosen["device"],
+        chosen["precision"],
+        chosen["channels_last"],
+    )
+    module = algorithm(spec.settings["algorithm"]["name"])
+    config: Any = None
+    if workload.family == "averaging":
+        config = module.Config(momentum=MOMENTUM)
+    elif workload.family == "server":
+        config = Softsync(workers=workload.learners, n=workload.softsync, history=3 * workload.softsync + 3)
+    served = workload.family == "server"
+    order = (WithReplacement if served else FixedCycle)(len(problem.targets), workload.batch, 0)
+    solver = Torch(MOMENTUM, DECAY)
+    made = Assembly(
+        problem,
+        problem.flat.point(),
+        order.to(chosen["device"]),
+        module,
+        config,
+        solver,
+        problem.inputs,
+        problem.targets,
+    )
+    context = Context(Path(tempfile.gettempdir()), chosen)
+    return (ServerSession if served else Session)(spec, context, made, PATHS[chosen["path"]](problem))
+
+
+def server_schedule(workload: Workload) -> Any:
+    """Updates of the simulated server, endlessly: (virtual seconds, turn)."""
+    return iter(simulation(cifar_server(workload.learners), workload.learners, workload.softsync, workload.batch, 0))
+
+
+def repeated(update: Update) -> Callable[[int], None]:
+    def run(updates: int) -> None:
+        for _ in range(updates):
+            update()
+
+    return run
+
+
+def training(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
+    """One run in lockstep rounds of its workers."""
+    made, turns = session(workload, chosen), rounds(workload.learners)
+    return repeated(lambda: made.update(next(turns)))
+
+
+def served(workload: Workload, chosen: Mapping[str, Any], lookahead: int = 0) -> Callable[[int], None]:
+    """A run along a simulated server; its turns compute the gradients that they need."""
+    made = session(workload, chosen, lookahead=lookahead)
+    turns = made.turns()
+
+    def run(updates: int) -> None:
+        for turn in islice(turns, updates):
+            made.update(turn)
+
+    return run
+
+
+def sweep(workload: Workload, chosen: Mapping[str, Any], runs: int) -> Callable[[int], None]:
+    """``runs`` seeds in one process: in one call a step where the execution says so, else one after another."""
+    sessions = {slot: session(workload, chosen) for slot in range(runs)}
+    turns = rounds(1)
+    if chosen["width"] == 1:
+
+        def one_by_one() -> None:
+            turn = next(turns)
+            for one in sessions.values():
+                one.update(turn)
+
+        return repeated(one_by_one)
+    pack = Lockstep(sessions, runs)
+
+    def together() -> None:
+        failed = pack.step(dict.fromkeys(sessions, next(turns)))
+        assert not failed, failed
+
+    return repeated(together)
+
+
+class Sentences(Trainer):
+    """inverse_law's trainer on random sentences of one length."""
+
+    def __init__(self, workload: Workload, device: str):
+        (rows,) = random_sentences(64 * workload.batch, 64 * workload.batch)
+        corpus = Corpus(range(TRANSLATION["vocabulary"]), Side(rows), Side(rows))  # type: ignore[arg-type]
+        sizes = {name: size for name, size in TRANSLATION.items() if name != "vocabulary"}
+        self.problem = Translation(corpus, sizes, 0, device)
+        self.order = WordOrder([SENTENCE] * len(rows), WORDS, 0)
+        self.algorithm, self.descent = algorithm("sgd"), Torch(MOMENTUM, DECAY)
+        self.gradients = Bound(self.problem)
+        self.rate = torch.tensor(RATE, device=device)
+        self.collective, self.workers = Local(1), 1
+        self.buffers = self.problem.b0()[None]
+        self.seconds = 0.0
+
+
+def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
+    trainer = Sentences(workload, chosen["device"])
+    at = SimpleNamespace(state=trainer.start(), t=0)
+
+    def run(updates: int) -> None:
+        at.state = trainer.advance(at.state, at.t, at.t + updates)
+        at.t += updates
+
+    return run
+
+
+def replica_bytes(workload: Workload, chosen: Mapping[str, Any]) -> int:
+    """Bytes that one replica keeps between updates and for them: state, buffers, its rows of gradient and network.
+
+    Activations are not among them. A vectorised step holds every replica's gradient and a copy of its point, a
+    looped one shares the network's vectors among all.
+    """
+    made = session(workload, chosen)
+    flat, count = made.made.problem.flat, workload.learners if workload.family == "averaging" else 1
+    kept = sum(t.nbytes for t in made.state if isinstance(t, torch.Tensor)) + made.buffers.nbytes
+    shared = flat.x.nbytes + flat.grad.nbytes + flat.buffers.nbytes
+    rows = flat.x.nbytes * (2 if chosen["path"] != "looped" else 1)
+    return round((kept + shared) / count) + rows
+
+
+def in_process(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
+    """The whole workload in this process, and how it is executed."""
+    chosen = execution(workload, device, threads, workload.runs)
+    apply(chosen)  # what is built next keeps its kernels; the process-wide rest is alike for all sides
+    if workload.family == "sweep":
+        return sweep(workload, chosen, workload.runs), chosen
+    kinds: dict[str, Callable[..., Callable[[int], None]]] = {"server": served, "translation": translation}
+    return kinds.get(workload.family, training)(workload, chosen), chosen
+
+
+def in_waves(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
+    """A server's gradients computed as soon as they are determined, in one call: ``lookahead`` and its path."""
+    chosen = execution(workload, device, threads) | {"path": "vectorised"}
+    apply(chosen)
+    return partial(served, workload, chosen, workload.learners)(), chosen

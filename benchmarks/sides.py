@@ -1,0 +1,119 @@
+"""Everything that takes turns on a workload: ours, the plain loop in all its forms, and its compiled form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+
+from benchmarks import ours, plain
+from benchmarks.alternating import Side
+from benchmarks.processes import Workers
+from benchmarks.workloads import Workload
+
+RIVALS = ("plain", "forms", "compiled")  # the plain loop as anyone writes it, its other forms, torch.compile
+SHOWN = ("path", "channels_last", "onednn", "width", "threads", "precision", "device", "deterministic")
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_counts(device: str) -> tuple[int, ...]:
+    """Threads that an in-process side is tried with: one, and one for each core; one beside a GPU."""
+    return (1, cores()) if device == "cpu" and cores() > 1 else (1,)
+
+
+def labelled(name: str, device: str, threads: int) -> str:
+    """``plain, 2 threads``; beside a GPU the name alone."""
+    return f"{name}, {threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else name
+
+
+def build(
+    workload: Workload, device: str, rivals: Collection[str], threads: Sequence[int], compile_all: bool = False
+) -> tuple[dict[str, Side], dict[str, str]]:
+    """Sides by name, and for those that cannot be had here the reason.
+
+    Sides in this process are tried with each number of ``threads``.
+    """
+    sides: dict[str, Side] = {}
+    absent: dict[str, str] = {}
+    _ours(sides, workload, device, threads)
+    for form, kind in plain.FORMS.items():
+        if ("plain" if form == "plain" else "forms") not in rivals:
+            continue
+        if form == "plain foreach" and device == "cuda":
+            continue  # that is what plain does there by itself
+        if kind.channels_last and workload.family == "translation":
+            continue
+        _threaded(sides, form, device, threads, plain.loop(workload, device, kind).run)
+    if workload.family == "sweep" and device == "cpu" and cores() > 1 and "forms" in rivals:
+        workers = Workers(workload, "plain", cores())
+        sides[f"{cores()} processes of the plain loop"] = Side(workers.run, cores(), close=workers.close)
+    if workload.family == "server" and not workload.softsync and "forms" in rivals:
+        joined = Workload("", "training", workload.network, workload.batch * workload.learners)
+        _threaded(
+            sides, f"one batch of {joined.batch}", device, threads, plain.loop(joined, device, plain.Form()).run
+        )
+    if "compiled" in rivals:
+        _compiled(sides, absent, workload, device, threads, compile_all)
+    return sides, absent
+
+
+def _threaded(
+    sides: dict[str, Side], name: str, device: str, threads: Sequence[int], run: Callable[[int], Any]
+) -> None:
+    """The same networks with each number of threads: only torch's setting differs."""
+    for count in threads:
+        sides[labelled(name, device, count)] = Side(run, count, in_process=count)
+
+
+def _ours(sides: dict[str, Side], workload: Workload, device: str, threads: Sequence[int]) -> None:
+    """``ours`` is one thread on one core, or beside a GPU; for a sweep, a process for each core."""
+    if workload.family == "sweep" and device == "cpu" and cores() > 1:
+        workers = Workers(workload, "ours", cores())
+        shown = {"processes": cores(), **_shown(workers.execution)}
+        sides["ours"] = Side(workers.run, cores(), shown, workers.close)
+    for count in threads:
+        name = "ours" if count == 1 else f"ours, {count} threads"
+        if name in sides:
+            name = "ours, 1 process"
+        elif workload.family == "sweep" and count > 1:
+            continue  # processes use the cores better
+        run, chosen = ours.in_process(workload, device, count)
+        sides[name] = Side(run, count, _shown(chosen), in_process=count)
+        if workload.softsync > 1:
+            run, chosen = ours.in_waves(workload, device, count)
+            sides[name.replace("ours", "ours in waves")] = Side(run, count, _shown(chosen), in_process=count)
+
+
+def _shown(chosen: dict[str, Any]) -> dict[str, Any]:
+    return {name: chosen[name] for name in SHOWN if name in chosen}
+
+
+def _compiled(
+    sides: dict[str, Side],
+    absent: dict[str, str],
+    workload: Workload,
+    device: str,
+    threads: Sequence[int],
+    compile_all: bool,
+) -> None:
+    """The plain loop around a compiled loss; on CUDA also with its kernels replayed as graphs."""
+    why = plain.why_not_compiled(device)
+    if not why and not workload.compiled and not compile_all:
+        why = "compiled only with --compile-all: of the larger networks that takes minutes"
+    modes: dict[str, dict[str, Any]] = {"compiled": {}}
+    if device == "cuda":
+        modes["compiled, CUDA graphs"] = {"mode": "reduce-overhead"}
+    if why:
+        absent |= dict.fromkeys(modes, why)
+        return
+    torch._dynamo.reset()  # what other workloads compiled counts against a limit
+    loss = plain.sentence_loss if workload.family == "translation" else plain.picture_loss
+    for name, options in modes.items():
+        compiled = torch.compile(loss, **options)
+        _threaded(sides, name, device, threads, plain.loop(workload, device, plain.Form(), compiled).run)

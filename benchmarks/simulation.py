@@ -1,0 +1,40 @@
+"""Events per second of the simulated servers. One event is a gradient pushed and the weights pulled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from paper_figures.rudra.machine import CIFAR_BYTES, INTERCONNECT, LATENCY, MEMORY
+from reference_impls.rudra import Server
+from suite.clock import Link
+from suite.parameter_server import Base, Messages
+from suite.protocol import GammaDurations, Timed, play
+
+FEW, MANY = 30, 3_000  # learners
+SPLITS = ("hardsync", "1-softsync", "lambda-softsync")
+KINDS = ("integers", "messages")  # the protocol alone, or with a network and a server's memory
+
+
+def schedule(kind: str, learners: int, n: int) -> Iterator[Timed]:
+    """Updates in virtual time, without end."""
+    durations = GammaDurations(1.0, 0.05, 0)
+    if kind == "integers":
+        return play(Server(learners, n), learners, durations)
+    costs = Messages(CIFAR_BYTES, Link(LATENCY, INTERCONNECT), Link(*MEMORY), 1e-5)
+    return iter(Base(Server(learners, n), durations, costs))
+
+
+def events(kind: str, learners: int, split: str) -> Callable[[int], None]:
+    """A call that lets about so many events happen, in steady state from the start."""
+    n = {"hardsync": 0, "1-softsync": 1, "lambda-softsync": learners}[split]
+    each = learners // max(n, 1)  # events of an update
+    made = schedule(kind, learners, n)
+    for _ in islice(made, max(1, 2 * learners // each)):
+        pass
+
+    def run(count: int) -> None:
+        for _ in islice(made, max(1, count // each)):
+            pass
+
+    return run

@@ -1,0 +1,52 @@
+"""Updates of every workload: ours beside the plain loop and its compiled form, and how their cost grows.
+
+    nox -s benchmark                                      everything that suits this machine
+    nox -s benchmark -- --only 'LeNet.*M=16' --rivals plain    some of it
+    nox -s benchmark -- --heavy --out other.json          large networks on a CPU too
+
+pytest-benchmark's table shows an update of ours; ratios stand in ``extra_info`` and in the document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmarks.document import Book
+from benchmarks.measuring import OUR_SECONDS, Effort, finished, our_seconds, prepared
+from benchmarks.workloads import GROWTH, WORKLOADS, Workload
+from suite.telemetry import watch
+
+pytestmark = pytest.mark.filterwarnings("default")  # compilers warn; a measurement is none the worse for it
+DEVICES = (pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu))
+
+
+def measure(workload: Workload, benchmark: Any, book: Book, effort: Effort) -> None:
+    """Time a workload and write it down."""
+    turns, absent, rounds = prepared(workload, effort)
+    try:
+        OUR_SECONDS.watch(turns)
+        with watch(effort.device) as telemetry:
+            benchmark.pedantic(turns.round, rounds=rounds)
+        made = finished(workload, turns, absent, telemetry)
+        book.add(workload.name, made)
+        benchmark.extra_info.update(ratio=made["ratio"], examples=made["examples"], flops=made["flops"])
+    finally:
+        turns.close()
+
+
+@pytest.mark.benchmark(group="updates", timer=our_seconds)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+def test_update(workload: Workload, device: str, benchmark: Any, book: Book, effort: Effort) -> None:
+    measure(workload, benchmark, book, effort)
+
+
+@pytest.mark.benchmark(group="growth", timer=our_seconds)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("workload", GROWTH, ids=lambda w: w.name)
+def test_growth(workload: Workload, device: str, benchmark: Any, book: Book, effort: Effort) -> None:
+    few = replace(effort, rivals=("plain",), seconds=effort.seconds / 5)
+    measure(workload, benchmark, book, few)

@@ -1,0 +1,110 @@
+"""Sides take turns, hopeless ones are left out, and our seconds alone move pytest-benchmark's timer."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.alternating import Alternation, Side, Timer
+from benchmarks.measuring import OurSeconds, hopeless
+
+
+def scripted(seconds: dict[str, float]):
+    """A timer that notes whom it times, each side taking a fixed time per update."""
+    calls: list[tuple[str, int]] = []
+    names = {}
+
+    def timer(side: Side, updates: int) -> tuple[float, float | None]:
+        name = names[id(side)]
+        calls.append((name, updates))
+        return seconds[name], seconds[name] / 2 if side.threads == 1 else None
+
+    sides = {name: Side(lambda updates: None, threads=2 if "2" in name else 1) for name in seconds}
+    names.update({id(side): name for name, side in sides.items()})
+    return sides, timer, calls
+
+
+def test_every_round_times_all_sides_and_begins_with_another():
+    sides, timer, calls = scripted({"ours": 1.0, "plain": 2.0, "plain 2": 3.0})
+    turns = Alternation(sides, timer)
+    turns.updates = 7
+    for _ in range(4):
+        turns.round()
+    rounds = [[name for name, _ in calls[i : i + 3]] for i in range(0, 12, 3)]
+    assert rounds == [
+        ["ours", "plain", "plain 2"],
+        ["plain", "plain 2", "ours"],
+        ["plain 2", "ours", "plain"],
+        ["ours", "plain", "plain 2"],
+    ]
+    assert {updates for _, updates in calls} == {7}
+    made = turns.samples()
+    assert made["ours"] == {"seconds": [1.0] * 4, "processor": [0.5] * 4, "threads": 1}
+    assert made["plain 2"] == {"seconds": [3.0] * 4, "processor": None, "threads": 2}
+
+
+def test_warming_up_leaves_hopeless_sides_out_after_one_block_and_fills_a_sample():
+    sides, timer, calls = scripted(
+        {"ours": 0.004, "plain, 1 thread": 0.005, "plain fused, 1 thread": 0.009, "plain, 2 threads": 0.6}
+    )
+    turns = Alternation(sides, timer)
+    gone = turns.warm(3, 0.02, hopeless)
+    assert sorted(gone) == ["plain fused, 1 thread", "plain, 2 threads"]
+    assert [name for name, _ in calls].count("plain, 2 threads") == 1
+    assert [name for name, _ in calls].count("plain fused, 1 thread") == 2
+    assert turns.updates == 6  # whole blocks of 3 that fill 20 ms at 4 ms each
+    turns.round()
+    assert set(turns.samples()) == {"ours", "plain, 1 thread"}
+
+
+def test_a_side_that_is_left_out_lets_go_of_what_it_holds():
+    closed = []
+    turns = Alternation(
+        {"plain": Side(lambda updates: None, close=lambda: closed.append(1))}, lambda side, n: (1.0, 1.0)
+    )
+    turns.drop("plain")
+    assert closed == [1]
+
+
+def test_hopeless_compares_ours_with_ours_and_forms_with_plain():
+    seconds = {"ours": 9.0, "ours, 2 threads": 1.0, "plain, 1 thread": 9.0, "plain fused, 1 thread": 1.0}
+    assert hopeless(seconds) == {}  # the sides that anyone would name are always timed
+    seconds |= {"plain foreach, 1 thread": 1.6, "compiled, 1 thread": 9.0, "compiled, 2 threads": 3.0}
+    seconds |= {"ours, 1 process": 1.4, "one batch of 120, 1 thread": 1.4}
+    assert list(hopeless(seconds)) == ["plain foreach, 1 thread"]
+    assert "compiled, 2 threads" in hopeless({**seconds, "compiled, 1 thread": 1.0})
+    assert "1.6 times" in hopeless(seconds)["plain foreach, 1 thread"]
+
+
+def test_the_timer_counts_processor_time_of_one_thread_only_and_passes_on_what_a_side_counted():
+    timer = Timer("cpu")
+    wall, busy = timer(Side(lambda updates: sum(range(1000 * updates)) and None), 10)
+    assert wall > 0
+    assert busy is not None
+    assert busy >= 0
+    import torch
+
+    torch.set_num_threads(1)
+    assert timer(Side(lambda updates: None, threads=2), 1)[1] is None
+    assert timer(Side(lambda updates: 4.0, threads=2), 2)[1] == 2.0
+
+
+def test_the_timer_given_to_pytest_benchmark_moves_by_our_side_alone():
+    sides, timer, _ = scripted({"ours": 1.0, "plain": 50.0})
+    turns, clock = Alternation(sides, timer), OurSeconds()
+    clock.watch(turns)
+    before = clock()
+    turns.round()
+    assert clock() - before == 1.0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_side_runs_with_its_own_number_of_threads(threads):
+    import torch
+
+    seen = []
+    before = torch.get_num_threads()
+    try:
+        Timer("cpu")(Side(lambda updates: seen.append(torch.get_num_threads()), threads, in_process=threads), 1)
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [threads]

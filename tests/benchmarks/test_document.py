@@ -1,0 +1,135 @@
+"""A benchmark's document: whole or refused, added to workload by workload, and turned into a table of ratios."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks.document import Book, entry, text
+from paper_figures import speed
+from paper_figures.speed import DocumentError, check, processor_ratio, ratio, read, table
+
+FLOOR = {"flops_per_second": 100.0, "bytes_per_second": 10.0, "copies": [[100, 10.0]]}
+SIDES = {
+    "ours": {"seconds": [2.0, 2.0, 4.0], "processor": [2.0, 2.0, 2.0], "threads": 1},
+    "plain, 1 thread": {"seconds": [4.0, 6.0, 16.0], "processor": [4.0, 4.0, 4.0], "threads": 1},
+    "plain fused, 2 threads": {"seconds": [4.0, 5.0, 4.0], "processor": None, "threads": 2},
+    "compiled, 1 thread": {"seconds": [1.0, 1.0, 2.0], "processor": [1.0, 1.0, 1.0], "threads": 1},
+    "plain foreach, 1 thread": {"not_available": "9.0 times as long as the fastest"},
+}
+
+
+@pytest.fixture
+def workload():
+    return entry("training", SIDES, examples=16, flops=100.0, bytes=20.0)
+
+
+@pytest.fixture
+def book(tmp_path):
+    return Book(tmp_path / "benchmark.json", "cpu")
+
+
+def test_the_rival_is_the_fastest_plain_side_and_rounds_are_paired(workload):
+    assert workload["ratio"] == {
+        "rival": "plain fused, 2 threads",
+        "ours": "ours",
+        "median": 2.0,
+        "quartiles": [1.0, 2.5],
+    }
+    assert ratio(workload, "compiled")["median"] == 0.5
+
+
+def test_processor_time_is_compared_between_single_threads(workload):
+    assert processor_ratio(workload) == 2.0
+    workload["sides"]["ours"]["processor"] = None
+    assert processor_ratio(workload) is None
+
+
+def test_without_a_rival_there_is_no_ratio():
+    sides = {"30 learners": SIDES["ours"], "3000 learners": SIDES["plain, 1 thread"]}
+    assert entry("simulation", sides)["ratio"] is None
+
+
+def test_the_table_holds_what_the_samples_say(book, workload):
+    book.add_floor("1", FLOOR)
+    book.add("LeNet", workload)
+    book.add("replicas 4", {**workload, "family": "growth", "axis": ["replicas", 4]})
+    lines = table(book.document).splitlines()
+    assert lines[-1] == "| LeNet | 2.00 x | 1.00 to 2.50 | plain fused, 2 threads | 2.00 x | 0.50 x | 100% |"
+    assert len(lines) == 5  # growth has its own figure
+
+
+def test_throughput_is_compared_with_one_learner(book, workload):
+    book.add_floor("1", FLOOR)
+    book.add("SMA LeNet, b=16, k=1", {**workload, "family": "averaging"})
+    book.add("SMA LeNet, b=16, k=4", {**workload, "family": "averaging", "examples": 64})
+    book.add("SMA VGG, b=16, k=4", {**workload, "family": "averaging"})
+    assert speed.throughput_gains(book.document) == {"SMA LeNet, b=16": {"k=4": 4.0}}
+    assert table(book.document).endswith("with one learner: SMA LeNet, b=16: 4.00 times with k=4.")
+
+
+def test_a_document_grows_and_is_whole_at_any_time(book, workload):
+    book.add_floor("1", FLOOR)
+    for name in ("first", "second"):
+        book.add(name, workload)
+        assert list(read(book.path)["workloads"])[-1] == name
+    again = Book(book.path, "cpu")
+    again.add("third", workload)
+    assert list(read(book.path)["workloads"]) == ["first", "second", "third"]
+    assert json.loads(text(again.document)) == again.document
+    assert [p.name for p in book.path.parent.iterdir()] == ["benchmark.json"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("machine", "class"), "other", "measured on other"),
+        (("versions", "torch"), "0.1", "other versions of packages"),
+        (("format",), 2, "format is 2"),
+    ],
+)
+def test_a_document_of_another_machine_or_version_is_not_gone_on_with(book, place, value, said):
+    book.write()
+    document = json.loads(book.path.read_text())
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    book.path.write_text(json.dumps(document))
+    with pytest.raises(DocumentError, match=said):
+        Book(book.path, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("side", "said"),
+    [
+        ({"seconds": [], "threads": 1}, "positive numbers"),
+        ({"seconds": [1.0, -1.0, 1.0], "threads": 1}, "positive numbers"),
+        ({"seconds": [1.0, float("nan"), 1.0], "threads": 1}, "positive numbers"),
+        ({"seconds": [1.0], "threads": 1, "processor": None}, "rounds are made by all sides"),
+        ({"seconds": [1.0, 1.0, 1.0], "threads": 1, "processor": [1.0]}, "1 processor samples beside 3"),
+        ({"seconds": [1.0, 1.0, 1.0]}, "threads is missing"),
+    ],
+)
+def test_samples_that_no_benchmark_can_have_made_are_refused(book, workload, side, said):
+    book.document["workloads"]["bad"] = {**workload, "sides": {**workload["sides"], "ours": side}}
+    with pytest.raises(DocumentError, match=said):
+        check(book.document)
+
+
+def test_committed_documents_are_valid_and_named_by_their_machine():
+    found = speed.committed()
+    assert sorted(p.stem for p in speed.RESULTS.glob("*.json")) == [d["machine"]["class"] for d in found]
+    for document in found:
+        for name, workload in document["workloads"].items():
+            made = ratio(workload)
+            if made:
+                assert workload["ratio"]["median"] == pytest.approx(made["median"], rel=1e-3), name
+
+
+def test_a_file_that_is_no_document_is_named(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("{")
+    with pytest.raises(DocumentError, match=r"x\.json cannot be read"):
+        read(path)

@@ -1,0 +1,85 @@
+"""Limits by hand: the slower of arithmetic and memory bounds an update."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.counting import FLOAT, VECTORS, flops, gradient, least_bytes
+from benchmarks.floors import COPIES, faster, floors
+from benchmarks.workloads import GROWTH, LEARNERS, MODELS, WORKLOADS, named
+from paper_figures.speed import attained, copy_speed
+from suite.models.table import counts
+
+FLOOR = {"flops_per_second": 100.0, "bytes_per_second": 10.0, "copies": [[50, 40.0], [200, 20.0], [1000, 10.0]]}
+
+
+def workload(flops, moved, seconds):
+    return {"flops": flops, "bytes": moved, "sides": {"ours": {"seconds": seconds, "threads": 1}}}
+
+
+def test_a_copy_is_as_fast_as_the_smallest_that_holds_the_bytes():
+    assert [copy_speed(FLOOR, size) for size in (1, 50, 51, 1000, 5000)] == [40.0, 40.0, 20.0, 10.0, 10.0]
+
+
+def test_the_limit_is_the_slower_of_operations_and_bytes():
+    by_arithmetic = attained(workload(1000.0, 100.0, [40.0, 20.0, 10.0]), "ours", {"1": FLOOR})
+    assert by_arithmetic.limit_seconds == 10.0  # 1000 FLOP at 100 FLOP/s; 100 bytes at 20 bytes/s take only 5
+    assert (by_arithmetic.share, by_arithmetic.flops_per_second, by_arithmetic.intensity) == (0.5, 50.0, 10.0)
+    by_memory = attained(workload(100.0, 1000.0, [200.0]), "ours", {"1": FLOOR})
+    assert (by_memory.limit_seconds, by_memory.share) == (100.0, 0.5)
+
+
+def test_what_is_not_known_is_not_claimed():
+    assert attained(workload(0.0, 10.0, [1.0]), "ours", {"1": FLOOR}) is None
+    assert attained(workload(1.0, 10.0, [1.0]), "ours", {"2": FLOOR}) is None
+    assert attained(workload(1.0, 10.0, [1.0]), "plain", {"1": FLOOR}) is None
+    assert attained(workload(1.0, 10.0, [1.0]), "ours", {"cuda": FLOOR}) is not None  # one host thread, one card
+
+
+def test_floors_take_the_best_product_and_every_copy():
+    times = iter([1e-3, 4e-3, 100.0, *(2.0**-n for n in range(len(COPIES)))])
+    found = floors("cpu", 1, lambda call, device: next(times))
+    assert found["flops_per_second"] == pytest.approx(max(2 * 512**3 / 1e-3, 2 * 1024**3 / 4e-3))
+    assert found["copies"] == [[size, size * 2.0**n] for n, size in enumerate(COPIES)]
+    assert found["bytes_per_second"] == found["copies"][-1][1]
+
+
+def test_of_two_measurements_the_faster_is_the_limit():
+    other = {"flops_per_second": 90.0, "bytes_per_second": 30.0, "copies": [[50, 1.0], [200, 99.0], [1000, 30.0]]}
+    assert faster(FLOOR, other) == {
+        "flops_per_second": 100.0,
+        "bytes_per_second": 30.0,
+        "copies": [[50, 40.0], [200, 99.0], [1000, 30.0]],
+    }
+
+
+@pytest.mark.parametrize("network", ["caffe_lenet", "crossbow_resnet32"])
+def test_counted_operations_agree_with_the_table_of_networks(network):
+    """Backward costs twice forward, except that no gradient of the pictures is taken in the first layer."""
+    three = 3 * counts(network).flops_per_example
+    per_example = gradient(network, 16).flops / 16
+    assert 0.9 * three < per_example <= three
+    assert gradient(network, 16).parameters == counts(network).parameters
+
+
+def test_bytes_by_hand_of_a_linear_network():
+    found = gradient("linear", 8)
+    assert (found.parameters, found.flops, found.batch_bytes) == (7850, 2 * 2 * 8 * 784 * 10, 8 * 784 * FLOAT)
+
+
+def test_an_update_of_a_sweep_costs_its_runs_and_a_server_its_gradients():
+    one, ten = named("LeNet/MNIST, M=16"), named("LeNet/MNIST, 10 seeds, M=16")
+    assert flops(ten) == 10 * flops(one)
+    assert least_bytes(ten) == 10 * least_bytes(one)
+    shared, each = (named(f"full/CIFAR-10, {LEARNERS} learners, mu=4, {p}") for p in ("hardsync", "lambda-softsync"))
+    assert flops(shared) == LEARNERS * flops(each)
+    state = VECTORS * FLOAT * gradient("caffe_cifar_full", 4).parameters
+    assert least_bytes(shared) - state == pytest.approx(LEARNERS * (least_bytes(each) - state))
+
+
+def test_names_are_unique_and_sizes_those_of_the_networks():
+    names = [w.name for w in (*WORKLOADS, *GROWTH)]
+    assert len(set(names)) == len(names)
+    assert {name: counts(name).parameters for name in MODELS} == MODELS
+    assert named("SMA ResNet-32, b=64, k=4").examples == 256
+    assert named("cGRU, 800 words").examples == 800
