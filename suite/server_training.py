@@ -22,7 +22,7 @@ from suite.assembly import Assembly, assemble
 from suite.clock import WallClock
 from suite.execution import apply
 from suite.experiments import Context
-from suite.gradients import Gradients, answer
+from suite.gradients import Gradients, answer, gradients_of_run
 from suite.server_schedule import simulation
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
