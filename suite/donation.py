@@ -124,5 +124,6 @@ def _torch(block: Block, rate: Tensor, momentum: Tensor, decays: bool) -> None:
 def donated(algorithm: Any, descent: Any, points: Tensor) -> Any:
     """The solver that may overwrite the state of this algorithm, where there is one; otherwise the solver itself."""
     both = HANDS_OVER.get(getattr(algorithm, "__name__", ""))
-    may = both is not None and type(descent) in (Caffe, Torch) and points.device.type == "cpu"
-    return Donated(descent, both) if may else descent
+    if both is None or type(descent) not in (Caffe, Torch) or points.device.type != "cpu":
+        return descent
+    return Donated(descent, both)

@@ -88,10 +88,17 @@ class Functional:
         return torch.stack(losses), torch.stack(grads), torch.stack(after)
 
 
+def draws_masks(module: torch.nn.Module) -> bool:
+    """Whether a network drops out anything in training."""
+    return any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in module.modules())
+
+
 class Vectorised:
     """All gradients in one call, the row axis added by vmap.
 
     A network is differentiated by its tensors: by the flat vector, each of them would cost a pass over all.
+    Dropout's masks are drawn for all rows at once, so a row's depend on the number of rows: for timing alone, and
+    refused in runs (``gradients_of_run``).
     """
 
     path = "vectorised"
@@ -129,12 +136,27 @@ PATHS: dict[str, Callable[[Any], Gradients]] = {
 }
 
 
+<<<<<<< HEAD
 def refusals(problem: Any) -> dict[str, str]:
     """The paths that a problem cannot take here, and why."""
     from suite.captured import refusal
 
     why = refusal(problem)
     return {} if why is None else {"captured": why}
+=======
+def gradients_of_run(path: str, problem: Any) -> Gradients:
+    """The gradients of a run executed by ``path``.
+
+    Raises ValueError where they would not be those of the loop: vectorised with dropout, whose masks the loop draws
+    row by row. (Captured refuses dropout itself.)
+    """
+    if path == "vectorised" and hasattr(problem, "flat") and draws_masks(problem.flat.module):
+        raise ValueError(
+            "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row; "
+            "use path looped"
+        )
+    return PATHS[path](problem)
+>>>>>>> engine
 
 
 class Work(NamedTuple):

@@ -102,7 +102,7 @@ def _train(
 ) -> Iterator[tuple[int, Outcome | Exception]]:
     from suite.assembly import assemble
     from suite.execution import apply
-    from suite.gradients import PATHS
+    from suite.gradients import gradients_of_run
     from suite.training import Session
 
     sessions: dict[int, Session] = {}
@@ -117,7 +117,7 @@ def _train(
             elif made.problem.inputs.shape == shared.problem.inputs.shape:  # one copy of the pictures is enough
                 made.problem.inputs, made.problem.targets = shared.problem.inputs, shared.problem.targets
                 made.test_inputs, made.test_targets = shared.test_inputs, shared.test_targets
-            sessions[slot] = Session(spec, context, made, PATHS[context.execution["path"]](made.problem))
+            sessions[slot] = Session(spec, context, made, gradients_of_run(context.execution["path"], made.problem))
         except Exception as error:  # the other runs go on
             yield place, error
     if sessions:
@@ -130,22 +130,17 @@ class Lockstep:
     """Sessions whose gradients are computed in one vectorised call, a turn of each at a time.
 
     Sessions need not stand at the same turn. Raises ValueError when a slot lies outside the width, or the network
-    has dropout, whose masks are drawn run by run.
+    has dropout.
     """
 
     def __init__(self, sessions: Mapping[int, Session], width: int):
-        from suite.gradients import Vectorised
+        from suite.gradients import gradients_of_run
 
         if not sessions or not all(0 <= slot < width for slot in sessions):
             raise ValueError(f"slots {sorted(sessions)} must lie in 0..{width - 1}, the width of the pack")
-        first = next(iter(sessions.values()))
-        if first.made.problem.dropout:
-            raise ValueError(
-                "a network with dropout cannot be packed: its masks are drawn run by run; use path looped"
-            )
         self.live, self.width = dict(sessions), width
-        self.problem = first.made.problem
-        self.gradients = Vectorised(self.problem)
+        self.problem = next(iter(sessions.values())).made.problem
+        self.gradients = gradients_of_run("vectorised", self.problem)
         self.seats: dict[tuple[int, int], Seats] = {}  # by rows and examples of one run
 
     def run(self) -> Iterator[tuple[int, Outcome | Exception]]:

@@ -20,7 +20,7 @@ from reference_impls.rudra import average_staleness
 from suite.assembly import Assembly, assemble
 from suite.execution import apply
 from suite.experiments import Context
-from suite.gradients import PATHS, Gradients, answer
+from suite.gradients import Gradients, answer, gradients_of_run
 from suite.server_schedule import simulation
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
@@ -32,7 +32,7 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a specification. Divergence is an outcome, lateness raises OutOfTime."""
     apply(context.execution)
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
-    return ServerSession(spec, context, made, PATHS[context.execution["path"]](made.problem)).run()
+    return ServerSession(spec, context, made, gradients_of_run(context.execution["path"], made.problem)).run()
 
 
 class ServerSession(Session):

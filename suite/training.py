@@ -42,7 +42,7 @@ from suite.donation import donated
 from suite.evaluation import CapturedTest
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
-from suite.gradients import PATHS, Gradients, answer
+from suite.gradients import Gradients, answer, gradients_of_run
 from suite.recorder import Recorder
 from suite.schedules import rate_at, rounds
 from suite.segments import buckets
@@ -55,7 +55,7 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings = spec.settings
     made = assemble(settings, spec.seed, context.execution, context.data)
-    gradients = PATHS[context.execution["path"]](made.problem)
+    gradients = gradients_of_run(context.execution["path"], made.problem)
     return Session(spec, context, made, gradients).run()
 
 

@@ -1,18 +1,21 @@
-"""The ways to compute gradients agree: looped, functional, vectorised, joined, captured."""
+"""The ways to compute gradients agree: looped, functional, vectorised, packed, joined, captured."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from engine_cases import agree, bound, points, problem
+from rehearsal import Rehearsal
 from torch import nn
 
 from reference_impls.contract import Ask
+from suite.captured import Captured
 from suite.execution import apply, choose
 from suite.flat import FlatModule
-from suite.gradients import PATHS, Bound, Functional, Vectorised, answer, spread
+from suite.gradients import PATHS, Bound, Functional, Vectorised, Work, answer, gradients_of_run, spread
 from suite.models import names
 from suite.models.table import counts
+from suite.packing import Seats
 from suite.problems import Quadratic
 from suite.spec import RunSpec
 
@@ -38,21 +41,58 @@ def _restored():
 
 @pytest.mark.parametrize("channels_last", [True, False], ids=["channels-last", "channels-first"])
 @pytest.mark.parametrize("name", cases())
-def test_looped_functional_and_vectorised_agree_on_every_network(name, channels_last):
-    case = problem(name, channels_last=channels_last)
-    for layer in case.flat.module.modules():
-        if isinstance(layer, nn.Dropout):
-            layer.p = 0.0  # masks are drawn in another order by each path
-    x = points(case, 2)
-    rows = case.b0().repeat(2, 1)
-    batches = [case.fetch(torch.arange(3)), case.fetch(torch.arange(3, 6))]
+def test_every_way_agrees_on_every_network(name, channels_last):
+    """Looped, functional, vectorised, packed, captured (rehearsed) and joined."""
+    case = without_masks(problem(name, channels_last=channels_last))
+    x, rows = points(case, 2), case.b0().repeat(2, 1)
+    examples = torch.arange(6).view(2, 3)
+    batches = [case.fetch(part) for part in examples]
     looped = tuple(part.clone() for part in Bound(case)(x, rows, batches))
     agree(looped, Functional(case)(x, rows, batches), case.d)
-    agree(looped, Vectorised(case)(x, rows, batches), case.d)
+    agree(looped, (vectorised := Vectorised(case))(x, rows, batches), case.d)
+    works = {slot: Work(x[i : i + 1], rows[i : i + 1], examples[i : i + 1], False) for i, slot in ((0, 2), (1, 0))}
+    packed = Seats(3, 1, 3, works[2]).compute(vectorised, works)
+    agree(looped, tuple(torch.cat(parts) for parts in zip(packed[2], packed[0], strict=True)), case.d)
+    if not case.dropout:
+        agree(looped, Captured(case, Rehearsal()).indexed(x, rows, examples), case.d)
+    ask = Ask(x[:1], (2,), torch.zeros(2, dtype=torch.int64))
+    joined = tuple(part.clone() for part in answer(Bound(case), ask, rows, examples))
+    apart = answer(Bound(case), ask, rows, examples, join=False)
+    assert float((joined[1] - apart[1]).norm()) <= bound(apart[1], case.d)
 
 
-def test_the_same_masks_of_dropout_give_the_same_gradients():
+def without_masks(case):
+    """Dropout that drops nothing: what masks do is tested apart."""
+    for layer in case.flat.module.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = 0.0
+    return case
+
+
+def with_dropout() -> list:
+    return [case for case in cases() if counts(case.values[0]).has_dropout]
+
+
+@pytest.mark.parametrize("name", with_dropout())
+def test_networks_that_drop_out_are_not_vectorised(name):
+    with pytest.raises(ValueError, match="dropout cannot be packed or vectorised: its masks are drawn run by run"):
+        gradients_of_run("vectorised", problem(name))
+
+
+def test_joined_batches_drop_out_what_one_batch_of_all_would():
     case = problem("crossbow_lenet")
+    ask = Ask(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
+    examples, rows = torch.arange(8).view(2, 4), case.b0().repeat(2, 1)
+    torch.manual_seed(3)
+    joined = answer(Bound(case), ask, rows, examples)[1].clone()
+    torch.manual_seed(3)
+    whole = Bound(case)(ask.points, rows[:1], [case.fetch(examples.reshape(-1))])[1]
+    assert torch.equal(joined, 2 * whole)
+
+
+@pytest.mark.parametrize("name", with_dropout())
+def test_the_same_masks_of_dropout_give_the_same_gradients(name):
+    case = problem(name)
     assert case.dropout
     x, batch = points(case, 1), [case.fetch(torch.arange(4))]
     gradients = []
