@@ -136,27 +136,29 @@ PATHS: dict[str, Callable[[Any], Gradients]] = {
 }
 
 
-<<<<<<< HEAD
 def refusals(problem: Any) -> dict[str, str]:
     """The paths that a problem cannot take here, and why."""
     from suite.captured import refusal
 
-    why = refusal(problem)
-    return {} if why is None else {"captured": why}
-=======
+    found = {}
+    if why := refusal(problem):
+        found["captured"] = why
+    if hasattr(problem, "flat") and draws_masks(problem.flat.module):
+        found["vectorised"] = (
+            "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row"
+        )
+    return found
+
+
 def gradients_of_run(path: str, problem: Any) -> Gradients:
     """The gradients of a run executed by ``path``.
 
     Raises ValueError where they would not be those of the loop: vectorised with dropout, whose masks the loop draws
     row by row. (Captured refuses dropout itself.)
     """
-    if path == "vectorised" and hasattr(problem, "flat") and draws_masks(problem.flat.module):
-        raise ValueError(
-            "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row; "
-            "use path looped"
-        )
+    if path == "vectorised" and (why := refusals(problem).get(path)):
+        raise ValueError(f"{why}; use path looped")
     return PATHS[path](problem)
->>>>>>> engine
 
 
 class Work(NamedTuple):
