@@ -122,25 +122,27 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         problem = random_classification(
             settings["model"], examples, execution["device"], execution["precision"], channels_last
         )
-        calls[Way("looped", channels_last, True, 1)] = gradient_call(problem, "looped", 1, examples)
+        calls[Way("looped", channels_last, True, 1)] = gradient_call(problem, "looped", width * rows, examples)
         if on_cpu and not channels_last:
             apply({**execution, "onednn": False})
-            calls[Way("looped", False, False, 1)] = gradient_call(problem, "looped", 1, examples)
+            calls[Way("looped", False, False, 1)] = gradient_call(problem, "looped", width * rows, examples)
             apply(execution)
         if width * rows == 1:
             refused["vectorised"] = "there is one point only"
         elif problem.dropout:
             refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
-            together = gradient_call(problem, "vectorised", width * rows, examples)
-            calls[Way("vectorised", channels_last, True, width)] = together
+            together = gradient_call if width == 1 else packed_call
+            calls[Way("vectorised", channels_last, True, width)] = together(
+                problem, "vectorised", width * rows, examples
+            )
         if why := refusal(problem):
             refused["captured"] = why
         else:
             calls[Way("captured", channels_last, True, 1)] = gradient_call(problem, "captured", rows, examples)
     clock = time.thread_time if on_cpu and execution["threads"] == 1 else time.perf_counter
     seconds = interleaved(calls, clock, execution["device"])
-    gradients = {way: rows * way.width if way.path != "looped" else 1 for way in calls}
+    gradients = {way: rows if way.path == "captured" else rows * width for way in calls}
     per_gradient = {way: seconds[way] / gradients[way] for way in calls}
     best = min(per_gradient, key=lambda way: per_gradient[way])
     if per_gradient[best] > MARGIN * per_gradient[DEFAULT]:
@@ -167,6 +169,22 @@ def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable
         indices = index.repeat(rows, 1)
         return lambda: gradients.indexed(points, buffers, indices)  # type: ignore[attr-defined]
     return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
+
+
+def packed_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
+    """The same as a pack does it: each run's points are copied to its seat first, which is part of the price."""
+    import torch
+
+    from suite.gradients import PATHS, Work
+    from suite.packing import Seats
+
+    gradients = PATHS[path](problem)
+    index = torch.arange(examples, device=problem.flat.x.device)[None]
+    works = {
+        slot: Work(problem.flat.point()[None], problem.b0()[None], index.unbind(), False) for slot in range(rows)
+    }
+    seats = Seats(rows, 1, examples, works[0])
+    return lambda: seats.compute(gradients, works)
 
 
 def interleaved(
