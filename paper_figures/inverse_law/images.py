@@ -259,6 +259,8 @@ def measure_grid(evidence: Evidence) -> Quantities:
     full = evidence.runs("every-update")
     batch = full[0].spec.settings["batch"]
     same = [run for run in curve(evidence, row) if run.spec.settings["batch"] == batch]
+    if not same:
+        raise Missing(f"runs of batch size {batch} of {row.name} at {evidence.profile}")
     ratios = []
     for threshold in thresholds(row, evidence.profile):
         (whole,), (part,) = crossings(full, threshold), crossings(same, threshold)
