@@ -112,8 +112,13 @@ def sweep(spec: RunSpec, context: Context) -> Outcome:
     return search_run(spec, context, Trainer(spec, context))
 
 
-def search_run(spec: RunSpec, context: Context, trainer: Any) -> Outcome:
-    """Drive one search of any trainer: something that can ``start``, ``advance`` and be read."""
+def search_run(
+    spec: RunSpec, context: Context, trainer: Any, judge: Callable[[Any], dict[str, Any]] = lambda state: {}
+) -> Outcome:
+    """Drive one search of any trainer: something that can ``start``, ``advance`` and be read.
+
+    ``judge`` adds results about the state in which the search ended.
+    """
     search = resume(spec, context, trainer)
     limit, saved = spec.settings["limit"], time.monotonic()
     diverged = False
@@ -127,7 +132,8 @@ def search_run(spec: RunSpec, context: Context, trainer: Any) -> Outcome:
             saved = time.monotonic()
             if context.late:
                 raise OutOfTime
-    return outcome(trainer, search, diverged)
+    made = outcome(trainer, search, diverged)
+    return Outcome(made.status, {**made.results, **judge(search.position[1])}, made.curves)
 
 
 def monitors(spec: RunSpec, trainer: Any) -> list[Monitor]:
@@ -148,7 +154,7 @@ def save(context: Context, trainer: Any, search: Search) -> None:
 def resume(spec: RunSpec, context: Context, trainer: Any) -> Search:
     """The search from its last checkpoint, or a new one."""
     watched, state, update = monitors(spec, trainer), trainer.start(), 0
-    grid = {name: spec.settings[name] for name in ("growth", "every", "limit")}
+    grid = {name: spec.settings[name] for name in ("growth", "every", "limit") if name in spec.settings}
     found = checkpoint.load(context.folder, state, context.device)
     if found is None:
         return Search(watched, state, **grid)

@@ -78,9 +78,17 @@ class Trainer(Lockstep):
 
 
 def search(spec: RunSpec, context: Context) -> Outcome:
-    """Run or resume the search of one point of Figure 2."""
+    """Run or resume the search of one point of Figure 2; the weights it ends with translate unseen sentences."""
     apply(context.execution)
-    return search_run(spec, context, Trainer(spec, context))
+    trainer = Trainer(spec, context)
+
+    def judge(state: Any) -> dict[str, Any]:
+        if not spec.settings.get("test_sentences"):
+            return {}
+        trainer.load(state)
+        return judged(trainer, spec, context)
+
+    return search_run(spec, context, trainer, judge)
 
 
 def phrases(spec: RunSpec, context: Context) -> Outcome:

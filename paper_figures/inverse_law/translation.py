@@ -64,6 +64,8 @@ def translate_spec(words: int, rate: float, seed: int, profile: str) -> RunSpec:
         "growth": 0.01 if paper else 0.03,
         "limit": 200_000 if paper else 3_000,
         "monitors": {"training": [6.0, 5.0, 4.0] if paper else [5.0, 4.7, 4.4]},
+        "test_sentences": 3_000 if paper else 100,
+        "beam": 4,
     }
     return RunSpec("inverse_law/translate", settings, seed)
 

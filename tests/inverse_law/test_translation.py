@@ -160,3 +160,36 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
     halves = trainer.advance(trainer.advance(start, 0, 8), 8, 20)
     assert torch.equal(whole.x, halves.x)
     assert read(whole, 99.0).loss < before
+
+
+def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
+    """With the settings of Figure 2's runs, which leave the coarse grid out, and a network that learns in seconds."""
+    from paper_figures.inverse_law.translate import search
+    from suite.execution import choose
+    from suite.experiments import Context
+    from suite.spec import RunSpec
+
+    reduced = figures.translate_spec(400, 0.5, 0, "reduced").settings
+    small = {
+        "corpus": figures.PHRASES.settings["corpus"],
+        "vocabulary": figures.PHRASES.settings["vocabulary"],
+        "model": {"embedding": 12, "hidden": 16},
+        "words": 60,
+        "sample": 20,
+        "sentences": None,
+        "limit": 60,
+        "monitors": {"training": [4.5, 0.01]},
+        "test_sentences": 3,
+        "beam": 2,
+    }
+    assert set(small) <= set(reduced)
+    spec = RunSpec("inverse_law/translate", {**reduced, **small})
+    found = search(spec, Context(tmp_path, choose(spec, "cpu", 1)))
+    first, never = (
+        dict(zip(found.results["thresholds_training"], found.results["crossed_training"], strict=True))[t]
+        for t in (4.5, 0.01)
+    )
+    assert 0 < first <= 60
+    assert never == -1
+    assert 0 <= found.results["bleu_beam"] <= 100
+    assert "nrefs:1" in found.results["signature"]
