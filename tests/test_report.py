@@ -204,7 +204,7 @@ def test_measured_speed_has_its_own_section(paper, monkeypatch):
     assert "How fast it is" not in Page(page(Layered(()))).words
     figure = Figured("Attained against the limit", "Marks below a line.", "<svg></svg>", 6.4)
     shown = Speed(
-        "speed-here", "This <machine>", [figure], [("LeNet <b>", "2.00 x", *[""] * 5)], "4.00 times with k=4."
+        "speed-here", "This <machine>", [figure], [("LeNet <b>", "2.00 x", *[""] * 6)], "4.00 times with k=4."
     )
     monkeypatch.setattr(report, "measured_speed", lambda: [shown])
     text = page(Layered(()))

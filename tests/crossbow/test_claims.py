@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fabricated import MAKERS, Fabricated
+from fabricated_trainings import MAKERS, Fabricated
 
 from paper_figures import crossbow
 from paper_figures.artifact import Evidence, Missing

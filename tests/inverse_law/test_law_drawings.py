@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import fabricated
+import fabricated_searches as fabricated
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
