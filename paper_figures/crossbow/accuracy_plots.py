@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Evidence
+from paper_figures.artifact import Evidence, Missing
 from paper_figures.crossbow import arithmetic, settings
 from paper_figures.crossbow.comparison import seconds_ratio, stand_in
 from paper_figures.crossbow.readings import accuracies, epochs, require
@@ -31,10 +31,20 @@ def titled(name: str) -> str:
 
 
 def trained(evidence: Evidence) -> list[str]:
-    """The groups of training runs, without those that measure throughput."""
-    names = [name for name in evidence.groups if name.split()[-1].isdigit()]
+    """The groups of training runs that are stored, without those that measure throughput.
+
+    A drawing shows what has been trained; ResNet-32's runs, the longest, may come after LeNet's.
+    """
+    names = [name for name in evidence.groups if name.split()[-1].isdigit() and _stored(evidence, name)]
     require(bool(names), f"training runs at {evidence.profile}")
     return names
+
+
+def _stored(evidence: Evidence, name: str) -> bool:
+    try:
+        return bool(evidence.runs(name))
+    except Missing:
+        return False
 
 
 def _say(axes: Any, place: str) -> None:
