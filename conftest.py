@@ -1,8 +1,10 @@
-"""What all tests share: the ``--slow`` switch, skips that give their reason, and the root of the papers' data."""
+"""What all tests share: the ``--slow`` switch, skips that give their reason, the papers' data and a tiny ImageNet."""
 
 from __future__ import annotations
 
+import io
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,31 @@ def data_root() -> Path:
     if not root.is_dir():
         pytest.skip(f"no data sets at {root}: name their folder in SGD_SUITE_DATA")
     return root
+
+
+@pytest.fixture
+def small_imagenet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root with a folder of ImageNet's layout: 24 training and 8 test pictures of 3 classes, seen by colour."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from PIL import Image
+
+    from suite.data import catalogue
+
+    sizes = {"train": 24, "validation": 8}
+    folder = tmp_path / "ILSVRC" / "imagenet-1k" / "data"
+    folder.mkdir(parents=True)
+    for split, rows in sizes.items():
+        pictures = []
+        for row in range(rows):
+            pixels = np.random.default_rng(row).integers(0, 60, (40, 40, 3))
+            pixels[..., row % 3] += 150
+            stream = io.BytesIO()
+            Image.fromarray(pixels.astype(np.uint8)).save(stream, "JPEG")
+            pictures.append({"bytes": stream.getvalue(), "path": f"{row}.JPEG"})
+        table = pa.table({"image": pictures, "label": [row % 3 for row in range(rows)]})
+        pq.write_table(table, folder / f"{split}-00000-of-00001.parquet")
+    small = replace(catalogue.DATASETS["imagenet"], sizes=sizes, classes=3)
+    monkeypatch.setitem(catalogue.DATASETS, "imagenet", small)  # type: ignore[misc]
+    return tmp_path

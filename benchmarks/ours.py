@@ -140,12 +140,13 @@ def sweep(workload: Workload, chosen: Mapping[str, Any], runs: int) -> Callable[
     turns = rounds(1)
     if chosen["width"] == 1:
 
-        def one_by_one() -> None:
-            turn = next(turns)
+        def one_by_one(updates: int) -> None:
+            spell = list(islice(turns, updates))
             for one in sessions.values():
-                one.update(turn)
+                for turn in spell:
+                    one.update(turn)
 
-        return repeated(one_by_one)
+        return one_by_one
     pack = Lockstep(sessions, runs)
 
     def together() -> None:

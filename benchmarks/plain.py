@@ -144,13 +144,10 @@ class Loop:
         return torch.optim.SGD(parameters, lr=RATE, momentum=MOMENTUM, weight_decay=DECAY, **self.form.options)
 
     def run(self, updates: int) -> None:
-        for _ in range(updates):
-            self.update()
-
-    def update(self) -> None:
         for module, solver in zip(self.modules, self.solvers, strict=True):
-            self.gradient(module, solver)
-            solver.step()
+            for _ in range(updates):
+                self.gradient(module, solver)
+                solver.step()
 
     def gradient(self, module: nn.Module, solver: torch.optim.SGD) -> None:
         inputs, targets = next(self.batches)
@@ -158,7 +155,18 @@ class Loop:
         self.loss(module, inputs, targets).backward()
 
 
-class Averaged(Loop):
+class Stepwise(Loop):
+    """A loop whose networks depend on each other: all of them make an update before any makes the next."""
+
+    def run(self, updates: int) -> None:
+        for _ in range(updates):
+            self.update()
+
+    def update(self) -> None:
+        raise NotImplementedError
+
+
+class Averaged(Stepwise):
     """Synchronous model averaging by Crossbow's Algorithm 1, all tensors of a replica in one call."""
 
     def __init__(self, workload: Workload, device: str, form: Form, loss: Loss | None = None):
@@ -182,7 +190,7 @@ class Averaged(Loop):
         self.previous, self.centre = self.centre, list(moved)
 
 
-class Served(Loop):
+class Served(Stepwise):
     """Learners of a parameter server, one after another along a schedule planned beforehand.
 
     Under hardsync all read the newest weights, so gradients are added up in the server's own network and nothing

@@ -124,7 +124,7 @@ def corrections(config: Config, w: Tensor, z: Tensor, workers: int) -> tuple[Ten
     learners = per_device(config, len(w))
     alpha = config.alpha or learners / workers
     if learners == 1:
-        c = alpha * (w - z)
+        c = (w - z).mul_(alpha)  # in place: another [m, d] would cost as much as the subtraction
         return c, c
     on_device = w.unflatten(0, (-1, learners))
     r, others = on_device[:, 0], on_device[:, 1:]
@@ -150,8 +150,8 @@ def tell(
         return State(stepped, v, z, z_prev)
     c, to_centre = corrections(config, w, z, collective.workers)
     total = collective.sum(to_centre, each=per_device(config, len(w)))
-    moved = z + total + config.momentum * (z - z_prev)
-    return State(stepped - c, v, moved, z)
+    moved = (z + total).add_(z - z_prev, alpha=config.momentum)
+    return State(stepped.sub_(c), v, moved, z)
 
 
 def model(config: Config, state: State, collective: Collective) -> Tensor:

@@ -1,9 +1,9 @@
-"""A local solver's step that overwrites what it is given: no new vectors, block after block in the cache.
+"""A local solver's step that overwrites what it is given, by torch's fused SGD kernel: one pass and no new vectors.
 
 The solvers are pure and written with whole vectors: each of their operations reads and writes all parameters, which
 for a few hundred thousand of them costs as much as the gradient of one example. A session that owns its state, under
-an algorithm that reads no part of it after the step, may hand it over. The operations and their order are the
-solver's own, so the bits are too.
+an algorithm that reads no part of it after the step, may hand it over. The kernel rounds a product and a sum once
+where the solver rounds twice, so the two agree to a few units in the last place a step and not to the bit.
 """
 
 from __future__ import annotations
@@ -12,113 +12,102 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.optim.sgd import sgd
 
 from suite.descent import ALL, Caffe, Stepped, Torch
 
 # Whether the points may be overwritten besides the memory, by algorithm. Plain SGD's update is the solver's step;
-# Rudra's server keeps its older weights, which late gradients still read.
-HANDS_OVER = {"reference_impls.inverse_law": True, "reference_impls.rudra": False}
-BLOCK = 65_536  # numbers: 256 kB of float32, of which a level-2 cache holds several
-KEPT = 16  # triples of vectors whose blocks are remembered
+# Rudra's server keeps its older weights, which late gradients still read, and Crossbow corrects by the old replicas.
+HANDS_OVER = {"reference_impls.inverse_law": True, "reference_impls.rudra": False, "reference_impls.crossbow": False}
+MOST_PIECES = 512  # of a vector with multipliers; beyond, calls would cost more than they save
 
 
-class Block(NamedTuple):
-    """Views of one block of the vectors of a step."""
+class Alike(NamedTuple):
+    """Pieces of a vector that share their multipliers."""
 
-    x: Tensor
-    new: Tensor  # where the points go: x itself, if it may be overwritten
-    velocity: Tensor
-    grad: Tensor
-    work: Tensor  # scratch
-    rate_scale: Tensor | None
-    decay: Tensor  # a factor, or one for each number
+    lr_scale: float
+    decay_scale: float
+    pieces: tuple[int, ...]  # which of the pieces that ``Cut.sizes`` cuts
+
+
+class Cut(NamedTuple):
+    sizes: list[int]  # of the pieces, in order
+    groups: tuple[Alike, ...]
 
 
 class Donated:
     """``Caffe`` or ``Torch`` in place: ``memory``, and ``points`` if asked for, hold the new values afterwards.
 
-    A session steps the same vectors again and again, so their blocks are cut once: on a small network, cutting
-    them costs as much as the arithmetic.
+    Without momentum there is nothing to remember, and the memory stays what it was. Takes the pure step of anything
+    but float32 vectors [s], and rows [r, s] of them where there are no multipliers.
     """
 
     def __init__(self, descent: Caffe | Torch, points: bool = True):
         self.descent, self.points = descent, points
-        self._blocks: dict[tuple[Any, ...], tuple[Tensor, list[Block]]] = {}
+        self._cuts: dict[tuple[int, int], Cut | None] = {}
 
     def init(self, points: Tensor) -> Tensor:
         return self.descent.init(points)
 
     def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
-        """New points and the memory itself, for vectors [s]; other shapes and mixed types take the pure step."""
-        if points.dim() != 1 or not (points.dtype == grads.dtype == memory.dtype == lr.dtype):
+        """New points and the memory itself."""
+        cut = self._cut(part, points.shape[-1])
+        vectors = (points, grads, memory)
+        if (
+            cut is None
+            or any(v.dtype != torch.float32 or v.shape != points.shape or not v.is_contiguous() for v in vectors)
+            or (points.dim() > 1 and len(cut.sizes) > 1)
+        ):
             return self.descent.step(memory, points, grads, lr, part)
-        new = points if self.points else torch.empty_like(points)
-        momentum, blocks = (
-            self._cached(memory, points, grads, part)
-            if new is points
-            else self._cut(memory, points, grads, part, new)
-        )
-        advance, decays = _caffe if isinstance(self.descent, Caffe) else _torch, self.descent.decay > 0
-        for block in blocks:
-            rate = lr if block.rate_scale is None else lr * block.rate_scale
-            advance(block, rate, momentum, decays)
+        new = points if self.points else points.clone()
+        if len(cut.sizes) == 1:
+            self._advance([new], [grads], [memory], lr.item(), cut.groups[0])
+            return new, memory
+        x, g, v = (vector.split_with_sizes(cut.sizes) for vector in (new, grads, memory))
+        for group in cut.groups:
+            self._advance(*([pieces[i] for i in group.pieces] for pieces in (x, g, v)), lr.item(), group)
         return new, memory
 
-    def _cached(self, memory: Tensor, points: Tensor, grads: Tensor, part: slice) -> tuple[Tensor, list[Block]]:
-        key = (points.dtype, len(points), part.start, *(_place(t) for t in (points, memory, grads)))
-        if key not in self._blocks:
-            if len(self._blocks) == KEPT:
-                self._blocks.clear()
-            self._blocks[key] = self._cut(memory, points, grads, part, points)
-        return self._blocks[key]
+    def _advance(self, x: list[Tensor], grads: list[Tensor], memory: list[Any], lr: float, group: Alike) -> None:
+        """The kernel's velocity is mu v + (1 - dampening) g: with 1 - dampening the rate, it is Caffe's."""
+        rule, rate = self.descent, lr * group.lr_scale
+        inside = isinstance(rule, Caffe) and rule.momentum > 0
+        sgd(
+            x,
+            grads,
+            memory if rule.momentum else [None] * len(memory),
+            fused=True,
+            momentum=rule.momentum,
+            weight_decay=rule.decay * group.decay_scale,
+            lr=1.0 if inside else rate,
+            dampening=1.0 - rate if inside else 0.0,
+            nesterov=False,
+            maximize=False,
+        )
 
-    def _cut(
-        self, memory: Tensor, points: Tensor, grads: Tensor, part: slice, new: Tensor
-    ) -> tuple[Tensor, list[Block]]:
-        """Momentum as a tensor (a number would be made into one at every use) and the blocks of a step.
-
-        Blocks are views, so the memory whose places name them cannot be given to other vectors meanwhile.
-        """
-        rule = self.descent
-        first = part.start or 0
-        work = points.new_empty(min(BLOCK, len(points)))
-        momentum, decay = (torch.tensor(value, dtype=points.dtype) for value in (rule.momentum, rule.decay))
-        blocks = []
-        for start in range(0, len(points), BLOCK):
-            here = slice(start, min(start + BLOCK, len(points)))
-            there = slice(first + here.start, first + here.stop)
-            blocks.append(
-                Block(
-                    points[here],
-                    new[here],
-                    memory[here],
-                    grads[here],
-                    work[: here.stop - here.start],
-                    None if rule.lr_scale is None else rule.lr_scale[there],
-                    decay if rule.decay_scale is None else rule.decay * rule.decay_scale[there],
-                )
-            )
-        return momentum, blocks
+    def _cut(self, part: slice, length: int) -> Cut | None:
+        """How [length] parameters fall into pieces of equal multipliers; None where they are too many."""
+        key = part.start or 0, length
+        if key not in self._cuts:
+            self._cuts[key] = cut(self.descent, *key)
+        return self._cuts[key]
 
 
-def _place(vector: Tensor) -> tuple[int, tuple[int, ...]]:
-    return vector.data_ptr(), vector.stride()
-
-
-def _caffe(block: Block, rate: Tensor, momentum: Tensor, decays: bool) -> None:
-    x, new, velocity, grad, work = block[:5]
-    if decays:
-        grad = torch.mul(x, block.decay, out=work).add_(grad)
-    velocity.mul_(momentum).add_(torch.mul(grad, rate, out=work))
-    torch.sub(x, velocity, out=new)
-
-
-def _torch(block: Block, rate: Tensor, momentum: Tensor, decays: bool) -> None:
-    x, new, velocity, grad, work = block[:5]
-    if decays:
-        grad = torch.mul(x, block.decay, out=work).add_(grad)
-    velocity.mul_(momentum).add_(grad)
-    torch.sub(x, torch.mul(velocity, rate, out=work), out=new)
+def cut(rule: Caffe | Torch, start: int, length: int) -> Cut | None:
+    """Pieces of the parameters from ``start`` on whose multipliers are alike, and which of them share theirs."""
+    if rule.lr_scale is None and rule.decay_scale is None:
+        return Cut([length], (Alike(1.0, 1.0, (0,)),))
+    here = slice(start, start + length)
+    given = [None if scale is None else scale[here] for scale in (rule.lr_scale, rule.decay_scale)]
+    scales = torch.stack([torch.ones(length) if scale is None else scale for scale in given])
+    values, counts = scales.unique_consecutive(dim=1, return_counts=True)
+    if len(counts) > MOST_PIECES:
+        return None
+    pairs = list(map(tuple, values.T.tolist()))
+    groups = (
+        Alike(*pair, tuple(i for i, other in enumerate(pairs) if other == pair)) for pair in dict.fromkeys(pairs)
+    )
+    return Cut(counts.tolist(), tuple(groups))
 
 
 def donated(algorithm: Any, descent: Any, points: Tensor) -> Any:

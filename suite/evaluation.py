@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 METRICS = ("loss", "error")
 Decode = Callable[[Tensor], Tensor]
+Sums = tuple[Tensor, Tensor]  # of a chunk: losses [n] and wrong answers [n]
 
 
 class Scores(NamedTuple):
@@ -65,17 +66,14 @@ def scores(
     """
     if path not in ("looped", "vectorised"):
         raise ValueError(f"a test is looped or vectorised, not {path!r}")
-    _some(targets)
-    losses = points.new_zeros(len(points), dtype=torch.float64)
-    wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
     outputs = _looped(problem) if path == "looped" else _vectorised(problem)
-    with evaluating(problem):
-        for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
-            answers = outputs(points, buffers, decoded(problem, images, decode))  # [n, b, classes]
-            for i, answer in enumerate(answers):
-                losses[i] += F.cross_entropy(answer, labels, reduction="sum")
-            wrong += (answers.argmax(-1) != labels).sum(-1)
-    return Scores(losses / len(targets), wrong.double() / len(targets))
+
+    def tested(images: Tensor, labels: Tensor) -> Sums:
+        answers = outputs(points, buffers, decoded(problem, images, decode))  # [n, b, classes]
+        losses = torch.stack([F.cross_entropy(answer, labels, reduction="sum") for answer in answers])
+        return losses, (answers.argmax(-1) != labels).sum(-1)
+
+    return _over_chunks(problem, tested, points, inputs, targets, chunk)
 
 
 def read(
@@ -124,21 +122,18 @@ class CapturedTest:
 
     def scores(self, points: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor, *, chunk: int = 500) -> Scores:
         """As :func:`scores` says. Nothing is read from the device."""
-        _some(targets)
-        losses = points.new_zeros(len(points), dtype=torch.float64)
-        wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
-        with evaluating(self.problem):
-            for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
-                key = points.shape, images.shape, images.dtype
-                if key not in self._chunks:
-                    body = ChunkTest(self.problem, self.recorder, points, buffers, images, labels)
-                    self._chunks[key] = body, self.recorder.record(body.compute)
-                body, launch = self._chunks[key]
-                body.load(points, buffers, images, labels)
-                launch()
-                losses += body.losses
-                wrong += body.wrong
-        return Scores(losses / len(targets), wrong.double() / len(targets))
+
+        def tested(images: Tensor, labels: Tensor) -> Sums:
+            key = points.shape, images.shape, images.dtype
+            if key not in self._chunks:
+                body = ChunkTest(self.problem, self.recorder, points, buffers, images, labels)
+                self._chunks[key] = body, self.recorder.record(body.compute)
+            body, launch = self._chunks[key]
+            body.load(points, buffers, images, labels)
+            launch()
+            return body.losses, body.wrong
+
+        return _over_chunks(self.problem, tested, points, inputs, targets, chunk)
 
 
 class ChunkTest:
@@ -203,6 +198,26 @@ def _looped(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 def _vectorised(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     return vmap(lambda point, row, batch: functional(problem, point, row, batch), in_dims=(0, 0, None))
+
+
+def _over_chunks(
+    problem: Any,
+    tested: Callable[[Tensor, Tensor], Sums],
+    points: Tensor,
+    inputs: Tensor,
+    targets: Tensor,
+    chunk: int,
+) -> Scores:
+    """Scores of points [n, d] from what ``tested`` says of each chunk's images and labels."""
+    _some(targets)
+    losses = points.new_zeros(len(points), dtype=torch.float64)
+    wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+    with evaluating(problem):
+        for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
+            more_losses, more_wrong = tested(images, labels)
+            losses += more_losses
+            wrong += more_wrong
+    return Scores(losses / len(targets), wrong.double() / len(targets))
 
 
 def _some(targets: Tensor) -> None:

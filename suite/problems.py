@@ -85,12 +85,12 @@ class Classification:
     def fetch(self, examples: Tensor) -> Batch:
         if self.augmentation is not None:
             examples, *choices = self.augmentation.decode(examples)
-            inputs = self.augmentation.cut(self.transform(self.inputs[examples]), *choices)
+            inputs = self.augmentation.cut(self.transform(self.inputs.index_select(0, examples)), *choices)
         else:
-            inputs = self.transform(self.inputs[examples])
+            inputs = self.transform(self.inputs.index_select(0, examples))
         if self.flat.channels_last and inputs.dim() == 4:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
-        return inputs, self.targets[examples]
+        return inputs, self.targets.index_select(0, examples)
 
     def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Functional form; the looped path uses the bound module instead."""

@@ -23,9 +23,13 @@ class Recorder:
         self.finite = True
         self._waiting: list[tuple[int, dict[str, Tensor]]] = []
 
+    def wants(self, update: int) -> bool:
+        """Whether an update is kept; of the others nothing need be computed."""
+        return update % self.every == 0
+
     def add(self, update: int, values: dict[str, Tensor]) -> None:
-        """Keep the 0-d tensors of one update."""
-        if update % self.every == 0:
+        """Keep the 0-d tensors of one update, if it is wanted."""
+        if self.wants(update):
             self._waiting.append((update, values))
 
     def evaluate(self, **row: float) -> None:

@@ -97,7 +97,8 @@ class ServerSession(Session):
         average = average_staleness(turn)
         self.staleness += average * len(turn.entries)
         self.examples += len(turn.entries) * made.order.batch
-        self.recorder.add(turn.t, {"loss": losses.mean(), "staleness": torch.tensor(average)})
+        if self.recorder.wants(turn.t):
+            self.recorder.add(turn.t, {"loss": losses.mean(), "staleness": torch.tensor(average)})
         self.t = turn.t + 1
 
     def position(self) -> dict[str, float]:

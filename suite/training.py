@@ -176,10 +176,11 @@ class Session:
             descent=self.descent,
             lr=self.rate(turn.t),
         )
-        seen = {"loss": losses.mean()}
-        if observe := getattr(made.algorithm, "observe", None):
-            seen |= observe(made.config, before, self.state)
-        self.recorder.add(turn.t, seen)
+        if self.recorder.wants(turn.t):
+            seen = {"loss": losses.mean()}
+            if observe := getattr(made.algorithm, "observe", None):
+                seen |= observe(made.config, before, self.state)
+            self.recorder.add(turn.t, seen)
         self.t = turn.t + 1
 
     def send(self, sums: torch.Tensor) -> tuple[Any, ...]:

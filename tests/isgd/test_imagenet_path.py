@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-import io
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 from paper_figures.isgd import imagenet
-from suite.data import catalogue
 from suite.execute import Surroundings, execute
 from suite.spec import RunSpec, thaw
 from suite.store import Store
 
-ROWS = {"train": 24, "validation": 8}
-
-
-def shard(split: str, rows: int, folder: Path) -> None:
-    """Pictures of ``rows`` labels in one parquet file; the label shows as a colour."""
-    pictures = []
-    for row in range(rows):
-        noise = np.random.default_rng(row).integers(0, 60, (40, 40, 3))
-        noise[..., row % 3] += 150
-        stream = io.BytesIO()
-        Image.fromarray(noise.astype(np.uint8)).save(stream, "JPEG")
-        pictures.append({"bytes": stream.getvalue(), "path": f"{row}.JPEG"})
-    table = pa.table({"image": pictures, "label": [row % 3 for row in range(rows)]})
-    pq.write_table(table, folder / f"{split}-00000-of-00001.parquet")
-
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "ILSVRC" / "imagenet-1k" / "data"
-    folder.mkdir(parents=True)
-    for split, rows in ROWS.items():
-        shard(split, rows, folder)
-    small = replace(catalogue.DATASETS["imagenet"], sizes=ROWS, classes=3)
-    monkeypatch.setitem(catalogue.DATASETS, "imagenet", small)  # type: ignore[misc]
-    return tmp_path
+def root(small_imagenet: Path) -> Path:
+    return small_imagenet
 
 
 def spec(updates: int, stop: int = 5, margin: float = 0.0) -> RunSpec:

@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import time
-from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
-from PIL import Image
 
 from paper_figures.matex_agd import PAPER, settings
 from paper_figures.matex_agd.imagenet import imagenet
 from suite import execution
-from suite.data import catalogue
 from suite.experiments import Context, OutOfTime
 from suite.spec import RunSpec, thaw
 from suite.streamed import StreamedImages, assemble_streamed
 
-ROWS = {"train": 24, "validation": 8}
-
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
-    """Pictures whose label shows as a colour."""
-    folder = tmp_path / "ILSVRC" / "imagenet-1k" / "data"
-    folder.mkdir(parents=True)
-    for split, rows in ROWS.items():
-        pictures = []
-        for row in range(rows):
-            noise = np.random.default_rng(row).integers(0, 60, (40, 40, 3))
-            noise[..., row % 3] += 150
-            stream = io.BytesIO()
-            Image.fromarray(noise.astype(np.uint8)).save(stream, "JPEG")
-            pictures.append({"bytes": stream.getvalue(), "path": f"{row}.JPEG"})
-        table = pa.table({"image": pictures, "label": [row % 3 for row in range(rows)]})
-        pq.write_table(table, folder / f"{split}-00000-of-00001.parquet")
-    small = replace(catalogue.DATASETS["imagenet"], sizes=ROWS, classes=3)
-    monkeypatch.setitem(catalogue.DATASETS, "imagenet", small)
+def root(small_imagenet, monkeypatch):
     monkeypatch.setattr("suite.streamed.os.cpu_count", lambda: 1)
-    return tmp_path
+    return small_imagenet
 
 
 def small(name: str, updates: int, **more) -> RunSpec:
