@@ -65,7 +65,8 @@ class Donated:
             return new, memory
         x, g, v = (vector.split_with_sizes(cut.sizes) for vector in (new, grads, memory))
         for group in cut.groups:
-            self._advance(*([pieces[i] for i in group.pieces] for pieces in (x, g, v)), lr.item(), group)
+            mine = group.pieces
+            self._advance([x[i] for i in mine], [g[i] for i in mine], [v[i] for i in mine], lr.item(), group)
         return new, memory
 
     def _advance(self, x: list[Tensor], grads: list[Tensor], memory: list[Any], lr: float, group: Alike) -> None:
