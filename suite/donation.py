@@ -104,10 +104,9 @@ def cut(rule: Caffe | Torch, start: int, length: int) -> Cut | None:
     values, counts = scales.unique_consecutive(dim=1, return_counts=True)
     if len(counts) > MOST_PIECES:
         return None
-    pairs = list(map(tuple, values.T.tolist()))
-    groups = (
-        Alike(*pair, tuple(i for i, other in enumerate(pairs) if other == pair)) for pair in dict.fromkeys(pairs)
-    )
+    pairs: list[tuple[float, float]] = [(rate, decay) for rate, decay in values.T.tolist()]
+    members = {pair: tuple(i for i, other in enumerate(pairs) if other == pair) for pair in pairs}
+    groups = (Alike(rate, decay, pieces) for (rate, decay), pieces in members.items())
     return Cut(counts.tolist(), tuple(groups))
 
 
