@@ -74,6 +74,14 @@ class CudaGraphs:
             current.wait_stream(stream)
 
 
+def recorder_of(gradients: Any) -> Recorder | None:
+    """What records tests beside these gradients: the recorder they have, or one of their own on a GPU."""
+    found: Recorder | None = getattr(gradients, "recorder", None)
+    if found is None and refusal(gradients.problem) is None:
+        found = CudaGraphs()
+    return found
+
+
 def refusal(problem: Any) -> str | None:
     """Why a problem's gradients cannot be captured on its device, or None."""
     if not hasattr(problem, "flat"):

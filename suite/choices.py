@@ -53,7 +53,7 @@ def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
     return canonical(
         {
             "model": s["model"],
-            "algorithm": s["algorithm"]["name"],
+            "algorithm": algorithm_name(s),
             "batch": s["batch"],
             "workers": s.get("workers", 1),
             "width": width,
@@ -62,6 +62,11 @@ def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
             **machine,
         }
     )
+
+
+def algorithm_name(settings: Mapping[str, Any]) -> str:
+    """Plain SGD where the settings name none: searches train with nothing else."""
+    return str(settings.get("algorithm", {"name": "sgd"})["name"])
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -114,7 +119,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     apply(execution)
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
     workers, batch = settings.get("workers", 1), settings["batch"]
-    rows = workers if settings["algorithm"]["name"] == "crossbow" else 1  # points of a turn
+    rows = workers if algorithm_name(settings) == "crossbow" else 1  # points of a turn
     examples = batch * workers // rows
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}

@@ -49,6 +49,23 @@ class Local:
         return self.start(rows, each).wait()
 
 
+class Alone(Local):
+    """The one worker of a run. A sum used at once is its row itself: adding it up would copy all parameters."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
+        """Row 0 of rows [1, s], valid as long as they are; what ``start`` returns is a copy and may be kept."""
+        check_rows(rows, 1, each)
+        return rows[0]
+
+
+def in_process(workers: int) -> Local:
+    """The collective of workers that are all rows of this process."""
+    return Local(workers) if workers > 1 else Alone()
+
+
 class Flight:
     """A sum over processes under way. The buffer it fills must not be written to until it has landed."""
 

@@ -113,11 +113,12 @@ def read(
 class CapturedTest:
     """Scores of n models whose forward passes on a chunk are one recorded call, side by side.
 
-    Recordings are kept by number of models and shape of a chunk. ``recorder`` is that of the captured gradients.
+    Recordings are kept by number of models and shape of a chunk, which the problem's transform decodes unless
+    ``decode`` is given.
     """
 
-    def __init__(self, problem: Any, recorder: Recorder):
-        self.problem, self.recorder = problem, recorder
+    def __init__(self, problem: Any, recorder: Recorder, decode: Decode | None = None):
+        self.problem, self.recorder, self.decode = problem, recorder, decode
         self._chunks: dict[tuple[Any, ...], tuple[ChunkTest, Body]] = {}
 
     def scores(self, points: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor, *, chunk: int = 500) -> Scores:
@@ -126,7 +127,7 @@ class CapturedTest:
         def tested(images: Tensor, labels: Tensor) -> Sums:
             key = points.shape, images.shape, images.dtype
             if key not in self._chunks:
-                body = ChunkTest(self.problem, self.recorder, points, buffers, images, labels)
+                body = ChunkTest(self, points, buffers, images, labels)
                 self._chunks[key] = body, self.recorder.record(body.compute)
             body, launch = self._chunks[key]
             body.load(points, buffers, images, labels)
@@ -139,10 +140,8 @@ class CapturedTest:
 class ChunkTest:
     """The body of a captured test: n models on one chunk of images."""
 
-    def __init__(
-        self, problem: Any, recorder: Recorder, points: Tensor, buffers: Tensor, images: Tensor, labels: Tensor
-    ):
-        self.problem, self.recorder = problem, recorder
+    def __init__(self, test: CapturedTest, points: Tensor, buffers: Tensor, images: Tensor, labels: Tensor):
+        self.test = test
         self.points, self.buffers = points.detach().clone(), buffers.clone()
         self.images, self.labels = images.clone(), labels.clone()
         self.losses = points.new_zeros(len(points), dtype=torch.float64)
@@ -154,14 +153,14 @@ class ChunkTest:
             kept.copy_(part)
 
     def compute(self) -> None:
-        batch = decoded(self.problem, self.images, None)
+        batch = decoded(self.test.problem, self.images, self.test.decode)
 
         def one(i: int) -> None:
-            answer = functional(self.problem, self.points[i], self.buffers[i], batch)
+            answer = functional(self.test.problem, self.points[i], self.buffers[i], batch)
             self.losses[i] = F.cross_entropy(answer, self.labels, reduction="sum")
             self.wrong[i] = (answer.argmax(-1) != self.labels).sum()
 
-        self.recorder.side_by_side([lambda i=i: one(i) for i in range(len(self.points))])  # type: ignore[misc]
+        self.test.recorder.side_by_side([lambda i=i: one(i) for i in range(len(self.points))])  # type: ignore[misc]
 
 
 def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:

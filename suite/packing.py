@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from suite.experiments import Context, Experiment
 from suite.spec import RunSpec
@@ -21,6 +20,7 @@ from suite.store import Outcome
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from reference_impls.contract import Ask, Turn
     from suite.gradients import Rows, Work
     from suite.training import Session
 
@@ -66,19 +66,51 @@ def packs(
     return sorted(made, key=lambda p: (order.get(p.id, 0), -sum(cost[s.id] for s in p.specs), p.id))
 
 
-class SharedClock:
-    """A session's clock while it shares its steps: each step is charged to the runs it served in equal parts."""
+class Run(Protocol):
+    """What can share its steps with others: a training session, or a search.
 
-    def __init__(self, seconds: float):
-        self.spent = seconds
+    Each names the points and examples of its next gradients, is told what they came to, and says when it is over.
+    """
 
-    @contextmanager
-    def paused(self) -> Iterator[float]:
-        yield self.spent
+    @property
+    def buffers(self) -> Tensor: ...  # [workers, q]
+    @property
+    def problem(self) -> Any: ...
+    @property
+    def over(self) -> bool: ...
+    def begin(self) -> None: ...
+    def share_steps(self) -> None: ...
+    def charge(self, seconds: float) -> None: ...
+    def turns(self) -> Iterator[Turn]: ...
+    def request(self, turn: Turn) -> tuple[Ask, Tensor]: ...
+    def tell(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None: ...
+    def close_turn(self) -> None: ...
+    def outcome(self) -> Outcome: ...
+
+
+Build = Callable[[RunSpec, Context, Any], Run]  # the last: the first run of the pack that stands, or None
 
 
 def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]:
-    """Train runs whose executions name a pack. Yields (place in ``runs``, outcome or what went wrong) as they end."""
+    """Training sessions whose executions name a pack; see :func:`run_together`."""
+    yield from run_together(runs, training_session)
+
+
+def training_session(spec: RunSpec, context: Context, first: Session | None) -> Session:
+    """A session on the pictures of ``first``, if they are the same: one copy of them is enough."""
+    from suite.assembly import assemble
+    from suite.gradients import gradients_of_run
+    from suite.training import Session
+
+    made = assemble(spec.settings, spec.seed, context.execution, context.data)
+    if first is not None and made.problem.inputs.shape == first.problem.inputs.shape:
+        made.problem.inputs, made.problem.targets = first.problem.inputs, first.problem.targets
+        made.test_inputs, made.test_targets = first.made.test_inputs, first.made.test_targets
+    return Session(spec, context, made, gradients_of_run(context.execution["path"], made.problem))
+
+
+def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Iterator[tuple[int, Outcome | Exception]]:
+    """Runs whose executions name a pack. Yields (place in ``runs``, outcome or what went wrong) as they end."""
     groups: list[dict[int, int]] = []  # slot -> place, one dictionary for each set of runs that fit together
     shapes: list[tuple[Any, ...]] = []
     for place, (_, context) in enumerate(runs):
@@ -94,52 +126,42 @@ def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[in
             shapes.append(shape)
             groups.append({slot: place})
     for group in groups:
-        yield from _train(runs, group)
+        yield from _together(runs, group, build)
 
 
-def _train(
-    runs: Sequence[tuple[RunSpec, Context]], group: Mapping[int, int]
+def _together(
+    runs: Sequence[tuple[RunSpec, Context]], group: Mapping[int, int], build: Build
 ) -> Iterator[tuple[int, Outcome | Exception]]:
-    from suite.assembly import assemble
     from suite.execution import apply
-    from suite.gradients import gradients_of_run
-    from suite.training import Session
 
-    sessions: dict[int, Session] = {}
-    shared: Any = None
+    made: dict[int, Run] = {}
     for slot, place in sorted(group.items()):
         spec, context = runs[place]
         try:
             apply(context.execution)
-            made = assemble(spec.settings, spec.seed, context.execution, context.data)
-            if shared is None:
-                shared = made
-            elif made.problem.inputs.shape == shared.problem.inputs.shape:  # one copy of the pictures is enough
-                made.problem.inputs, made.problem.targets = shared.problem.inputs, shared.problem.targets
-                made.test_inputs, made.test_targets = shared.test_inputs, shared.test_targets
-            sessions[slot] = Session(spec, context, made, gradients_of_run(context.execution["path"], made.problem))
+            made[slot] = build(spec, context, next(iter(made.values()), None))
         except Exception as error:  # the other runs go on
             yield place, error
-    if sessions:
+    if made:
         width = runs[next(iter(group.values()))][1].execution["width"]
-        for slot, ended in Lockstep(sessions, width).run():
+        for slot, ended in Lockstep(made, width).run():
             yield group[slot], ended
 
 
 class Lockstep:
-    """Sessions whose gradients are computed in one vectorised call, a turn of each at a time.
+    """Runs whose gradients are computed in one vectorised call, a turn of each at a time.
 
-    Sessions need not stand at the same turn. Raises ValueError when a slot lies outside the width, or the network
+    They need not stand at the same turn. Raises ValueError when a slot lies outside the width, or the network
     has dropout.
     """
 
-    def __init__(self, sessions: Mapping[int, Session], width: int):
+    def __init__(self, sessions: Mapping[int, Run], width: int):
         from suite.gradients import gradients_of_run
 
         if not sessions or not all(0 <= slot < width for slot in sessions):
             raise ValueError(f"slots {sorted(sessions)} must lie in 0..{width - 1}, the width of the pack")
         self.live, self.width = dict(sessions), width
-        self.problem = next(iter(sessions.values())).made.problem
+        self.problem = next(iter(sessions.values())).problem
         self.gradients = gradients_of_run("vectorised", self.problem)
         self.seats: dict[tuple[int, int], Seats] = {}  # by rows and examples of one run
 
@@ -149,7 +171,7 @@ class Lockstep:
         for slot, session in list(self.live.items()):
             try:
                 session.begin()
-                session.clock = SharedClock(session.clock.spent)  # type: ignore[assignment]
+                session.share_steps()
                 turns[slot] = iter(session.turns())
             except Exception as error:
                 yield self.drop(slot, error)
@@ -161,7 +183,7 @@ class Lockstep:
             failed = self.step({slot: next(turns[slot]) for slot in self.live})
             share = (time.perf_counter() - began) / max(1, len(self.live))
             for slot, session in list(self.live.items()):
-                session.clock.spent += share  # type: ignore[misc]
+                session.charge(share)
                 try:
                     if slot in failed:
                         raise failed[slot]

@@ -36,8 +36,8 @@ from reference_impls.contract import Ask, Told, Turn
 from suite import checkpoint
 from suite.assembly import Assembly, assemble
 from suite.captured_update import whole_update
-from suite.clock import WallClock
-from suite.collectives import Local, check_rows
+from suite.clock import ChargedClock, WallClock
+from suite.collectives import in_process
 from suite.donation import donated
 from suite.evaluation import CapturedTest
 from suite.execution import apply
@@ -59,18 +59,6 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     return Session(spec, context, made, gradients).run()
 
 
-class Alone(Local):
-    """The one worker of a run. A sum used at once is its row itself: adding it up would copy all parameters."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-
-    def sum(self, rows: torch.Tensor, each: int | None = None) -> torch.Tensor:
-        """Row 0 of rows [1, s], valid as long as they are; what ``start`` returns is a copy and may be kept."""
-        check_rows(rows, 1, each)
-        return rows[0]
-
-
 class Session:
     """A training run under way."""
 
@@ -80,7 +68,7 @@ class Session:
         self.workers = settings.get("workers", 1)
         self.updates = settings["updates"]
         self.evaluate_every = settings["evaluate"]["every"]
-        self.collective = Local(self.workers) if self.workers > 1 else Alone()
+        self.collective = in_process(self.workers)
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
         self.descent = donated(made.algorithm, made.descent, made.x0)
@@ -93,7 +81,19 @@ class Session:
         self.parts = buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if segmented else (slice(None),)
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
-        self.clock = WallClock(synchronise=self._synchronise)
+        self.clock: WallClock | ChargedClock = WallClock(synchronise=self._synchronise)
+
+    @property
+    def problem(self) -> Any:
+        return self.made.problem
+
+    def share_steps(self) -> None:
+        """From here on somebody else makes the updates, and charges their time with ``charge``."""
+        self.clock = ChargedClock(self.clock.spent)
+
+    def charge(self, seconds: float) -> None:
+        """Count this much of a shared step as this run's."""
+        self.clock.spent += seconds  # type: ignore[misc]
 
     def _synchronise(self) -> None:
         if self.context.device == "cuda":

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from importlib import import_module
 
+from suite import training_cost
 from suite.data.catalogue import DATASETS
-from suite.experiments import Body, Experiment
+from suite.experiments import Body, Experiment, Together
 from suite.models.table import counts
-from suite.spec import RunSpec
-from suite.training_cost import FLOPS_PER_SECOND
+from suite.spec import RunSpec, canonical
+from suite.training_cost import FLOPS_PER_SECOND, SMALL
 
 UPDATE_OVERHEAD = 1.0e-3  # seconds per update outside the network
 TYPICAL_UPDATES = 1500  # of a sweep; the real number is what is to be found out
@@ -36,6 +37,20 @@ def sweep_data(spec: RunSpec) -> tuple[str, ...]:
     return (spec.settings["data"]["name"],)
 
 
+def sweep_pack(spec: RunSpec, device: str) -> Hashable:
+    """Searches of one network, data set and batch size may share their steps; on a CPU that pays at small batches."""
+    s = spec.settings
+    if counts(s["model"]["name"]).has_dropout or (device == "cpu" and s["batch"] > SMALL):
+        return None
+    return canonical({name: s.get(name) for name in ("data", "share", "model", "batch", "workers")})
+
+
+def sweep_together() -> Together:
+    from paper_figures.inverse_law.sweep import sweep_together as together
+
+    return together
+
+
 def translate_seconds(spec: RunSpec) -> float:
     """Words of all updates and tests, at a rate that falls with the square of the hidden units."""
     s = spec.settings
@@ -53,7 +68,15 @@ def translate_data(spec: RunSpec) -> tuple[str, ...]:
 
 
 EXPERIMENTS = {
-    "inverse_law/sweep": Experiment(_load("sweep", "sweep"), sweep_seconds, sweep_data, lambda spec: 700_000_000),
+    "inverse_law/sweep": Experiment(
+        _load("sweep", "sweep"),
+        sweep_seconds,
+        sweep_data,
+        lambda spec: 700_000_000,
+        sweep_pack,
+        sweep_together,
+        training_cost.measure,
+    ),
     "inverse_law/networks": Experiment(_load("experiments", "networks"), lambda spec: 1.0),
     "inverse_law/noise": Experiment(_load("experiments", "gradient_noise"), lambda spec: 10.0),
     "inverse_law/words": Experiment(_load("experiments", "overshoot"), lambda spec: 3.0),

@@ -17,26 +17,28 @@ second is part of what is trained on; ``sample`` keeps the first so many example
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from paper_figures.inverse_law.lockstep import Lockstep
-from suite import checkpoint, evaluation
+from paper_figures.inverse_law.searching import SearchRun
+from suite import evaluation
 from suite.assembly import DTYPES, make_descent, make_network
+from suite.captured import recorder_of
 from suite.data import images, order, transforms
+from suite.evaluation import CapturedTest
 from suite.execution import apply
-from suite.experiments import Context, OutOfTime
+from suite.experiments import Context
 from suite.flat import FlatModule
-from suite.gradients import PATHS
+from suite.gradients import gradients_of_run
+from suite.packing import run_together
 from suite.problems import Classification
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
-from suite.threshold import Monitor, Reading, Search, Test
+from suite.threshold import Reading, read_loss
 
 CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -72,14 +74,16 @@ class Trainer(Lockstep):
         if settings["batch"] % workers:
             raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")
         rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
-        path = PATHS[context.execution["path"]]
-        super().__init__(path(problem), make_descent(settings["descent"], flat), rate, workers)
+        gradients = gradients_of_run(context.execution["path"], problem)
+        super().__init__(gradients, make_descent(settings["descent"], flat), rate, workers)
         read = settings["sample"] or held
         self.samples = {
             "validation": self._sample(decode, inputs[:held][:read], targets[:held][:read]),
             "training": self._sample(decode, inputs[held : 2 * held][:read], targets[held : 2 * held][:read]),
         }
         self.test_examples = len(self.samples["training"][1])
+        recorder = recorder_of(self.gradients)
+        self.tests = None if recorder is None else CapturedTest(problem, recorder, decode=already)
         self.order = order.Shuffled(len(self.problem.targets), settings["batch"], seed(spec.seed, "order"))
 
     def _sample(self, decode: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Any:
@@ -98,89 +102,36 @@ class Trainer(Lockstep):
 
         def read(state: Any, threshold: float) -> Reading:
             x = self.algorithm.model(None, state, self.collective)
-            already = lambda pixels: pixels  # the samples are kept decoded
-            return evaluation.read(
-                self.problem, x, self.buffers[0], inputs, targets, threshold, chunk=chunk, decode=already
-            )
+            if self.tests is None:
+                return evaluation.read(
+                    self.problem, x, self.buffers[0], inputs, targets, threshold, chunk=chunk, decode=already
+                )
+            found = self.tests.scores(x[None], self.buffers[:1], inputs, targets, chunk=chunk)
+            return read_loss([(found.losses.item() * len(targets), len(targets))], len(targets), threshold)
 
         return read
+
+
+def already(pixels: Tensor) -> Tensor:
+    """The samples are kept decoded."""
+    return pixels
 
 
 def sweep(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume one search. Thresholds not crossed within the limit are censored and shown as -1."""
     apply(context.execution)
-    return search_run(spec, context, Trainer(spec, context))
+    return SearchRun(spec, context, Trainer(spec, context)).run()
 
 
-def search_run(
-    spec: RunSpec, context: Context, trainer: Any, judge: Callable[[Any], dict[str, Any]] = lambda state: {}
-) -> Outcome:
-    """Drive one search of any trainer: something that can ``start``, ``advance`` and be read.
-
-    ``judge`` adds results about the state in which the search ended.
-    """
-    search = resume(spec, context, trainer)
-    limit, saved = spec.settings["limit"], time.monotonic()
-    diverged = False
-    while not (search.done or diverged):
-        update, state = search.position
-        search.see(trainer.advance(state, update, search.next_update))
-        diverged = math.isinf(search.tests[-1].reading.loss)
-        context.report(search.position[0] / limit)
-        if search.at_rest and (time.monotonic() - saved > context.checkpoint_seconds or context.late):
-            save(context, trainer, search)
-            saved = time.monotonic()
-            if context.late:
-                raise OutOfTime
-    made = outcome(trainer, search, diverged)
-    return Outcome(made.status, {**made.results, **judge(search.position[1])}, made.curves)
+def build(spec: RunSpec, context: Context, first: SearchRun | None) -> SearchRun:
+    """A search on the pictures of ``first``, if they are the same: one copy of them is enough."""
+    trainer = Trainer(spec, context)
+    if first is not None and trainer.problem.inputs.shape == first.problem.inputs.shape:
+        trainer.problem.inputs, trainer.problem.targets = first.problem.inputs, first.problem.targets
+        trainer.samples = first.trainer.samples  # type: ignore[attr-defined]
+    return SearchRun(spec, context, trainer)
 
 
-def monitors(spec: RunSpec, trainer: Any) -> list[Monitor]:
-    return [Monitor(name, trainer.reader(name), tuple(t)) for name, t in sorted(spec.settings["monitors"].items())]
-
-
-def save(context: Context, trainer: Any, search: Search) -> None:
-    update, state = search.position
-    values = {
-        "update": update,
-        "seconds": trainer.seconds,
-        "crossed": {m.name: sorted(m.crossed.items()) for m in search.monitors},
-        "tests": [[t.monitor, t.update, *t.reading] for t in search.tests],
-    }
-    checkpoint.save(context.folder, state, values, {"buffers": trainer.buffers})
-
-
-def resume(spec: RunSpec, context: Context, trainer: Any) -> Search:
-    """The search from its last checkpoint, or a new one."""
-    watched, state, update = monitors(spec, trainer), trainer.start(), 0
-    grid = {name: spec.settings[name] for name in ("growth", "every", "limit") if name in spec.settings}
-    found = checkpoint.load(context.folder, state, context.device)
-    if found is None:
-        return Search(watched, state, **grid)
-    state, values, tensors = found
-    update, trainer.seconds, trainer.buffers = values["update"], values["seconds"], tensors["buffers"]
-    for monitor in watched:
-        monitor.crossed = dict(values["crossed"][monitor.name])
-    search = Search(watched, state, **grid, update=update)
-    search.tests = [Test(name, at, Reading(*reading)) for name, at, *reading in values["tests"]]
-    return search
-
-
-def outcome(trainer: Any, search: Search, diverged: bool) -> Outcome:
-    """``crossed_NAME`` holds the updates to each of ``thresholds_NAME``, -1 where censored."""
-    import pandas as pd
-
-    results: dict[str, Any] = {
-        "updates": search.position[0],
-        "update_seconds": trainer.seconds,
-        "parameters": trainer.problem.d,
-        "test_examples": trainer.test_examples,
-    }
-    for monitor in search.monitors:
-        results[f"thresholds_{monitor.name}"] = list(monitor.thresholds)
-        results[f"crossed_{monitor.name}"] = [monitor.crossed.get(t, -1) for t in monitor.thresholds]
-    rows = [(t.monitor, t.update, t.reading.loss, t.reading.cut, t.reading.examples) for t in search.tests]
-    tests = pd.DataFrame(rows, columns=["monitor", "update", "loss", "cut", "examples"])
-    status = "diverged" if diverged else "out of budget" if any(m.pending for m in search.monitors) else "finished"
-    return Outcome(status, results, {"tests": tests})
+def sweep_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]:
+    """Searches whose executions name a pack."""
+    yield from run_together(runs, build)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from paper_figures.inverse_law.lockstep import Lockstep
-from paper_figures.inverse_law.sweep import search_run
+from paper_figures.inverse_law.searching import SearchRun
 from suite.assembly import make_descent
 from suite.data.text import load_pairs
 from suite.data.word_batches import WordOrder
@@ -88,7 +88,7 @@ def search(spec: RunSpec, context: Context) -> Outcome:
         trainer.load(state)
         return judged(trainer, spec, context)
 
-    return search_run(spec, context, trainer, judge)
+    return SearchRun(spec, context, trainer, judge).run()
 
 
 def phrases(spec: RunSpec, context: Context) -> Outcome:

@@ -9,11 +9,15 @@ import pytest
 import torch
 
 from paper_figures.inverse_law.short import DIGITS
-from paper_figures.inverse_law.sweep import Trainer, resume, save, search_run, sweep
-from suite import checkpoint
+from paper_figures.inverse_law.costs import EXPERIMENTS
+from paper_figures.inverse_law.searching import SearchRun, resume, save
+from paper_figures.inverse_law.sweep import Trainer, sweep
+from suite import checkpoint, packing
 from suite.experiments import Context, OutOfTime
+from suite.execute import Surroundings, execute_pack
 from suite.gradients import Bound
 from suite.spec import RunSpec
+from suite.store import Store
 from suite.threshold import drive
 
 EXECUTION = {"device": "cpu", "precision": "float64", "channels_last": True, "path": "looped", "threads": 1,
@@ -109,7 +113,7 @@ def test_a_diverging_run_is_an_outcome(tmp_path):
 
 def test_learners_share_a_batch_without_changing_the_updates(tmp_path):
     counts = [
-        search_run(spec, context_in(tmp_path), Trainer(spec, context_in(tmp_path))).results["crossed_training"]
+        SearchRun(spec, context_in(tmp_path), Trainer(spec, context_in(tmp_path))).run().results["crossed_training"]
         for spec in (spec_of(workers=w, monitors={"training": [1.5]}) for w in (1, 4))
     ]
     assert counts[0] == counts[1]
@@ -126,3 +130,93 @@ def test_learners_share_a_batch_without_changing_the_updates(tmp_path):
 def test_bad_settings_are_refused(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
         Trainer(spec_of(**changes), context_in(tmp_path))
+
+
+TOGETHER = {"path": "vectorised", "precision": "float64"}
+
+
+def pack_of(**changes) -> list[RunSpec]:
+    """Two seeds, another rate, one that diverges, and one censored long before the others end."""
+    base = {**TOGETHER, **changes}
+    specs = [spec_of(**base), spec_of(**base, rate=0.02), spec_of(**base, rate=1e200), spec_of(**base, limit=7)]
+    return [RunSpec(spec.experiment, spec.settings, seed) for seed, spec in enumerate(specs)]
+
+
+def computed(store: Path, specs: list[RunSpec], **more) -> list[str]:
+    reports = execute_pack(packing.Pack(tuple(specs)), EXPERIMENTS.__getitem__, Surroundings(store, **more))
+    assert not any(report.why for report in reports), reports
+    return [report.state for report in reports]
+
+
+def test_searches_that_share_their_steps_find_what_each_finds_alone(tmp_path):
+    specs = pack_of()
+    assert computed(tmp_path / "pack", specs) == ["stored"] * 4
+    together = [Store(tmp_path / "pack").read(spec.id) for spec in specs]
+    assert [run.environment["execution"]["width"] for run in together] == [4] * 4
+    assert [run.status for run in together] == ["finished", "finished", "diverged", "out of budget"]
+    for spec, run in zip(specs, together, strict=True):
+        (tmp_path / spec.id).mkdir()
+        alone = sweep(spec, context_in(tmp_path / spec.id))
+        assert run.status == alone.status
+        for name in ("updates", "crossed_training", "crossed_validation"):
+            assert run.results[name] == alone.results[name]
+        if alone.status != "diverged":
+            losses = run.curve("tests")["loss"], alone.curves["tests"]["loss"]
+            torch.testing.assert_close(*(torch.tensor(column.to_numpy()) for column in losses), rtol=1e-9, atol=0)
+
+
+def test_searches_of_a_pack_resume_to_the_same_tests(tmp_path, monkeypatch):
+    specs = pack_of()
+    computed(tmp_path / "whole", specs)
+    close, left = SearchRun.close_turn, {0: 9, 1: 30}
+
+    def stop(run):
+        close(run)
+        if run.search.at_rest and run.t >= left.get(run.spec.seed, run.t + 1):
+            raise OutOfTime
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchRun, "close_turn", stop)
+        assert computed(tmp_path / "parts", specs, checkpoint_seconds=0) == ["late", "late", "stored", "stored"]
+    assert computed(tmp_path / "parts", specs) == ["stored", "stored", "present", "present"]
+    for spec in specs[:2]:
+        whole, parts = (Store(tmp_path / name).read(spec.id) for name in ("whole", "parts"))
+        assert parts.curve("tests").equals(whole.curve("tests"))
+
+
+class Replayed:
+    """Stands for CUDA graphs: bodies run again on the tensors they hold."""
+
+    replays = 0
+
+    def record(self, body):
+        def replay():
+            self.replays += 1
+            body()
+
+        return replay
+
+    def side_by_side(self, branches):
+        for branch in branches:
+            branch()
+
+
+def test_a_captured_test_reads_what_a_looped_one_does(tmp_path, monkeypatch):
+    spec = spec_of(batch=64, limit=40)
+    (tmp_path / "looped").mkdir()
+    expected = sweep(spec, context_in(tmp_path / "looped"))
+    recorder = Replayed()
+    monkeypatch.setattr("paper_figures.inverse_law.sweep.recorder_of", lambda gradients: recorder)
+    found = sweep(spec, context_in(tmp_path))
+    assert recorder.replays > 0
+    assert found.results["crossed_training"] == expected.results["crossed_training"]
+    assert found.results["crossed_validation"] == expected.results["crossed_validation"]
+
+
+def test_what_may_share_its_steps(tmp_path):
+    pack = EXPERIMENTS["inverse_law/sweep"].pack
+    assert pack(spec_of(), "cpu") == pack(spec_of(rate=1.0, limit=9), "cpu") is not None
+    assert pack(spec_of(batch=32), "cpu") is None
+    assert pack(spec_of(batch=32), "cuda") not in (None, pack(spec_of(), "cuda"))
+    labels = {**DIGITS["data"], "labels": "parity"}
+    assert pack(spec_of(data=labels), "cpu") != pack(spec_of(), "cpu")
