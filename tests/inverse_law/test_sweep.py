@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from paper_figures.inverse_law.short import DIGITS
 from paper_figures.inverse_law.costs import EXPERIMENTS
 from paper_figures.inverse_law.searching import SearchRun, resume, save
+from paper_figures.inverse_law.short import DIGITS
 from paper_figures.inverse_law.sweep import Trainer, sweep
 from suite import checkpoint, packing
-from suite.experiments import Context, OutOfTime
 from suite.execute import Surroundings, execute_pack
+from suite.experiments import Context, OutOfTime
 from suite.gradients import Bound
 from suite.spec import RunSpec
 from suite.store import Store
