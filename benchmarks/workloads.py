@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SEEDS = 10  # runs of a sweep
-SPELL = 8  # updates of one of them, before the next has its turn, where they are not computed together
+SPELL = 8  # updates of one of them before the next has its turn, where they are not computed together
 LEARNERS = 30  # of a server
 WORDS, SENTENCE = 800, 20  # target words of a translation batch, and of each of its sentences
 
@@ -44,7 +44,7 @@ class Workload:
     def block(self) -> int:
         """Updates that a sample holds at least: a server's updates differ, a cycle of its learners does not, and runs
         of a sweep that come one after another find their own weights in the cache."""
-        return SPELL if self.family == "sweep" else max(1, self.softsync)
+        return SPELL if self.family == "sweep" and not self.heavy else max(1, self.softsync)
 
 
 def single(title: str, network: str, *batches: int, **options: object) -> list[Workload]:
