@@ -27,7 +27,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
 KEPT_BYTES = 1 << 30
 
 _autocast: torch.dtype | None = None
-_onednn = True
+_onednn, _unfolded = True, False
 
 
 def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
@@ -49,6 +49,7 @@ def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
         "device": device,
         "channels_last": True,
         "onednn": True,  # on a CPU: gradients of convolutions by oneDNN, else by torch's own kernels
+        "unfolded": False,  # gradients of convolutions as products of unfolded pictures
         "deterministic": True,
     }
 
@@ -81,7 +82,7 @@ def apply(execution: Mapping[str, Any]) -> None:
     """Set torch's process-wide switches to what the run recorded. Imports torch."""
     import torch
 
-    global _autocast, _onednn
+    global _autocast, _onednn, _unfolded
     precision = execution["precision"]
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {PRECISIONS}, not {precision!r}")
@@ -91,7 +92,7 @@ def apply(execution: Mapping[str, Any]) -> None:
     torch.backends.cudnn.deterministic = execution["deterministic"]
     torch.backends.cudnn.benchmark = False
     _autocast = torch.bfloat16 if precision == "bf16" else None
-    _onednn = execution.get("onednn", True)
+    _onednn, _unfolded = execution.get("onednn", True), execution.get("unfolded", False)
     keep_freed_memory()
 
 
@@ -115,18 +116,25 @@ class Kernels:
     """
 
     def __init__(self) -> None:
-        self.onednn = _onednn
+        self.onednn, self.unfolded = _onednn, _unfolded
 
     def __enter__(self) -> None:
         import torch
 
         self._before = bool(torch.backends.mkldnn.enabled)
         torch.backends.mkldnn.enabled = self._before and self.onednn  # type: ignore[assignment]
+        if self.unfolded:
+            from suite.unfolding import Unfolded
 
-    def __exit__(self, *_: object) -> None:
+            self._mode = Unfolded()
+            self._mode.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
         import torch
 
         torch.backends.mkldnn.enabled = self._before  # type: ignore[assignment]
+        if self.unfolded:
+            self._mode.__exit__(*raised)
 
 
 def keep_freed_memory() -> bool:

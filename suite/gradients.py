@@ -107,6 +107,7 @@ class Vectorised:
         self.problem = problem
         self.flat: FlatModule | None = getattr(problem, "flat", None)
         loss = problem.loss if self.flat is None else problem.loss_of
+        self._kernels = Kernels()
         randomness = "different" if problem.dropout else "error"
         self._function = vmap(grad_and_value(loss, has_aux=True), randomness=randomness)
 
@@ -116,7 +117,7 @@ class Vectorised:
     def stacked(self, points: Tensor, buffers: Tensor, batch: Batch) -> Rows:
         """The same for batches that already lie in one tensor: inputs [n, b, ...], targets [n, b]."""
         flat = self.flat
-        with lowered(points.device.type):
+        with self._kernels, lowered(points.device.type):
             grads, (losses, after) = self._function(
                 points if flat is None else flat.named_rows(points), buffers, batch
             )

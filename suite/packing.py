@@ -116,7 +116,7 @@ def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Itera
     for place, (_, context) in enumerate(runs):
         execution = context.execution
         names = ("path", "width", "threads", "precision", "device", "channels_last", "deterministic")
-        shape = tuple(execution[name] for name in names)
+        shape = (*(execution[name] for name in names), execution.get("unfolded", False))
         slot = execution["slot"]
         for known, group in zip(shapes, groups, strict=True):
             if known == shape and slot not in group:
