@@ -15,13 +15,13 @@ import torch
 from benchmarks.counting import TRANSLATION
 from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
 from benchmarks.workloads import SENTENCE, WORDS, Workload
+from paper_figures.inverse_law.stepped import SteppedSgd
 from paper_figures.inverse_law.translate import Trainer
 from paper_figures.rudra.machine import cifar_server
 from reference_impls.rudra import Config as Softsync
 from suite.algorithms import algorithm
 from suite.assembly import Assembly
 from suite.choices import measure_training
-from suite.collectives import Local
 from suite.data.order import FixedCycle, WithReplacement
 from suite.data.word_batches import WordOrder
 from suite.descent import Torch
@@ -163,14 +163,9 @@ class Sentences(Trainer):
         (rows,) = random_sentences(64 * workload.batch, 64 * workload.batch)
         corpus = Corpus(range(TRANSLATION["vocabulary"]), Side(rows), Side(rows))  # type: ignore[arg-type]
         sizes = {name: size for name, size in TRANSLATION.items() if name != "vocabulary"}
-        self.problem = Translation(corpus, sizes, 0, device)
+        problem = Translation(corpus, sizes, 0, device)
+        SteppedSgd.__init__(self, Bound(problem), Torch(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
         self.order = WordOrder([SENTENCE] * len(rows), WORDS, 0)
-        self.algorithm, self.descent = algorithm("sgd"), Torch(MOMENTUM, DECAY)
-        self.gradients = Bound(self.problem)
-        self.rate = torch.tensor(RATE, device=device)
-        self.collective, self.workers = Local(1), 1
-        self.buffers = self.problem.b0()[None]
-        self.seconds = 0.0
 
 
 def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:

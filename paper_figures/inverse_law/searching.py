@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from paper_figures.inverse_law.lockstep import Lockstep, copied
+from paper_figures.inverse_law.stepped import SteppedSgd, copied
 from reference_impls.contract import Ask, Turn
 from suite import checkpoint
 from suite.experiments import Context, OutOfTime
@@ -23,7 +23,7 @@ Judge = Callable[[Any], dict[str, Any]]
 class SearchRun:
     """One run of a search. ``judge`` adds results about the state in which it ended."""
 
-    def __init__(self, spec: RunSpec, context: Context, trainer: Lockstep, judge: Judge = lambda state: {}):
+    def __init__(self, spec: RunSpec, context: Context, trainer: SteppedSgd, judge: Judge = lambda state: {}):
         self.spec, self.context, self.trainer, self.judge = spec, context, trainer, judge
         self.problem = trainer.problem
         self.diverged = False
@@ -118,11 +118,11 @@ class SearchRun:
         return Outcome(status, results | self.judge(search.position[1]), {"tests": tests})
 
 
-def monitors(spec: RunSpec, trainer: Lockstep) -> list[Monitor]:
+def monitors(spec: RunSpec, trainer: SteppedSgd) -> list[Monitor]:
     return [Monitor(name, trainer.reader(name), tuple(t)) for name, t in sorted(spec.settings["monitors"].items())]
 
 
-def save(context: Context, trainer: Lockstep, search: Search) -> None:
+def save(context: Context, trainer: SteppedSgd, search: Search) -> None:
     update, state = search.position
     values = {
         "update": update,
@@ -133,7 +133,7 @@ def save(context: Context, trainer: Lockstep, search: Search) -> None:
     checkpoint.save(context.folder, state, values, {"buffers": trainer.buffers})
 
 
-def resume(spec: RunSpec, context: Context, trainer: Lockstep) -> Search:
+def resume(spec: RunSpec, context: Context, trainer: SteppedSgd) -> Search:
     """The search from its last checkpoint, or a new one."""
     watched, state, update = monitors(spec, trainer), trainer.start(), 0
     grid = {name: spec.settings[name] for name in ("growth", "every", "limit") if name in spec.settings}

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paper_figures.inverse_law.lockstep import Lockstep
 from paper_figures.inverse_law.searching import SearchRun
+from paper_figures.inverse_law.stepped import SteppedSgd
 from suite import evaluation
 from suite.assembly import DTYPES, make_descent, make_network
 from suite.captured import recorder_of
@@ -48,7 +48,7 @@ LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class Trainer(Lockstep):
+class Trainer(SteppedSgd):
     """SGD on one network from a seed: what a driver of searches steps, and what a search reads."""
 
     def __init__(self, spec: RunSpec, context: Context):

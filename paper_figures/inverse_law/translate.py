@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paper_figures.inverse_law.lockstep import Lockstep
 from paper_figures.inverse_law.searching import SearchRun
+from paper_figures.inverse_law.stepped import SteppedSgd
 from suite.assembly import make_descent
 from suite.data.text import load_pairs
 from suite.data.word_batches import WordOrder
@@ -33,7 +33,7 @@ from suite.translation import Translation, prepare, score, translate, word_loss
 CHUNK = 50  # sentences of a test read at a time
 
 
-class Trainer(Lockstep):
+class Trainer(SteppedSgd):
     """SGD on the translation network with batches of words."""
 
     def __init__(self, spec: RunSpec, context: Context):

@@ -17,7 +17,7 @@ from suite.schedules import rounds
 from suite.threshold import Reading
 
 
-class Lockstep:
+class SteppedSgd:
     """Rounds of all workers, batch number t split over them in update t.
 
     A subclass says which examples a batch number means (``examples``) and how a loss is read (``reader``).
