@@ -93,6 +93,17 @@ def draws_masks(module: torch.nn.Module) -> bool:
     return any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in module.modules())
 
 
+def seed_masks(number: int, device: torch.device) -> None:
+    """Have the next masks of dropout on ``device`` follow from a number.
+
+    ``torch.manual_seed`` seeds the generators of all devices, which takes a share of a small network's update.
+    """
+    if device.type == "cuda":
+        torch.cuda.manual_seed(number)
+    else:
+        torch.default_generator.manual_seed(number)
+
+
 class Vectorised:
     """All gradients in one call, the row axis added by vmap.
 

@@ -20,7 +20,7 @@ from reference_impls.rudra import average_staleness
 from suite.assembly import Assembly, assemble
 from suite.execution import apply
 from suite.experiments import Context
-from suite.gradients import Gradients, answer, gradients_of_run
+from suite.gradients import Gradients, answer, gradients_of_run, seed_masks
 from suite.server_schedule import simulation
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
@@ -69,7 +69,7 @@ class ServerSession(Session):
         ask = wave_ask(made.algorithm.ask(made.config, self.state, together), wave)
         workers = torch.tensor([entry.worker for entry in together.entries], device=ask.batch.device)
         if made.problem.dropout:
-            torch.manual_seed(seed(self.spec.seed, "dropout", t, len(wave)))
+            seed_masks(seed(self.spec.seed, "dropout", t, len(wave)), made.x0.device)
         none = self.buffers.new_empty(len(ask.batch), 0)  # a wave has more or fewer gradients than there are learners
         losses, sums, _ = answer(self.gradients, ask, none, made.order.indices(ask.batch, workers))
         if any(job.update != t for job in wave):

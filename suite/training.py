@@ -42,7 +42,7 @@ from suite.donation import donated
 from suite.evaluation import CapturedTest
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
-from suite.gradients import Gradients, answer, gradients_of_run
+from suite.gradients import Gradients, answer, gradients_of_run, seed_masks
 from suite.recorder import Recorder
 from suite.schedules import rate_at, rounds
 from suite.segments import buckets
@@ -161,7 +161,7 @@ class Session:
             self.state = made.algorithm.restart(made.config, self.state)
         ask = made.algorithm.ask(made.config, self.state, turn)
         if made.problem.dropout:
-            torch.manual_seed(seed(self.spec.seed, "dropout", turn.t))
+            seed_masks(seed(self.spec.seed, "dropout", turn.t), made.x0.device)
         return ask, made.order.indices(ask.batch, self.members)
 
     def tell(self, turn: Turn, losses: torch.Tensor, sums: torch.Tensor, buffers: torch.Tensor) -> None:

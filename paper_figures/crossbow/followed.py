@@ -12,7 +12,7 @@ from suite.assembly import assemble
 from suite.choices import measure_training
 from suite.execution import apply
 from suite.experiments import Context, OutOfTime
-from suite.gradients import PATHS
+from suite.gradients import PATHS, seed_masks
 from suite.learners import Learners
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
@@ -54,7 +54,7 @@ def followed(spec: RunSpec, context: Context) -> Outcome:
             if changes and learners.taken >= changes[0][0]:
                 learners.resize(changes.pop(0)[1])
             if made.problem.dropout:
-                torch.manual_seed(seed(spec.seed, "dropout", learners.t))
+                seed_masks(seed(spec.seed, "dropout", learners.t), made.x0.device)
             learners.step(rate)
         points = [learners.centre, *learners.state.replicas]
         buffers = [learners.buffers.mean(0), *learners.buffers]
