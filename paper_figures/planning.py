@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from paper_figures.artifact import Artifact, Paper
+from paper_figures.evidence import UNNAMED
 from paper_figures.registry import experiment
+from suite.archive import open_runs
 from suite.calibration import Calibration
 from suite.data.catalogue import available
 from suite.spec import RunSpec
@@ -42,6 +44,16 @@ def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> lis
             Planned(spec, kind.seconds(spec), kind.memory(spec), kind.data(spec), tuple(dict.fromkeys(users)))
         )
     return planned
+
+
+def present(store: Path | None) -> set[str]:
+    """Ids of the runs that ``run`` would find there and not compute again; committed evidence is not among them.
+
+    ``None`` means the store of this folder, which may be missing. Raises StoreError for a named one that is none.
+    """
+    if store is None and not UNNAMED.exists():
+        return set()
+    return open_runs(store or UNNAMED).ids()
 
 
 def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> list[Planned]:

@@ -105,14 +105,13 @@ def plan(
     Times are those of one core of a reference CPU until --calibrate has measured this machine: the store keeps what
     it found, and later plans use it.
     """
-    from paper_figures.listing import stored_ids
-    from paper_figures.planning import calibrate, calibrated, folder_for_calibration, missing_data, plan
+    from paper_figures.planning import calibrate, calibrated, folder_for_calibration, missing_data, plan, present
     from paper_figures.selection import select
     from suite.calibration import known
 
     planned = plan(select(selector or []), profile)
     kept = folder_for_calibration(store or STORE) if seconds else store or STORE
-    stored = stored_ids(store)
+    stored = present(store)
     calibration = known(kept)
     if seconds:
         calibration = calibrate([p for p in planned if p.spec.id not in stored], kept, device, data, seconds)

@@ -99,6 +99,21 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     assert f"run {outcome.parent.name}: outcome.json does not match its checksum" in damaged.stdout
 
 
+def test_a_plan_counts_what_run_would_compute(tmp_path, monkeypatch):
+    """Committed evidence is no reason not to run; a store that is not there yet holds nothing."""
+    from paper_figures.evidence import committed
+    from paper_figures.planning import present
+    from suite.store import Store, StoreError
+
+    monkeypatch.chdir(tmp_path)
+    assert committed()
+    assert present(None) == set()
+    Store(tmp_path / "empty", create=True)
+    assert present(tmp_path / "empty") == set()
+    with pytest.raises(StoreError):
+        present(tmp_path / "nowhere")
+
+
 def test_json_is_one_document_and_nothing_else(sgd, tmp_path: Path):
     assert sgd(*TABLE).returncode == 0
     listed = json.loads(sgd("list", "--json").stdout)
