@@ -25,11 +25,13 @@ WARM = 2  # updates that are not
 def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float) -> float:
     """Seconds of one run of ``train`` or ``rudra/train``: set-up, all updates, all evaluations.
 
-    Updates are timed for about ``seconds``, at least one. In a pack every run is charged its share of a step.
+    Updates are timed for about ``seconds``, at least one. In a pack every run is charged its share of a step. What the
+    first run of a process imports and reads is not counted: later ones find it there.
     """
     apply(execution)
     settings = spec.settings
     with TemporaryDirectory() as folder:
+        assemble(settings, spec.seed, execution, data)
         began = time.perf_counter()
         made = assemble(settings, spec.seed, execution, data)
         session = build(spec, Context(Path(folder), execution, data), made)

@@ -78,7 +78,7 @@ EXPERIMENTS = {
         training_cost.measure,
     ),
     "inverse_law/networks": Experiment(_load("experiments", "networks"), lambda spec: 1.0),
-    "inverse_law/noise": Experiment(_load("experiments", "gradient_noise"), lambda spec: 10.0),
+    "inverse_law/noise": Experiment(_load("experiments", "gradient_noise"), lambda spec: 3.0),
     "inverse_law/words": Experiment(_load("experiments", "overshoot"), lambda spec: 3.0),
     "inverse_law/attention": Experiment(_load("experiments", "attention"), lambda spec: 1.0),
     "inverse_law/phrases": Experiment(_load("translate", "phrases"), phrases_seconds, translate_data),

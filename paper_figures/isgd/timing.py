@@ -62,7 +62,7 @@ def latency_seconds(spec: RunSpec) -> float:
     from suite.models.table import counts
 
     images = sum(spec.settings["batches"]) * (spec.settings["repeats"] + 1)
-    return 3.0 + 3 * images * counts(spec.settings["model"]).flops_per_example / 4e10
+    return 0.3 + 3 * images * counts(spec.settings["model"]).flops_per_example / 4e10
 
 
 EXPERIMENTS = {"isgd/latency": Experiment(load_latency, latency_seconds)}
