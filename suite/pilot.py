@@ -17,6 +17,7 @@ from suite.packing import Lockstep
 from suite.server_training import ServerSession
 from suite.spec import RunSpec
 from suite.training import Session
+from suite.training_cost import expected_updates
 
 IMAGES = 1000  # of an evaluation that is timed
 WARM = 2  # updates that are not
@@ -25,8 +26,8 @@ WARM = 2  # updates that are not
 def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float) -> float:
     """Seconds of one run of ``train`` or ``rudra/train``: set-up, all updates, all evaluations.
 
-    Updates are timed for about ``seconds``, at least one. In a pack every run is charged its share of a step. What the
-    first run of a process imports and reads is not counted: later ones find it there.
+    Updates are timed for about ``seconds``, at least one. In a pack every run is charged its share of a step.
+    What the first run of a process imports and reads is not counted: later ones find it there.
     """
     apply(execution)
     settings = spec.settings
@@ -48,8 +49,8 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
             wait(execution)
             count += 1
         each = (time.perf_counter() - began) / count / shared
-    evaluations = settings["updates"] / settings["evaluate"]["every"] + 1
-    return set_up + settings["updates"] * each + evaluations * evaluation
+    updates = expected_updates(spec)
+    return set_up + updates * each + (updates / settings["evaluate"]["every"] + 1) * evaluation
 
 
 def build(spec: RunSpec, context: Context, made: Assembly) -> Session:
