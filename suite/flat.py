@@ -138,6 +138,10 @@ class FlatModule:
             parameter.data = x.as_strided(size, stride, start + offset)
         self._attached = x.data_ptr()
 
+    def views(self, vector: Tensor) -> list[Tensor]:
+        """The parts of a vector [d] in the parameters' order, shapes and layout."""
+        return list(_views(vector, self._like, self.channels_last))
+
     def flatten(self, grads: Sequence[Tensor | None], out: Tensor) -> None:
         """Write gradients in the parameters' order into ``out`` [d]; an unused parameter's is zero."""
         parts = []
@@ -172,7 +176,7 @@ class FlatModule:
 
     def named(self, x: Tensor) -> dict[str, Tensor]:
         """The parameters of a point [d] by name, as views in the bound layout."""
-        return dict(zip(self.names, _views(x, self._like, self.channels_last), strict=True))
+        return dict(zip(self.names, self.views(x), strict=True))
 
     def named_buffers(self, buffers: Tensor) -> dict[str, Tensor]:
         """The floating-point buffers of a row [q] by name, as views."""

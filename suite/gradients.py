@@ -34,7 +34,8 @@ class Bound:
     """One gradient at a time through a module bound to flat views.
 
     Fresh gradients are taken from autograd and written once: clearing a vector and adding to it would read and
-    write it twice.
+    write it twice. On a CPU every parameter's is copied to its place, which takes half to nine tenths of the time of
+    a concatenation; on a GPU that would be a launch for each.
     """
 
     path = "looped"
@@ -42,22 +43,28 @@ class Bound:
     def __init__(self, problem: Any):
         self.problem = problem
         self.flat: FlatModule = problem.flat
-        self._grads = self.flat.grad[None]  # [rows, d], kept from call to call
+        self._on_cpu = self.flat.x.device.type == "cpu"
+        self._keep(self.flat.grad[None])
         self._kernels = Kernels()
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         n = len(batches)
         if len(self._grads) < n:
-            self._grads = points.new_empty(n, self.flat.d)
+            self._keep(points.new_empty(n, self.flat.d))
         losses = []
         after = torch.empty_like(buffers) if self.flat.q else buffers
         for i, batch in enumerate(batches):
-            losses.append(self._one(points[i], buffers[i], batch, self._grads[i]))
+            losses.append(self._one(points[i], buffers[i], batch, i))
             if self.flat.q:
                 after[i] = self.flat.buffers
         return torch.stack(losses), self._grads[:n], after
 
-    def _one(self, point: Tensor, buffers: Tensor, batch: Batch, grad: Tensor) -> Tensor:
+    def _keep(self, grads: Tensor) -> None:
+        """Write gradients to these rows [rows, d] from now on."""
+        self._grads = grads
+        self._views = [self.flat.views(row) for row in grads] if self._on_cpu else []
+
+    def _one(self, point: Tensor, buffers: Tensor, batch: Batch, row: int) -> Tensor:
         flat = self.flat
         flat.borrow(point, buffers)
         inputs, targets = batch
@@ -65,7 +72,11 @@ class Bound:
             with lowered(flat.x.device.type):
                 loss = self.problem.criterion(flat.module(inputs), targets)
             grads = torch.autograd.grad(loss, flat.parameters, allow_unused=True)
-        flat.flatten(grads, grad)
+        if self._on_cpu:
+            for view, grad in zip(self._views[row], grads, strict=True):
+                view.zero_() if grad is None else view.copy_(grad)
+        else:
+            flat.flatten(grads, self._grads[row])
         return loss.detach()
 
 
