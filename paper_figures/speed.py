@@ -177,7 +177,15 @@ def title(document: Mapping[str, Any]) -> str:
     machine, versions = document["machine"], document["versions"]
     loads = " to ".join(f"{document[when]['load_average']:g}" for when in ("started", "ended"))
     name = machine.get("gpu") or f"{machine['cpu']}, {machine['cores']} cores"
-    return f"{name}, torch {versions.get('torch', 'unknown')}, load average {loads}"
+    made = f"{name}, torch {versions.get('torch', 'unknown')}, load average {loads}"
+    stolen = [
+        spread["median"]
+        for workload in document["workloads"].values()
+        if (spread := workload.get("telemetry", {}).get("cpu", {}).get("stolen_percent"))
+    ]
+    if not stolen:
+        return made
+    return f"{made}, up to {max(stolen):.1f}% of the processors' time taken by other virtual machines"
 
 
 def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:

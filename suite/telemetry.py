@@ -80,19 +80,34 @@ def _pynvml() -> Any:
     return pynvml
 
 
-def look_at_host() -> dict[str, float | frozenset[str]]:
-    """Processor frequency (MHz), load average of one minute, and this process's resident memory (bytes)."""
-    import psutil
+class Host:
+    """The machine's processors and this process."""
 
-    found: dict[str, float | frozenset[str]] = {}
-    with suppress(OSError, psutil.Error, NotImplementedError):
-        if frequency := psutil.cpu_freq():
-            found["frequency_mhz"] = frequency.current
-    with suppress(OSError, AttributeError):
-        found["load_average"] = os.getloadavg()[0]
-    with suppress(psutil.Error):
-        found["resident_bytes"] = psutil.Process().memory_info().rss
-    return found
+    def __init__(self) -> None:
+        self._before: tuple[float, float] | None = None
+
+    def look(self) -> dict[str, float | frozenset[str]]:
+        """Processor frequency (MHz), load average of one minute, and this process's resident memory (bytes).
+
+        From the second look on also the share of processor time since the last that other virtual machines of the
+        same host took from this one (percent), where the kernel counts it: the cause of most slow spells on one.
+        """
+        import psutil
+
+        found: dict[str, float | frozenset[str]] = {}
+        with suppress(OSError, psutil.Error, NotImplementedError):
+            if frequency := psutil.cpu_freq():
+                found["frequency_mhz"] = frequency.current
+        with suppress(OSError, AttributeError):
+            found["load_average"] = os.getloadavg()[0]
+        with suppress(psutil.Error):
+            found["resident_bytes"] = psutil.Process().memory_info().rss
+        with suppress(OSError, psutil.Error, AttributeError):
+            times = psutil.cpu_times()
+            before, self._before = self._before, (times.steal, sum(times))
+            if before is not None and sum(times) > before[1]:
+                found["stolen_percent"] = 100 * (times.steal - before[0]) / (sum(times) - before[1])
+        return found
 
 
 class Watch:
@@ -103,7 +118,7 @@ class Watch:
 
     def __init__(self, device: str = "cpu", period: float = PERIOD, nvml: Any = None):
         self.period, self.about = period, {}
-        self.sources: dict[str, Look] = {"cpu": look_at_host}
+        self.sources: dict[str, Look] = {"cpu": Host().look}
         if device != "cuda":
             self.about = {"gpu": {}, "gpu_absent": f"timed on device {device}"}
         else:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections import namedtuple
 from types import SimpleNamespace
 
 import pytest
 
 from suite import telemetry
-from suite.telemetry import Absent, Gpu, Watch, watch
+from suite.telemetry import Absent, Gpu, Host, Watch, watch
 
 
 class NVMLError(Exception):
@@ -116,3 +117,20 @@ def test_off_the_gpu_nothing_asks_for_one(monkeypatch: pytest.MonkeyPatch):
     with watch("cpu") as seen:
         pass
     assert (seen["gpu"], seen["gpu_absent"]) == ({}, "timed on device cpu")
+
+
+def test_time_taken_by_other_machines_is_a_share_of_what_passed(monkeypatch):
+    Times = namedtuple("Times", "user idle steal")
+    passed = iter([Times(10.0, 80.0, 10.0), Times(12.0, 84.0, 14.0), Times(12.0, 84.0, 14.0)])
+    monkeypatch.setattr("psutil.cpu_times", lambda: next(passed))
+    host = Host()
+    assert "stolen_percent" not in host.look()
+    assert host.look()["stolen_percent"] == pytest.approx(40.0)
+    assert "stolen_percent" not in host.look(), "no time has passed"
+
+
+def test_a_kernel_that_does_not_count_it_is_no_reason_to_fail(monkeypatch):
+    Times = namedtuple("Times", "user idle")
+    monkeypatch.setattr("psutil.cpu_times", lambda: Times(1.0, 2.0))
+    host = Host()
+    assert "stolen_percent" not in host.look() | host.look()
