@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -121,7 +120,7 @@ def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping
         "about": dict(about),
         "runs": {run_id: digest(runs[run_id][CHECKSUMS]) for run_id in sorted(runs)},
     }
-    staging = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
+    staging = target.with_name(f".{target.name}-{os.urandom(4).hex()}")
     try:
         with zipfile.ZipFile(staging, "w", zipfile.ZIP_DEFLATED) as archive:
             write = lambda name, data: archive.writestr(zipfile.ZipInfo(name, EPOCH), data, zipfile.ZIP_DEFLATED)

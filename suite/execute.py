@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from suite import environment, execution
 from suite.choices import decide
 from suite.experiments import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
+from suite.garbage import spare_imports
 from suite.packing import Pack, packs
 from suite.spec import RunSpec
 from suite.store import DamagedRun, Outcome, Store, encode
@@ -151,7 +151,9 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
         try:
             load = resolve(name).together
             assert load is not None
-            for place, ended in load()([(run.spec, run.context) for run in runs]):
+            compute = load()
+            spare_imports(name)
+            for place, ended in compute([(run.spec, run.context) for run in runs]):
                 left.remove(runs[place])
                 yield runs[place], ended
         except Exception as error:
@@ -173,16 +175,6 @@ def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) 
         return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
     store.forget(spec.id)
     return Report(spec, "stored", ended.status, run.why)
-
-
-@cache
-def spare_imports(experiment: str) -> None:
-    """Once an experiment: take what its imports made out of the garbage collector's view, where it stays for good.
-
-    A simulation of thousands of learners otherwise has torch's modules searched again and again.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def partial_folder(store: Store, run_id: str) -> Path:

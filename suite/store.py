@@ -18,7 +18,6 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -190,7 +189,7 @@ class Store:
             try:
                 for part in ("runs", "partial", "locks", "staging"):
                     (self.root / part).mkdir(parents=True, exist_ok=True)
-                probe = self.root / "staging" / f"probe-{secrets.token_hex(4)}"
+                probe = self.root / "staging" / f"probe-{os.urandom(4).hex()}"
                 probe.touch()
                 probe.unlink()
                 self._sweep()
@@ -244,7 +243,7 @@ class Store:
         """
         verified(run_id, files)
         target = self.root / "runs" / run_id
-        staging = self.root / "staging" / f"{run_id}-{secrets.token_hex(6)}"
+        staging = self.root / "staging" / f"{run_id}-{os.urandom(6).hex()}"
         try:
             staging.mkdir(parents=True)
             for name, data in files.items():
@@ -270,7 +269,7 @@ class Store:
         """Move a damaged run folder aside so that the run can be computed again; returns where it went."""
         refused = self.root / "refused"
         refused.mkdir(exist_ok=True)
-        target = refused / f"{run_id}-{secrets.token_hex(4)}"
+        target = refused / f"{run_id}-{os.urandom(4).hex()}"
         os.rename(self.root / "runs" / run_id, target)
         return target
 
