@@ -266,8 +266,6 @@ def grown(document: Mapping[str, Any], axis: str) -> list[tuple[float, Mapping[s
 
 
 def per_gradient(workload: Mapping[str, Any], side: str) -> list[float] | None:
-    """Quartiles of the seconds of one gradient and its share of the update: of processor time where one thread
-    did the work, which other programs disturb least, else of wall time."""
-    entry = workload["sides"].get(side, {})
-    seconds = entry.get("processor") or entry.get("seconds")
+    """Quartiles of the seconds of one gradient and its share of the update."""
+    seconds = workload["sides"].get(side, {}).get("seconds")
     return [value / workload["gradients"] for value in quartiles(seconds)] if seconds else None

@@ -128,7 +128,7 @@ def growth(document: Mapping[str, Any]) -> Drawing | None:
         document,
         "growth",
         "How the cost of a gradient grows",
-        "Seconds of one gradient and its share of the update (processor time where one thread does the work) against "
+        "Seconds of one gradient and its share of the update, with the number of threads that is fastest, against "
         "the number of replicas, the batch and the parameters of the network, and bytes that a replica keeps against "
         "parameters, on logarithmic axes. Bars reach from the first to the third quartile.",
         (8.4, 5.6),
@@ -157,7 +157,7 @@ def _draw_axis(axes: Axes, measured: list[tuple[float, Mapping[str, Any]]]) -> N
     for kind, marker, label in KINDS[:2]:
         seen = []
         for x, workload in measured:
-            side = kind if kind == "ours" else speed.fastest(speed.timed(workload, kind))
+            side = speed.fastest(speed.timed(workload, kind))
             quarters = speed.per_gradient(workload, side) if side else None
             if quarters:
                 seen.append((x, *quarters))

@@ -50,6 +50,15 @@ def test_growth_is_seconds_per_gradient_by_what_grows(document):
     assert speed.per_gradient(document["workloads"]["replicas 4"], "ours") == [1.0, 1.0, 1.0]
 
 
+def test_growth_compares_the_fastest_of_both_sides(document):
+    """Not one thread of ours with two of the plain loop."""
+    sides = document["workloads"]["replicas 2"]["sides"]
+    one = sides["ours"]
+    sides["ours, 2 threads"] = {**one, "seconds": [s / 2 for s in one["seconds"]], "threads": 2, "processor": None}
+    ours = speed_figures.growth(document).figure.axes[0].containers[0]
+    assert list(ours.lines[0].get_ydata()) == [1.0, 0.5, 1.0]
+
+
 def test_growth_is_drawn_from_what_there_is(document):
     document["workloads"] = {name: w for name, w in document["workloads"].items() if not name.startswith("param")}
     assert speed_figures.growth(document) is not None
