@@ -183,9 +183,9 @@ def title(document: Mapping[str, Any]) -> str:
         for workload in document["workloads"].values()
         if (spread := workload.get("telemetry", {}).get("cpu", {}).get("stolen_percent"))
     ]
-    if not stolen:
+    if not stolen or max(stolen) < 0.5:
         return made
-    return f"{made}, up to {max(stolen):.1f}% of the processors' time taken by other virtual machines"
+    return f"{made}, up to {max(stolen):.0f}% of the processors' time taken by other virtual machines"
 
 
 def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -79,3 +79,11 @@ def test_the_report_shows_every_committed_machine(document, monkeypatch):
     ]
     assert all(figure.svg.startswith("<svg") for figure in shown.figures)
     assert [row[0] for row in shown.rows] == ["LeNet <b>"]
+
+
+def test_time_lost_to_other_machines_is_said_where_there_was_any(document):
+    workload = next(iter(document["workloads"].values()))
+    assert "other virtual machines" not in speed.title(document)
+    for median, said in ((0.2, False), (12.4, True)):
+        workload["telemetry"] = {"cpu": {"stolen_percent": {"low": 0.0, "median": median, "high": 20.0}}}
+        assert ("up to 12% of the processors' time" in speed.title(document)) == said
