@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from paper_figures.artifact import Artifact, Paper
 from paper_figures.evidence import UNNAMED
@@ -89,3 +90,55 @@ def missing_data(planned: Iterable[Planned], root: Path | None) -> dict[str, str
     """Data sets that the plan needs and that are not there, with the reason."""
     names = {name for item in planned for name in item.data}
     return {name: why for name in sorted(names) for ok, why in [available(name, root)] if not ok}
+
+
+def summary(
+    planned: Iterable[Planned],
+    stored: Collection[str],
+    profile: str,
+    data: Path | None,
+    calibration: Calibration | None,
+) -> dict[str, Any]:
+    """How much there is to compute, and what is missing for it."""
+    runs = list(planned)
+    todo = [p for p in runs if p.spec.id not in stored]
+    return {
+        "profile": profile,
+        "runs": len(runs),
+        "stored": len(runs) - len(todo),
+        "core_seconds": round(sum(p.seconds for p in todo), 1),
+        "peak_memory_bytes": max((p.memory for p in todo), default=0),
+        "missing_data": missing_data(todo, data),
+        "calibrated": calibration.device if calibration else None,
+    }
+
+
+def rows(planned: Iterable[Planned], stored: Collection[str]) -> list[dict[str, Any]]:
+    """The runs as plain values."""
+    return [
+        {
+            "id": p.spec.id,
+            "experiment": p.spec.experiment,
+            "seconds": round(p.seconds, 2),
+            "memory_bytes": p.memory,
+            "data": list(p.data),
+            "stored": p.spec.id in stored,
+            "artifacts": list(p.artifacts),
+        }
+        for p in planned
+    ]
+
+
+def lines(planned: Iterable[Planned], stored: Collection[str], total: Mapping[str, Any]) -> list[str]:
+    """The plan as text, a line per run, the longest first; ``total`` is its summary."""
+    text = []
+    for p in sorted(planned, key=lambda p: -p.seconds):
+        state = "stored" if p.spec.id in stored else f"{p.seconds:8.1f} s {p.memory / 1e6:7.0f} MB"
+        text.append(f"{p.spec.id}  {state:>20}  {p.spec.experiment:<18} {', '.join(p.artifacts)}")
+    device = total["calibrated"]
+    basis = f"measured here on {device}" if device else "of one core of the reference CPU"
+    text.append(
+        f"{total['runs']} runs at {total['profile']}, {total['stored']} stored; the rest about "
+        f"{total['core_seconds']:.0f} s {basis}, at most {total['peak_memory_bytes'] / 1e6:.0f} MB each"
+    )
+    return text + [f"missing: {name}: {why}" for name, why in total["missing_data"].items()]

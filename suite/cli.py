@@ -113,53 +113,23 @@ def plan(
     Times are those of one core of a reference CPU until --calibrate has measured this machine: the store keeps what
     it found, and later plans use it.
     """
-    from paper_figures.planning import calibrate, calibrated, folder_for_calibration, missing_data, plan, present
+    from paper_figures import planning
     from paper_figures.selection import select
     from suite.calibration import known
 
-    planned = plan(select(selector or []), profile)
-    kept = folder_for_calibration(store or STORE) if seconds else store or STORE
-    stored = present(store)
+    planned = planning.plan(select(selector or []), profile)
+    kept = planning.folder_for_calibration(store or STORE) if seconds else store or STORE
+    stored = planning.present(store)
     calibration = known(kept)
     if seconds:
-        calibration = calibrate([p for p in planned if p.spec.id not in stored], kept, device, data, seconds)
-    planned = calibrated(planned, calibration)
-    todo = [p for p in planned if p.spec.id not in stored]
-    absent = missing_data(todo, data)
-    summary: dict[str, Any] = {
-        "profile": profile,
-        "runs": len(planned),
-        "stored": len(planned) - len(todo),
-        "core_seconds": round(sum(p.seconds for p in todo), 1),
-        "peak_memory_bytes": max((p.memory for p in todo), default=0),
-        "missing_data": absent,
-        "calibrated": calibration.device if calibration else None,
-    }
-    basis = f"measured here on {calibration.device}" if calibration else "of one core of the reference CPU"
+        todo = [p for p in planned if p.spec.id not in stored]
+        calibration = planning.calibrate(todo, kept, device, data, seconds)
+    planned = planning.calibrated(planned, calibration)
+    summary = planning.summary(planned, stored, profile, data, calibration)
     if as_json:
-        rows = [
-            {
-                "id": p.spec.id,
-                "experiment": p.spec.experiment,
-                "seconds": round(p.seconds, 2),
-                "memory_bytes": p.memory,
-                "data": list(p.data),
-                "stored": p.spec.id in stored,
-                "artifacts": list(p.artifacts),
-            }
-            for p in planned
-        ]
-        emit({**summary, "plan": rows})
-        return
-    for p in sorted(planned, key=lambda p: -p.seconds):
-        state = "stored" if p.spec.id in stored else f"{p.seconds:8.1f} s {p.memory / 1e6:7.0f} MB"
-        print(f"{p.spec.id}  {state:>20}  {p.spec.experiment:<18} {', '.join(p.artifacts)}")
-    print(
-        f"{summary['runs']} runs at {profile}, {summary['stored']} stored; the rest about "
-        f"{summary['core_seconds']:.0f} s {basis}, at most {summary['peak_memory_bytes'] / 1e6:.0f} MB each"
-    )
-    for name, why in absent.items():
-        print(f"missing: {name}: {why}")
+        emit({**summary, "plan": planning.rows(planned, stored)})
+    else:
+        print("\n".join(planning.lines(planned, stored, summary)))
 
 
 @app.command()
