@@ -16,7 +16,6 @@ from benchmarks.counting import TRANSLATION
 from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
 from benchmarks.workloads import SENTENCE, WORDS, Workload
 from paper_figures.inverse_law.stepped import SteppedSgd
-from paper_figures.inverse_law.translate import Trainer
 from paper_figures.rudra.machine import cifar_server
 from reference_impls.rudra import Config as Softsync
 from suite.algorithms import algorithm
@@ -156,16 +155,19 @@ def sweep(workload: Workload, chosen: Mapping[str, Any], runs: int) -> Callable[
     return repeated(together)
 
 
-class Sentences(Trainer):
-    """inverse_law's trainer on random sentences of one length."""
+class Sentences(SteppedSgd):
+    """What inverse_law trains translation with, on random sentences of one length."""
 
     def __init__(self, workload: Workload, device: str):
         (rows,) = random_sentences(64 * workload.batch, 64 * workload.batch)
         corpus = Corpus(range(TRANSLATION["vocabulary"]), Side(rows), Side(rows))  # type: ignore[arg-type]
         sizes = {name: size for name, size in TRANSLATION.items() if name != "vocabulary"}
         problem = Translation(corpus, sizes, 0, device)
-        SteppedSgd.__init__(self, Bound(problem), Torch(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
+        super().__init__(Bound(problem), Torch(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
         self.order = WordOrder([SENTENCE] * len(rows), WORDS, 0)
+
+    def examples(self, t: int) -> torch.Tensor:
+        return self.order.sentences(t)[None]
 
 
 def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:

@@ -60,13 +60,11 @@ class Donated:
         ):
             return self.descent.step(memory, points, grads, lr, part)
         new = points if self.points else points.clone()
-        if len(cut.sizes) == 1:
-            self._advance([new], [grads], [memory], lr.item(), cut.groups[0])
-            return new, memory
-        x, g, v = (vector.split_with_sizes(cut.sizes) for vector in (new, grads, memory))
+        x, g, v = (vector.split_with_sizes(cut.sizes, -1) for vector in (new, grads, memory))
+        rate = lr.item()
         for group in cut.groups:
             mine = group.pieces
-            self._advance([x[i] for i in mine], [g[i] for i in mine], [v[i] for i in mine], lr.item(), group)
+            self._advance([x[i] for i in mine], [g[i] for i in mine], [v[i] for i in mine], rate, group)
         return new, memory
 
     def _advance(self, x: list[Tensor], grads: list[Tensor], memory: list[Any], lr: float, group: Alike) -> None:

@@ -116,25 +116,23 @@ class Kernels:
     """
 
     def __init__(self) -> None:
-        self.onednn, self.unfolded = _onednn, _unfolded
+        from suite.unfolding import Unfolded
+
+        self.onednn = _onednn
+        self.mode: contextlib.AbstractContextManager[Any] = Unfolded() if _unfolded else contextlib.nullcontext()
 
     def __enter__(self) -> None:
         import torch
 
         self._before = bool(torch.backends.mkldnn.enabled)
         torch.backends.mkldnn.enabled = self._before and self.onednn  # type: ignore[assignment]
-        if self.unfolded:
-            from suite.unfolding import Unfolded
-
-            self._mode = Unfolded()
-            self._mode.__enter__()
+        self.mode.__enter__()
 
     def __exit__(self, *raised: Any) -> None:
         import torch
 
         torch.backends.mkldnn.enabled = self._before  # type: ignore[assignment]
-        if self.unfolded:
-            self._mode.__exit__(*raised)
+        self.mode.__exit__(*raised)
 
 
 def keep_freed_memory() -> bool:

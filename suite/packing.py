@@ -97,14 +97,13 @@ def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[in
 
 
 def training_session(spec: RunSpec, context: Context, first: Session | None) -> Session:
-    """A session on the pictures of ``first``, if they are the same: one copy of them is enough."""
+    """A session that shares the pictures of ``first``."""
     from suite.assembly import assemble
     from suite.gradients import gradients_of_run
     from suite.training import Session
 
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
-    if first is not None and made.problem.inputs.shape == first.problem.inputs.shape:
-        made.problem.inputs, made.problem.targets = first.problem.inputs, first.problem.targets
+    if first is not None and made.problem.share(first.problem):
         made.test_inputs, made.test_targets = first.made.test_inputs, first.made.test_targets
     return Session(spec, context, made, gradients_of_run(context.execution["path"], made.problem))
 
@@ -115,8 +114,8 @@ def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Itera
     shapes: list[tuple[Any, ...]] = []
     for place, (_, context) in enumerate(runs):
         execution = context.execution
-        names = ("path", "width", "threads", "precision", "device", "channels_last", "deterministic")
-        shape = (*(execution[name] for name in names), execution.get("unfolded", False))
+        names = ("path", "width", "threads", "precision", "device", "channels_last", "unfolded", "deterministic")
+        shape = tuple(execution[name] for name in names)
         slot = execution["slot"]
         for known, group in zip(shapes, groups, strict=True):
             if known == shape and slot not in group:

@@ -74,8 +74,7 @@ class SearchRun:
         """Points and examples [n, b] of a turn's gradients."""
         if self._held:
             self.state, self._held = copied(self.state), False
-        ask, _, examples = self.trainer.request(self.state, turn)
-        return ask, examples
+        return self.trainer.request(self.state, turn)
 
     def tell(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None:
         """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""

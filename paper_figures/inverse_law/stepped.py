@@ -52,16 +52,17 @@ class SteppedSgd:
         state = copied(state)
         for t in range(first, last):
             turn = self.turn(t)
-            state = self.tell(state, turn, *answer(self.gradients, *self.request(state, turn)))
+            ask, examples = self.request(state, turn)
+            state = self.tell(state, turn, *answer(self.gradients, ask, self.buffers, examples))
         self.seconds += time.perf_counter() - began
         return state
 
     def turn(self, t: int) -> Turn:
         return next(rounds(self.workers, start=t))
 
-    def request(self, state: Any, turn: Turn) -> tuple[Ask, Tensor, Tensor]:
-        """Points, buffers [n, q] and examples [n, b] of a turn's gradients."""
-        return self.algorithm.ask(None, state, turn), self.buffers, self.examples(turn.t)
+    def request(self, state: Any, turn: Turn) -> tuple[Ask, Tensor]:
+        """Points and examples [n, b] of a turn's gradients."""
+        return self.algorithm.ask(None, state, turn), self.examples(turn.t)
 
     def tell(self, state: Any, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> Any:
         """The state after the turn; the one passed in may be overwritten."""

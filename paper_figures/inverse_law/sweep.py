@@ -124,10 +124,9 @@ def sweep(spec: RunSpec, context: Context) -> Outcome:
 
 
 def build(spec: RunSpec, context: Context, first: SearchRun | None) -> SearchRun:
-    """A search on the pictures of ``first``, if they are the same: one copy of them is enough."""
+    """A search that shares the pictures of ``first``."""
     trainer = Trainer(spec, context)
-    if first is not None and trainer.problem.inputs.shape == first.problem.inputs.shape:
-        trainer.problem.inputs, trainer.problem.targets = first.problem.inputs, first.problem.targets
+    if first is not None and trainer.problem.share(first.problem):
         trainer.samples = first.trainer.samples  # type: ignore[attr-defined]
     return SearchRun(spec, context, trainer)
 
