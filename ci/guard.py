@@ -1,7 +1,8 @@
 """The guard as one job: canaries, then the benchmark and its gate, with more sessions while the gate cannot tell.
 
     python -m ci.guard [--only REGEX] [--seconds 6] [--most 4] [--out DIR]
-    python -m ci.guard --accept [--sessions 10]      make the baselines of this machine class
+    python -m ci.guard --accept [--sessions 10]      make the baselines of this machine class; with --only, those
+                                                     of some workloads, beside what there is of the others
 
 Each session is a process of its own, so that what differs between processes is seen. Exit 0 when all is well, 1 for
 a regression, 2 without a baseline, 3 when ``--most`` sessions were not enough to tell.
@@ -13,7 +14,7 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ci.canaries import BASELINES
@@ -49,6 +50,14 @@ def gate(out: Path, only: str, seconds: float, most: int) -> int:
         only = "|".join(re.escape(name) for name in found["undecided"])
 
 
+def accept(paths: Sequence[Path], only: str) -> Path:
+    """Make the documents the baseline of this machine class; with ``only``, beside what it has of other workloads."""
+    measured = [baselines.read(path) for path in paths]
+    before = BASELINES / measured[0]["machine"]["class"] / "benchmark.json"
+    kept = [baselines.others(baselines.read(before), measured)] if only and before.exists() else []
+    return baselines.accept([*kept, *measured], BASELINES)
+
+
 def restricted(document: dict, only: str) -> dict:
     """A baseline's workloads that a regular expression finds."""
     kept = {name: row for name, row in document["workloads"].items() if re.search(only, name)}
@@ -76,7 +85,7 @@ def main(arguments: Collection[str] | None = None) -> int:
             paths = [
                 measure(out / f"benchmark-{i + 1}.json", chosen.only, chosen.seconds) for i in range(chosen.sessions)
             ]
-            print(f"baseline written to {baselines.accept([baselines.read(p) for p in paths], BASELINES)}")
+            print(f"baseline written to {accept(paths, chosen.only)}")
             return numbers
         speed = gate(out, chosen.only, chosen.seconds, chosen.most)
     except baselines.GateError as error:

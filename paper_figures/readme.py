@@ -92,9 +92,9 @@ def rewritten(text: str, block: str, markers: tuple[str, str] = (BEGIN, END)) ->
     return f"{before}{begin}\n{block}\n{end}{rest.partition(end)[2]}"
 
 
-def current(source: Runs) -> str:
-    """The block as the evidence of ``source`` has it."""
-    return table([verdict for name in PAPERS for verdict in all_verdicts(paper(name), source)])
+def judged(source: Runs) -> list[Verdict]:
+    """Every claim of every paper on the evidence of ``source``, each at the largest profile that decides it."""
+    return [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         old = chosen.readme.read_text(encoding="utf-8")
-        new = rewritten(old, current(Layered(committed())))
+        new = rewritten(old, table(judged(Layered(committed()))))
         new = rewritten(new, speed.tables(speed.committed()), SPEED)
         if chosen.write and new != old:
             chosen.readme.write_text(new, encoding="utf-8")

@@ -83,10 +83,22 @@ def baseline(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "format": FORMAT,
         "machine": last["machine"],
         "versions": last.get("versions", {}),
-        "sessions": sum(document.get("sessions", 1) for document in documents),
+        "sessions": max(len(sessions) for row in rows.values() for sessions in row.values()),
         "unit": "log(ours / rival) of a round",
         "workloads": rows,
     }
+
+
+def others(known: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A baseline without the workloads that were measured anew, to be accepted with these.
+
+    Raises GateError where these are of other versions: ratios of two versions are no one baseline.
+    """
+    versions = measured[-1].get("versions", {})
+    if known["versions"] != versions:
+        raise GateError("the baseline was made with other versions of the libraries; accept all workloads anew")
+    again = {name for document in measured for name in document["workloads"]}
+    return {**known, "workloads": {name: row for name, row in known["workloads"].items() if name not in again}}
 
 
 def accept(documents: Sequence[Mapping[str, Any]], folder: Path) -> Path:

@@ -156,6 +156,33 @@ def test_without_cuda_every_gpu_test_is_skipped_with_its_reason():
     assert all("CUDA" in line for line in skipped), skipped
 
 
+def measured(rounds: dict[str, int]) -> dict:
+    """A benchmark document with so many rounds of workloads."""
+    sides = lambda n: {
+        "ours": {"seconds": [1.0 + 0.001 * i for i in range(n)], "threads": 1},
+        "plain": {"seconds": [1.0] * n, "threads": 1},
+    }
+    rows = {name: {"family": "training", "sides": sides(n), "ratio": {}} for name, n in rounds.items()}
+    return {"format": 1, "machine": {"class": "here"}, "versions": {"torch": "a"}, "workloads": rows}
+
+
+def test_a_baseline_of_some_workloads_keeps_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guard, "BASELINES", tmp_path)
+    paths = [tmp_path / f"{i}.json" for i in range(3)]
+
+    def rounds_of(*documents: dict, only: str) -> dict[str, list[int]]:
+        for path, document in zip(paths, documents, strict=False):
+            path.write_text(json.dumps(document))
+        made = baselines.read(guard.accept(paths[: len(documents)], only))
+        return {name: [len(session) for session in row["wall"]] for name, row in made["workloads"].items()}
+
+    assert rounds_of(measured({"a": 5, "b": 6}), only="a|b") == {"a": [5], "b": [6]}
+    assert rounds_of(measured({"b": 7}), measured({"b": 8}), only="b") == {"a": [5], "b": [7, 8]}
+    assert rounds_of(measured({"c": 9}), only="") == {"c": [9]}
+    with pytest.raises(baselines.GateError, match="other versions"):
+        rounds_of({**measured({"d": 1}), "versions": {"torch": "b"}}, only="d")
+
+
 def test_the_guard_measures_again_only_what_it_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Two workloads, one steady and one with a single round: the second session measures that one alone."""
     asked = []
@@ -164,20 +191,12 @@ def test_the_guard_measures_again_only_what_it_cannot_tell(tmp_path: Path, monke
         asked.append(only)
         names = [name for name in ("steady", "short") if re.search(only, name)]
         rounds = {"steady": 20, "short": 1 if len(asked) == 1 else 20}
-        path.write_text(json.dumps(made({name: rounds[name] for name in names})))
+        path.write_text(json.dumps(measured({name: rounds[name] for name in names})))
         return path
-
-    def made(rounds: dict[str, int]) -> dict:
-        sides = lambda n: {
-            "ours": {"seconds": [1.0 + 0.001 * i for i in range(n)], "threads": 1},
-            "plain": {"seconds": [1.0] * n, "threads": 1},
-        }
-        rows = {name: {"family": "training", "sides": sides(n), "ratio": {}} for name, n in rounds.items()}
-        return {"format": 1, "machine": {"class": "here"}, "versions": {}, "workloads": rows}
 
     monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
     monkeypatch.setattr(guard, "measure", measure)
-    baselines.accept([made({"steady": 20, "short": 20})] * 5, tmp_path / "baselines")
+    baselines.accept([measured({"steady": 20, "short": 20})] * 5, tmp_path / "baselines")
     assert guard.gate(tmp_path, "", 1.0, 4) == 0
     assert asked == ["", "short"]
 

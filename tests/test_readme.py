@@ -7,7 +7,7 @@ from fake_paper import PUBLISHED, fake_paper, fill
 
 from paper_figures import readme, speed
 from paper_figures.evidence import committed
-from paper_figures.readme import BEGIN, END, SPEED, ReadmeError, current, main, rewritten, table, telling
+from paper_figures.readme import BEGIN, END, SPEED, ReadmeError, judged, main, rewritten, table, telling
 from paper_figures.verdicts import measure
 from suite.archive import Layered
 from suite.claims import judge, load, not_run
@@ -62,7 +62,7 @@ def test_a_readme_without_its_markers_is_refused(text):
 
 
 def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
-    monkeypatch.setattr(readme, "current", lambda source: table(verdicts))
+    monkeypatch.setattr(readme, "judged", lambda source: verdicts)
     path = tmp_path / "README.md"
     path.write_text(f"# Title\n{BEGIN}\n{END}\n{SPEED[0]}\n{SPEED[1]}\n")
     assert main(["--readme", str(path)]) == 1
@@ -75,11 +75,22 @@ def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
     assert main(["--readme", str(tmp_path / "absent.md")]) == 2
 
 
-def test_the_readme_says_what_the_committed_evidence_says():
+@pytest.fixture(scope="module")
+def committed_verdicts():
+    """Verdicts of all papers on the committed evidence, as ``sgd-suite check`` without a profile gives them."""
+    return judged(Layered(committed()))
+
+
+def test_nothing_that_is_committed_is_red(committed_verdicts):
+    assert len(committed_verdicts) > 700
+    assert [(v.claim.id, v.why) for v in committed_verdicts if v.red] == []
+
+
+def test_the_readme_says_what_the_committed_evidence_says(committed_verdicts):
     path = ROOT / "README.md"
     assert path.is_file(), "the repository has no README.md"
     text = path.read_text(encoding="utf-8")
-    assert rewritten(text, current(Layered(committed()))) == text, (
+    assert rewritten(text, table(committed_verdicts)) == text, (
         "python -m paper_figures.readme --write brings it up to date"
     )
 

@@ -34,6 +34,14 @@ def fastest(run: Run) -> int:
     return min(k for k in counts if speed[k] >= 0.98 * top)
 
 
+def vectorised(run: Run, learners: int) -> str:
+    """What computing all learners at once would give, or that the network does not allow it."""
+    if why := run.results.get("refused_vectorised"):
+        return f"not vectorised, since {why}"
+    together = median(run.results[f"vectorised_over_looped_{learners}"])
+    return f"vectorised {together:.2f} times as fast as one after another"
+
+
 def speed_up(run: Run, learners: int) -> Measured:
     """Throughput over one learner's, repeats interleaved; the interval is that of the repeats."""
     values = run.results[f"over_one_{learners}"]
@@ -41,11 +49,9 @@ def speed_up(run: Run, learners: int) -> Measured:
     low, high = ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
     made = "measured" if on_gpu(run) else "proxy"
     large = median(run.results[f"over_batch_{learners}"])
-    together = median(run.results[f"vectorised_over_looped_{learners}"])
     note = (
         f"{run.spec.settings['model']}, {'GPU' if on_gpu(run) else 'CPU'}, {run.results[f'path_{learners}']}; "
-        f"{large:.2f} times as fast as one learner with {learners} times the batch; "
-        f"vectorised {together:.2f} times as fast as one after another"
+        f"{large:.2f} times as fast as one learner with {learners} times the batch; {vectorised(run, learners)}"
     )
     return interval(median(values), low, high, kind=made, n=len(values), runs=[run.id], note=note)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from suite.models.table import counts
 from suite.spec import RunSpec
 from suite.store import Run
 
@@ -79,12 +80,18 @@ def throughput(spec: RunSpec, draw: random.Random) -> Made:
         "resize_over_iteration": 0.1,
         "resize_seconds": 1e-4,
     }
+    sides = {"looped": lambda k: k**0.8, "vectorised": lambda k: k**0.9, "batch": lambda k: 0.5 + 0.5 * k}
+    ratios = {"over_one": lambda k: k**0.2, "over_batch": lambda k: 0.8, "vectorised_over_looped": lambda k: 0.9}
+    if counts(s["model"]).has_dropout:
+        results["refused_vectorised"] = "a network with dropout cannot be packed or vectorised"
+        del sides["vectorised"], ratios["vectorised_over_looped"]
     rows = []
     for k in s["learners"]:
         results[f"path_{k}"] = "looped"
-        for name, value in (("over_one", k**0.2), ("over_batch", 0.8), ("vectorised_over_looped", 0.9)):
-            results[f"{name}_{k}"] = [value * (1 + draw.gauss(0, 0.02)) for _ in range(s["repeats"])]
-        for side, seconds in (("looped", k**0.8), ("vectorised", k**0.9), ("batch", 0.5 + 0.5 * k)):
+        for name, value in ratios.items():
+            results[f"{name}_{k}"] = [value(k) * (1 + draw.gauss(0, 0.02)) for _ in range(s["repeats"])]
+        for side, time in sides.items():
+            seconds = time(k)
             rows += [
                 {"side": side, "learners": k, "repeat": r, "seconds": 1e-3 * seconds} for r in range(s["repeats"])
             ]
