@@ -174,11 +174,11 @@ def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int]
     trainer = Sentences(workload, chosen["device"])
     at = SimpleNamespace(state=trainer.start(), t=0)
 
-    def run(updates: int) -> None:
-        at.state = trainer.advance(at.state, at.t, at.t + updates)
-        at.t += updates
+    def update() -> None:
+        at.state = trainer.update(at.state, at.t)
+        at.t += 1
 
-    return run
+    return repeated(update)
 
 
 def replica_bytes(workload: Workload, chosen: Mapping[str, Any]) -> int:

@@ -51,11 +51,15 @@ class SteppedSgd:
         began = time.perf_counter()
         state = copied(state)
         for t in range(first, last):
-            turn = self.turn(t)
-            ask, examples = self.request(state, turn)
-            state = self.tell(state, turn, *answer(self.gradients, ask, self.buffers, examples))
+            state = self.update(state, t)
         self.seconds += time.perf_counter() - began
         return state
+
+    def update(self, state: Any, t: int) -> Any:
+        """The state after update t; the one passed in may be overwritten."""
+        turn = self.turn(t)
+        ask, examples = self.request(state, turn)
+        return self.tell(state, turn, *answer(self.gradients, ask, self.buffers, examples))
 
     def turn(self, t: int) -> Turn:
         return next(rounds(self.workers, start=t))
