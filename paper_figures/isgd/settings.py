@@ -131,7 +131,7 @@ def iterations_to_target(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """Iterations of SGD until 4% test error (12% on digits) at three batch sizes and one rate."""
     base, seeds, below, limit, every = {
         "smoke": (DIGITS, 3, 0.12, 600, 5),
-        "reduced": (MNIST, 3, 0.04, 3000, 20),
+        "reduced": (MNIST, 10, 0.04, 3000, 20),
         "paper": (MNIST, 10, 0.04, 3000, 5),
     }[profile]
     return {
