@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.floors import faster
+from benchmarks.workloads import GROWTH, WORKLOADS
 from paper_figures.speed import FORMAT, DocumentError, check, ratio, read
 from suite import environment
 
 DIGITS = 5  # significant, of stored seconds: timing is no better
+PLACES = {workload.name: place for place, workload in enumerate((*WORKLOADS, *GROWTH))}
 
 
 class Book:
@@ -68,11 +70,12 @@ class Book:
 
 
 def text(document: Mapping[str, Any]) -> str:
-    """The document as JSON, a line for each side."""
+    """The document as JSON, a line for each side; workloads in their order, whenever each was measured."""
     head = {name: value for name, value in document.items() if name != "workloads"}
     parts = [json.dumps(head, indent=1)[:-2] + ',\n "workloads": {']
     workloads = []
-    for name, workload in document["workloads"].items():
+    for name in sorted(document["workloads"], key=lambda name: PLACES.get(name, len(PLACES))):
+        workload = document["workloads"][name]
         plain = {key: value for key, value in workload.items() if key != "sides"}
         sides = ",\n".join(f"    {json.dumps(side)}: {json.dumps(made)}" for side, made in workload["sides"].items())
         workloads.append(f'  {json.dumps(name)}: {json.dumps(plain)[:-1]}, "sides": {{\n{sides}\n  }}}}')

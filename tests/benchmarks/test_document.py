@@ -7,6 +7,7 @@ import json
 import pytest
 
 from benchmarks.document import Book, entry, text
+from benchmarks.workloads import WORKLOADS
 from paper_figures import speed
 from paper_figures.speed import DocumentError, check, processor_ratio, ratio, read, table
 
@@ -133,3 +134,10 @@ def test_a_file_that_is_no_document_is_named(tmp_path):
     path.write_text("{")
     with pytest.raises(DocumentError, match=r"x\.json cannot be read"):
         read(path)
+
+
+def test_workloads_stand_in_their_order_whenever_they_were_measured(book, workload):
+    names = [each.name for each in WORKLOADS[:3]]
+    for name in ("of another kind", names[2], names[0], names[1]):
+        book.add(name, workload)
+    assert list(read(book.path)["workloads"]) == [*names, "of another kind"]
