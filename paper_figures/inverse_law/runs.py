@@ -72,13 +72,13 @@ class Row:
 
 ROWS: tuple[Row, ...] = (
     Row("mnist_small-lr0p01", "mnist", "digits", "lenet_small", 0.01, 1, halvings=(1, 2, 3),
-        batches=(1, 4, 16, 64, 256, 1024)),
+        batches=(1, 2, 4, 8, 16, 32, 64, 256, 1024)),
     Row("mnist_medium-lr0p01", "mnist", "digits", "lenet_medium", 0.01, 2, halvings=(1, 2, 3),
-        batches=(1, 4, 16, 64)),
+        batches=(1, 2, 4, 8, 16, 32, 64)),
     Row("mnist_medium-lr0p05", "mnist", "digits", "lenet_medium", 0.05, 2, halvings=(1, 2, 3),
-        batches=(4, 16, 64, 256, 1024), validation=(3,)),
+        batches=(4, 8, 16, 32, 64, 256, 1024), validation=(3,)),
     Row("mnist_evenodd-lr0p05", "mnist", "parity", "lenet_medium", 0.05, 3, guess=2, halvings=(1, 2),
-        batches=(4, 16, 64, 256)),
+        batches=(4, 8, 16, 32, 64, 256)),
     Row("mnist_large-lr0p01", "mnist", "digits", "lenet_large", 0.01, 4),
     Row("cifar10_small-lr0p05", "cifar10", "classes", "cifar_lenet", 0.05, 5, halvings=(0.5, 0.75, 1),
         batches=(16, 32, 64, 128, 256), seeds=3),
