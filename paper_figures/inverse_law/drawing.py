@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TICKS = 7  # on an axis of batch sizes, at most
+TICKS = 9  # on an axis of batch sizes, at most
 
 
 def logarithmic(axes: Axes, sizes: Sequence[float]) -> None:
