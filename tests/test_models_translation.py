@@ -171,5 +171,5 @@ def test_two_vocabularies_and_refusals() -> None:
         build("cgru", vocabulary=7, embedding=4, hidden=0)
     with pytest.raises(ValueError, match=r"vocabulary=\(7, 0\) must be at least 1 on both sides"):
         build("cgru", vocabulary=(7, 0), embedding=4, hidden=3)
-    with pytest.raises(ValueError, match="missing a required (keyword-only )?argument: 'vocabulary'"):
+    with pytest.raises(ValueError, match=r"missing a required (keyword-only )?argument: 'vocabulary'"):
         build("cgru", embedding=4, hidden=3)

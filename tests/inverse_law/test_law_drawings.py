@@ -62,7 +62,7 @@ def test_residuals_and_the_rival_law(store):
 
 def test_translation_shows_runs_that_did_not_reach_a_threshold(store):
     (axes,) = drawn(store, "fig2d").axes
-    assert [t.get_text() for t in axes.get_xticklabels()] == "12 25 50 100 200 400 800 1600".split()
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["12", "25", "50", "100", "200", "400", "800", "1600"]
     assert legend(axes)[-1] == "not reached (limit)"
 
 
