@@ -74,8 +74,7 @@ def text(document: Mapping[str, Any]) -> str:
     head = {name: value for name, value in document.items() if name != "workloads"}
     parts = [json.dumps(head, indent=1)[:-2] + ',\n "workloads": {']
     workloads = []
-    for name in sorted(document["workloads"], key=lambda name: PLACES.get(name, len(PLACES))):
-        workload = document["workloads"][name]
+    for name, workload in sorted(document["workloads"].items(), key=lambda row: PLACES.get(row[0], len(PLACES))):
         plain = {key: value for key, value in workload.items() if key != "sides"}
         sides = ",\n".join(f"    {json.dumps(side)}: {json.dumps(made)}" for side, made in workload["sides"].items())
         workloads.append(f'  {json.dumps(name)}: {json.dumps(plain)[:-1]}, "sides": {{\n{sides}\n  }}}}')

@@ -53,7 +53,7 @@ def gate(out: Path, only: str, seconds: float, most: int) -> int:
 def accept(paths: Sequence[Path], only: str) -> Path:
     """Make the documents the baseline of this machine class; with ``only``, beside what it has of other workloads."""
     measured = [baselines.read(path) for path in paths]
-    before = BASELINES / measured[0]["machine"]["class"] / "benchmark.json"
+    before = baselines.place(BASELINES, measured[0]["machine"]["class"])
     kept = [baselines.others(baselines.read(before), measured)] if only and before.exists() else []
     return baselines.accept([*kept, *measured], BASELINES)
 

@@ -104,7 +104,7 @@ def others(known: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> d
 def accept(documents: Sequence[Mapping[str, Any]], folder: Path) -> Path:
     """Write the baseline of the documents' machine class below ``folder``; returns its path."""
     made = baseline(documents)
-    path = folder / made["machine"]["class"] / "benchmark.json"
+    path = place(folder, made["machine"]["class"])
     path.parent.mkdir(parents=True, exist_ok=True)
     head = json.dumps({name: value for name, value in made.items() if name != "workloads"}, indent=1)[:-2]
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(made["workloads"].items()))
@@ -112,9 +112,14 @@ def accept(documents: Sequence[Mapping[str, Any]], folder: Path) -> Path:
     return path
 
 
+def place(folder: Path, machine_class: str) -> Path:
+    """Where the baseline of a machine class lies, whether there is one or not."""
+    return folder / machine_class / "benchmark.json"
+
+
 def find_baseline(folder: Path, machine_class: str) -> Path:
     """The accepted baseline of a machine class. Raises GateError saying how to make one."""
-    path = folder / machine_class / "benchmark.json"
+    path = place(folder, machine_class)
     if not path.exists():
         known = sorted(p.parent.name for p in folder.glob("*/benchmark.json"))
         raise GateError(

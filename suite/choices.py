@@ -12,17 +12,18 @@ import os
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from suite.experiments import Experiment
 from suite.spec import RunSpec, canonical
+from suite.timing import alternating, preferred
 
 WORTH_SECONDS = 30.0  # a run estimated to take less is not worth a measurement of about a second
-# Another execution than the default must take less than this share of the default's time: the second share where it
-# was the faster in every repeat, which noise alone does once in 128 times.
-MARGIN, STEADY = 0.95, 0.98
+# How much less time than the default another execution must take, as a share: the second where it was the faster in
+# every repeat, which noise alone does once in 128 times.
+MARGIN, STEADY = 0.05, 0.02
 REPEATS = 7
 
 
@@ -153,28 +154,17 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         else:
             calls[Way("captured", channels_last, True, 1)] = gradient_call(problem, "captured", rows, examples)
     clock = time.thread_time if on_cpu and execution["threads"] == 1 else time.perf_counter
-    seconds = interleaved(calls, clock, execution["device"])
+    seconds = alternating({way: finished(call, execution["device"]) for way, call in calls.items()}, REPEATS, clock)
     gradients = {way: rows if way.path == "captured" else rows * width for way in calls}
     per_gradient = {way: [taken / gradients[way] for taken in seconds[way]] for way in calls}
     middle = {way: statistics.median(taken) for way, taken in per_gradient.items()}
     return {
-        **fastest(per_gradient)._asdict(),
+        **preferred(per_gradient, DEFAULT, MARGIN, STEADY)._asdict(),
         "reason": "measured",
         # how many times as fast as the default
         "measured": {str(way): middle[DEFAULT] / taken for way, taken in middle.items()},
         "refused": refused,
     }
-
-
-def fastest(seconds: Mapping[Way, Sequence[float]]) -> Way:
-    """The way with the least median time, unless that is no sure gain over ``DEFAULT``.
-
-    ``seconds`` per gradient of each way: values of the same place were taken in the same turn.
-    """
-    middle = {way: statistics.median(taken) for way, taken in seconds.items()}
-    best = min(middle, key=lambda way: middle[way])
-    always = all(a < b for a, b in zip(seconds[best], seconds[DEFAULT], strict=True))
-    return best if middle[best] < middle[DEFAULT] * (STEADY if always else MARGIN) else DEFAULT
 
 
 def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
@@ -208,20 +198,14 @@ def packed_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[
     return lambda: seats.compute(gradients, works)
 
 
-def interleaved(
-    calls: Mapping[Any, Callable[[], object]], clock: Callable[[], float], device: str, repeats: int = REPEATS
-) -> dict[Any, list[float]]:
-    """Seconds of each call, all calls taking turns after one warming up."""
+def finished(call: Callable[[], object], device: str) -> Callable[[], object]:
+    """A call that returns when its work is done on the device."""
+    if device != "cuda":
+        return call
     import torch
 
-    synchronise = torch.cuda.synchronize if device == "cuda" else lambda: None
-    spent: dict[Any, list[float]] = {name: [] for name in calls}
-    for repeat in range(repeats + 1):
-        for name, call in calls.items():
-            synchronise()
-            began = clock()
-            call()
-            synchronise()
-            if repeat:
-                spent[name].append(clock() - began)
-    return spent
+    def waited() -> None:
+        call()
+        torch.cuda.synchronize()
+
+    return waited

@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from reference_impls.crossbow_tuner import Settling, settling
+from suite.timing import alternating, preferred
 
 
 @dataclass(frozen=True)
@@ -67,24 +68,6 @@ def tune(
     return history
 
 
-def alternating(sides: Mapping[str, Callable[[], None]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each side, measured in turns so that slow drifts of the machine hit all alike.
-
-    One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
-    Raises ValueError for fewer than one repeat.
-    """
-    if repeats < 1:
-        raise ValueError(f"repeats={repeats} must be at least 1")
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    for repeat in range(-1, repeats):
-        for name, side in sides.items():
-            start = time.perf_counter()
-            side()
-            if repeat >= 0:
-                found[name].append(time.perf_counter() - start)
-    return found
-
-
 class Switchable(Protocol):
     """What takes its gradients by one of several paths: :class:`suite.learners.Learners` is one."""
 
@@ -113,18 +96,6 @@ def choose_path(
         work()
 
     seconds = timed({path: partial(on, path) for path in ready}, repeats)
-    path = faster_path(seconds, simple, margin)
+    path = preferred(seconds, simple, margin)
     learners.gradients = ready[path]
     return path, median(seconds[path])
-
-
-def faster_path(seconds: Mapping[str, Sequence[float]], simple: str, margin: float = 0.05) -> str:
-    """The path with the least median time, unless ``simple`` is within ``margin`` of it (a share of its time).
-
-    Raises ValueError if ``simple`` was not measured.
-    """
-    if simple not in seconds:
-        raise ValueError(f"path {simple!r} was not measured; there are {sorted(seconds)}")
-    middle = {name: median(row) for name, row in seconds.items()}
-    best = min(middle, key=lambda name: middle[name])
-    return simple if middle[best] > middle[simple] * (1 - margin) else best

@@ -22,7 +22,8 @@ from suite.models import build, initialise
 from suite.problems import Classification
 from suite.spec import RunSpec, seed
 from suite.store import Outcome
-from suite.tuning import alternating, choose_path, faster_path, tune
+from suite.timing import alternating, preferred
+from suite.tuning import choose_path, tune
 
 
 def classification(name: str, batch: int, device: str, run_seed: int) -> Classification:
@@ -100,7 +101,7 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     for k in settings["learners"]:
         best = seconds[f"{results[f'path_{k}']} {k}"]
         whole = {side: seconds[f"{side} {k}"] for side in ("batch", "captured-batch") if f"{side} {k}" in seconds}
-        large = whole[faster_path(whole, "batch", MARGIN)]
+        large = whole[preferred(whole, "batch", MARGIN)]
         # k runs one after another cost k times one learner's iteration: the speed-up of throughput over m = 1
         results[f"over_one_{k}"] = [k * a / b for a, b in zip(one, best, strict=True)]
         results[f"over_batch_{k}"] = [a / b for a, b in zip(large, best, strict=True)]
@@ -113,7 +114,7 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
 
 
 def _fastest(seconds: Mapping[str, list[float]], paths: Iterable[str], k: int) -> str:
-    return faster_path({path: seconds[f"{path} {k}"] for path in paths}, SIMPLE, MARGIN)
+    return preferred({path: seconds[f"{path} {k}"] for path in paths}, SIMPLE, MARGIN)
 
 
 def _tuned(

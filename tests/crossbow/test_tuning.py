@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from suite.tuning import alternating, choose_path, faster_path, tune
+from suite.timing import alternating, preferred
+from suite.tuning import choose_path, tune
 
 
 class Scripted:
@@ -63,9 +64,9 @@ def test_sides_are_measured_in_turns_with_the_first_left_out():
 
 @pytest.mark.parametrize(("other", "chosen"), [(0.90, "vectorised"), (0.96, "looped"), (1.5, "looped")])
 def test_the_simple_path_stays_within_the_margin(other, chosen):
-    assert faster_path({"looped": [1.0, 1.0, 9.0], "vectorised": [other] * 3}, "looped", margin=0.05) == chosen
+    assert preferred({"looped": [1.0, 1.0, 9.0], "vectorised": [other] * 3}, "looped", margin=0.05) == chosen
     with pytest.raises(ValueError, match="'captured' was not measured"):
-        faster_path({"looped": [1.0]}, "captured")
+        preferred({"looped": [1.0]}, "captured")
 
 
 def test_with_several_devices_all_gain_a_learner_together():

@@ -9,10 +9,11 @@ import torch
 from engine_cases import digits
 
 from suite import choices
-from suite.choices import decide, interleaved, measure_training
+from suite.choices import decide, measure_training
 from suite.execution import PRECISIONS, apply, choose, fixed, keep_freed_memory, lowered
 from suite.experiments import Experiment
 from suite.spec import RunSpec
+from suite.timing import alternating, preferred
 
 
 def experiment(answers, seconds=1000.0):
@@ -80,9 +81,9 @@ def test_a_measurement_times_what_can_run_and_says_what_cannot():
     assert changes["measured"]["looped, channels-last"] == 1.0
     best = max(changes["measured"].values())
     chosen = choices.Way(*(changes[name] for name in choices.Way._fields))
-    if best > 1 / choices.MARGIN:
+    if best > 1 / (1 - choices.MARGIN):
         assert changes["measured"][str(chosen)] == best
-    if best < 1 / choices.STEADY:
+    if best < 1 / (1 - choices.STEADY):
         assert chosen == choices.DEFAULT
     assert changes["width"] == (2 if changes["path"] == "vectorised" else 1)
     assert set(changes["refused"]) == {"captured"}
@@ -102,7 +103,9 @@ def test_a_measurement_times_what_can_run_and_says_what_cannot():
 )
 def test_the_default_stands_unless_another_is_surely_faster(others, taken):
     other = choices.DEFAULT._replace(channels_last=False)
-    assert choices.fastest({choices.DEFAULT: [1.0, 1.0, 1.0], other: others}) == (other if taken else choices.DEFAULT)
+    seconds = {choices.DEFAULT: [1.0, 1.0, 1.0], other: others}
+    chosen = preferred(seconds, choices.DEFAULT, choices.MARGIN, choices.STEADY)
+    assert chosen == (other if taken else choices.DEFAULT)
 
 
 def test_interleaved_calls_take_turns():
@@ -116,7 +119,7 @@ def test_interleaved_calls_take_turns():
         return run
 
     calls = {"a": call("a", iter([9.0, 1.0, 1.0, 50.0])), "b": call("b", iter([9.0, 2.0, 3.0, 2.0]))}
-    assert interleaved(calls, lambda: now[0], "cpu", repeats=3) == {"a": [1.0, 1.0, 50.0], "b": [2.0, 3.0, 2.0]}
+    assert alternating(calls, 3, lambda: now[0]) == {"a": [1.0, 1.0, 50.0], "b": [2.0, 3.0, 2.0]}
     assert order == ["a", "b"] * 4
 
 

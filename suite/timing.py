@@ -1,0 +1,47 @@
+"""Ways to do the same work, timed in turns, and which of them is worth taking."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from statistics import median
+from typing import TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+def alternating(
+    sides: Mapping[Name, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[Name, list[float]]:
+    """Seconds of each side, measured in turns so that slow drifts of the machine hit all alike.
+
+    One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
+    Raises ValueError for fewer than one repeat.
+    """
+    if repeats < 1:
+        raise ValueError(f"repeats={repeats} must be at least 1")
+    found: dict[Name, list[float]] = {name: [] for name in sides}
+    for repeat in range(-1, repeats):
+        for name, side in sides.items():
+            start = clock()
+            side()
+            if repeat >= 0:
+                found[name].append(clock() - start)
+    return found
+
+
+def preferred(
+    seconds: Mapping[Name, Sequence[float]], simple: Name, margin: float = 0.05, steady: float | None = None
+) -> Name:
+    """The name with the least median time, unless ``simple`` is within ``margin`` of it (a share of its time).
+
+    ``steady`` is the margin where the other was faster in every repeat; values of the same place were taken in the
+    same turn. None: the same margin. Raises ValueError if ``simple`` was not measured.
+    """
+    if simple not in seconds:
+        raise ValueError(f"{simple!r} was not measured; there are {list(seconds)}")
+    middle = {name: median(row) for name, row in seconds.items()}
+    best = min(middle, key=lambda name: middle[name])
+    if steady is not None and all(a < b for a, b in zip(seconds[best], seconds[simple], strict=True)):
+        margin = steady
+    return simple if middle[best] > middle[simple] * (1 - margin) else best
