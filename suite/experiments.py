@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,6 +63,12 @@ class Pilot(Protocol):
     def __call__(
         self, spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float
     ) -> float: ...
+
+
+def lazily(place: str) -> Callable[[], Any]:
+    """A function that imports what ``place`` ("package.module:name") names and returns it: finding is not importing."""
+    module, _, name = place.partition(":")
+    return lambda: getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True)
