@@ -66,7 +66,7 @@ class Pilot(Protocol):
 
 
 def lazily(place: str) -> Callable[[], Any]:
-    """A function that imports what ``place`` ("package.module:name") names and returns it: finding is not importing."""
+    """A function that imports what ``place`` ("package.module:name") names and returns it, when it is called."""
     module, _, name = place.partition(":")
     return lambda: getattr(importlib.import_module(module), name)
 
