@@ -13,8 +13,8 @@ import json
 import subprocess
 from functools import cache
 
-from paper_figures.evidence import COMMITTED, committed
-from suite.fingerprint import ROOT, Code, Place
+from suite.papers.evidence import COMMITTED, committed
+from suite.runs.fingerprint import ROOT, Code, Place
 
 TABLE = COMMITTED / "code.json"
 
@@ -34,7 +34,9 @@ class Tree:
     def files_hash(self) -> str:
         """The hash of files as revisions before fingerprints recorded it."""
         tree = ast.parse(self.read("suite/environment.py") or "")
-        listed = next((n.value for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "SHOWING"), None)
+        listed = next(
+            (n.value for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "SHOWING"), None
+        )
         shown = set()
         for node in ast.walk(listed) if listed else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
