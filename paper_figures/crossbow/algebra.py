@@ -22,7 +22,7 @@ from suite.experiment import Context
 from suite.model_averaging.learners import Learners
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.training.gradients.rows import Functional
+from suite.training.gradients.looped import Functional
 from suite.training.optimizers import Caffe
 from suite.training.problem import Quadratic
 

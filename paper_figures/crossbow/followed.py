@@ -14,7 +14,7 @@ from suite.runner.autotune import measure_training
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import assemble
-from suite.training.gradients.rows import PATHS, seed_masks
+from suite.training.gradients.paths import PATHS, seed_masks
 from suite.training.numerics import apply
 
 

@@ -20,7 +20,8 @@ from suite.runner.timing import alternating, preferred
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.flat import FlatModule
-from suite.training.gradients.rows import PATHS, Gradients, refusals
+from suite.training.gradients.paths import PATHS, refusals
+from suite.training.gradients.types import Gradients
 from suite.training.numerics import apply
 from suite.training.optimizers import Caffe
 from suite.training.problem import Classification

@@ -75,7 +75,7 @@ EXPERIMENTS = {
         lambda spec: 700_000_000,
         sweep_pack,
         sweep_together,
-        training_cost.measure,
+        training_cost.TRAIN.measure,
     ),
     "inverse_law/networks": Experiment(_load("experiments", "networks"), lambda spec: 1.0),
     "inverse_law/noise": Experiment(_load("experiments", "gradient_noise"), lambda spec: 3.0),

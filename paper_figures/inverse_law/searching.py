@@ -11,11 +11,12 @@ from torch import Tensor
 
 from paper_figures.inverse_law.stepped import SteppedSgd, copied
 from reference_impls.contract import Ask, Turn
-from suite.batch_size.threshold import Monitor, Reading, Search, Test
+from suite.batch_size.threshold import Monitor, Search, Test
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training import checkpoint
+from suite.training.reading import Reading
 
 Judge = Callable[[Any], dict[str, Any]]
 

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from reference_impls.contract import Ask, Told, Turn
 from suite.algorithms import algorithm
-from suite.batch_size.threshold import Reading
 from suite.communication.collectives import in_process
 from suite.training.fused_step import donated
-from suite.training.gradients.rows import Gradients, answer
+from suite.training.gradients.batching import answer
+from suite.training.gradients.types import Gradients
+from suite.training.reading import Reading
 from suite.training.schedules import rounds
 
 

@@ -25,7 +25,6 @@ from torch import Tensor
 
 from paper_figures.inverse_law.searching import SearchRun
 from paper_figures.inverse_law.stepped import SteppedSgd
-from suite.batch_size.threshold import Reading, read_loss
 from suite.data import images, order, transforms
 from suite.experiment import Context
 from suite.runner.packing import run_together
@@ -36,9 +35,10 @@ from suite.training.build import DTYPES, make_descent, make_network
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import FlatModule
 from suite.training.gradients.cuda_graph import recorder_of
-from suite.training.gradients.rows import gradients_of_run
+from suite.training.gradients.paths import gradients_of_run
 from suite.training.numerics import apply
 from suite.training.problem import Classification
+from suite.training.reading import Reading, read_loss
 
 CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {

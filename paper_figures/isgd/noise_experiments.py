@@ -10,7 +10,7 @@ from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import assemble
-from suite.training.gradients.rows import Bound
+from suite.training.gradients.looped import Bound
 from suite.training.numerics import apply
 
 

@@ -16,7 +16,9 @@ from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.build import Assembly, assemble
-from suite.training.gradients.rows import PATHS, Gradients, answer
+from suite.training.gradients.batching import answer
+from suite.training.gradients.paths import PATHS
+from suite.training.gradients.types import Gradients
 from suite.training.numerics import apply
 from suite.training.schedules import rounds
 

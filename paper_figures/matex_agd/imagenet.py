@@ -9,7 +9,7 @@ from __future__ import annotations
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.training.gradients.rows import PATHS
+from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply
 from suite.training.streamed import assemble_streamed

@@ -21,7 +21,8 @@ from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.build import assemble
-from suite.training.gradients.rows import PATHS, answer
+from suite.training.gradients.batching import answer
+from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply
 

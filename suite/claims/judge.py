@@ -149,7 +149,6 @@ class Verdict:
     measured: Measured | None = None
     profile: str = ""
     proxy: Measured | None = None
-    stale: bool = False
     red: bool = field(default=False)
 
 

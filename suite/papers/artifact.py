@@ -31,7 +31,6 @@ class Evidence:
 
     def __init__(self, source: Runs, groups: Groups, profile: str):
         self.source, self.groups, self.profile = source, groups, profile
-        self.sources: dict[str, str] = {}  # run id -> fingerprint of the code that computed it
 
     def runs(self, group: str) -> tuple[Run, ...]:
         """All runs of a group, verified. Raises Missing saying how many are not stored."""
@@ -41,7 +40,6 @@ class Evidence:
         for spec in self.groups[group]:
             try:
                 found.append(self.source.read(spec.id))
-                self.sources[spec.id] = found[-1].environment.get("source", "unknown")
             except KeyError:
                 absent += 1
         if absent:
@@ -50,9 +48,7 @@ class Evidence:
 
     def restricted(self, groups: Groups) -> Evidence:
         """The same evidence seen through some of its groups."""
-        part = Evidence(self.source, groups, self.profile)
-        part.sources = self.sources
-        return part
+        return Evidence(self.source, groups, self.profile)
 
     def run(self, group: str) -> Run:
         """The only run of a group."""

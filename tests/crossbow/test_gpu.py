@@ -10,7 +10,7 @@ from paper_figures.crossbow.throughput import Bench, classification
 from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Run, Store
 from suite.spec import RunSpec
-from suite.training.gradients.rows import PATHS, refusals
+from suite.training.gradients.paths import PATHS, refusals
 
 pytestmark = [
     pytest.mark.gpu,

@@ -19,7 +19,7 @@ from suite.runner.execute import Surroundings, execute_pack
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
-from suite.training.gradients.rows import Bound
+from suite.training.gradients.looped import Bound
 
 EXECUTION = {"device": "cpu", "precision": "float64", "channels_last": True, "path": "looped", "threads": 1,
              "deterministic": True}  # fmt: skip

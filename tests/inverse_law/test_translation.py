@@ -9,7 +9,7 @@ from paper_figures.inverse_law import translation as figures
 from suite.data.vocabulary import BEGIN, END, PAD
 from suite.data.word_batches import word_batches
 from suite.models import build, initialise
-from suite.training.gradients.rows import Bound
+from suite.training.gradients.looped import Bound
 from suite.training.translation import beam_search, collate, greedy, score, word_loss
 
 WORDS = 30
