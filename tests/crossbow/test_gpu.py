@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from paper_figures import crossbow
-from paper_figures.crossbow.throughput import Bench, classification
+from paper_figures.crossbow.experiments.throughput import Bench, classification
 from suite.execute import Surroundings, execute
 from suite.gradients import PATHS, refusals
 from suite.spec import RunSpec
