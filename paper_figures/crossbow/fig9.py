@@ -1,4 +1,7 @@
-"""Fig. 9: accuracy of plain training against epochs for the four networks, which sets the targets of section 5."""
+"""Fig. 9: accuracy of the four networks against epochs with TensorFlow, which sets the targets of section 5.
+
+Plain synchronous SGD of the same code stands for TensorFlow.
+"""
 
 from __future__ import annotations
 
