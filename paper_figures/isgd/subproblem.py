@@ -13,7 +13,7 @@ from reference_impls.contract import Entry, Turn
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.training.problem import Batch
+from suite.training.gradients.types import Batch
 
 
 class Case(NamedTuple):

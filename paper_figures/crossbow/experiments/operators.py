@@ -15,6 +15,7 @@ from __future__ import annotations
 from torch import nn
 
 from suite.models.layers import Add
+from suite.models.registry import construct
 
 LAYER = 2  # forward, gradient
 SUM = 4  # forward, left gradient, right gradient, merge
@@ -47,8 +48,6 @@ def crossbow_operators(name: str) -> int:
     Raises:
         ValueError: the network is not one of the four.
     """
-    from suite.models.registry import construct
-
     if name not in CROSSBOW:
         raise ValueError(f"{name!r} is not a network of Crossbow's Table 1; those are {', '.join(CROSSBOW)}")
     return count(construct(name), data_transform=CROSSBOW[name])
