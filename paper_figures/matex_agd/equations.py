@@ -1,12 +1,18 @@
-"""What the shaped link showed: rates relative to no communication, measured, simulated and predicted."""
+"""Eq. 1-2, the update of weights and biases, and what the paper says of speed-up and parallel efficiency.
+
+Beside the printed efficiency stands what a shaped link shows: the rates of every method relative to no
+communication, measured, simulated and predicted.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from paper_figures.matex_agd import algorithms
 from suite.claims.intervals import Interval, log_interval
-from suite.claims.measured import interval
-from suite.papers.artifact import Evidence, Missing, Quantities
+from suite.claims.measured import exact, interval
+from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.papers.printed import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -28,7 +34,21 @@ def link_runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     return {} if profile == "smoke" else {"link": (LINK,)}
 
 
-def _run(evidence: Evidence) -> Run:
+def measure_update_rule(evidence: Evidence) -> Quantities:
+    run = evidence.run("properties")
+    found, runs = run.results, (run.id,)
+    note = "cost before less cost after a step of 1e-3, with the printed plus sign"
+    yield "descent", exact(found["algorithm_1/cost lowered by plus"], runs=runs, note=note)
+    yield "descent-minus", exact(found["algorithm_1/cost lowered by minus"], runs=runs, note="with a minus sign")
+
+
+def measure_efficiency(evidence: Evidence) -> Quantities:
+    best, speedup = printed_value("matex_agd/fig1a/efficiency"), printed_value("matex_agd/fig1a/speedup")
+    yield "consistency", exact(best / speedup, note="82% / 1.7, if both belong to one setting")
+
+
+def link_run(evidence: Evidence) -> Run:
+    """The run over the shaped link. Raises Missing, with the reason, where there was none."""
     if "link" not in evidence.groups:
         raise Missing(f"no shaped link at {evidence.profile}")
     run = evidence.run("link")
@@ -44,9 +64,9 @@ def ratios(run: Run, workload: str, speed: float, method: str, base: str = "no c
     return log_interval([float(value) for value in table[base] / table[method]])
 
 
-def link_ratios(evidence: Evidence) -> Quantities:
+def measure_link_ratios(evidence: Evidence) -> Quantities:
     """Every method over no communication, and the best delayed exchange over DDP, with Student t intervals."""
-    run = _run(evidence)
+    run = link_run(evidence)
     methods = [name for name in run.curve("sleeping")["method"].unique() if name not in ("no comm", "empty sum")]
     for workload in WORKLOADS:
         kind = "simulated" if workload == "sleeping" else "measured"
@@ -68,12 +88,12 @@ def link_ratios(evidence: Evidence) -> Quantities:
 
 def draw_link(evidence: Evidence, figure: Figure) -> None:
     """One panel a workload; bars by speed, crosses where the cost model predicts the sleeping network."""
-    run = _run(evidence)
+    run = link_run(evidence)
     for axes, workload in zip(figure.subplots(1, 2, sharey=True), WORKLOADS, strict=True):
-        _panel(axes, run, workload)
+        draw_workload(axes, run, workload)
 
 
-def _panel(axes: Axes, run: Run, workload: str) -> None:
+def draw_workload(axes: Axes, run: Run, workload: str) -> None:
     methods = [name for name in run.curve(workload)["method"].unique() if name != "empty sum"]
     forecast = run.curve("predicted").set_index(["method", "speed"])["rate"]
     for place, speed in enumerate(SPEEDS):
@@ -93,3 +113,18 @@ def _panel(axes: Axes, run: Run, workload: str) -> None:
     axes.set_ylabel("rate relative to no comm", fontsize=7)
     axes.set_title(WORKLOADS[workload], fontsize=8)
     axes.legend(fontsize=6, loc="upper left")
+
+
+ARTIFACTS = (
+    Artifact("matex_agd/eq1", "Update of weights and biases", algorithms.runs, (measure_update_rule,)),
+    Artifact(
+        "matex_agd/eq-efficiency",
+        "Speed-up and parallel efficiency",
+        link_runs,
+        (measure_efficiency, measure_link_ratios),
+        draw_link,
+        "Rates relative to no communication of every method over a shaped link at three speeds, with the cost "
+        "model's prediction, for a sleeping and a computing network",
+        (9.6, 4.0),
+    ),
+)

@@ -1,22 +1,24 @@
 """Figure 1: throughput of each approach relative to no communication, from the cost model of both machines.
 
 The printed bars are lost; what is left to test are the sentences about them. Machines are ranges of constants
-(``suite/machines.py``), so every simulated quantity is an interval over the corners of those ranges.
+(``suite/machines.py``), so every simulated quantity is an interval over the corners of those ranges. What is not
+said of one panel alone stands with the first that it concerns; accuracy at the end of training, with panel (b).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
-from paper_figures.matex_agd.algorithms import ALEXNET, GOOGLENET, LAYERS
-from paper_figures.matex_agd.settings import EFFECTIVE_BATCH, whole_training
-from suite.claims.measured import exact, interval, point
+from paper_figures.matex_agd.accuracy import accuracies, ids, over_seeds, trained_on
+from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, layer_costs, layer_runs
+from paper_figures.matex_agd.settings import EFFECTIVE_BATCH, table1, whole_training
+from suite.claims.measured import Measured, exact, interval, point
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, exchange, network
-from suite.cost_models.overlap import AllReduce, Network, delayed, layer_wise, rates, synchronous
+from suite.cost_models.overlap import delayed, rates
+from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.spec import RunSpec
 
@@ -26,30 +28,24 @@ if TYPE_CHECKING:
 LAYERWISE = ("layer-wise, all", "layer-wise, backward", "layer-wise, completed")
 DELAYED = ("AGD 1 comm", "AGD 2 comm", "AGD 3 comm")
 SHARED = (2, 4, 8)  # device counts at which there is something to communicate
+ENOUGH = {"ImageNet": 0.53, "mnist": 0.97}  # accuracy that counts as converged: "about 54%", less a point; LeNet's
 
 
-def layer_runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
-    return {"layers": (LAYERS,)}
-
-
-def layer_costs(evidence: Evidence, name: str) -> tuple[LayerCost, ...]:
-    """Layers of a network from the stored table, first to last."""
-    table = evidence.run("layers").curve(name)
-    columns = zip(table["flops"].tolist(), table["weights"].tolist(), table["biases"].tolist(), strict=True)
-    return tuple(LayerCost(float(flops), tuple(n for n in tensors if n)) for flops, *tensors in columns)
+def runs_and_trainings(profile: str) -> dict[str, tuple[RunSpec, ...]]:
+    """Of panel (b); the others need the layers alone."""
+    return {**layer_runs(profile), **whole_training(profile)}
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: a network on a machine."""
+    """One panel: a network by its name, on a machine."""
 
-    letter: str
     name: str
     machine: Machine
 
-    def relative(self, evidence: Evidence) -> Iterator[tuple[int, list[dict[str, float]]]]:
+    def relative(self, evidence: Evidence) -> list[tuple[int, list[dict[str, float]]]]:
         """For each device count: rates relative to no communication, at the centre and then at all corners."""
-        yield from _relative(self, layer_costs(evidence, self.name))
+        return _relative(self, layer_costs(evidence, self.name))
 
 
 @cache
@@ -68,10 +64,10 @@ def _relative(panel: Panel, layers: tuple[LayerCost, ...]) -> list[tuple[int, li
 
 
 PANELS = {
-    "a": Panel("a", ALEXNET, SANDY_BRIDGE),
-    "b": Panel("b", ALEXNET, DGX1),
-    "c": Panel("c", GOOGLENET, SANDY_BRIDGE),
-    "d": Panel("d", GOOGLENET, DGX1),
+    "a": Panel(ALEXNET, SANDY_BRIDGE),
+    "b": Panel(ALEXNET, DGX1),
+    "c": Panel(GOOGLENET, SANDY_BRIDGE),
+    "d": Panel(GOOGLENET, DGX1),
 }
 
 
@@ -93,13 +89,29 @@ def trend(panel: Panel, evidence: Evidence) -> Quantities:
     yield "no-comm-best", point(max(highest), kind="simulated", runs=runs, note=f"largest rate over no comm; {where}")
 
 
-def over_corners(rows: list[list[float]], runs: tuple[str, ...], note: str):
+def over_corners(rows: list[list[float]], runs: tuple[str, ...], note: str) -> Measured:
     """Value at the centre of the ranges with the ends over all corners, at the device count where it is least."""
     least = min(rows, key=min)
     return interval(least[0], min(least), max(least), kind="simulated", runs=runs, note=note)
 
 
-def headline(evidence: Evidence) -> Quantities:
+def measure_trend_a(evidence: Evidence) -> Quantities:
+    return trend(PANELS["a"], evidence)
+
+
+def measure_trend_b(evidence: Evidence) -> Quantities:
+    return trend(PANELS["b"], evidence)
+
+
+def measure_trend_c(evidence: Evidence) -> Quantities:
+    return trend(PANELS["c"], evidence)
+
+
+def measure_trend_d(evidence: Evidence) -> Quantities:
+    return trend(PANELS["d"], evidence)
+
+
+def measure_headline(evidence: Evidence) -> Quantities:
     """The largest speed-up and efficiency over the four panels, at each choice of constants."""
     runs = (evidence.run("layers").id,)
     speedups: dict[str, list[list[float]]] = {}
@@ -131,7 +143,7 @@ def headline(evidence: Evidence) -> Quantities:
     yield "efficiency", interval(top[0], min(top), max(top), kind="proxy", runs=runs, note=note)
 
 
-def strong_scaling(evidence: Evidence) -> Quantities:
+def measure_strong_scaling(evidence: Evidence) -> Quantities:
     """Where doubling the nodes stops paying, for GoogLeNet's batch of 32 on the CPU cluster."""
     layers, machine = layer_costs(evidence, GOOGLENET), SANDY_BRIDGE
     gains = []
@@ -154,7 +166,7 @@ def strong_scaling(evidence: Evidence) -> Quantities:
     )
 
 
-def same_trend(evidence: Evidence) -> Quantities:
+def measure_same_trend(evidence: Evidence) -> Quantities:
     """Share of networks, device counts and corners in which SGD < layer-wise < AGD on both machines alike."""
     agreements = []
     for cpu, gpu in (("a", "b"), ("c", "d")):
@@ -179,7 +191,7 @@ def _ranking(seen: dict[str, float]) -> tuple[bool, bool]:
     return seen["SGD"] <= layers, layers <= late
 
 
-def phases(evidence: Evidence) -> Quantities:
+def measure_phases(evidence: Evidence) -> Quantities:
     """Seconds of compute that a sum can pass behind: a whole iteration against the rest of backward."""
     gaps = []
     for name, machine in ((ALEXNET, DGX1), (GOOGLENET, DGX1), (ALEXNET, SANDY_BRIDGE), (GOOGLENET, SANDY_BRIDGE)):
@@ -196,7 +208,7 @@ def phases(evidence: Evidence) -> Quantities:
     )
 
 
-def counted(evidence: Evidence) -> Quantities:
+def measure_counted(evidence: Evidence) -> Quantities:
     """Parameters, and multiply-adds as a proxy for the time per image."""
     run = evidence.run("layers")
     found, runs = run.results, (run.id,)
@@ -210,36 +222,54 @@ def counted(evidence: Evidence) -> Quantities:
     yield "compute-ratio", point(ratio, kind="proxy", runs=runs, note="ratio of multiply-adds, not of seconds")
 
 
-@dataclass(frozen=True)
-class Case:
-    """One network on one link, for statements that hold on any."""
+def measure_sizes(evidence: Evidence) -> Quantities:
+    """Batches, devices and data as the declared runs, the machine and the data set's catalogue have them."""
+    devices = max(DGX1.devices)
+    yield "dgx-devices", exact(devices, note="eight P100 in a DGX-1")
+    alexnet = [s.settings["batch"] * s.settings["workers"] for specs in table1("paper").values() for s in specs]
+    batch = sum(alexnet) / len(alexnet)
+    yield (
+        "alexnet-batch",
+        exact([batch, batch / devices], note="batch of the runs at the paper profile, over the devices"),
+    )
+    batch = EFFECTIVE_BATCH[GOOGLENET]
+    yield "googlenet-batch", exact([batch, devices, batch / devices], note="batch of the simulated runs")
+    images = DATASETS["imagenet"]
+    gigabytes = images.sizes["train"] * 3 * 256 * 256 / 1e9
+    yield (
+        "dataset",
+        point(
+            [images.sizes["train"], images.sizes["validation"], images.classes, gigabytes],
+            kind="exact",
+            note="250 GB is what 256 x 256 pixels as bytes take",
+        ),
+    )
 
-    network: Network
-    cost: AllReduce
 
-    def hidden_by_layers(self, order: str) -> float:
-        """Seconds that layer-wise exchange saves over synchronous; its copies and calls count against it."""
-        return synchronous(self.network, self.cost) - layer_wise(self.network, self.cost, order)  # type: ignore[arg-type]
+def measure_whole_training(evidence: Evidence) -> Quantities:
+    """Accuracy at the end of a full training, and whether each approach reaches what its network should."""
+    rows = ("serial", "agd1", "agd2", "agd3")
+    seen = {row: accuracies(evidence, row) for row in rows}
+    of, (what, kind) = ids(evidence, *rows), trained_on(evidence)
+    last = [[b[-1] - a[-1] for a, b in zip(seen["serial"], seen[row], strict=True)] for row in rows[1:]]
+    points = [[100 * value for value in row] for row in last]
+    worst = min(points, key=sum)
+    note = f"{what}, worst of AGD 1-3 less serial at the end, points"
+    yield "final-accuracy-kept", over_seeds([worst], kind, of, note)
+    reached = [max(values) >= ENOUGH[what] for row in rows[1:] for values in seen[row]]
+    share, updates = sum(reached) / len(reached), evidence.runs("serial")[0].spec.settings["updates"]
+    note = f"share of AGD runs at {100 * ENOUGH[what]:g}% on {what} within {updates} updates"
+    yield "same-iterations", point(share, kind=kind, runs=of, note=note)
+    yield "no-warm-start", point(share, kind=kind, runs=of, note="the same runs, at the full rate from the start")
+    ends = [[100 * values[-1] for values in seen["agd2"]]]
+    yield "alexnet-54", over_seeds(ends, kind, of, f"{what}, AGD 2 comm at the end, %")
 
-    @property
-    def delayed(self) -> dict[int, float]:
-        return {delay: delayed(self.network, self.cost, delay) for delay in (1, 2, 3)}
 
-
-def link_grid(evidence: Evidence) -> Iterator[Case]:
-    """Both networks on 8 devices of the DGX-1, over 30 links from far too slow to far too fast."""
-    for name in (ALEXNET, GOOGLENET):
-        made = network(layer_costs(evidence, name), EFFECTIVE_BATCH[name] / 8, DGX1.centre())
-        for alpha in (0.0, 1e-6, 1e-5, 1e-4, 1e-3):
-            for beta in (1e8, 1e9, 4e9, 1.6e10, 6.4e10, 1e12):
-                yield Case(made, AllReduce(alpha, beta, 8))
-
-
-def draw(panel: Panel, evidence: Evidence, figure: Figure) -> None:
+def draw_panel(panel: Panel, evidence: Evidence, figure: Figure) -> None:
     """Bars at the centre of the ranges with whiskers over the corners, by approach and device count."""
     axes = figure.subplots()
     names = ("no comm", "SGD", *LAYERWISE[1:], *DELAYED)
-    seen = list(panel.relative(evidence))
+    seen = panel.relative(evidence)
     width = 0.8 / len(seen)
     for place, (devices, settings) in enumerate(seen):
         at = [x + (place - (len(seen) - 1) / 2) * width for x in range(len(names))]
@@ -257,32 +287,55 @@ def draw(panel: Panel, evidence: Evidence, figure: Figure) -> None:
     axes.legend(title="devices", fontsize=7, title_fontsize=7, ncols=4, loc="lower left")
 
 
+def draw_a(evidence: Evidence, figure: Figure) -> None:
+    draw_panel(PANELS["a"], evidence, figure)
+
+
+def draw_b(evidence: Evidence, figure: Figure) -> None:
+    draw_panel(PANELS["b"], evidence, figure)
+
+
+def draw_c(evidence: Evidence, figure: Figure) -> None:
+    draw_panel(PANELS["c"], evidence, figure)
+
+
+def draw_d(evidence: Evidence, figure: Figure) -> None:
+    draw_panel(PANELS["d"], evidence, figure)
+
+
 ALT = "Bars of the simulated rate of each approach relative to no communication, for 1, 2, 4 and 8 devices"
 
-
-def artifacts() -> tuple[Artifact, ...]:
-    """The four panels; what is not said of one panel alone stands with the first that it concerns."""
-    from paper_figures.matex_agd import printed, table1
-
-    def runs_of_b(profile: str) -> dict[str, tuple[RunSpec, ...]]:
-        return {**layer_runs(profile), **whole_training(profile)}
-
-    more: dict[str, tuple[Callable[[Evidence], Quantities], ...]] = {
-        "a": (headline, printed.sizes),
-        "b": (same_trend, phases, counted, printed.sizes, table1.whole_training),
-        "c": (strong_scaling,),
-        "d": (counted, printed.sizes),
-    }
-    titles = {"a": "AlexNet on the CPU cluster", "b": "AlexNet on the DGX-1"}
-    titles |= {"c": "GoogLeNet on the CPU cluster", "d": "GoogLeNet on the DGX-1"}
-    return tuple(
-        Artifact(
-            f"matex_agd/fig1{letter}",
-            f"{titles[letter]}: throughput against no communication",
-            runs_of_b if letter == "b" else layer_runs,
-            (partial(trend, panel), *more[letter]),
-            partial(draw, panel),
-            f"{ALT}; {titles[letter]}",
-        )
-        for letter, panel in PANELS.items()
-    )
+ARTIFACTS = (
+    Artifact(
+        "matex_agd/fig1a",
+        "AlexNet on the CPU cluster: throughput against no communication",
+        layer_runs,
+        (measure_trend_a, measure_headline, measure_sizes),
+        draw_a,
+        f"{ALT}; AlexNet on the CPU cluster",
+    ),
+    Artifact(
+        "matex_agd/fig1b",
+        "AlexNet on the DGX-1: throughput against no communication",
+        runs_and_trainings,
+        (measure_trend_b, measure_same_trend, measure_phases, measure_counted, measure_sizes, measure_whole_training),
+        draw_b,
+        f"{ALT}; AlexNet on the DGX-1",
+    ),
+    Artifact(
+        "matex_agd/fig1c",
+        "GoogLeNet on the CPU cluster: throughput against no communication",
+        layer_runs,
+        (measure_trend_c, measure_strong_scaling),
+        draw_c,
+        f"{ALT}; GoogLeNet on the CPU cluster",
+    ),
+    Artifact(
+        "matex_agd/fig1d",
+        "GoogLeNet on the DGX-1: throughput against no communication",
+        layer_runs,
+        (measure_trend_d, measure_counted, measure_sizes),
+        draw_d,
+        f"{ALT}; GoogLeNet on the DGX-1",
+    ),
+)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paper_figures.matex_agd import backpropagation as backprop
+from paper_figures.matex_agd.experiments import backpropagation as backprop
 from reference_impls import matex_agd
 from reference_impls.contract import Told, Turn
 from suite.communication.collectives import Counted, Local
@@ -259,7 +259,7 @@ def grows(etas: Tensor, delay: int, momentum: float, turns: int = 1200) -> Tenso
 
 
 def properties(spec: RunSpec, context: Context) -> Outcome:
-    """All of the above, by the names the measures of ``algorithms.py`` read."""
+    """All of the above, by the names the measures of ``algorithms.py`` and ``equations.py`` read."""
     results: dict[str, Any] = {}
     steps = (algorithm_1, synchronous, layer_wise, delayed)
     for done, step in enumerate(steps, start=1):

@@ -1,8 +1,9 @@
 """The experiment ``matex_agd/link``: every way of exchanging, over a real link of several speeds.
 
-Two one-thread workers in network namespaces train either a network that computes (LeNet) or one that sleeps. All
-methods take turns in one run, in blocks of a few updates, and what counts is the ratio to *no communication* in
-the same repetition. PyTorch's DistributedDataParallel is the rival, with the same bucket size, link and threads.
+Two one-thread workers in network namespaces train either a network that computes (LeNet) or one that sleeps
+instead, so that overlap is not spoiled by two threads on one core. All methods take turns in one run, in blocks of
+a few updates, and what counts is the ratio to *no communication* in the same repetition. PyTorch's
+DistributedDataParallel is the rival, with the same bucket size, link and threads.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from typing import Any
 import pandas as pd
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
-from paper_figures.matex_agd.stand_in import LAYERS, sleeping
 from reference_impls import matex_agd
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
@@ -43,6 +43,44 @@ METHODS: dict[str, tuple[matex_agd.Config, int]] = {
 Step = Callable[[], None]
 
 
+class _Sleep(torch.autograd.Function):
+    """Takes ``seconds`` forward and twice that backward, and gives its parameters a gradient of ones."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, seconds: float) -> Tensor:
+        time.sleep(seconds)
+        ctx.seconds, ctx.shapes = seconds, (weight.shape, bias.shape)
+        return x + 0
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        time.sleep(2 * ctx.seconds)
+        one = grads[0].new_ones(())
+        weight, bias = ctx.shapes
+        return grads[0], one.expand(weight), one.expand(bias), None
+
+
+class SleepingLayer(nn.Module):
+    """``[B] -> [B]``; holds ``numbers`` weights and 100 biases, whose sums are what travels."""
+
+    def __init__(self, numbers: int, seconds: float):
+        super().__init__()
+        self.seconds = seconds
+        self.weight, self.bias = nn.Parameter(torch.zeros(numbers)), nn.Parameter(torch.zeros(100))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _Sleep.apply(x, self.weight, self.bias, self.seconds)
+
+
+# AlexNet in small: convolutions with most of the time, inner products with most of the numbers
+LAYERS = ((5_000, 3.0e-3), (15_000, 3.0e-3), (30_000, 2.0e-3), (30_000, 2.0e-3), (250_000, 1.0e-3), (120_000, 1.0e-3))
+
+
+def sleeping() -> nn.Sequential:
+    """450,600 numbers (1.8 MB), 12 ms forward and 24 ms backward."""
+    return nn.Sequential(*(SleepingLayer(numbers, seconds) for numbers, seconds in LAYERS))
+
+
 def lenet() -> nn.Module:
     module = build("caffe_lenet")
     initialise(module, 0)
@@ -55,7 +93,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-def _update(training: Training, inputs: torch.Tensor) -> None:
+def _update(training: Training, inputs: Tensor) -> None:
     training.update(training.module(inputs).square().mean())
 
 
