@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paper_figures.isgd import imagenet
+from paper_figures.isgd import settings
+from paper_figures.isgd.experiments import EXPERIMENTS
 from suite.execute import Surroundings, execute
 from suite.spec import RunSpec, thaw
 from suite.store import Store
@@ -19,7 +20,7 @@ def root(small_imagenet: Path) -> Path:
 
 def spec(updates: int, stop: int = 5, margin: float = 0.0) -> RunSpec:
     """The paper's run, shrunk: a small network, side 32, crop 28."""
-    full = thaw(imagenet.run("isgd", 8, updates).settings)
+    full = thaw(settings.imagenet(8, 1).settings) | {"updates": updates}
     full["algorithm"] |= {"stop": stop, "margin": margin, "thresholds": [], "factors": [1.0], "zeta": 0.05}
     small = {"model": {"name": "tiny_bn", "channels": 3, "classes": 3, "input_size": 28}, "side": 32, "crop": 28}
     return RunSpec("isgd/imagenet", {**full, **small, "rate": 1e-4, "evaluate": {"every": 4, "examples": 8}})
@@ -27,7 +28,7 @@ def spec(updates: int, stop: int = 5, margin: float = 0.0) -> RunSpec:
 
 def run(chosen: RunSpec, root: Path, store: Path, **more: object) -> dict[str, object]:
     around = Surroundings(store, data=root, **more)  # type: ignore[arg-type]
-    report = execute(chosen, imagenet.EXPERIMENTS.__getitem__, around)
+    report = execute(chosen, EXPERIMENTS.__getitem__, around)
     assert report.state == "stored", report
     return Store(store).read(chosen.id).results
 
@@ -58,6 +59,6 @@ def test_without_acceleration_every_update_is_an_iteration(root: Path, tmp_path:
 
 def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
     around = Surroundings(tmp_path / "store", data=tmp_path / "nowhere")
-    report = execute(spec(4), imagenet.EXPERIMENTS.__getitem__, around)
+    report = execute(spec(4), EXPERIMENTS.__getitem__, around)
     assert report.state == "failed"
     assert "imagenet" in report.why
