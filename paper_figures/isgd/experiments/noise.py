@@ -1,4 +1,4 @@
-"""The experiments behind ``noise``: gradient variance on a network, excess loss on a noisy quadratic."""
+"""Batch size and gradient noise: gradient variance on a network, excess loss on a noisy quadratic."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from paper_figures.isgd.tracing import gap, prepare
+from paper_figures.isgd.experiments.trace import gap, prepare
 from reference_impls import isgd
 from reference_impls.contract import Entry, Told, Turn
 from suite.communication.collectives import Local

@@ -1,46 +1,32 @@
-"""Fig. 4: a batch cut into parts, the tree that sums them, and the broadcast; measured and drawn."""
+"""Fig. 4: the data-parallel scheme of Caffe, as section 4 describes it.
+
+A batch is cut into as many equal parts as there are GPUs; each computes on one; losses and gradients are summed
+along a tree in log2 n steps; the master updates the weights and broadcasts them the same way back. The numbers in
+the diagram drawn here are those of a stored run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from paper_figures.isgd import readings, settings
 from paper_figures.isgd.reduction_tree import tree
-from suite.claims.measured import Measured, exact
-from suite.papers.artifact import Evidence
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Quantities = Iterable[tuple[str, Measured]]
 
 DRAWN = 4  # devices in the diagram
 
 
-def data_parallelism(evidence: Evidence) -> Quantities:
-    """Claims of section 4, over all worker counts of the stored run."""
-    run = evidence.run("parallel")
-    results = run.results
-    several = f"on {', '.join(map(str, results['workers']))} workers"
-    yield "equal-split", exact(max(results["uneven"]), runs=[run.id], note=several)
-    worst = (max(results["gradient"]), max(results["loss"]))
-    yield "sum-equivalence", exact(worst, runs=[run.id], note=several)
-    yield "tree-steps", exact(results["rounds"], runs=[run.id], note=several)
-    note = f"{several}, after each of {run.spec.settings['updates']} updates"
-    yield "replicas-equal", exact(max(results["replicas"]), runs=[run.id], note=note)
-    note = f"{note}, {results['chases'][-1]} of which were steps of Algorithm 2"
-    yield "data-parallel-equals-serial", exact(max(results["iterates"]), runs=[run.id], note=note)
+def runs(profile: str) -> Groups:
+    return settings.parallel()
 
 
-def configurations(group: str, name: str) -> Callable[[Evidence], Quantities]:
-    """Images that the parts of a figure's batches cover together."""
-
-    def measure(evidence: Evidence) -> Quantities:
-        run = evidence.run(group)
-        note = f"parts differ by at most {max(run.results['uneven'])} images"
-        yield name, exact(run.results["covered"], runs=[run.id], note=note)
-
-    return measure
+def measure(evidence: Evidence) -> Quantities:
+    """Parts, tree and replicas of the run, over all its worker counts."""
+    yield from readings.data_parallelism(evidence)
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:
@@ -87,11 +73,25 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     axes.set_ylim(below - 1.5, levels["batch"] + 0.5)
 
 
-def _box(axes: Any, x: float, y: float, text: str) -> None:
+def _box(axes: Axes, x: float, y: float, text: str) -> None:
     axes.text(x, y, text, ha="center", va="center", fontsize="small", zorder=3,
               bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "C0"})  # fmt: skip
 
 
-def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
     arrow = {"arrowstyle": "->", "color": "0.4", "shrinkA": 12, "shrinkB": 14}
     axes.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops=arrow, zorder=1)
+
+
+ARTIFACTS = (
+    Artifact(
+        "isgd/fig4",
+        "Diagram of the data-parallel scheme used by Caffe",
+        runs,
+        (measure,),
+        draw,
+        alt="A batch is cut into four parts; four GPUs compute on one each; two steps of a tree sum losses and "
+        "gradients on the first, which updates the weights and broadcasts them back.",
+        size=(7.2, 5.6),
+    ),
+)

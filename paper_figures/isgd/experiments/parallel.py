@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from paper_figures.isgd.experiments.trace import gap, prepare
 from paper_figures.isgd.reduction_tree import tree
-from paper_figures.isgd.tracing import gap, prepare
 from reference_impls import isgd
 from reference_impls.contract import Told
 from suite.communication.collectives import Settled

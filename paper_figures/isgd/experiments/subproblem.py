@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from paper_figures.isgd.tracing import Setting, gap, prepare, tell, updates
+from paper_figures.isgd.experiments.trace import Setting, gap, prepare, tell, updates
 from reference_impls import isgd
 from reference_impls.contract import Entry, Turn
 from suite.experiment import Context
