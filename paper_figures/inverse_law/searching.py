@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from paper_figures.inverse_law.stepped import SteppedSgd, copied
-from reference_impls.contract import Ask, Turn
+from reference_impls.contract import Points, Turn
 from suite.batch_size.threshold import Monitor, Search, Test
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
@@ -71,15 +71,15 @@ class SearchRun:
     def buffers(self) -> Tensor:
         return self.trainer.buffers
 
-    def request(self, turn: Turn) -> tuple[Ask, Tensor]:
+    def request(self, turn: Turn) -> tuple[Points, Tensor]:
         """Points and examples [n, b] of a turn's gradients."""
         if self._held:
             self.state, self._held = copied(self.state), False
         return self.trainer.request(self.state, turn)
 
-    def tell(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None:
+    def apply_gradients(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None:
         """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
-        self.state = self.trainer.tell(self.state, turn, losses, sums, buffers)
+        self.state = self.trainer.apply_gradients(self.state, turn, losses, sums, buffers)
         self.t = turn.t + 1
 
     def close_turn(self) -> None:

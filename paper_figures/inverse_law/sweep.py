@@ -31,7 +31,7 @@ from suite.runner.packing import run_together
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import evaluation
-from suite.training.build import DTYPES, make_descent, make_network
+from suite.training.build import DTYPES, make_network, make_optimizer
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import FlatModule
 from suite.training.gradients.cuda_graph import recorder_of
@@ -75,7 +75,7 @@ class Trainer(SteppedSgd):
             raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")
         rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
         gradients = gradients_of_run(context.execution["path"], problem)
-        super().__init__(gradients, make_descent(settings["descent"], flat), rate, workers)
+        super().__init__(gradients, make_optimizer(settings["descent"], flat), rate, workers)
         read = settings["sample"] or held
         self.samples = {
             "validation": self._sample(decode, inputs[:held][:read], targets[:held][:read]),
@@ -101,7 +101,7 @@ class Trainer(SteppedSgd):
         chunk = CHUNKS[inputs.device.type]
 
         def read(state: Any, threshold: float) -> Reading:
-            x = self.algorithm.model(None, state, self.collective)
+            x = self.algorithm.model(state)
             if self.tests is None:
                 return evaluation.read(
                     self.problem, x, self.buffers[0], inputs, targets, threshold, chunk=chunk, decode=already
