@@ -58,6 +58,9 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "rule": claim.rule,
         "because": claim.because,
         "empirical": claim.empirical,
+        "rests_on": verdict.rests_on,
+        "rests_because": verdict.because,
+        "decides": verdict.decides,
         "ours": _measured(verdict.measured),
         "proxy": _measured(verdict.proxy),
     }

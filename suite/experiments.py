@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -65,10 +66,15 @@ class Pilot(Protocol):
     ) -> float: ...
 
 
-def lazily(place: str) -> Callable[[], Any]:
-    """A function that imports what ``place`` ("package.module:name") names and returns it: finding is not importing."""
+def imported(place: str) -> Any:
+    """What ``place`` ("package.module:name") names."""
     module, _, name = place.partition(":")
-    return lambda: getattr(importlib.import_module(module), name)
+    return getattr(importlib.import_module(module), name)
+
+
+def lazily(place: str) -> Callable[[], Any]:
+    """A function that imports what ``place`` names and returns it: finding is not importing."""
+    return functools.partial(imported, place)
 
 
 @dataclass(frozen=True)

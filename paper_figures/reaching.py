@@ -1,0 +1,130 @@
+"""Which definitions of the project a function's code leads to: how a time model or a clock behind a number is found.
+
+Level of detail: definitions, so a function that merely shares a file with a time model does not reach it. References
+are followed by :mod:`suite.fingerprint` through calls, constants, classes and imports, those inside functions
+included. What a function was handed when it was made (closures, partial arguments, defaults) is followed too.
+Code behind an attribute of an object that is handed in at call time is not seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from suite.experiments import Experiment
+from suite.fingerprint import PLACE, Place, Reader, present
+
+# Definitions that say what time something takes that was not run, or in which order it then happens. An entry is a
+# module (all it defines), a definition of one, or a definition anywhere below a package.
+TIME_MODELS = (
+    "suite.clock:Link",
+    "suite.clock:Compute",
+    "suite.overlap",
+    "suite.machines:network",
+    "suite.machines:exchange",
+    "suite.protocol:play",
+    "suite.protocol:GammaDurations",
+    "suite.parameter_server",
+    "suite.task_schedule:schedule",
+    "suite.accuracy_time:Server",
+    "paper_figures.isgd*:time_per_update",  # Eq. 19 with the printed shares
+)
+CLOCKS = ("perf_counter", "thread_time", "process_time")
+TRAINING_CLOCKS = frozenset({"suite.clock:WallClock"})  # a training's own seconds, which no result rests on
+
+
+def definitions(function: Callable[..., Any]) -> frozenset[Place]:
+    """Every definition of the project that a function's code reaches, the function's own included."""
+    return _definitions(function, set())
+
+
+def _definitions(function: Callable[..., Any], met: set[int]) -> frozenset[Place]:
+    if id(function) in met:
+        return frozenset()
+    met.add(id(function))
+    code = present()
+    found: set[Place] = set()
+    for handed in _handed(function):
+        if isinstance(handed, str) and PLACE.fullmatch(handed):
+            if place := code.resolve(*handed.split(":")):
+                found |= code.closure(place)
+        elif callable(handed):
+            found |= _definitions(handed, met)
+        elif place := code.resolve(type(handed).__module__, type(handed).__qualname__):
+            found |= code.closure(place)
+    if (plain := inspect.unwrap(function)) is not function:
+        return frozenset(found) | _definitions(plain, met)
+    for place in _references(function):
+        found |= code.closure(place)
+    return frozenset(found)
+
+
+def _handed(function: Callable[..., Any]) -> Iterator[Any]:
+    """What a function carries with it: values of its closure, defaults, a partial's function and arguments."""
+    if isinstance(function, functools.partial):
+        yield function.func
+        yield from function.args
+        yield from function.keywords.values()
+        return
+    for cell in getattr(function, "__closure__", None) or ():
+        held = cell.cell_contents
+        yield from held if isinstance(held, list | tuple) else (held,)
+    yield from getattr(function, "__defaults__", None) or ()
+    yield from (getattr(function, "__kwdefaults__", None) or {}).values()
+
+
+def _references(function: Callable[..., Any]) -> list[Place]:
+    """What the text of a function itself refers to; several functions on its line count together."""
+    kind = function if hasattr(function, "__code__") else type(function)
+    module = present().module(kind.__module__) if _ours(kind.__module__) else None
+    if module is None:
+        return []
+    if inspect.isclass(kind) or "<" not in kind.__qualname__:
+        place = present().resolve(kind.__module__, kind.__qualname__.partition(".")[0])
+        return [place] if place else []
+    line = kind.__code__.co_firstlineno  # type: ignore[attr-defined]
+    nodes = [
+        node
+        for nodes in module.definitions.values()
+        for root in nodes
+        for node in ast.walk(root)
+        if isinstance(node, ast.FunctionDef | ast.Lambda)
+        and line in (node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ())))
+    ]
+    return Reader(present(), module).local(nodes).references
+
+
+def _ours(module: str) -> bool:
+    return present().resolve(module, "") is not None
+
+
+def reaches(function: Callable[..., Any], places: tuple[str, ...]) -> str:
+    """The first of ``places`` that a function's code leads to, as "module:name"; empty if it leads to none."""
+    for module, name in sorted(definitions(function)):
+        if any(_names(place, module, name) for place in places):
+            return f"{module}:{name}"
+    return ""
+
+
+def _names(place: str, module: str, name: str) -> bool:
+    wanted, _, definition = place.partition(":")
+    inside = module.startswith(f"{wanted[:-1]}.") if wanted.endswith("*") else module == wanted
+    return inside and (not definition or name == definition)
+
+
+def reads_a_clock(function: Callable[..., Any]) -> bool:
+    """Whether a function's code measures seconds, those that a training merely notes left out."""
+    return any(
+        f"{clock!r}" in present().local(place).text
+        for place in definitions(function)
+        if ":".join(place) not in TRAINING_CLOCKS
+        for clock in CLOCKS
+    )
+
+
+def body(experiment: Experiment) -> Callable[..., Any]:
+    """What stands for an experiment's body: its loader where that names it, so that nothing need be imported."""
+    return experiment.load if definitions(experiment.load) else experiment.load()
