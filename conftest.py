@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["paper_figures.pytest_plugin"]
+pytest_plugins = ["suite.commands.pytest_plugin"]
 
 CHECKOUT = Path(__file__).resolve().parent
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.document import Book
 from benchmarks.floors import faster, floors
 from benchmarks.measuring import Effort, collect_garbage
-from paper_figures.speed import DocumentError
+from suite.report.speed import DocumentError
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -23,7 +23,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.workloads import SENTENCE, Workload
 from suite.models.registry import construct
-from suite.translation import TeacherForced, word_loss
+from suite.training.translation import TeacherForced, word_loss
 
 FLOAT = 4  # bytes
 VECTORS = 6  # parameters, gradients, velocity: read and written

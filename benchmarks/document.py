@@ -11,8 +11,8 @@ from typing import Any
 
 from benchmarks.floors import faster
 from benchmarks.workloads import GROWTH, WORKLOADS
-from paper_figures.speed import FORMAT, DocumentError, check, ratio, read
-from suite import environment
+from suite.report.speed import FORMAT, DocumentError, check, ratio, read
+from suite.runs import environment
 
 DIGITS = 5  # significant, of stored seconds: timing is no better
 PLACES = {workload.name: place for place, workload in enumerate((*WORKLOADS, *GROWTH))}

@@ -39,8 +39,8 @@ class Effort:
 def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str, str], int]:
     """Sides that are built and warm, reasons for those that are not there, and how many rounds to make."""
     from benchmarks.sides import build
-    from suite.execution import apply, choose
     from suite.spec import RunSpec
+    from suite.training.numerics import apply, choose
 
     apply(choose(RunSpec("train"), effort.device, 1))
     sides, absent = build(workload, effort.device, effort.rivals, effort.threads, effort.compile_all)

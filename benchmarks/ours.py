@@ -19,22 +19,22 @@ from paper_figures.inverse_law.stepped import SteppedSgd
 from paper_figures.rudra.machine import cifar_server
 from reference_impls.rudra import Config as Softsync
 from suite.algorithms import algorithm
-from suite.assembly import Assembly
-from suite.choices import measure_training
 from suite.data.order import FixedCycle, WithReplacement
 from suite.data.word_batches import WordOrder
-from suite.descent import Torch
-from suite.execution import apply, choose
-from suite.experiments import Context
-from suite.gradients import PATHS, Bound
-from suite.packing import Lockstep
-from suite.problems import random_classification
-from suite.schedules import rounds
-from suite.server_schedule import simulation
-from suite.server_training import ServerSession
+from suite.experiment import Context
+from suite.parameter_server.placement import simulation
+from suite.parameter_server.training import ServerSession
+from suite.runner.autotune import measure_training
+from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
-from suite.training import Session
-from suite.translation import Corpus, Side, Translation
+from suite.training.build import Assembly
+from suite.training.gradients.rows import PATHS, Bound
+from suite.training.loop import Session
+from suite.training.numerics import apply, choose
+from suite.training.optimizers import Torch
+from suite.training.problem import random_classification
+from suite.training.schedules import rounds
+from suite.training.translation import Corpus, Side, Translation
 
 FOREVER = 10**9
 Update = Callable[[], None]

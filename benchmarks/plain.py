@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from benchmarks.counting import TRANSLATION
 from benchmarks.workloads import SENTENCE, Workload
 from suite.models import build, initialise
-from suite.translation import TeacherForced, collate, word_loss
+from suite.training.translation import TeacherForced, collate, word_loss
 
 RATE, MOMENTUM, DECAY = 0.001, 0.9, 5e-4
 PIXELS = 2**25  # of all pictures together, unless a few batches need more

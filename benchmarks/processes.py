@@ -15,7 +15,7 @@ from benchmarks.workloads import Workload
 def work(pipe: Connection, kind: str, workload: Workload) -> None:
     """A worker: builds its share, says how it is executed, then makes as many updates as it is told."""
     from benchmarks import ours, plain
-    from suite.execution import apply, choose
+    from suite.training.numerics import apply, choose
 
     apply(choose(ours.specification(workload), "cpu", 1))
     run: Callable[[int], None]

@@ -8,8 +8,8 @@ from itertools import islice
 from paper_figures.rudra.machine import CIFAR_BYTES, INTERCONNECT, LATENCY, MEMORY
 from reference_impls.rudra import Server
 from suite.clock import Link
-from suite.parameter_server import Base, Messages
-from suite.protocol import GammaDurations, Timed, play
+from suite.parameter_server.flat import Base, Messages
+from suite.parameter_server.protocol import GammaDurations, Timed, play
 
 FEW, MANY = 30, 3_000  # learners
 SPLITS = ("hardsync", "1-softsync", "lambda-softsync")

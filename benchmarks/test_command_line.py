@@ -17,9 +17,9 @@ import pytest
 from benchmarks.alternating import Alternation, Side, Timer
 from benchmarks.document import Book, entry
 from benchmarks.measuring import OUR_SECONDS, our_seconds
-from suite.environment import ROOT
+from suite.runs.environment import ROOT
+from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
-from suite.store import Outcome, Store, encode
 
 ROUNDS, RUNS = 5, 500
 

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.document import Book, entry
 from paper_figures.matex_agd.link import link
 from paper_figures.matex_agd.link_results import SPEEDS, WORKLOADS
-from suite.experiments import Context
+from suite.experiment import Context
 from suite.spec import RunSpec
 
 REPEATS = 3  # 2 or more, for the spread

@@ -10,7 +10,7 @@ from benchmarks.alternating import Alternation, Side, Timer
 from benchmarks.document import Book, entry
 from benchmarks.measuring import OUR_SECONDS, our_seconds
 from benchmarks.simulation import FEW, KINDS, MANY, SPLITS, events
-from suite.execute import spare_imports
+from suite.runner.execute import spare_imports
 
 EVENTS, ROUNDS = 30_000, 5
 

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.document import Book
 from benchmarks.measuring import OUR_SECONDS, Effort, finished, our_seconds, prepared
 from benchmarks.workloads import GROWTH, WORKLOADS, Workload
-from suite.telemetry import watch
+from suite.runs.telemetry import watch
 
 pytestmark = pytest.mark.filterwarnings("default")  # compilers warn; a measurement is none the worse for it
 DEVICES = (pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu))

@@ -6,7 +6,7 @@ They stop early, where the loss falls smoothly and a wrong learning rate moves e
     python -m ci.canaries --accept        train and make this the baseline of this machine class
 
 On the processor and the versions that made the baseline every run must end in the same bits, curves included. On
-others it must end within what the spread over the seeds explains, either way (``suite.comparison``).
+others it must end within what the spread over the seeds explains, either way (``suite.runs.comparison``).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paper_figures.registry import experiment
-from suite.archive import Runs, export, open_runs
-from suite.baselines import FOLDER as BASELINES
-from suite.comparison import compare_runs, lines
-from suite.environment import ROOT, machine, machine_class, revision, versions
-from suite.execute import Surroundings, execute_all
+from suite.papers.registry import experiment
+from suite.runner.execute import Surroundings, execute_all
+from suite.runs.archive import Runs, export, open_runs
+from suite.runs.comparison import compare_runs, lines
+from suite.runs.environment import ROOT, machine, machine_class, revision, versions
+from suite.runs.store import Store
 from suite.spec import RunSpec
-from suite.store import Store
+from suite.speed.baselines import FOLDER as BASELINES
 
 SEEDS = 8
 FIXED = ("torch", "numpy")  # packages whose version decides the bits

@@ -6,9 +6,9 @@ Runs from the source tree; nothing need be installed but torch, numpy, pandas, p
 psutil, safetensors, simpy, typer, rich and pytest (``datasets`` is read around; ``nvidia-ml-py``, pytest-benchmark
 and others are used where they are there). Each stage is ended when its share of the budget is spent; what it has
 written by then is kept, and what it leaves over is the next stages'. Runs come last, most valuable first
-(``paper_figures.value``), and go on where the last call stopped. OUT then holds ``summary.json``, a log per stage,
-the benchmark document and ``runs.zip``. Exit 0 when every stage succeeded or only ran out of time, 1 otherwise, 2
-without CUDA.
+(``suite.commands.priority``), and go on where the last call stopped. OUT then holds ``summary.json``, a log per
+stage, the benchmark document and ``runs.zip``. Exit 0 when every stage succeeded or only ran out of time, 1
+otherwise, 2 without CUDA.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from suite.environment import ROOT
+from suite.runs.environment import ROOT
 
 PYTHON = (sys.executable, "-m")
 EXPORT_SECONDS = 20.0  # kept back to write the runs into one file
@@ -140,7 +140,7 @@ def go(planned: Sequence[Stage], budget: float, out: Path, data: Path | None) ->
 
 def write_summary(out: Path, ended: Sequence[Ended]) -> None:
     """What became of the stages so far, and on which machine."""
-    from suite.environment import machine, revision, source_fingerprint, versions
+    from suite.runs.environment import machine, revision, source_fingerprint, versions
 
     document = {
         "machine": machine(),

@@ -18,8 +18,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ci.canaries import BASELINES
-from suite import baselines, regression
-from suite.environment import ROOT
+from suite.runs.environment import ROOT
+from suite.speed import baselines
+from suite.speed import gate as regression
 
 
 def measure(path: Path, only: str, seconds: float) -> Path:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from suite import execution
 from suite.algorithms import ALGORITHMS, algorithm
+from suite.training import numerics as execution
 
 
 @contextmanager

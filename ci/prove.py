@@ -25,10 +25,11 @@ from unittest.mock import patch
 
 from ci import canaries
 from ci.planted import other_rounding, wrong_rate
-from suite import baselines, regression
-from suite.archive import Runs
-from suite.environment import ROOT, machine_class
-from suite.store import Run, Store
+from suite.runs.archive import Runs
+from suite.runs.environment import ROOT, machine_class
+from suite.runs.store import Run, Store
+from suite.speed import baselines
+from suite.speed import gate as regression
 
 SLOWDOWN = 0.2
 BITES = 3  # documents with the slowdown planted

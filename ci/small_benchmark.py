@@ -21,16 +21,16 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from suite import environment
-from suite.assembly import assemble
-from suite.execution import apply, choose
-from suite.experiments import Context
-from suite.gradients import PATHS
+from suite.experiment import Context
 from suite.models import build, initialise
-from suite.schedules import rounds
+from suite.runs import environment
+from suite.runs.telemetry import watch
 from suite.spec import RunSpec
-from suite.telemetry import watch
-from suite.training import Session
+from suite.training.build import assemble
+from suite.training.gradients.rows import PATHS
+from suite.training.loop import Session
+from suite.training.numerics import apply, choose
+from suite.training.schedules import rounds
 
 BATCH, RATE, MOMENTUM = 16, 0.01, 0.9
 MODEL = {"name": "digits_lenet", "input_size": 8, "kernel": 3}

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from suite.garbage import search_rarely
+from suite.runner.garbage import search_rarely
 
 search_rarely()
 
@@ -77,7 +77,7 @@ def emit(document: Any) -> None:
 
 def source(store: Path | None) -> Any:
     """The store to judge from, with the committed evidence beneath it."""
-    from paper_figures.evidence import with_committed
+    from suite.papers.evidence import with_committed
 
     return with_committed(store)
 
@@ -85,7 +85,7 @@ def source(store: Path | None) -> Any:
 @app.command("list")
 def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
     """Artifacts and claims, what is stored and what is missing."""
-    from paper_figures.listing import lines, listing
+    from suite.commands.list_ import lines, listing
 
     rows = listing(selector or [], store)
     if as_json:
@@ -113,9 +113,9 @@ def plan(
     Times are those of one core of a reference CPU until --calibrate has measured this machine: the store keeps what
     it found, and later plans use it.
     """
-    from paper_figures import planning
-    from paper_figures.selection import select
-    from suite.calibration import known
+    from suite.commands import plan as planning
+    from suite.papers.selection import select
+    from suite.runner.calibration import known
 
     planned = planning.plan(select(selector or []), profile)
     kept = planning.folder_for_calibration(store or STORE) if seconds else store or STORE
@@ -144,7 +144,7 @@ def run(
     budget: Annotated[float | None, typer.Option(min=1, help="seconds after which to stop cleanly")] = None,
 ) -> None:
     """Compute and store the runs of a selection; what is stored already is not computed again."""
-    from paper_figures.running import run_selection
+    from suite.commands.run import run_selection
 
     raise typer.Exit(run_selection(selector or [], profile, store, data, device, workers, budget))
 
@@ -159,7 +159,7 @@ def check(
     junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F")] = None,
 ) -> None:
     """A verdict for every claim. Exit 1 when one is red."""
-    from paper_figures.checking import check_selection
+    from suite.commands.check import check_selection
 
     raise typer.Exit(check_selection(selector or [], profile, source(store), as_json, junit))
 
@@ -174,7 +174,7 @@ def figures(
     form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
 ) -> None:
     """Draw every figure whose runs are stored."""
-    from paper_figures.drawing import draw_selection
+    from suite.report.drawing import draw_selection
 
     for line in draw_selection(selector or [], source(store), out, form, profile):
         say(line)
@@ -187,7 +187,7 @@ def report(
     out: Annotated[Path, typer.Option(help="folder for the report", metavar="D")] = Path("report"),
 ) -> None:
     """Write one self-contained HTML file with every artifact, number and verdict."""
-    from paper_figures.report import write_report
+    from suite.report.page import write_report
 
     print(write_report(source(store), out))
 
@@ -201,8 +201,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Regressions between two stores of the same runs. Exit 1 when there is one."""
-    from suite.archive import open_runs
-    from suite.comparison import compare_runs, lines
+    from suite.runs.archive import open_runs
+    from suite.runs.comparison import compare_runs, lines
 
     found = compare_runs(open_runs(base), open_runs(new), either_way=either_way)
     if as_json:
@@ -225,8 +225,8 @@ def gate(
     as_json: Json = False,
 ) -> None:
     """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
-    from suite import baselines as kept
-    from suite import regression
+    from suite.speed import baselines as kept
+    from suite.speed import gate as regression
 
     folder = baselines or kept.FOLDER
     documents = [kept.read(path) for path in new]
@@ -254,7 +254,7 @@ def export(
     profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
 ) -> None:
     """Write stored runs into one file."""
-    from paper_figures.evidence import export_selection
+    from suite.papers.evidence import export_selection
 
     print(export_selection(selector or [], store, out, profile))
 
@@ -264,9 +264,9 @@ def merge(
     file: Annotated[Path, typer.Argument(help="a file that export wrote")], *, store: StoreOption = STORE
 ) -> None:
     """Take an exported file into a store; nothing is taken from one that does not verify."""
-    from suite.archive import Archive
-    from suite.archive import merge as take
-    from suite.store import Store
+    from suite.runs.archive import Archive
+    from suite.runs.archive import merge as take
+    from suite.runs.store import Store
 
     new, present = take(Archive(file), Store(store, create=True))
     print(f"{new} runs added, {present} already there")
@@ -313,7 +313,7 @@ def data_verify(name: Annotated[str | None, typer.Argument()] = None, *, data: D
 @app.command()
 def doctor(*, data: DataOption = None, as_json: Json = False) -> None:
     """This machine: versions, devices, data found, and which profiles can run."""
-    from paper_figures.diagnosis import diagnose, lines
+    from suite.commands.doctor import diagnose, lines
 
     facts = diagnose(data)
     if as_json:
@@ -336,7 +336,7 @@ def reproduce(
     accept: Annotated[bool, typer.Option("--accept", help="commit these verdicts as the expected ones")] = False,
 ) -> None:
     """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
-    from paper_figures.reproduction import reproduce_selection
+    from suite.commands.reproduce import reproduce_selection
 
     raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out, accept))
 

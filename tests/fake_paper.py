@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paper_figures import registry, report, selection, verdicts
-from paper_figures.artifact import Artifact, Evidence, Groups, Paper, no_runs
-from suite.measured import Measured, exact, interval, point
+from suite.claims.measured import Measured, exact, interval, point
+from suite.papers import registry, selection, verdicts
+from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
+from suite.report import page as report
+from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
-from suite.store import Outcome, Store, encode
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
@@ -164,16 +165,17 @@ def fake_paper() -> Paper:
 
 
 @contextlib.contextmanager
-def registered(published: Path) -> Iterator[Paper]:
-    """The fake paper as the only one registered, its claims published in the folder ``published``."""
+def registered(home: Path) -> Iterator[Paper]:
+    """The fake paper as the only one registered, its claims published in the folder ``home``."""
+    published = home / "published"
+    published.mkdir()
     (published / "fake.toml").write_text(PUBLISHED)
     paper = fake_paper()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verdicts, "PUBLISHED", published)
         verdicts.published.cache_clear()
         registry.paper.cache_clear()
-        for module in (registry, report, selection):
-            patch.setattr(module, "PAPERS", {"fake": lambda: paper})
+        for module in (registry, report, selection, verdicts):
+            patch.setattr(module, "PAPERS", {"fake": registry.Registered(lambda: paper, home)})
         yield paper
     verdicts.published.cache_clear()
     registry.paper.cache_clear()

@@ -15,12 +15,12 @@ import torch
 
 from ci import canaries, gpu, guard
 from ci.planted import wrong_rate
-from suite import baselines
 from suite.algorithms import algorithm
-from suite.comparison import compare_runs
-from suite.environment import ROOT, machine_class, slug
+from suite.runs.comparison import compare_runs
+from suite.runs.environment import ROOT, machine_class, slug
+from suite.runs.store import Outcome, Store, encode, verified
 from suite.spec import RunSpec
-from suite.store import Outcome, Store, encode, verified
+from suite.speed import baselines
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 

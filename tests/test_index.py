@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from paper_figures import index
+from suite.papers import index
 
 
 def test_the_index_is_up_to_date() -> None:
-    assert index.INDEX.read_text(encoding="utf-8") == index.text(), "python -m paper_figures.index --write"
+    assert index.main() == 0, "python -m suite.papers.index --write"
 
 
 def test_every_claim_and_artifact_stands_in_it() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from fake_paper import PUBLISHED, fake_paper, fill
 
-from paper_figures import readme, speed
-from paper_figures.evidence import committed
-from paper_figures.readme import BEGIN, END, SPEED, ReadmeError, judged, main, rewritten, table, telling
-from paper_figures.verdicts import measure
-from suite.archive import Layered
-from suite.claims import judge, load, not_run
-from suite.environment import ROOT
+from suite.claims.judge import judge, load, not_run
+from suite.papers.evidence import committed
+from suite.papers.verdicts import measure
+from suite.report import readme, speed
+from suite.report.readme import BEGIN, END, SPEED, ReadmeError, judged, main, rewritten, table, telling
+from suite.runs.archive import Layered
+from suite.runs.environment import ROOT
 
 
 @pytest.fixture
@@ -91,12 +91,12 @@ def test_the_readme_says_what_the_committed_evidence_says(committed_verdicts):
     assert path.is_file(), "the repository has no README.md"
     text = path.read_text(encoding="utf-8")
     assert rewritten(text, table(committed_verdicts)) == text, (
-        "python -m paper_figures.readme --write brings it up to date"
+        "python -m suite.report.readme --write brings it up to date"
     )
 
 
 def test_the_readme_says_what_was_measured():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert rewritten(text, speed.tables(speed.committed()), SPEED) == text, (
-        "python -m paper_figures.readme --write brings it up to date"
+        "python -m suite.report.readme --write brings it up to date"
     )

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 from fake_paper import HOSTILE, fig2_runs, fill, registered, specs
 
-from paper_figures import report, verdicts
-from paper_figures.provenance import departures
-from paper_figures.report import command, counts, page, write_report
-from paper_figures.speed_figures import Figured, Speed
-from suite.archive import Layered
-from suite.claims import VERDICTS
-from suite.environment import ROOT
-from suite.store import StoreError
+from suite.claims.judge import VERDICTS
+from suite.papers import verdicts
+from suite.report import page as report
+from suite.report.page import command, counts, page, write_report
+from suite.report.provenance import departures
+from suite.report.speed_figures import Figured, Speed
+from suite.runs.archive import Layered
+from suite.runs.environment import ROOT
+from suite.runs.store import StoreError
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -26,7 +27,7 @@ VOID = {"meta", "link", "br", "img", "hr", "input"}
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
     """The fake paper as the only one registered, its claims published in a temporary folder; no measured speed."""
-    with registered(tmp_path_factory.mktemp("published")) as paper, pytest.MonkeyPatch.context() as patch:
+    with registered(tmp_path_factory.mktemp("home")) as paper, pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "measured_speed", list)
         yield paper
 
@@ -260,4 +261,4 @@ def test_the_reference_implementations_declare_departures():
 
 
 def test_the_template_is_packaged():
-    assert (Path(verdicts.__file__).parent / "report.html.j2").is_file()
+    assert (Path(report.__file__).parent / "page.html.j2").is_file()

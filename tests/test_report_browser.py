@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from fake_paper import fill, registered
 
-from paper_figures.report import write_report
+from suite.report.page import write_report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
@@ -134,7 +134,7 @@ def browser(tmp_path_factory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
-    with registered(tmp_path_factory.mktemp("published")):
+    with registered(tmp_path_factory.mktemp("home")):
         return write_report(fill(tmp_path_factory.mktemp("runs")), tmp_path_factory.mktemp("report"))
 
 

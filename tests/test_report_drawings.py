@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from fake_paper import HOSTILE, fill, registered, specs
 
-from paper_figures import style
-from paper_figures.artifact import Missing
-from paper_figures.drawing import SVG, draw, draw_selection, drawing, file_name, image, inline_svg
-from suite.archive import Layered
-from suite.store import StoreError
+from suite.papers.artifact import Missing
+from suite.report import style
+from suite.report.drawing import SVG, draw, draw_selection, drawing, file_name, image, inline_svg
+from suite.runs.archive import Layered
+from suite.runs.store import StoreError
 
 LIGHT, DARK = (255, 255, 255), (0x1E, 0x21, 0x26)  # the lightest and the lighter dark ground a figure stands on
 
@@ -34,7 +34,7 @@ VISION = {
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
-    with registered(tmp_path_factory.mktemp("published")) as paper:
+    with registered(tmp_path_factory.mktemp("home")) as paper:
         yield paper
 
 
@@ -196,8 +196,8 @@ def test_neither_pyplot_nor_torch_is_needed_and_matplotlib_only_to_draw():
         "import sys\n"
         "from paper_figures import drawing, report, readme, style\n"
         "assert 'matplotlib' not in sys.modules, 'matplotlib imported before anything is drawn'\n"
-        "from paper_figures.artifact import Artifact\n"
-        "from suite.archive import Layered\n"
+        "from suite.papers.artifact import Artifact\n"
+        "from suite.runs.archive import Layered\n"
         "plot = lambda evidence, figure: figure.add_subplot().plot([1, 2])\n"
         "drawing.inline_svg(drawing.drawing(Artifact('a/b', 'c', draw=plot), Layered(())))\n"
         "assert 'matplotlib.pyplot' not in sys.modules and 'torch' not in sys.modules\n"

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from paper_figures.numerals import number, ours, printed, tolerance
-from suite.claims import Claim
-from suite.measured import exact, interval, point
+from suite.claims.judge import Claim
+from suite.claims.measured import exact, interval, point
+from suite.report.numerals import number, ours, printed, tolerance
 
 
 def claim(rule: str = "within", **entries) -> Claim:

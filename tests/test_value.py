@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from paper_figures import value
-from paper_figures.artifact import Artifact, Paper
-from paper_figures.planning import Planned
-from paper_figures.value import decidable, stages
-from suite.claims import Claim
-from suite.experiments import Experiment
-from suite.packing import packs
+from suite.claims.judge import Claim
+from suite.commands import priority as value
+from suite.commands.plan import Planned
+from suite.commands.priority import decidable, stages
+from suite.experiment import Experiment
+from suite.papers.artifact import Artifact, Paper
+from suite.runner.packing import packs
 from suite.spec import RunSpec
 
 SECONDS = {"cheap": 10.0, "dear": 100.0, "shared": 50.0, "gpu": 1000.0, "told": 1.0}  # by run

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paper_figures.artifact import Paper
 from paper_figures.crossbow import accuracy, algorithms, hardware, tasks
-from suite.experiments import Body, Experiment, Measure
+from suite.experiment import Body, Experiment, Measure
+from suite.papers.artifact import Paper
 from suite.spec import RunSpec
 
 
@@ -60,7 +60,7 @@ def _training_seconds(spec: RunSpec) -> float:
     """Epochs of training, and an evaluation of the average model and every replica after each."""
     from suite.data.catalogue import DATASETS
     from suite.models.table import counts
-    from suite.training_cost import FLOPS_PER_SECOND
+    from suite.runner.cost import FLOPS_PER_SECOND
 
     s = spec.settings
     examples = 3 * s["images"] + 5 * DATASETS[s["data"]["name"]].sizes["test"]
@@ -69,7 +69,7 @@ def _training_seconds(spec: RunSpec) -> float:
 
 def _timing_seconds(spec: RunSpec) -> float:
     from suite.models.table import counts
-    from suite.training_cost import FLOPS_PER_SECOND
+    from suite.runner.cost import FLOPS_PER_SECOND
 
     s = spec.settings
     gradients = 6 * sum(s["learners"]) * s["batch"] * s["turns"] * (s["repeats"] + 1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from paper_figures.artifact import Artifact
 from paper_figures.crossbow import arithmetic, comparison, settings
 from paper_figures.crossbow.accuracy_plots import draw_bars, draw_curves, draw_implied_hours, draw_schedule
 from paper_figures.crossbow.comparison import BATCHES, NETWORK
+from suite.papers.artifact import Artifact
 
 
 def with_throughput(*names: str) -> Callable[[str], settings.Groups]:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Evidence, Missing
 from paper_figures.crossbow import arithmetic, settings
 from paper_figures.crossbow.comparison import seconds_ratio, stand_in
 from paper_figures.crossbow.readings import accuracies, epochs, require
 from paper_figures.crossbow.targets import common_target
+from suite.papers.artifact import Evidence, Missing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +56,7 @@ def draw_curves(printed: float, *, training: bool = False, fixed: bool = False) 
     """Test accuracy against epochs of every run, with the target; ``fixed``: the printed one at every profile."""
 
     def draw(evidence: Evidence, figure: Figure) -> None:
-        from paper_figures.style import LINES
+        from suite.report.style import LINES
 
         names = trained(evidence)
         axes = figure.subplots()

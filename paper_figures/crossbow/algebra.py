@@ -16,15 +16,15 @@ from torch import Tensor
 
 from reference_impls import crossbow
 from reference_impls.contract import Ask, Entry, Told, Turn
-from suite.collectives import Local, Settled, check_rows
+from suite.communication.collectives import Local, Settled, check_rows
 from suite.data.order import Shuffled
-from suite.descent import Caffe
-from suite.experiments import Context
-from suite.gradients import Functional
-from suite.learners import Learners
-from suite.problems import Quadratic
+from suite.experiment import Context
+from suite.model_averaging.learners import Learners
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
+from suite.training.gradients.rows import Functional
+from suite.training.optimizers import Caffe
+from suite.training.problem import Quadratic
 
 Gradient = Callable[[Tensor, int], Tensor]  # points [k, d], iteration -> gradients [k, d]
 D, EXAMPLES, BATCH = 40, 480, 4
@@ -215,7 +215,7 @@ def white_noise(noise_seed: int) -> Gradient:
 
 
 def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
-    """Batches, distances and variances of a run through :class:`suite.learners.Learners`."""
+    """Batches, distances and variances of a run through :class:`suite.model_averaging.learners.Learners`."""
     k = 4
     order = Shuffled(EXAMPLES, BATCH, seed(run_seed, "order"))
     read: list[Tensor] = []

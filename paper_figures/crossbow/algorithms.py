@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
 from paper_figures.crossbow.accuracy_plots import draw_curves
 from paper_figures.crossbow.comparison import measure_average_better, measure_momentum_helps
 from paper_figures.crossbow.readings import always, results, spread
+from suite.papers.artifact import Artifact, Evidence, Quantities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

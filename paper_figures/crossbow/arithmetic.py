@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from paper_figures.artifact import Evidence
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.printed import value
-from suite.accuracy_time import epochs_to_accuracy, time_to_accuracy
+from suite.claims.measured import Measured, exact, interval
 from suite.data.catalogue import DATASETS
-from suite.measured import Measured, exact, interval
+from suite.model_averaging.time_to_accuracy import epochs_to_accuracy, time_to_accuracy
+from suite.papers.artifact import Evidence
 
 Quantities = Iterable[tuple[str, Measured]]
 

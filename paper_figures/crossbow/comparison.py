@@ -13,11 +13,11 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
-from paper_figures.artifact import Evidence, Quantities
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import accuracies, epochs, ids, on_gpu, require, several, spread
 from paper_figures.crossbow.targets import common_target, rungs
-from suite.measured import Measured, interval, point
+from suite.claims.measured import Measured, interval, point
+from suite.papers.artifact import Evidence, Quantities
 
 NETWORK = {"smoke": "digits_lenet", "reduced": "crossbow_lenet", "paper": "crossbow_resnet32"}
 STAND_INS = {
@@ -113,7 +113,7 @@ def measure_target(evidence: Evidence) -> Quantities:
 
 def measure_lenet_target(evidence: Evidence) -> Quantities:
     """Fig. 9a on all of MNIST: the best test accuracy, with the interval that 10,000 images leave."""
-    from suite.statistics import wilson
+    from suite.claims.intervals import wilson
 
     run = evidence.run("s-sgd 1")
     best = max(accuracies(run))

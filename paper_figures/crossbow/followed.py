@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 import torch
 
-from suite.assembly import assemble
-from suite.choices import measure_training
-from suite.execution import apply
-from suite.experiments import Context, OutOfTime
-from suite.gradients import PATHS, seed_masks
-from suite.learners import Learners
+from suite.experiment import Context, OutOfTime
+from suite.model_averaging.learners import Learners
+from suite.runner.autotune import measure_training
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
+from suite.training.build import assemble
+from suite.training.gradients.rows import PATHS, seed_masks
+from suite.training.numerics import apply
 
 
 def choose_path(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:

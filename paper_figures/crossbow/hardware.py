@@ -7,7 +7,6 @@ from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
 from paper_figures.crossbow.readings import epochs, ids, on_gpu, require
 from paper_figures.crossbow.server_model import (
@@ -20,10 +19,11 @@ from paper_figures.crossbow.server_model import (
 )
 from paper_figures.crossbow.targets import common_target
 from paper_figures.crossbow.throughput_plots import draw_saturation, draw_split, draw_throughput
-from suite.measured import Measured, interval, point
+from suite.claims.measured import Measured, interval, point
+from suite.papers.artifact import Artifact, Evidence, Quantities
 
 if TYPE_CHECKING:
-    from suite.store import Run
+    from suite.runs.store import Run
 
 
 def fastest(run: Run) -> int:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Evidence, Missing, Quantities
-from suite.accuracy_time import epochs_to_accuracy
-from suite.measured import Measured, exact, interval
+from suite.claims.intervals import Interval
+from suite.claims.measured import Measured, exact, interval
+from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
+from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.spec import RunSpec
-from suite.statistics import Interval
 
 if TYPE_CHECKING:
-    from suite.store import Run
+    from suite.runs.store import Run
 
 Measure = Callable[[Evidence], Quantities]
 
@@ -56,7 +56,7 @@ def ids(evidence: Evidence, *names: str) -> list[str]:
 
 def spread(values: Sequence[float], kind: str, runs: Sequence[str], note: str = "") -> Measured:
     """A quantity with its Student interval over seeds. One seed, or one that never arrived, leaves it open."""
-    from suite.statistics import mean_interval
+    from suite.claims.intervals import mean_interval
 
     if not all(math.isfinite(value) for value in values):
         missed = sum(not math.isfinite(value) for value in values)

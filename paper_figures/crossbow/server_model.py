@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Evidence, Quantities
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.comparison import stand_in
 from paper_figures.crossbow.printed import value
 from paper_figures.crossbow.readings import epochs, ids, require
 from paper_figures.crossbow.targets import common_target
-from suite.accuracy_time import Server
+from suite.claims.measured import point
 from suite.clock import Link
-from suite.measured import point
+from suite.model_averaging.time_to_accuracy import Server
+from suite.papers.artifact import Evidence, Quantities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def modelled(evidence: Evidence) -> Quantities:
 
 
 def calibrated() -> Server:
-    """The paper's server as a :class:`suite.accuracy_time.Server`, from printed throughputs alone.
+    """The paper's server as a :class:`suite.model_averaging.time_to_accuracy.Server`, from printed throughputs alone.
 
     One GPU: m learners take a + b m, with a + b = 1 and 4 / (a + 4 b) = 1.4 (Fig. 12a), in units of the iteration
     without synchronisation of Fig. 17 (512 images at 18,500 images/s). Synchronisation: what remains at m = 1 and,

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from paper_figures.crossbow.settings import NETWORKS
 from reference_impls.crossbow_tuner import Literal, Settling, literal, settling
-from suite.experiments import Context
-from suite.learners import on_streams
-from suite.memory_plan import Operator, Pool, offline, online, run, training_operators
+from suite.experiment import Context
+from suite.model_averaging.learners import on_streams
+from suite.model_averaging.memory_plan import Operator, Pool, offline, online, run, training_operators
+from suite.model_averaging.task_schedule import Durations, Task, idle_seconds, schedule
 from suite.models.operators import crossbow_operators
 from suite.models.registry import construct
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
-from suite.task_schedule import Durations, Task, idle_seconds, schedule
 
 PAUSE = 0.002  # seconds of a recorded learning task; a quadratic's gradient alone is too short to see
 

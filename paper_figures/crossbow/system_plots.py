@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Evidence
 from paper_figures.crossbow import settings
+from suite.papers.artifact import Evidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow.settings import TARGET
-from suite.accuracy_time import epochs_to_accuracy
+from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 
 if TYPE_CHECKING:
-    from paper_figures.artifact import Evidence
+    from suite.papers.artifact import Evidence
 
 LADDER = (*(share / 100 for share in range(30, 100, 5)), 0.97, 0.98, 0.99)  # share correct
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.crossbow import arithmetic, settings
 from paper_figures.crossbow.readings import always, ids, on_gpu, require, results, spread
 from paper_figures.crossbow.system_plots import draw_idle, draw_memory, draw_timelines, draw_tuner
-from suite.measured import Measured, exact, point
+from suite.claims.measured import Measured, exact, point
+from suite.papers.artifact import Artifact, Evidence, Quantities
 
 TASKS = always("tasks", settings.TASKS)
 TUNER = always("tuner", settings.TUNER)

@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 
 from reference_impls import crossbow
-from suite.descent import Caffe
-from suite.execution import apply
-from suite.experiments import Context
-from suite.flat import FlatModule
-from suite.gradients import PATHS, Gradients, refusals
-from suite.learners import Learners
+from suite.experiment import Context
+from suite.model_averaging.learners import Learners
+from suite.model_averaging.tuner import choose_path, tune
 from suite.models import build, initialise
-from suite.problems import Classification
+from suite.runner.timing import alternating, preferred
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
-from suite.timing import alternating, preferred
-from suite.tuning import choose_path, tune
+from suite.training.flat import FlatModule
+from suite.training.gradients.rows import PATHS, Gradients, refusals
+from suite.training.numerics import apply
+from suite.training.optimizers import Caffe
+from suite.training.problem import Classification
 
 
 def classification(name: str, batch: int, device: str, run_seed: int) -> Classification:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Evidence
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.comparison import stand_in
 from paper_figures.crossbow.readings import epochs, on_gpu, require
 from paper_figures.crossbow.targets import common_target
+from suite.papers.artifact import Evidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,7 +93,7 @@ def draw_saturation(evidence: Evidence, figure: Figure) -> None:
 
 def draw_split(evidence: Evidence, figure: Figure) -> None:
     """Fig. 2: one batch cut over devices like this one, from measured times and with exchange left out."""
-    from paper_figures.style import LINES
+    from suite.report.style import LINES
 
     require(bool(evidence.groups), f"throughput runs at {evidence.profile}")
     axes, most = figure.subplots(), 1

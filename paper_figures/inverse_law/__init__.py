@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paper_figures.artifact import Paper
 from paper_figures.inverse_law.artifacts import ARTIFACTS
 from paper_figures.inverse_law.costs import EXPERIMENTS
+from suite.papers.artifact import Paper
 
 PAPER = Paper(
     "inverse_law",

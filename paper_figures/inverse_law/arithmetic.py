@@ -12,10 +12,10 @@ import random
 from collections.abc import Iterator
 from typing import Literal
 
-from paper_figures.artifact import Evidence, Quantities
 from reference_impls import inverse_law_model as forms
 from reference_impls.inverse_law_model import Law, Prices, System
-from suite.measured import Measured, exact, interval
+from suite.claims.measured import Measured, exact, interval
+from suite.papers.artifact import Evidence, Quantities
 
 Topology = Literal["all_reduce", "server"]
 DRAWS = 300

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paper_figures.artifact import Artifact
 from paper_figures.inverse_law import arithmetic, bound, drawing, images, method, short, translation
+from suite.papers.artifact import Artifact
 
 ARTIFACTS = (
     Artifact(

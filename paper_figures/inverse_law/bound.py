@@ -11,11 +11,11 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from paper_figures.artifact import Evidence, Quantities
 from paper_figures.inverse_law.arithmetic import across
 from reference_impls.inverse_law_model import Recursion, law_of_bound
-from suite.fit import Updates, fit_inverse_law, free_exponent
-from suite.measured import exact, interval
+from suite.batch_size.law import Updates, fit_inverse_law, free_exponent
+from suite.claims.measured import exact, interval
+from suite.papers.artifact import Evidence, Quantities
 
 CASES = tuple(itertools.product((1e-3, 1e-4), (0.1, 0.3), (0.1, 0.3, 0.5)))  # lambda, threshold, s / threshold
 START = 2.3

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from importlib import import_module
 
-from suite import training_cost
 from suite.data.catalogue import DATASETS
-from suite.experiments import Body, Experiment, Together
+from suite.experiment import Body, Experiment, Together
 from suite.models.table import counts
+from suite.runner import cost as training_cost
+from suite.runner.cost import FLOPS_PER_SECOND, SMALL
 from suite.spec import RunSpec, canonical
-from suite.training_cost import FLOPS_PER_SECOND, SMALL
 
 UPDATE_OVERHEAD = 1.0e-3  # seconds per update outside the network
 TYPICAL_UPDATES = 1500  # of a sweep; the real number is what is to be found out

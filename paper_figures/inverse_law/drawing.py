@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Evidence, Missing
-from suite.fit import FitError, InverseLawFit, Updates
+from suite.batch_size.law import FitError, InverseLawFit, Updates
+from suite.papers.artifact import Evidence, Missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> 
     import numpy as np
 
     from paper_figures.inverse_law.images import law_fit
-    from paper_figures.style import LINES, MARKERS, PALETTE
+    from suite.report.style import LINES, MARKERS, PALETTE
 
     colour, marker = PALETTE[order], MARKERS[order]
     seen = [(u.batch, n) for u in counted for n in u.seen if n is not None]
@@ -106,7 +106,7 @@ def draw_residuals(evidence: Evidence, figure: Figure) -> None:
     """Residuals of every run about its fitted law, and each curve's misfit beside that of ISGD's Eq. 22."""
     from paper_figures.inverse_law.images import crossings, curve, law_fit, reached, stored_rows, thresholds
     from paper_figures.inverse_law.rival import compare
-    from paper_figures.style import MARKERS, PALETTE
+    from suite.report.style import MARKERS, PALETTE
 
     rows = stored_rows(evidence)
     if not rows:
@@ -149,7 +149,7 @@ def draw_residuals(evidence: Evidence, figure: Figure) -> None:
 def draw_times(evidence: Evidence, figure: Figure) -> None:
     """Predicted and measured seconds to converge by batch size, the batch size picked, and its regret."""
     from paper_figures.inverse_law.seconds import mean_seconds, seed_seconds
-    from paper_figures.style import PALETTE
+    from suite.report.style import PALETTE
 
     run = evidence.run("loop")
     table, measured = run.curve("batches"), mean_seconds(run.curve("runs"))
@@ -183,8 +183,8 @@ def draw_update_time(evidence: Evidence, figure: Figure) -> None:
     """Seconds per update by batch size, every round and their median, with Eq. 4 fitted."""
     import numpy as np
 
-    from paper_figures.style import PALETTE
-    from suite.update_time import fit_knee
+    from suite.batch_size.knee import fit_knee
+    from suite.report.style import PALETTE
 
     table, rounds = evidence.run("loop").curve("batches"), evidence.run("loop").curve("timings")
     knee = fit_knee(dict(zip((int(b) for b in table["batch"]), table["update_seconds"], strict=True)))

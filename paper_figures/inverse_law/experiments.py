@@ -11,11 +11,11 @@ from torch import nn
 from suite.data.order import WithReplacement
 from suite.data.text import load_pairs
 from suite.data.word_batches import word_batches
-from suite.execution import apply
-from suite.experiments import Context
+from suite.experiment import Context
 from suite.models import build, initialise
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
+from suite.training.numerics import apply
 
 
 def networks(spec: RunSpec, context: Context) -> Outcome:

@@ -7,15 +7,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from paper_figures.inverse_law import drawing, short
 from paper_figures.inverse_law.rival import compare
 from paper_figures.inverse_law.runs import BY_NAME, ROWS, Row, check_specs, curve_specs
-from suite.fit import FitError, InverseLawFit, Updates, fit_inverse_law, free_exponent
-from suite.measured import Measured, interval, point
+from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law, free_exponent
+from suite.claims.intervals import Interval, log_interval
+from suite.claims.measured import Measured, interval, point
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.runs.store import Run
 from suite.spec import RunSpec
-from suite.statistics import Interval, log_interval
-from suite.store import Run
 
 LEAST_POINTS = 3  # batch sizes: two fit any curve
 MNIST = ("mnist_small-lr0p01", "mnist_medium-lr0p01", "mnist_medium-lr0p05", "mnist_evenodd-lr0p05")

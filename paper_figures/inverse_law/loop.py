@@ -19,14 +19,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_choice import Trainer, choose
+from suite.batch_size.choice import Trainer, choose
+from suite.batch_size.knee import time_updates
+from suite.batch_size.law import Updates
 from suite.data.images import load_images
-from suite.execution import apply
-from suite.experiments import Context
-from suite.fit import Updates
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
-from suite.update_time import time_updates
+from suite.training.numerics import apply
 
 Clock = Callable[[], float]
 

@@ -7,12 +7,12 @@ import random
 from collections.abc import Callable
 from functools import partial
 
-from paper_figures.artifact import Evidence, Quantities
 from reference_impls.inverse_law_model import Law, System, convergence_seconds
-from suite.batch_choice import choose
-from suite.fit import FitError, Updates, fit_inverse_law
-from suite.measured import exact, interval
-from suite.update_time import fit_knee
+from suite.batch_size.choice import choose
+from suite.batch_size.knee import fit_knee
+from suite.batch_size.law import FitError, Updates, fit_inverse_law
+from suite.claims.measured import exact, interval
+from suite.papers.artifact import Evidence, Quantities
 
 BATCHES = tuple(2**k for k in range(11))
 LATENCIES = (0.0, 1e-6, 1e-5)  # seconds per message

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from suite.fit import Updates
+from suite.batch_size.law import Updates
 
 
 @dataclass(frozen=True)

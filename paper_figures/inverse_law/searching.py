@@ -11,11 +11,11 @@ from torch import Tensor
 
 from paper_figures.inverse_law.stepped import SteppedSgd, copied
 from reference_impls.contract import Ask, Turn
-from suite import checkpoint
-from suite.experiments import Context, OutOfTime
+from suite.batch_size.threshold import Monitor, Reading, Search, Test
+from suite.experiment import Context, OutOfTime
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
-from suite.threshold import Monitor, Reading, Search, Test
+from suite.training import checkpoint
 
 Judge = Callable[[Any], dict[str, Any]]
 

@@ -6,11 +6,11 @@ import math
 from statistics import median
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Evidence, Groups, Quantities
 from paper_figures.inverse_law.runs import ROWS, curve_specs
-from suite.measured import exact, interval, point
+from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.claims.measured import exact, interval, point
+from suite.papers.artifact import Evidence, Groups, Quantities
 from suite.spec import RunSpec
-from suite.statistics import Interval, log_interval, mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd

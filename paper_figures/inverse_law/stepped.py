@@ -10,11 +10,11 @@ from torch import Tensor
 
 from reference_impls.contract import Ask, Told, Turn
 from suite.algorithms import algorithm
-from suite.collectives import in_process
-from suite.donation import donated
-from suite.gradients import Gradients, answer
-from suite.schedules import rounds
-from suite.threshold import Reading
+from suite.batch_size.threshold import Reading
+from suite.communication.collectives import in_process
+from suite.training.fused_step import donated
+from suite.training.gradients.rows import Gradients, answer
+from suite.training.schedules import rounds
 
 
 class SteppedSgd:

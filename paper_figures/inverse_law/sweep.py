@@ -25,20 +25,20 @@ from torch import Tensor
 
 from paper_figures.inverse_law.searching import SearchRun
 from paper_figures.inverse_law.stepped import SteppedSgd
-from suite import evaluation
-from suite.assembly import DTYPES, make_descent, make_network
-from suite.captured import recorder_of
+from suite.batch_size.threshold import Reading, read_loss
 from suite.data import images, order, transforms
-from suite.evaluation import CapturedTest
-from suite.execution import apply
-from suite.experiments import Context
-from suite.flat import FlatModule
-from suite.gradients import gradients_of_run
-from suite.packing import run_together
-from suite.problems import Classification
+from suite.experiment import Context
+from suite.runner.packing import run_together
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
-from suite.threshold import Reading, read_loss
+from suite.training import evaluation
+from suite.training.build import DTYPES, make_descent, make_network
+from suite.training.evaluation import CapturedTest
+from suite.training.flat import FlatModule
+from suite.training.gradients.cuda_graph import recorder_of
+from suite.training.gradients.rows import gradients_of_run
+from suite.training.numerics import apply
+from suite.training.problem import Classification
 
 CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {

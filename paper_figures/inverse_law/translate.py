@@ -19,16 +19,16 @@ from torch import Tensor
 
 from paper_figures.inverse_law.searching import SearchRun
 from paper_figures.inverse_law.stepped import SteppedSgd
-from suite.assembly import make_descent
+from suite.batch_size.threshold import Reading, read_loss
 from suite.data.text import load_pairs
 from suite.data.word_batches import WordOrder
-from suite.execution import apply
-from suite.experiments import Context
-from suite.gradients import Bound
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
-from suite.threshold import Reading, read_loss
-from suite.translation import Translation, prepare, score, translate, word_loss
+from suite.training.build import make_descent
+from suite.training.gradients.rows import Bound
+from suite.training.numerics import apply
+from suite.training.translation import Translation, prepare, score, translate, word_loss
 
 CHUNK = 50  # sentences of a test read at a time
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from paper_figures.inverse_law import drawing, images
 from paper_figures.inverse_law.short import ATTENTION, WORDS
-from suite.fit import Updates
-from suite.measured import exact, interval
+from suite.batch_size.law import Updates
+from suite.claims.measured import exact, interval
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.spec import RunSpec
 
 WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Paper, Quantities, no_runs
 from paper_figures.isgd import batch_sizes, cycles, exact, experiments, imagenet, noise, timing, training
+from suite.papers.artifact import Artifact, Evidence, Groups, Paper, Quantities, no_runs
 
 ORDER = (
     *("table1", "fig1a", "fig1b", "fig2", "fig3", "fig4", "fig5a", "fig5b", "fig5c", "fig5d", "fig5e", "fig5f"),

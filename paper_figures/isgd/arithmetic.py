@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from paper_figures.artifact import Evidence
 from paper_figures.isgd.printed import printed
 from paper_figures.isgd.stated import (
     CAFFE_DECAY,
@@ -17,8 +16,9 @@ from paper_figures.isgd.stated import (
     TEST_EVERY_SECONDS,
     USUAL_DECAY,
 )
+from suite.claims.measured import Measured, exact
 from suite.data.catalogue import DATASETS
-from suite.measured import Measured, exact
+from suite.papers.artifact import Evidence
 
 Quantities = Iterable[tuple[str, Measured]]
 

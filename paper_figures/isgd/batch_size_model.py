@@ -17,10 +17,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Evidence
 from paper_figures.isgd.printed import printed
 from paper_figures.isgd.stated import SYSTEMS
-from suite.measured import Measured, exact, interval
+from suite.claims.measured import Measured, exact, interval
+from suite.papers.artifact import Evidence
 
 if TYPE_CHECKING:
     import numpy as np

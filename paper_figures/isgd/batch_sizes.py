@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Artifact, Evidence, Missing, Quantities
 from paper_figures.isgd import settings
-from suite.measured import point
-from suite.store import Run
+from suite.claims.measured import point
+from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

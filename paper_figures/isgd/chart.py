@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Evidence
 from paper_figures.isgd.experiments import MARGINS
-from suite.measured import Measured, exact, interval
-from suite.statistics import paired_difference
-from suite.store import Run
+from suite.claims.intervals import paired_difference
+from suite.claims.measured import Measured, exact, interval
+from suite.papers.artifact import Evidence
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.isgd import settings
 from paper_figures.isgd.training import kind_of
-from suite.measured import point
-from suite.store import Run
+from suite.claims.measured import point
+from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.isgd import arithmetic, batch_size_model, chart, experiments, mechanism_claims, scheme
 from paper_figures.isgd.settings import mnist_pairs
 from paper_figures.isgd.training import measure_speed
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 
 Measure = Callable[[Evidence], Quantities]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from paper_figures.isgd import settings, stated
-from suite.experiments import Body, Experiment
+from suite.experiment import Body, Experiment
 from suite.spec import RunSpec
 
 SEEDS = 3

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from paper_figures.isgd import batch_sizes, settings
-from suite.experiments import Body, Experiment
-from suite.measured import point
+from suite.claims.measured import point
+from suite.experiment import Body, Experiment
 from suite.models.table import counts
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -11,19 +11,19 @@ from torch.nn import functional as F
 
 from reference_impls import isgd
 from reference_impls.contract import Entry, Told, Turn
-from suite import checkpoint
-from suite.assembly import DTYPES, fields, make_descent, make_network
-from suite.collectives import Local
+from suite.communication.collectives import Local
 from suite.data.catalogue import dataset
 from suite.data.imagenet import ImageNetStream
 from suite.data.transforms import CropFlip
-from suite.execution import apply
-from suite.experiments import Context, OutOfTime
-from suite.flat import FlatModule
-from suite.recorder import Recorder
+from suite.experiment import Context, OutOfTime
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed, thaw
-from suite.store import Outcome
-from suite.streamed import MEAN, validated
+from suite.training import checkpoint
+from suite.training.build import DTYPES, fields, make_descent, make_network
+from suite.training.curves import Recorder
+from suite.training.flat import FlatModule
+from suite.training.numerics import apply
+from suite.training.streamed import MEAN, validated
 
 
 class Streamed:

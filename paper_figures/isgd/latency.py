@@ -8,12 +8,12 @@ import pandas as pd
 import torch
 from torch.nn import functional as F
 
-from suite.execution import apply
-from suite.experiments import Context
-from suite.flat import FlatModule
+from suite.experiment import Context
 from suite.models import build, initialise
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
+from suite.training.flat import FlatModule
+from suite.training.numerics import apply
 
 
 def latency(spec: RunSpec, context: Context) -> Outcome:

@@ -13,12 +13,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from paper_figures.isgd.tracing import gap, prepare
 from reference_impls import isgd
 from reference_impls.contract import Entry, Told, Turn
-from suite.collectives import Local
+from suite.communication.collectives import Local
 from suite.data.order import FixedCycle
-from suite.descent import Caffe
-from suite.experiments import Context
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
+from suite.training.optimizers import Caffe
 
 TURN = Turn(0, (Entry(0, 0, 0),))
 

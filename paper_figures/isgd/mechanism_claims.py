@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from paper_figures.artifact import Evidence
-from suite.measured import Measured, exact, interval
+from suite.claims.measured import Measured, exact, interval
+from suite.papers.artifact import Evidence
 
 Quantities = Iterable[tuple[str, Measured]]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.isgd import settings
-from suite.experiments import Body, Experiment
-from suite.measured import interval, point
+from suite.claims.intervals import mean_interval
+from suite.claims.measured import interval, point
+from suite.experiment import Body, Experiment
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.spec import RunSpec
-from suite.statistics import mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import torch
 
-from suite.assembly import assemble
 from suite.data.order import WithReplacement
-from suite.execution import apply
-from suite.experiments import Context
-from suite.gradients import Bound
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
+from suite.training.build import assemble
+from suite.training.gradients.rows import Bound
+from suite.training.numerics import apply
 
 
 def variance(spec: RunSpec, context: Context) -> Outcome:

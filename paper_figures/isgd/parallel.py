@@ -12,12 +12,12 @@ from paper_figures.isgd.reduction_tree import tree
 from paper_figures.isgd.tracing import gap, prepare
 from reference_impls import isgd
 from reference_impls.contract import Told
-from suite.collectives import Settled
+from suite.communication.collectives import Settled
 from suite.data.order import FixedCycle, SplitBatch
-from suite.experiments import Context
-from suite.schedules import rounds
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
+from suite.training.schedules import rounds
 
 
 @dataclass

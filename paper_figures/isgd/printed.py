@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paper_figures.verdicts import published
+from suite.papers.verdicts import published
 
 
 def printed(name: str) -> tuple[float, ...]:

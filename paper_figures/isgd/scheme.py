@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Evidence
 from paper_figures.isgd.reduction_tree import tree
-from suite.measured import Measured, exact
+from suite.claims.measured import Measured, exact
+from suite.papers.artifact import Evidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

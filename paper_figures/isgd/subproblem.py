@@ -10,10 +10,10 @@ from torch import Tensor
 from paper_figures.isgd.tracing import Setting, gap, prepare, tell, updates
 from reference_impls import isgd
 from reference_impls.contract import Entry, Turn
-from suite.experiments import Context
-from suite.problems import Batch
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
+from suite.training.problem import Batch
 
 
 class Case(NamedTuple):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Artifact, Evidence, Missing, Quantities
-from suite.experiments import Body, Experiment
-from suite.measured import point
+from suite.claims.measured import point
+from suite.experiment import Body, Experiment
+from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from reference_impls import inverse_law
 from reference_impls.contract import Told, Turn
-from suite.assembly import Assembly, assemble
-from suite.collectives import Local
-from suite.execution import apply
-from suite.experiments import Context
-from suite.gradients import PATHS, Gradients, answer
-from suite.schedules import rounds
+from suite.communication.collectives import Local
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
+from suite.training.build import Assembly, assemble
+from suite.training.gradients.rows import PATHS, Gradients, answer
+from suite.training.numerics import apply
+from suite.training.schedules import rounds
 
 
 class Update(NamedTuple):

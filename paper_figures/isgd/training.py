@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Artifact, Evidence, Missing, Quantities
 from paper_figures.isgd import settings
-from suite.measured import Measured, interval, point
-from suite.statistics import Interval, mean_interval
-from suite.store import Run
+from suite.claims.intervals import Interval, mean_interval
+from suite.claims.measured import Measured, interval, point
+from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

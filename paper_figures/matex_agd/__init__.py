@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from paper_figures.artifact import Paper
 from paper_figures.matex_agd import algorithms, figure1, table1
-from suite.experiments import Body, Experiment
+from suite.experiment import Body, Experiment
 from suite.models.table import counts
+from suite.papers.artifact import Paper
+from suite.runner.cost import FLOPS_PER_SECOND
 from suite.spec import RunSpec
-from suite.training_cost import FLOPS_PER_SECOND
 
 
 def _layers() -> Body:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.matex_agd.link_results import draw_link, link_ratios, link_runs
-from suite.measured import exact, interval, point
+from suite.claims.measured import exact, interval, point
+from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.spec import RunSpec
 
 PROPERTIES = RunSpec("matex_agd/properties")
@@ -132,7 +132,7 @@ def layer_wise_blobs(evidence: Evidence) -> Quantities:
 
 
 def timed_sums(evidence: Evidence) -> Quantities:
-    from suite.statistics import log_interval
+    from suite.claims.intervals import log_interval
 
     found, runs = _reader(evidence, "workers")
     import math
@@ -179,7 +179,7 @@ def delayed_processes(evidence: Evidence) -> Quantities:
 
 def small_delay(evidence: Evidence) -> Quantities:
     """Share of the evaluated pairs (delay, devices) in which the delay is below half the number of devices."""
-    from suite.machines import DGX1
+    from suite.cost_models.machines import DGX1
 
     pairs = [(delay, devices) for delay in (1, 2, 3) for devices in DGX1.devices if devices > 1]
     share = sum(2 * delay < devices for delay, devices in pairs) / len(pairs)

@@ -11,9 +11,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from paper_figures.artifact import Evidence, Quantities
 from paper_figures.matex_agd import printed
-from suite.measured import exact, interval, point
+from suite.claims.measured import exact, interval, point
+from suite.papers.artifact import Evidence, Quantities
 
 
 def log_ratio(row: Sequence[float], other: Sequence[float]) -> float:
@@ -38,7 +38,7 @@ def seed_pairs(rows: Sequence[Sequence[float]]) -> list[float]:
 
 def serial_against_synchronous(evidence: Evidence) -> Quantities:
     """The printed gap, and what rounding, partition and seeds make of it on the proxy."""
-    from suite.statistics import mean_interval
+    from suite.claims.intervals import mean_interval
 
     table = printed.table1()
     gap = log_ratio(table["sgd"], table["serial"])

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Quantities
 from paper_figures.matex_agd.algorithms import ALEXNET, GOOGLENET, LAYERS
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH, whole_training
-from suite.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, exchange, network
-from suite.measured import exact, interval, point
-from suite.overlap import AllReduce, Network, delayed, layer_wise, rates, synchronous
+from suite.claims.measured import exact, interval, point
+from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, exchange, network
+from suite.cost_models.overlap import AllReduce, Network, delayed, layer_wise, rates, synchronous
+from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

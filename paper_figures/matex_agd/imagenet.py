@@ -6,13 +6,13 @@ Settings are those of ``train`` with ``crop`` and ``side`` pixels in place of ``
 
 from __future__ import annotations
 
-from suite.execution import apply
-from suite.experiments import Context
-from suite.gradients import PATHS
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
-from suite.streamed import assemble_streamed
-from suite.training import Session
+from suite.training.gradients.rows import PATHS
+from suite.training.loop import Session
+from suite.training.numerics import apply
+from suite.training.streamed import assemble_streamed
 
 
 def imagenet(spec: RunSpec, context: Context) -> Outcome:

@@ -8,10 +8,10 @@ import pandas as pd
 import torch
 from torch import nn
 
-from suite.experiments import Context
+from suite.experiment import Context
 from suite.models.registry import construct
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
 
 NETWORKS = ("caffe_alexnet", "caffe_googlenet")
 BATCH = 2

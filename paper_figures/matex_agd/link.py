@@ -19,15 +19,15 @@ from torch import nn
 
 from paper_figures.matex_agd.stand_in import LAYERS, sleeping
 from reference_impls import matex_agd
-from suite import netlab
-from suite.collectives import Processes
-from suite.distributed import Training, spawn
-from suite.experiments import Context
+from suite.communication import link as netlab
+from suite.communication.collectives import Processes
+from suite.communication.group import Group
+from suite.cost_models.overlap import AllReduce, Layer, Network, rates
+from suite.distributed.training import Training, spawn
+from suite.experiment import Context
 from suite.models import build, initialise
-from suite.overlap import AllReduce, Layer, Network, rates
-from suite.processes import Group
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
-from suite.store import Outcome
 
 BUCKET = 256 * 1024  # bytes, for layer-wise in buckets and for DDP
 UPDATES, WARM = 6, 4  # timed and untimed updates of a block

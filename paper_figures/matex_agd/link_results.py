@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Evidence, Missing, Quantities
-from suite.measured import interval
+from suite.claims.intervals import Interval, log_interval
+from suite.claims.measured import interval
+from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.spec import RunSpec
-from suite.statistics import Interval, log_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from suite.store import Run
+    from suite.runs.store import Run
 
 SPEEDS = (2e8, 6e8, 4e9)  # bits per second: communication-bound, balanced, compute-bound
 WORKLOADS = {

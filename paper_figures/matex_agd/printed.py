@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paper_figures.artifact import Evidence, Quantities
-from suite.measured import exact, point
+from suite.claims.measured import exact, point
+from suite.papers.artifact import Evidence, Quantities
 
 ROWS = ("serial", "sgd", "agd1", "agd2")
 BATCHES = (1000, 2000, 3000, 4000, 5000)
@@ -11,7 +11,7 @@ BATCHES = (1000, 2000, 3000, 4000, 5000)
 
 def printed(claim: str) -> tuple[float, ...]:
     """Printed values of a claim, e.g. ``printed("fig1a/speedup")``."""
-    from paper_figures.verdicts import published
+    from suite.papers.verdicts import published
 
     return next(c.printed for c in published("matex_agd") if c.id == f"matex_agd/{claim}")
 
@@ -46,8 +46,8 @@ def smallest_set(shares: list[float], limit: int = 200_000) -> int:
 def sizes(evidence: Evidence) -> Quantities:
     """Batches, devices and data as the declared runs, the machine and the data set's catalogue have them."""
     from paper_figures.matex_agd import settings
+    from suite.cost_models.machines import DGX1
     from suite.data.catalogue import DATASETS
-    from suite.machines import DGX1
 
     devices = max(DGX1.devices)
     yield "dgx-devices", exact(devices, note="eight P100 in a DGX-1")

@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from paper_figures.matex_agd import backpropagation as backprop
 from reference_impls import matex_agd
 from reference_impls.contract import Told, Turn
-from suite.collectives import Counted, Local
+from suite.communication.collectives import Counted, Local
 from suite.data.order import FixedCycle, Partitioned, SplitBatch
-from suite.descent import Caffe
-from suite.experiments import Context
-from suite.flat import FlatModule
+from suite.experiment import Context
 from suite.models import build, initialise
-from suite.schedules import rounds
-from suite.segments import buckets
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
+from suite.training.buckets import buckets
+from suite.training.flat import FlatModule
+from suite.training.optimizers import Caffe
+from suite.training.schedules import rounds
 
 WORKERS, BATCH, UPDATES, RATE = 4, 32, 12, 0.01
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from paper_figures.matex_agd.settings import WORKERS
 from reference_impls.contract import Turn
-from suite.assembly import assemble
-from suite.execution import apply
-from suite.experiments import Context
-from suite.gradients import PATHS, answer
+from suite.experiment import Context
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
-from suite.training import Session
+from suite.training.build import assemble
+from suite.training.gradients.rows import PATHS, answer
+from suite.training.loop import Session
+from suite.training.numerics import apply
 
 ARMS = {
     "serial": (1, {"kind": "fixed-cycle"}),

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Artifact, Evidence, Missing, Quantities
 from paper_figures.matex_agd import doubts, printed, settings
-from suite.measured import Measured, interval, point
+from suite.claims.measured import Measured, interval, point
+from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def ids(evidence: Evidence, *rows: str) -> tuple[str, ...]:
 
 def over_seeds(differences: list[list[float]], kind: str, of: tuple[str, ...], note: str) -> Measured:
     """Mean over seeds of each difference with its Student t interval; one seed gives no interval."""
-    from suite.statistics import mean_interval
+    from suite.claims.intervals import mean_interval
 
     if len(differences[0]) < 2:
         return point([row[0] for row in differences], kind=kind, runs=of, note=note)

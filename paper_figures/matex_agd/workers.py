@@ -14,13 +14,13 @@ import torch
 from torch import nn
 
 from reference_impls import matex_agd
-from suite.collectives import Counted, Processes
-from suite.distributed import Training, share, spawn
-from suite.experiments import Context
+from suite.communication.collectives import Counted, Processes
+from suite.communication.group import Group
+from suite.distributed.training import Training, share, spawn
+from suite.experiment import Context
 from suite.models import build, initialise
-from suite.processes import Group
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
 
 WORKERS, UPDATES, BATCH = 2, 6, 16
 LARGE, BLOBS = 4_000_000, 64  # bytes of one sum, and the number of small ones it is cut into

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from paper_figures.artifact import Paper
 from paper_figures.rudra.experiments import EXPERIMENTS
 from paper_figures.rudra.protocols import ALGORITHM_ARTIFACTS, PROTOCOL_ARTIFACTS
 from paper_figures.rudra.speeds import SPEED_ARTIFACTS
 from paper_figures.rudra.systems import SYSTEM_ARTIFACTS, TABLE1
 from paper_figures.rudra.tables import TABLE_ARTIFACTS
 from paper_figures.rudra.tradeoffs import TRADEOFF_ARTIFACTS
+from suite.papers.artifact import Paper
 
 PAPER = Paper(
     name="rudra",

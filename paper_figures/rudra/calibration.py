@@ -13,10 +13,10 @@ from itertools import islice
 from typing import Any
 
 from paper_figures.rudra.machine import cifar_server, imagenet_server
-from suite.experiments import Context
-from suite.server_schedule import simulation
+from suite.experiment import Context
+from suite.parameter_server.placement import simulation
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
-from suite.store import Outcome
 
 Row = tuple[int, int, int]  # n, mu, lambda
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from suite import training_cost
-from suite.experiments import Body, Experiment
+from suite.experiment import Body, Experiment
 from suite.models.table import counts
+from suite.runner import cost as training_cost
 from suite.spec import RunSpec
 
 
 def _train() -> Body:
-    from suite.server_training import train
+    from suite.parameter_server.training import train
 
     return train
 

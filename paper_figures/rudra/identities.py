@@ -14,14 +14,14 @@ from torch import Tensor
 
 from reference_impls import rudra
 from reference_impls.contract import Entry, Told, Turn
-from suite.collectives import Local
-from suite.descent import Caffe
-from suite.experiments import Context
-from suite.problems import Quadratic
-from suite.protocol import GammaDurations, play
-from suite.server_tree import server_tree, weighted_mean
+from suite.communication.collectives import Local
+from suite.experiment import Context
+from suite.parameter_server.protocol import GammaDurations, play
+from suite.parameter_server.tree import server_tree, weighted_mean
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
+from suite.training.optimizers import Caffe
+from suite.training.problem import Quadratic
 
 EXAMPLES, DIMENSIONS, RATE = 240, 12, 0.05
 

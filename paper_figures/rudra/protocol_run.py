@@ -4,7 +4,7 @@ Settings::
 
     learners, n, updates       updates made; the first ``warm_up`` of them are counted apart from the steady state
     clock   {jitter, slow?}    integer protocol, mean gradient 1 s; ``slow`` multiplies learner 0's time
-    server  {...}, batch       or, instead of ``clock``, messages in virtual time (``suite.server_schedule``)
+    server  {...}, batch       or, instead of ``clock``, messages in virtual time (``parameter_server.placement``)
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from itertools import islice, pairwise
 from typing import Any
 
 from reference_impls.rudra import Server, average_staleness
-from suite.experiments import Context
-from suite.protocol import GammaDurations, Staleness, Timed, play
-from suite.server_schedule import simulation
+from suite.experiment import Context
+from suite.parameter_server.placement import simulation
+from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play
+from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.store import Outcome
 
 
 class Checked:

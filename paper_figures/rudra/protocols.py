@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.rudra.readings import error_steps, errors, label, training_groups
 from paper_figures.rudra.settings import BASE_RATE, collect, rate
 from paper_figures.rudra.simulations import JITTERS, SLOW, clock, identities, messages
-from suite.measured import exact, point
-from suite.store import Run
+from suite.claims.measured import exact, point
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,12 +59,12 @@ def fig4b_runs(profile: str) -> Groups:
 
 
 def fig4b(evidence: Evidence) -> Quantities:
-    from suite.statistics import wilson
+    from suite.claims.intervals import wilson
 
     run = evidence.run("30-softsync")
     yield "mass-near-30", simulated(run.results["median"], run)
     share = wilson(run.results["above_2n"], run.results["gradients"])
-    from suite.measured import interval
+    from suite.claims.measured import interval
 
     yield (
         "tail",

@@ -6,11 +6,11 @@ import itertools
 import math
 from collections.abc import Iterable
 
-from paper_figures.artifact import Evidence, Groups, Missing
 from paper_figures.rudra.settings import Configuration, at_profile
-from suite.measured import Measured, interval, point
+from suite.claims.measured import Measured, interval, point
+from suite.papers.artifact import Evidence, Groups, Missing
+from suite.runs.store import Run
 from suite.spec import RunSpec
-from suite.store import Run
 
 TEST_IMAGES = 10_000
 
@@ -51,7 +51,7 @@ def final_error(evidence: Evidence, group: str) -> Measured:
     if len(values) == 1:
         note = "one seed; interval of the test set's sampling alone"
         return point(values[0], kind="measured", spread=sampling(values[0]), runs=ids, note=note)
-    from suite.statistics import mean_interval
+    from suite.claims.intervals import mean_interval
 
     found = mean_interval(values)
     return interval(found.mean, found.low, found.high, kind="measured", n=len(values), runs=ids)
@@ -67,7 +67,7 @@ def error_steps(evidence: Evidence, groups: list[str]) -> Measured:
         spread = [math.hypot(sampling(a[0]), sampling(b[0])) for a, b in pairs]
         note = "one seed each; interval of the test set's sampling alone"
         return point(steps, kind="measured", spread=spread, runs=ids, note=note)
-    from suite.statistics import paired_difference
+    from suite.claims.intervals import paired_difference
 
     found = [paired_difference(a, b) for a, b in pairs]
     return interval(

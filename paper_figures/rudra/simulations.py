@@ -16,7 +16,7 @@ from paper_figures.rudra.machine import (
     imagenet_server,
 )
 from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration
-from paper_figures.verdicts import published
+from suite.papers.verdicts import published
 from suite.spec import RunSpec
 
 JITTERS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)

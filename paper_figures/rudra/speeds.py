@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.rudra.protocols import simulated
 from paper_figures.rudra.readings import error_steps, label, times, times_group, training_groups
 from paper_figures.rudra.settings import LEARNERS
 from paper_figures.rudra.simulations import TABLE4, imagenet_times, printed
 from paper_figures.rudra.tradeoffs import MANY, PROTOCOLS, splitting
-from suite.measured import exact
+from suite.claims.measured import exact
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.rudra.machine import LEARNERS_PER_NODE, cifar_server
 from paper_figures.rudra.protocols import counted, simulated
 from paper_figures.rudra.simulations import (
@@ -16,7 +15,8 @@ from paper_figures.rudra.simulations import (
     messages,
     printed,
 )
-from suite.measured import exact
+from suite.claims.measured import exact
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ def fig3(evidence: Evidence) -> Quantities:
 
 def draw_system(architecture: str, figure: Figure) -> None:
     """Nodes and edges as the simulated object names them, in layers by distance from the weights."""
-    from suite.server_schedule import simulation
+    from suite.parameter_server.placement import simulation
 
     learners = DRAWN[architecture]
     settings = cifar_server(30) | {"architecture": architecture}

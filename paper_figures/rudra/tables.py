@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.rudra.machine import CIFAR_BYTES, EPOCHS, IMAGENET_BYTES, TRAINING_IMAGES
 from paper_figures.rudra.protocols import simulated
 from paper_figures.rudra.readings import error_steps, final_error, label, times, times_group, training_groups
@@ -21,7 +20,8 @@ from paper_figures.rudra.simulations import (
     imagenet_times,
     printed,
 )
-from suite.measured import Measured, exact, point
+from suite.claims.measured import Measured, exact, point
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from suite.execution import apply
-from suite.experiments import Context
-from suite.flat import FlatModule
+from suite.experiment import Context
 from suite.models import build, initialise
+from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.store import Outcome
+from suite.training.flat import FlatModule
+from suite.training.numerics import apply
 
 
 def run(spec: RunSpec, context: Context) -> Outcome:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from paper_figures.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from paper_figures.rudra.protocols import counted, modulation_runs, simulated
 from paper_figures.rudra.readings import (
     error_steps,
@@ -20,7 +19,8 @@ from paper_figures.rudra.readings import (
 )
 from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration
 from paper_figures.rudra.simulations import clock, identities, messages, throughput
-from suite.measured import exact, interval, point
+from suite.claims.measured import exact, interval, point
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,7 +123,7 @@ def fig6_times(evidence: Evidence) -> Quantities:
 def fig6_throughput(evidence: Evidence) -> Quantities:
     from math import log
 
-    from suite.statistics import log_interval, mean_interval
+    from suite.claims.intervals import log_interval, mean_interval
 
     run = evidence.run("throughput")
     longer = log_interval(run.results["training_ratios"])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Entry, Told, Turn
-from suite.collectives import Local
+from suite.communication.collectives import Local
 
 D, EXAMPLES, BATCHES = 6, 96, 12
 LR = torch.tensor(0.05, dtype=torch.float64)

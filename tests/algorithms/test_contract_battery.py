@@ -15,8 +15,8 @@ from torch.utils import _pytree as pytree
 
 from reference_impls import crossbow, inverse_law, isgd, matex_agd, rudra
 from reference_impls.contract import Entry, Told, Turn
-from suite.collectives import Local
-from suite.descent import Adam, Caffe
+from suite.communication.collectives import Local
+from suite.training.optimizers import Adam, Caffe
 
 DESCENT = Caffe(0.9, 1e-3)
 

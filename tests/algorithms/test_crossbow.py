@@ -8,8 +8,8 @@ from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, 
 
 from reference_impls import crossbow, inverse_law
 from reference_impls.contract import Entry, Told, Turn
-from suite.collectives import Local
-from suite.descent import Adam, Caffe
+from suite.communication.collectives import Local
+from suite.training.optimizers import Adam, Caffe
 
 PLAIN, HEAVY = Caffe(), Caffe(0.9, 1e-3)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from suite.descent import Adam, Caffe, Torch
+from suite.training.optimizers import Adam, Caffe, Torch
 
 D, STEPS = 5, 30
 SCALE = torch.tensor([1.0, 2.0, 1.0, 0.0, 1.0], dtype=torch.float64)

@@ -14,8 +14,8 @@ from reference_impls import inverse_law
 from reference_impls import inverse_law_model as forms
 from reference_impls.contract import Told
 from reference_impls.inverse_law_model import Law, Prices, Recursion, System
-from suite.collectives import Local
-from suite.descent import Caffe
+from suite.communication.collectives import Local
+from suite.training.optimizers import Caffe
 
 
 def test_sgd_by_hand():

@@ -11,8 +11,8 @@ from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, 
 
 from reference_impls import inverse_law, isgd, isgd_literal
 from reference_impls.contract import Told
-from suite.collectives import Local
-from suite.descent import Caffe
+from suite.communication.collectives import Local
+from suite.training.optimizers import Caffe
 
 PLAIN, HEAVY = Caffe(), Caffe(momentum=0.9, decay=1e-3)
 

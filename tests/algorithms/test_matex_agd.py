@@ -12,8 +12,8 @@ from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, Quadratic, close, drive,
 
 from reference_impls import inverse_law, matex_agd
 from reference_impls.contract import Told, Turn
-from suite.collectives import Local, Settled
-from suite.descent import Adam, Caffe, Torch
+from suite.communication.collectives import Local, Settled
+from suite.training.optimizers import Adam, Caffe, Torch
 
 HEAVY = Caffe(0.9, 1e-2)
 SCALED = Caffe(

@@ -15,8 +15,8 @@ from quadratic import LR, QUADRATIC, D, close, drive, one, streams
 
 from reference_impls import inverse_law, rudra
 from reference_impls.contract import Entry, Told, Turn
-from suite.collectives import Local
-from suite.descent import Caffe
+from suite.communication.collectives import Local
+from suite.training.optimizers import Caffe
 
 HEAVY = Caffe(0.9, 1e-3)
 RATE = LR / 5

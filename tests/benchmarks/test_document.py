@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.document import Book, entry, text
 from benchmarks.workloads import WORKLOADS
-from paper_figures import speed
-from paper_figures.speed import DocumentError, check, processor_ratio, ratio, read, table
+from suite.report import speed
+from suite.report.speed import DocumentError, check, processor_ratio, ratio, read, table
 
 FLOOR = {"flops_per_second": 100.0, "bytes_per_second": 10.0, "copies": [[100, 10.0]]}
 SIDES = {

@@ -7,8 +7,8 @@ import pytest
 from benchmarks.counting import FLOAT, VECTORS, flops, gradient, least_bytes
 from benchmarks.floors import COPIES, faster, floors
 from benchmarks.workloads import GROWTH, LEARNERS, MODELS, WORKLOADS, named
-from paper_figures.speed import attained, copy_speed
 from suite.models.table import counts
+from suite.report.speed import attained, copy_speed
 
 FLOOR = {"flops_per_second": 100.0, "bytes_per_second": 10.0, "copies": [[50, 40.0], [200, 20.0], [1000, 10.0]]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.document import Book, entry
-from paper_figures import speed, speed_figures
+from suite.report import speed, speed_figures
 
 FLOOR = {"flops_per_second": 1e9, "bytes_per_second": 1e9, "copies": [[1e9, 1e9]]}
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from reference_impls import crossbow, inverse_law
-from suite.descent import Caffe
-from suite.distributed import Training
-from suite.processes import Group
+from suite.communication.group import Group
+from suite.distributed.training import Training
+from suite.training.optimizers import Caffe
 
 EXAMPLES, UPDATES, BATCH = 96, 10, 4
 

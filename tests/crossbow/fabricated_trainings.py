@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from suite.models.table import counts
+from suite.runs.store import Run
 from suite.spec import RunSpec
-from suite.store import Run
 
 
 class Fabricated:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from suite.accuracy_time import Server, epochs_to_accuracy, time_to_accuracy
 from suite.clock import Link
+from suite.model_averaging.time_to_accuracy import Server, epochs_to_accuracy, time_to_accuracy
 
 
 def test_median_of_the_last_five_by_hand():

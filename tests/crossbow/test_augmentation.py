@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from suite.assembly import assemble
 from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import FixedCycle
 from suite.data.transforms import CropFlip
 from suite.spec import RunSpec
+from suite.training.build import assemble
 
 RULE = CropFlip(crop=6, margin=2)
 NUMBERS, WORKERS = torch.tensor([0, 3, 3]), torch.tensor([0, 0, 1])

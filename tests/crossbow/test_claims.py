@@ -12,12 +12,12 @@ import pytest
 from fabricated_trainings import MAKERS, Fabricated
 
 from paper_figures import crossbow
-from paper_figures.artifact import Evidence, Missing
 from paper_figures.crossbow import arithmetic, settings
-from paper_figures.verdicts import published, verdicts
-from suite.archive import Layered
-from suite.execute import Surroundings, execute
-from suite.store import Store
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.verdicts import published, verdicts
+from suite.runner.execute import Surroundings, execute
+from suite.runs.archive import Layered
+from suite.runs.store import Store
 
 DECIDED_ELSEWHERE = {"crossbow/fig9a/target"}  # trains on all of MNIST: the reduced profile
 EXACT = (settings.ALGEBRA, settings.TASKS, settings.TUNER, settings.SIZES)

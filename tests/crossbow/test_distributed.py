@@ -9,7 +9,7 @@ from torch import nn
 from torch.func import functional_call, grad
 
 from reference_impls import crossbow, matex_agd
-from suite.distributed import Training, join, spawn
+from suite.distributed.training import Training, join, spawn
 
 
 @pytest.fixture(scope="module")

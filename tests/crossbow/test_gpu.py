@@ -7,10 +7,10 @@ import torch
 
 from paper_figures import crossbow
 from paper_figures.crossbow.throughput import Bench, classification
-from suite.execute import Surroundings, execute
-from suite.gradients import PATHS, refusals
+from suite.runner.execute import Surroundings, execute
+from suite.runs.store import Run, Store
 from suite.spec import RunSpec
-from suite.store import Run, Store
+from suite.training.gradients.rows import PATHS, refusals
 
 pytestmark = [
     pytest.mark.gpu,

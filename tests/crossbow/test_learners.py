@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from reference_impls import crossbow
-from suite.descent import Caffe
-from suite.gradients import PATHS, Functional, Vectorised, refusals
-from suite.learners import Learners, on_streams
-from suite.problems import Classification, Quadratic
-from suite.task_schedule import Durations, assignment, schedule
+from suite.model_averaging.learners import Learners, on_streams
+from suite.model_averaging.task_schedule import Durations, assignment, schedule
+from suite.training.gradients.rows import PATHS, Functional, Vectorised, refusals
+from suite.training.optimizers import Caffe
+from suite.training.problem import Classification, Quadratic
 
 D = 5
 LR = torch.tensor(0.1, dtype=torch.float64)
@@ -147,8 +147,8 @@ def test_leaving_keeps_the_first_and_at_least_one():
 
 
 def test_a_new_learner_gets_the_mean_batch_norm_row():
-    from suite.flat import FlatModule
     from suite.models import build, initialise
+    from suite.training.flat import FlatModule
 
     module = build("crossbow_resnet32")
     initialise(module, 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suite.memory_plan import Operator, Pool, offline, online, run, training_operators
+from suite.model_averaging.memory_plan import Operator, Pool, offline, online, run, training_operators
 
 
 def test_a_chain_by_hand():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suite.task_schedule import Durations, assignment, idle_seconds, schedule
+from suite.model_averaging.task_schedule import Durations, assignment, idle_seconds, schedule
 
 
 def test_two_learners_by_hand():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from paper_figures import crossbow
-from suite.execute import Surroundings, execute
+from suite.runner.execute import Surroundings, execute
+from suite.runs.store import Store
 from suite.spec import RunSpec
-from suite.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -7,15 +7,15 @@ import torch
 from torch.func import grad
 
 from reference_impls import crossbow
-from suite.assembly import assemble
-from suite.execute import Surroundings, execute
-from suite.execution import choose
-from suite.experiments import Context
-from suite.gradients import PATHS
+from suite.experiment import Context
+from suite.runner.cost import TRAIN, seconds
+from suite.runner.execute import Surroundings, execute
+from suite.runs.store import Store
 from suite.spec import RunSpec
-from suite.store import Store
-from suite.training import Session
-from suite.training_cost import TRAIN, seconds
+from suite.training.build import assemble
+from suite.training.gradients.rows import PATHS
+from suite.training.loop import Session
+from suite.training.numerics import choose
 
 SETTINGS = {
     "data": {"name": "digits", "transform": "scale", "size": 28},

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from suite.timing import alternating, preferred
-from suite.tuning import choose_path, tune
+from suite.model_averaging.tuner import choose_path, tune
+from suite.runner.timing import alternating, preferred
 
 
 class Scripted:

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paper_figures.registry import experiment
-from suite.execute import Report, Surroundings, execute_pack
-from suite.flat import FlatModule
 from suite.models import build, initialise
-from suite.packing import Pack
-from suite.problems import Classification
+from suite.papers.registry import experiment
+from suite.runner.execute import Report, Surroundings, execute_pack
+from suite.runner.packing import Pack
+from suite.runs.store import Run, Store
 from suite.spec import RunSpec
-from suite.store import Run, Store
+from suite.training.flat import FlatModule
+from suite.training.problem import Classification
 
 
 def problem(

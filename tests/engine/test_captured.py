@@ -8,18 +8,18 @@ from engine_cases import agree, bound, digits, points, problem
 from rehearsal import Refused, Rehearsal
 
 from reference_impls.contract import Ask
-from suite import captured_update
-from suite.assembly import assemble
-from suite.captured import Captured, CaptureError, CudaGraphs, RowGradients
-from suite.captured_update import CapturedUpdate, overwrite, refusal, whole_update
-from suite.evaluation import CapturedTest, scores
-from suite.execution import apply, choose
-from suite.experiments import Context
-from suite.gradients import PATHS, Bound, answer
-from suite.problems import Classification
-from suite.schedules import rounds
+from suite.experiment import Context
 from suite.spec import RunSpec
-from suite.training import Session, weights_digest
+from suite.training.build import assemble
+from suite.training.evaluation import CapturedTest, scores
+from suite.training.gradients import cuda_graph_update as captured_update
+from suite.training.gradients.cuda_graph import Captured, CaptureError, CudaGraphs, RowGradients
+from suite.training.gradients.cuda_graph_update import CapturedUpdate, overwrite, refusal, whole_update
+from suite.training.gradients.rows import PATHS, Bound, answer
+from suite.training.loop import Session, weights_digest
+from suite.training.numerics import apply, choose
+from suite.training.problem import Classification
+from suite.training.schedules import rounds
 
 EXECUTION = choose(RunSpec("train"), "cpu", 1)
 MOVED = (1.0, 1.5, 0.5)

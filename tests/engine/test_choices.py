@@ -8,12 +8,12 @@ import pytest
 import torch
 from engine_cases import digits
 
-from suite import choices
-from suite.choices import decide, measure_training
-from suite.execution import PRECISIONS, apply, choose, fixed, keep_freed_memory, lowered
-from suite.experiments import Experiment
+from suite.experiment import Experiment
+from suite.runner import autotune as choices
+from suite.runner.autotune import decide, measure_training
+from suite.runner.timing import alternating, preferred
 from suite.spec import RunSpec
-from suite.timing import alternating, preferred
+from suite.training.numerics import PRECISIONS, apply, choose, fixed, keep_freed_memory, lowered
 
 
 def experiment(answers, seconds=1000.0):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from reference_impls import crossbow, inverse_law, isgd, rudra
-from suite.descent import Adam, Caffe, Torch
-from suite.donation import MOST_PIECES, Donated, donated
+from suite.training.fused_step import MOST_PIECES, Donated, donated
+from suite.training.optimizers import Adam, Caffe, Torch
 
 D = 100_003  # not a multiple of any vector length
 PIECES = [70_000, 3, 30_000]  # of a network with three parameters

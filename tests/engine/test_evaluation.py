@@ -8,7 +8,7 @@ import pytest
 import torch
 from engine_cases import bound, points, problem
 
-from suite.evaluation import read, scores
+from suite.training.evaluation import read, scores
 
 
 @pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "crossbow_lenet"])

@@ -7,11 +7,11 @@ import json
 import pytest
 from engine_cases import compute, digest, digits, stored
 
-from paper_figures.registry import experiment
-from suite import packing
-from suite.execute import Surroundings, execute_all
-from suite.packing import WIDEST, Lockstep, packs
-from suite.store import Store
+from suite.papers.registry import experiment
+from suite.runner import packing
+from suite.runner.execute import Surroundings, execute_all
+from suite.runner.packing import WIDEST, Lockstep, packs
+from suite.runs.store import Store
 
 TOGETHER = {"path": "vectorised"}
 
@@ -84,7 +84,7 @@ class Stopped(Exception):
 
 def interrupted(monkeypatch, at: dict[int, int]):
     """Sessions of a seed stop after the update named, once its checkpoint is written."""
-    from suite.training import Session
+    from suite.training.loop import Session
 
     close = Session.close_turn
 
@@ -134,7 +134,7 @@ def test_resuming_never_chooses_again(tmp_path, monkeypatch):
 
 def test_runs_out_of_time_leave_checkpoints_and_are_late(tmp_path, monkeypatch):
     specs = [digits(seed, **TOGETHER) for seed in range(2)]
-    from suite.experiments import Context
+    from suite.experiment import Context
 
     monkeypatch.setattr(Context, "late", property(lambda self: True))
     assert states(compute(tmp_path, *specs)) == ["late", "late"]

@@ -9,10 +9,10 @@ from torch.nn import functional as F
 
 from reference_impls import inverse_law
 from reference_impls.contract import Told
-from suite.assembly import make_descent
-from suite.collectives import Alone
-from suite.gradients import Bound, answer
-from suite.schedules import rounds
+from suite.communication.collectives import Alone
+from suite.training.build import make_descent
+from suite.training.gradients.rows import Bound, answer
+from suite.training.schedules import rounds
 
 RATES = (0.1, 0.1, 0.02, 0.02)  # a change on the way tells the two velocity conventions apart
 MOMENTUM, DECAY = 0.9, 0.01

@@ -9,16 +9,16 @@ from rehearsal import Rehearsal
 from torch import nn
 
 from reference_impls.contract import Ask
-from suite.captured import Captured
-from suite.execution import apply, choose
-from suite.flat import FlatModule
-from suite.gradients import PATHS, Bound, Functional, Vectorised, Work, answer, gradients_of_run, spread
 from suite.models import names
 from suite.models.table import counts
-from suite.packing import Seats
-from suite.problems import Quadratic
+from suite.runner.packing import Seats
 from suite.spec import RunSpec
-from suite.unfolding import Unfolded, convolve
+from suite.training.flat import FlatModule
+from suite.training.gradients.cuda_graph import Captured
+from suite.training.gradients.rows import PATHS, Bound, Functional, Vectorised, Work, answer, gradients_of_run, spread
+from suite.training.numerics import apply, choose
+from suite.training.problem import Quadratic
+from suite.training.unfolding import Unfolded, convolve
 
 SMALL = 1e8  # operations per example up to which a network is tested at every run
 
@@ -257,7 +257,7 @@ def test_unfolding_replaces_what_it_can_and_ends(monkeypatch):
         called.append(named)
         return convolve(*args, **named)
 
-    monkeypatch.setattr("suite.unfolding.convolve", counted)
+    monkeypatch.setattr("suite.training.unfolding.convolve", counted)
     layer, pictures = nn.Conv2d(1, 2, 3, padding=1), torch.ones(1, 1, 4, 4)
     expected, weights = layer(pictures), {"weight": layer.weight, "bias": layer.bias}
     with Unfolded():

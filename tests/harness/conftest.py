@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import toy
 
-from paper_figures import evidence, registry, verdicts
+from suite.papers import evidence, registry, verdicts
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -19,8 +19,7 @@ Sgd = Callable[..., subprocess.CompletedProcess[str]]
 def papers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The toy paper instead of the five, until the test ends."""
     before = dict(registry.PAPERS)
-    monkeypatch.setattr(verdicts, "PUBLISHED", verdicts.PUBLISHED)
-    monkeypatch.setattr(evidence, "COMMITTED", evidence.COMMITTED)
+    monkeypatch.setattr(evidence, "folders", evidence.folders)
     toy.install()
     yield
     registry.PAPERS.clear()

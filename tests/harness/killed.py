@@ -19,10 +19,10 @@ from pathlib import Path
 import torch
 import toy
 
-from paper_figures.registry import experiment
-from suite import training  # noqa: F401 (imported before the fork)
-from suite.execute import Surroundings, execute
-from suite.store import Store
+from suite.papers.registry import experiment
+from suite.runner.execute import Surroundings, execute
+from suite.runs.store import Store
+from suite.training import loop as training  # noqa: F401 (imported before the fork)
 
 
 def child(around: Surroundings) -> int:

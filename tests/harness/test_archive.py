@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from toy import files_of
 
-from suite.archive import MANIFEST, Archive, Layered, export, merge, open_runs
+from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
+from suite.runs.store import CHECKSUMS, DamagedRun, Store, StoreError, seal
 from suite.spec import RunSpec
-from suite.store import CHECKSUMS, DamagedRun, Store, StoreError, seal
 
 SPECS = [RunSpec("toy/draw", {"a": 1}, s) for s in range(3)]
 FILES = {spec.id: files_of(spec, value=float(spec.seed)) for spec in SPECS}

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from paper_figures.planning import Planned, calibrated, folder_for_calibration
-from suite import calibration
-from suite.calibration import Calibration, calibrate, costliest, keep, kind, known
-from suite.experiments import Experiment
+from suite.commands.plan import Planned, calibrated, folder_for_calibration
+from suite.experiment import Experiment
+from suite.runner import calibration
+from suite.runner.calibration import Calibration, calibrate, costliest, keep, kind, known
 from suite.spec import RunSpec
 
 
@@ -131,8 +131,8 @@ def test_a_plan_reads_a_calibration_without_torch(tmp_path):
         "assert not {'torch', 'numpy', 'pandas'} & set(sys.modules), 'plan imported torch'"
     )
     scaled = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-    from paper_figures.planning import plan
-    from paper_figures.selection import select
+    from suite.commands.plan import plan
+    from suite.papers.selection import select
 
     by_id = {item.spec.id: item.seconds for item in plan(select(["isgd/fig5a"]), "reduced")}
     assert scaled["calibrated"] == "cpu"
@@ -142,7 +142,7 @@ def test_a_plan_reads_a_calibration_without_torch(tmp_path):
 
 
 def test_a_pilot_times_a_real_training():
-    from suite.pilot import training as pilot
+    from suite.runner.pilot import training as pilot
 
     settings = {
         "data": {"name": "digits", "size": 8},
@@ -153,7 +153,7 @@ def test_a_pilot_times_a_real_training():
         "batch": 4,
         "evaluate": {"every": 10},
     }
-    from suite.execution import choose
+    from suite.training.numerics import choose
 
     few, many = (RunSpec("train", {**settings, "updates": n}) for n in (10, 100_000))
     execution = choose(few, "cpu", 1)

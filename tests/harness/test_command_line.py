@@ -101,9 +101,9 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
 
 def test_a_plan_counts_what_run_would_compute(tmp_path, monkeypatch):
     """Committed evidence is no reason not to run; a store that is not there yet holds nothing."""
-    from paper_figures.evidence import committed
-    from paper_figures.planning import present
-    from suite.store import Store, StoreError
+    from suite.commands.plan import present
+    from suite.papers.evidence import committed
+    from suite.runs.store import Store, StoreError
 
     monkeypatch.chdir(tmp_path)
     assert committed()

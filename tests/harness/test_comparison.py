@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from toy import files_of
 
-from suite.comparison import ALARM, compare_runs, lines
+from suite.runs.comparison import ALARM, compare_runs, lines
+from suite.runs.store import Store, verified
 from suite.spec import RunSpec
-from suite.store import Store, verified
 
 SPECS = [RunSpec("train", {"setting": s}, r) for s in range(6) for r in range(3)]
 

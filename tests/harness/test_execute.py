@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 import toy
 
-from paper_figures.registry import experiment
-from suite import checkpoint, environment
-from suite import store as store_module
-from suite.execute import Surroundings, execute, execute_all
-from suite.experiments import Context
+from suite.experiment import Context
+from suite.papers.registry import experiment
+from suite.runner.cost import TRAIN
+from suite.runner.execute import Surroundings, execute, execute_all
+from suite.runs import environment
+from suite.runs import store as store_module
+from suite.runs.store import Store
 from suite.spec import RunSpec
-from suite.store import Store
-from suite.training_cost import TRAIN
+from suite.training import checkpoint
 
 pytestmark = pytest.mark.usefixtures("papers")
 

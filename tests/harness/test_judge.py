@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.claims import PROFILES, Claim, ClaimError, KnownDifference, judge, load, not_run
-from suite.measured import Measured, exact, interval, point
+from suite.claims.judge import PROFILES, Claim, ClaimError, KnownDifference, judge, load, not_run
+from suite.claims.measured import Measured, exact, interval, point
 
 HALF = st.integers(-8, 8).map(lambda n: n / 2)
 

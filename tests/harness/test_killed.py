@@ -14,9 +14,9 @@ import killed
 import pytest
 import toy
 
-from suite.execute import Surroundings, execute
-from suite.store import Store
-from suite.training_cost import TRAIN
+from suite.runner.cost import TRAIN
+from suite.runner.execute import Surroundings, execute
+from suite.runs.store import Store
 
 
 def finished(root: Path):
@@ -111,8 +111,8 @@ def test_a_worker_that_is_killed_costs_its_run_one_attempt(tmp_path: Path, sgd):
     script = (
         "import sys, toy; toy.install()\n"
         "from pathlib import Path\n"
-        "from paper_figures.registry import experiment\n"
-        "from suite.execute import Surroundings, execute_all\n"
+        "from suite.papers.registry import experiment\n"
+        "from suite.runner.execute import Surroundings, execute_all\n"
         "from suite.spec import RunSpec\n"
         "if __name__ == '__main__':\n"
         "    specs = [RunSpec('toy/draw', {'does': 'die'}, 9)] + [RunSpec('toy/draw', {'n': n}) for n in range(4)]\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import toy
 
-from paper_figures.registry import experiment
-from suite.execute import Surroundings, execute_all
+from suite.papers.registry import experiment
+from suite.runner.execute import Surroundings, execute_all
 
 PUBLISHED = toy.HERE / "published"
 
@@ -25,7 +25,16 @@ def filled(papers, tmp_path: Path) -> Path:
 
 def claims(*arguments: object) -> subprocess.CompletedProcess[str]:
     """pytest in another process, with the toy paper installed by a plug-in."""
-    plugin = ["-p", "toy_installed", "-p", "paper_figures.pytest_plugin", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    plugin = [
+        "-p",
+        "toy_installed",
+        "-p",
+        "suite.commands.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "/dev/null",
+    ]
     command = [sys.executable, "-m", "pytest", *plugin, "--rootdir", str(toy.HERE), *map(str, arguments), "-rA"]
     return subprocess.run(command, capture_output=True, text=True, env=toy.environment(), cwd=toy.HERE, timeout=120)
 

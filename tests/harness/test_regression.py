@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suite.baselines import GateError, accept, baseline, find_baseline, log_ratios, read
-from suite.rank_shift import detectable, lower_limit, p_value, shift, tail
-from suite.regression import ALARM, FLOOR, alarms, compare, exit_code, holm, lines, threshold
+from suite.speed.baselines import GateError, accept, baseline, find_baseline, log_ratios, read
+from suite.speed.gate import ALARM, FLOOR, alarms, compare, exit_code, holm, lines, threshold
+from suite.speed.rank_shift import detectable, lower_limit, p_value, shift, tail
 
 # Spreads of log ratios on two busy CPU cores: medians of processes, and rounds, which have heavy tails.
 BETWEEN, WITHIN = 0.01, 0.025

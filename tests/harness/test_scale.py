@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import toy
 
-from paper_figures.checking import judge_selection
-from paper_figures.listing import listing
-from paper_figures.registry import experiment
-from suite.archive import open_runs
-from suite.execute import Surroundings, execute_all
-from suite.progress import Progress
+from suite.commands.check import judge_selection
+from suite.commands.list_ import listing
+from suite.papers.registry import experiment
+from suite.runner.execute import Surroundings, execute_all
+from suite.runner.progress import Progress
+from suite.runs.archive import open_runs
+from suite.runs.store import Store
 from suite.spec import RunSpec
-from suite.store import Store
 
 pytestmark = pytest.mark.usefixtures("papers")
 

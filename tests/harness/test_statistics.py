@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suite.statistics import log_interval, mean_interval, paired_difference, paired_ratio, wilson
+from suite.claims.intervals import log_interval, mean_interval, paired_difference, paired_ratio, wilson
 
 N = 2000
 ALLOWED = 5 * math.sqrt(0.95 * 0.05 * N)

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from toy import files_of
 
-from suite import store as store_module
+from suite.runs import store as store_module
+from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, encode, seal, verified
 from suite.spec import RunSpec
-from suite.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, encode, seal, verified
 
 SPEC = RunSpec("toy/draw", {"a": 1}, 3)
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from suite import telemetry
-from suite.telemetry import Absent, Gpu, Host, Watch, watch
+from suite.runs import telemetry
+from suite.runs.telemetry import Absent, Gpu, Host, Watch, watch
 
 
 class NVMLError(Exception):

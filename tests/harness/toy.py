@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from paper_figures import evidence, registry, verdicts
-from paper_figures.artifact import Artifact, Evidence, Groups, Paper
-from suite.experiments import Context, Experiment, OutOfTime
-from suite.measured import Measured, exact, point
+from suite.claims.measured import Measured, exact, point
+from suite.experiment import Context, Experiment, OutOfTime
+from suite.papers import evidence, registry, verdicts
+from suite.papers.artifact import Artifact, Evidence, Groups, Paper
+from suite.runs.store import Outcome, encode
 from suite.spec import RunSpec, seed
-from suite.store import Outcome, encode
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
@@ -109,9 +109,9 @@ def install() -> None:
     registry.paper.cache_clear()
     verdicts.published.cache_clear()
     registry.PAPERS.clear()
-    registry.PAPERS["toy"] = lambda: PAPER
-    verdicts.PUBLISHED = HERE / "published"
-    evidence.COMMITTED = Path(os.environ.get("TOY_EVIDENCE", HERE / "nothing committed"))
+    registry.PAPERS["toy"] = registry.Registered(lambda: PAPER, HERE)
+    committed = Path(os.environ.get("TOY_EVIDENCE", HERE / "nothing committed"))
+    evidence.folders = lambda: [committed]
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from paper_figures.inverse_law import images, short, translation
+from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
-from suite.store import Outcome, Store, encode
 
 FLOOR, SENSITIVITY = 90.0, 9_000.0  # updates; updates x examples
 SCATTER = 0.05

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_choice import choose, choose_batch
-from suite.fit import FitError, Updates
-from suite.update_time import fit_knee, time_updates
+from suite.batch_size.choice import choose, choose_batch
+from suite.batch_size.knee import fit_knee, time_updates
+from suite.batch_size.law import FitError, Updates
 
 
 @pytest.mark.parametrize("knee", [1.0, 3.0, 16.0, 100.0, 1024.0])

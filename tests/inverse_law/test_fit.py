@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from suite.fit import FitError, Updates, fit_inverse_law, free_exponent
+from suite.batch_size.law import FitError, Updates, fit_inverse_law, free_exponent
 
 BATCHES = (1, 4, 16, 64, 256, 1024)
 

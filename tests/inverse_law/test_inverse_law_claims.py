@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from paper_figures.artifact import Evidence, Missing
 from paper_figures.inverse_law import PAPER, arithmetic, bound, images, method, rival, runs, short, translation
-from paper_figures.verdicts import published
 from reference_impls import inverse_law_model as forms
-from suite.fit import Updates
+from suite.batch_size.law import Updates
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.verdicts import published
 
 EMPTY = Evidence(None, {}, "smoke")
 PURE = (

@@ -9,10 +9,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from paper_figures import style
-from paper_figures.artifact import Evidence
 from paper_figures.inverse_law import PAPER, runs
-from paper_figures.verdicts import measure
+from suite.papers.artifact import Evidence
+from suite.papers.verdicts import measure
+from suite.report import style
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,14 @@ from paper_figures.inverse_law.costs import EXPERIMENTS
 from paper_figures.inverse_law.searching import SearchRun, resume, save
 from paper_figures.inverse_law.short import DIGITS
 from paper_figures.inverse_law.sweep import Trainer, sweep
-from suite import checkpoint, packing
-from suite.execute import Surroundings, execute_pack
-from suite.experiments import Context, OutOfTime
-from suite.gradients import Bound
+from suite.batch_size.threshold import drive
+from suite.experiment import Context, OutOfTime
+from suite.runner import packing
+from suite.runner.execute import Surroundings, execute_pack
+from suite.runs.store import Store
 from suite.spec import RunSpec
-from suite.store import Store
-from suite.threshold import drive
+from suite.training import checkpoint
+from suite.training.gradients.rows import Bound
 
 EXECUTION = {"device": "cpu", "precision": "float64", "channels_last": True, "path": "looped", "threads": 1,
              "deterministic": True}  # fmt: skip

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from suite.threshold import Monitor, Search, drive, next_test, read_loss
+from suite.batch_size.threshold import Monitor, Search, drive, next_test, read_loss
 
 
 class Trajectory:

@@ -8,9 +8,9 @@ import torch
 from paper_figures.inverse_law import translation as figures
 from suite.data.vocabulary import BEGIN, END, PAD
 from suite.data.word_batches import word_batches
-from suite.gradients import Bound
 from suite.models import build, initialise
-from suite.translation import beam_search, collate, greedy, score, word_loss
+from suite.training.gradients.rows import Bound
+from suite.training.translation import beam_search, collate, greedy, score, word_loss
 
 WORDS = 30
 
@@ -139,7 +139,7 @@ def test_the_score_carries_its_signature():
 
 def test_training_reduces_the_loss_and_resumes_from_any_state():
     """The trainer is a function of state and batch number: two stretches equal one, to the bit."""
-    from suite.experiments import Context
+    from suite.experiment import Context
     from suite.spec import RunSpec
 
     spec = RunSpec(
@@ -165,9 +165,9 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
 def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
     """With the settings of Figure 2's runs, which leave the coarse grid out, and a network that learns in seconds."""
     from paper_figures.inverse_law.translate import search
-    from suite.execution import choose
-    from suite.experiments import Context
+    from suite.experiment import Context
     from suite.spec import RunSpec
+    from suite.training.numerics import choose
 
     reduced = figures.translate_spec(400, 0.5, 0, "reduced").settings
     small = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from paper_figures.isgd import settings
-from suite.execute import Surroundings, execute
-from suite.store import Store
-from suite.training_cost import TRAIN
+from suite.runner.cost import TRAIN
+from suite.runner.execute import Surroundings, execute
+from suite.runs.store import Store
 
 
 def updates(workers: int, store: Path) -> dict[str, np.ndarray]:

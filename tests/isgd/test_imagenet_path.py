@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from paper_figures.isgd import imagenet
-from suite.execute import Surroundings, execute
+from suite.runner.execute import Surroundings, execute
+from suite.runs.store import Store
 from suite.spec import RunSpec, thaw
-from suite.store import Store
 
 
 @pytest.fixture

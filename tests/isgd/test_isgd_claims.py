@@ -16,14 +16,14 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from paper_figures.artifact import Evidence
 from paper_figures.isgd import PAPER, batch_size_model, chart, exact
 from paper_figures.isgd.parallel import Tree, broadcast
 from paper_figures.isgd.reduction_tree import tree
 from paper_figures.isgd.stated import SYSTEMS
-from paper_figures.verdicts import published, verdicts
-from suite.execute import Surroundings, execute
-from suite.store import Store
+from suite.papers.artifact import Evidence
+from suite.papers.verdicts import published, verdicts
+from suite.runner.execute import Surroundings, execute
+from suite.runs.store import Store
 
 ROOT = Path(__file__).parents[2]
 CONTRADICTIONS = {

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from reference_impls import crossbow, matex_agd
-from suite import netlab
-from suite.collectives import Processes
-from suite.descent import Caffe
-from suite.distributed import Training, share
-from suite.processes import Group
+from suite.communication import link as netlab
+from suite.communication.collectives import Processes
+from suite.communication.group import Group
+from suite.distributed.training import Training, share
+from suite.training.optimizers import Caffe
 
 EXAMPLES, UPDATES, BATCH = 96, 12, 24
 

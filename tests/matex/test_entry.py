@@ -11,11 +11,11 @@ import torch.distributed as dist
 from torch import nn
 
 from reference_impls import crossbow, inverse_law, matex_agd
-from suite.collectives import Counted, Local
-from suite.distributed import Training, join, share, spawn
-from suite.flat import FlatModule
-from suite.processes import Group
-from suite.segments import Backward, buckets
+from suite.communication.collectives import Counted, Local
+from suite.communication.group import Group
+from suite.distributed.training import Training, join, share, spawn
+from suite.training.buckets import Backward, buckets
+from suite.training.flat import FlatModule
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from paper_figures.matex_agd.settings import DIGITS
-from suite import training
-from suite.collectives import Counted
-from suite.experiments import Context, OutOfTime
+from suite.communication.collectives import Counted
+from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec
-from suite.training import Session, train
+from suite.training import loop as training
+from suite.training.loop import Session, train
 
 EXECUTION = {"device": "cpu", "precision": "float32", "channels_last": True, "path": "looped", "threads": 1,
              "deterministic": True}  # fmt: skip

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from suite.machines import DGX1, SANDY_BRIDGE, LayerCost, exchange, network
-from suite.overlap import AllReduce, Layer, Network, Wire, delayed, layer_wise, rates, synchronous
+from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, exchange, network
+from suite.cost_models.overlap import AllReduce, Layer, Network, Wire, delayed, layer_wise, rates, synchronous
 
 # first to last: forward 1 + 2, backward 2 + 4, apply 1 + 1 seconds; 60 and 20 bytes to send
 SMALL = Network((Layer(1, 2, (50, 10), apply=1), Layer(2, 4, (20,), apply=1)))

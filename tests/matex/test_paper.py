@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 import torch
 
-from paper_figures.artifact import Evidence, Missing
 from paper_figures.matex_agd import PAPER, backpropagation, doubts, figure1, printed, properties, settings
 from paper_figures.matex_agd.stand_in import LAYERS, sleeping
-from paper_figures.verdicts import published, verdicts
-from suite.archive import Archive
-from suite.machines import DGX1
+from suite.cost_models.machines import DGX1
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.verdicts import published, verdicts
+from suite.runs.archive import Archive
+from suite.runs.store import Outcome, Run, encode
 from suite.spec import RunSpec
-from suite.store import Outcome, Run, encode
 
 EVIDENCE = "paper_figures/evidence/matex_agd.zip"
 
@@ -53,7 +53,7 @@ def test_a_proxy_decides_nothing(decided):
 
 @pytest.mark.parametrize("profile", ["smoke", "reduced", "paper"])
 def test_every_run_has_an_experiment(profile):
-    from paper_figures.registry import experiment
+    from suite.papers.registry import experiment
 
     specs = {spec for a in PAPER.artifacts for runs in a.runs(profile).values() for spec in runs}
     assert specs
@@ -137,8 +137,8 @@ def test_largest_stable_rate_against_the_roots(delay, momentum):
 def test_rounding_sets_synchronous_and_serial_training_apart_by_next_to_nothing(tmp_path):
     """The arms of the doubt about Table 1: the same batches, hence the same losses but for float32."""
     from paper_figures.matex_agd.serial_gap import serial_gap
-    from suite import execution
-    from suite.experiments import Context
+    from suite.experiment import Context
+    from suite.training import numerics as execution
 
     spec = RunSpec("matex_agd/serial_gap", {**settings.GAP.settings, "seeds": 1, "updates": 4, "every": 1})
     table = serial_gap(spec, Context(tmp_path, execution.choose(spec, "cpu", 1))).curves["gap"]

@@ -13,12 +13,12 @@ from torch import nn
 
 from reference_impls import crossbow, matex_agd
 from reference_impls.contract import Told, Turn
-from suite.collectives import Local
-from suite.descent import Caffe, Torch
-from suite.distributed import WorkersFailed, spawn
-from suite.flat import FlatModule
-from suite.processes import LOST
-from suite.schedules import rounds
+from suite.communication.collectives import Local
+from suite.communication.group import LOST
+from suite.distributed.training import WorkersFailed, spawn
+from suite.training.flat import FlatModule
+from suite.training.optimizers import Caffe, Torch
+from suite.training.schedules import rounds
 
 pytestmark = pytest.mark.processes
 

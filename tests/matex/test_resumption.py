@@ -7,7 +7,7 @@ import pytest
 from torch import nn
 
 from reference_impls import crossbow
-from suite.distributed import Training, join, spawn
+from suite.distributed.training import Training, join, spawn
 
 CASES = [
     ("matex_agd", {}, 1),

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from suite.descent import Caffe
-from suite.processes import Group
-from suite.server_processes import Served, train
+from suite.communication.group import Group
+from suite.parameter_server.processes import Served, train
+from suite.training.optimizers import Caffe
 
 DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9
 

@@ -13,9 +13,9 @@ from simulated_systems import COSTS, system
 
 from reference_impls.contract import Entry, Turn
 from reference_impls.rudra import Server, average_staleness
-from suite.protocol import GammaDurations, Staleness, play
-from suite.server_schedule import simulation
-from suite.server_tree import ARCHITECTURES
+from suite.parameter_server.placement import simulation
+from suite.parameter_server.protocol import GammaDurations, Staleness, play
+from suite.parameter_server.tree import ARCHITECTURES
 
 
 def played(learners: int, n: int, updates: int, jitter: float = 0.05, seed: int = 0) -> list[tuple[float, Turn]]:

@@ -9,12 +9,12 @@ from collections import Counter
 
 import pytest
 
-from paper_figures.evidence import COMMITTED
-from paper_figures.registry import paper
 from paper_figures.rudra import machine, settings, simulations
-from paper_figures.verdicts import measure, published, verdicts
-from suite.archive import Archive
-from suite.claims import Verdict
+from suite.claims.judge import Verdict
+from suite.papers.evidence import COMMITTED
+from suite.papers.registry import paper
+from suite.papers.verdicts import measure, published, verdicts
+from suite.runs.archive import Archive
 
 RUDRA = paper("rudra")
 SHIPPED = COMMITTED / "rudra.zip"
@@ -104,7 +104,7 @@ def test_no_quantity_is_measured_without_a_claim(evidence: Archive) -> None:
 def test_listing_the_plan_imports_neither_torch_nor_numpy() -> None:
     code = (
         "import json, sys\n"
-        "from paper_figures.registry import paper\n"
+        "from suite.papers.registry import paper\n"
         "runs = [s.id for a in paper('rudra').artifacts for g in a.runs('paper').values() for s in g]\n"
         "print(json.dumps([len(runs), sorted({'torch', 'numpy', 'simpy', 'pandas'} & set(sys.modules))]))"
     )

@@ -11,8 +11,8 @@ import server_bodies as bodies
 import torch
 
 from reference_impls.contract import Entry, Turn
-from suite.protocol import Staleness
-from suite.spawning import WorkersFailed, spawn
+from suite.communication.launch import WorkersFailed, spawn
+from suite.parameter_server.protocol import Staleness
 
 pytestmark = pytest.mark.processes
 

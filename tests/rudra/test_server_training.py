@@ -14,17 +14,17 @@ from torch import Tensor
 
 from reference_impls import rudra
 from reference_impls.contract import Told, Turn
-from suite import server_training
-from suite.collectives import Local
-from suite.descent import Caffe
-from suite.experiments import Context, OutOfTime
-from suite.gradients import Functional, Vectorised, answer
-from suite.problems import Quadratic
-from suite.protocol import GammaDurations, play
-from suite.server_training import train
+from suite.communication.collectives import Local
+from suite.experiment import Context, OutOfTime
+from suite.parameter_server import training as server_training
+from suite.parameter_server.protocol import GammaDurations, play
+from suite.parameter_server.training import train
+from suite.parameter_server.waves import Waves, jobs_of, wave_ask, wave_turn
 from suite.spec import RunSpec, thaw
-from suite.training import train as train_plainly
-from suite.waves import Waves, jobs_of, wave_ask, wave_turn
+from suite.training.gradients.rows import Functional, Vectorised, answer
+from suite.training.loop import train as train_plainly
+from suite.training.optimizers import Caffe
+from suite.training.problem import Quadratic
 
 EXECUTION = {
     "path": "looped",
@@ -67,7 +67,7 @@ def small_test_set(monkeypatch: pytest.MonkeyPatch) -> None:
         return made
 
     monkeypatch.setattr(server_training, "assemble", assembled)
-    monkeypatch.setattr("suite.training.assemble", assembled)
+    monkeypatch.setattr("suite.training.loop.assemble", assembled)
 
 
 def folder(tmp_path: Path, name: str) -> Path:

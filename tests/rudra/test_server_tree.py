@@ -6,8 +6,8 @@ import pytest
 import torch
 from simulated_systems import COSTS
 
-from suite.server_schedule import simulation
-from suite.server_tree import server_tree, weighted_mean
+from suite.parameter_server.placement import simulation
+from suite.parameter_server.tree import server_tree, weighted_mean
 
 
 @pytest.mark.parametrize(

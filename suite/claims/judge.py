@@ -1,0 +1,319 @@
+"""Claims: what a paper prints, and the one judge that compares it with what we measured.
+
+``paper_figures/published/PAPER.toml`` reads like the paper. One table per artifact holds what its claims share
+(``where``, ``needs``, ``profile``, ``rule``, ``tolerance``, ``because``); each sub-table is one claim and may
+override any of it::
+
+    [fig5b]
+    where = "5.2, Fig. 5(b)"
+    needs = "gpu"
+    profile = "paper"
+    [fig5b.gain]
+    says = "ISGD needs 26.79% less time than SGD to stay above 75%"
+    printed = 26.79
+    unit = "%"
+    rule = "within"
+    tolerance = 5
+    because = "five percentage points: ..."
+
+Rules, each decided on the whole interval of the measured quantity:
+
+``within``   every value lies within ``tolerance`` (or ``relative`` x printed) of the printed one
+``order``    measured values are the steps between consecutive names of ``order``; every step is above
+             ``tolerance`` (default 0: strictly increasing; below 0: falling by less than that)
+``bound``    every value is on the ``side`` of ``printed``: lower (>=), above (>), upper (<=), below (<), or
+             range (between the two printed ends), widened by ``tolerance``, narrowed by a negative one
+``holds``    every value is a share of cases in which the statement held and reaches ``printed`` (default 1)
+
+A straddling interval is *inconclusive*, whatever else the entry says.
+
+``doubt = "why"`` marks a printed value that other printed facts exclude: when it fails on exact evidence the
+verdict is *paper contradicts itself*. ``known_difference = {because, shown_by}`` explains a failure at the
+claim's own profile and names the quantity of a second experiment that shows the cause.
+``finding = "why"`` states what a *not reproduced* teaches; it is then reported, and no longer red.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from suite.claims.measured import Measured
+
+PROFILES = ("smoke", "reduced", "paper")
+NEEDS = ("nothing", "cpu-small", "gpu", "imagenet", "multi-gpu", "cluster")
+SIDES = ("lower", "above", "upper", "below", "range")
+VERDICTS = (
+    "reproduced",
+    "not reproduced",
+    "inconclusive",
+    "not run",
+    "known difference",
+    "paper contradicts itself",
+)
+
+
+class ClaimError(ValueError):
+    """A published file that cannot be read as claims."""
+
+
+@dataclass(frozen=True)
+class KnownDifference:
+    """Why a claim fails at its own profile, and the quantity that shows the cause: a share of cases, all of them."""
+
+    because: str
+    shown_by: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One printed statement and the rule, fixed beforehand, that decides it."""
+
+    id: str
+    says: str
+    where: str
+    rule: str
+    profile: str
+    needs: str
+    because: str
+    printed: tuple[float, ...] = ()
+    unit: str = ""
+    tolerance: tuple[float, ...] = (0.0,)
+    relative: float | None = None
+    side: str = ""
+    order: tuple[str, ...] = ()
+    quantity: str = ""
+    empirical: bool = True
+    lacks: str = ""
+    timed: bool = False  # rests on wall-clock times of the machine at hand: another machine may decide otherwise
+    doubt: str = ""
+    finding: str = ""
+    known_difference: KnownDifference | None = None
+
+    @property
+    def artifact(self) -> str:
+        return self.id.rpartition("/")[0]
+
+    @property
+    def paper(self) -> str:
+        return self.id.partition("/")[0]
+
+    def __post_init__(self) -> None:
+        count = len(self.printed)
+        checks = {
+            "rule": self.rule in RULES,
+            "profile": self.profile in PROFILES,
+            "needs": self.needs in NEEDS,
+            "says": bool(self.says),
+            "where": bool(self.where),
+            "because": bool(self.because),
+            "printed": (self.rule not in ("within", "bound") or count > 0)
+            and (self.side != "range" or (count == 2 and self.printed[0] <= self.printed[1]))
+            and all(map(math.isfinite, self.printed)),
+            "side": (self.rule == "bound") == (self.side in SIDES),
+            "tolerance": (self.rule != "within" or all(t >= 0 for t in self.tolerance))
+            and (len(self.tolerance) == 1 or (self.rule == "within" and len(self.tolerance) == count)),
+            "relative": self.relative is None or (self.rule in ("within", "bound") and self.relative >= 0),
+            "order": self.rule != "order" or len(self.order) > 1,
+        }
+        if bad := [name for name, good in checks.items() if not good]:
+            raise ClaimError(f"claim {self.id}: {bad[0]} = {getattr(self, bad[0])!r} is not usable")
+
+    def tolerances(self, count: int) -> tuple[float, ...]:
+        """Absolute tolerance for each of ``count`` values."""
+        each = self.tolerance
+        if self.relative is not None:
+            each = tuple(self.relative * abs(v) for v in self.printed)
+        return each * count if len(each) == 1 else each
+
+    def expects(self, count: int) -> bool:
+        """Whether the rule can be applied to so many measured values."""
+        if self.rule == "within":
+            return count == len(self.printed)
+        if self.rule == "order":
+            return count == len(self.order) - 1
+        return self.rule == "holds" or self.side == "range" or len(self.printed) in (1, count)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of one claim, and why, in one sentence."""
+
+    claim: Claim
+    verdict: str
+    why: str
+    measured: Measured | None = None
+    profile: str = ""
+    proxy: Measured | None = None
+    stale: bool = False
+    red: bool = field(default=False)
+    rests_on: str = ""  # the grade of what was measured, derived from its runs; empty where nothing was
+    because: str = ""  # the first reason why the grade is no better
+    decides: bool = False  # whether evidence of that grade decides the claim, or is shown beside it
+
+
+def _all(decisions: Iterable[bool | None]) -> bool | None:
+    """Conjunction with an unknown: False beats None beats True."""
+    seen = list(decisions)
+    return False if False in seen else None if None in seen else True
+
+
+def _inside(low: float, high: float, floor: float, ceiling: float) -> bool | None:
+    """Whether an interval lies within [floor, ceiling]; None when it straddles an end."""
+    if floor <= low and high <= ceiling:
+        return True
+    return False if high < floor or low > ceiling else None
+
+
+def _within(claim: Claim, ours: Measured) -> bool | None:
+    return _all(
+        _inside(low, high, p - tol, p + tol)
+        for low, high, p, tol in zip(
+            ours.low, ours.high, claim.printed, claim.tolerances(len(claim.printed)), strict=True
+        )
+    )
+
+
+def _above(low: float, high: float, floor: float, strict: bool) -> bool | None:
+    if low > floor or (not strict and low == floor):
+        return True
+    return False if high < floor or (strict and high == floor) else None
+
+
+def _order(claim: Claim, ours: Measured) -> bool | None:
+    return _all(
+        _above(low, high, tol, strict=True)
+        for low, high, tol in zip(ours.low, ours.high, claim.tolerances(len(ours.values)), strict=True)
+    )
+
+
+def _bound(claim: Claim, ours: Measured) -> bool | None:
+    count = len(ours.values)
+    if claim.side == "range":
+        (floor, ceiling), widen = claim.printed, claim.tolerances(2)
+        ends = zip(ours.low, ours.high, strict=True)
+        return _all(_inside(low, high, floor - widen[0], ceiling + widen[1]) for low, high in ends)
+    tolerances = claim.tolerances(count)
+    printed = claim.printed * count if len(claim.printed) == 1 else claim.printed
+    strict = claim.side in ("above", "below")
+    bounds = zip(ours.low, ours.high, printed, tolerances, strict=True)
+    if claim.side in ("lower", "above"):
+        return _all(_above(low, high, p - tol, strict) for low, high, p, tol in bounds)
+    return _all(_above(-high, -low, -(p + tol), strict) for low, high, p, tol in bounds)
+
+
+def _holds(claim: Claim, ours: Measured) -> bool | None:
+    return _reaches(ours, claim.printed[0] if claim.printed else 1.0)
+
+
+def _reaches(ours: Measured, needed: float) -> bool | None:
+    return _all(_above(low, high, needed, strict=False) for low, high in zip(ours.low, ours.high, strict=True))
+
+
+RULES: dict[str, Callable[[Claim, Measured], bool | None]] = {
+    "within": _within,
+    "order": _order,
+    "bound": _bound,
+    "holds": _holds,
+}
+
+
+def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = None) -> Verdict:
+    """Decide a claim on a quantity measured at ``profile``, which must be the claim's own or a larger one.
+
+    ``shown`` is the quantity named by the claim's known difference, if it has one. A *proxy* never decides.
+    Raises ClaimError when the profile is too small or the number of values does not fit the claim.
+    """
+    if PROFILES.index(profile) < PROFILES.index(claim.profile):
+        raise ClaimError(f"claim {claim.id} is decided from {claim.profile}, not from {profile}")
+    if not claim.expects(len(ours.values)):
+        printed, steps = len(claim.printed), max(len(claim.order) - 1, 0)
+        raise ClaimError(f"claim {claim.id}: {len(ours.values)} values for {steps or printed} of the paper's")
+    if ours.kind == "proxy":
+        return Verdict(claim, "not run", f"only a proxy was measured; needs {claim.needs}", None, profile, ours)
+    if not ours.finite:
+        return Verdict(claim, "inconclusive", "the measured interval is not finite", ours, profile)
+    holds = RULES[claim.rule](claim, ours)
+    if claim.known_difference:
+        if holds:
+            why = "it was listed as a known difference and now succeeds: the entry is out of date"
+            return Verdict(claim, "known difference", why, ours, profile, red=True)
+        if holds is None:
+            return Verdict(claim, "inconclusive", "the interval straddles the bound", ours, profile)
+        if shown is None or shown.kind == "proxy" or not shown.finite or not _reaches(shown, 1.0):
+            why = f"the second experiment {claim.known_difference.shown_by!r} does not show the cause"
+            return Verdict(claim, "not reproduced", why, ours, profile, red=True)
+        return Verdict(claim, "known difference", claim.known_difference.because, ours, profile)
+    if holds:
+        return Verdict(claim, "reproduced", "the whole interval satisfies the rule", ours, profile)
+    if holds is None:
+        return Verdict(claim, "inconclusive", "the interval straddles the bound", ours, profile)
+    if claim.doubt and ours.kind == "exact":
+        return Verdict(claim, "paper contradicts itself", claim.doubt, ours, profile)
+    if claim.finding:
+        return Verdict(claim, "not reproduced", claim.finding, ours, profile)
+    return Verdict(claim, "not reproduced", "the whole interval lies outside the tolerance", ours, profile, red=True)
+
+
+def not_run(claim: Claim, why: str, proxy: Measured | None = None) -> Verdict:
+    """No evidence: say what is missing."""
+    return Verdict(claim, "not run", why, None, "", proxy)
+
+
+SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
+          "lacks", "timed")  # fmt: skip
+OWN = ("says", "printed", "order", "quantity", "doubt", "finding", "known_difference")
+
+
+def _numbers(value: Any) -> tuple[float, ...]:
+    return tuple(float(v) for v in value) if isinstance(value, list) else (float(value),)
+
+
+def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
+    """A claim from the keys of its table and its artifact's."""
+    for key in ("printed", "tolerance"):
+        if key in raw:
+            raw[key] = _numbers(raw[key])
+    if "order" in raw:
+        raw["order"] = tuple(raw["order"])
+    if "known_difference" in raw:
+        raw["known_difference"] = KnownDifference(**raw["known_difference"])
+    # An artifact's defaults serve those of its claims that can use them.
+    if raw["rule"] != "bound":
+        raw.pop("side", None)
+    if raw["rule"] not in ("within", "bound"):
+        raw.pop("relative", None)
+    raw.setdefault("quantity", claim_id.rpartition("/")[2])
+    raw.setdefault("empirical", raw["needs"] != "nothing")
+    return Claim(id=claim_id, **raw)
+
+
+def load(path: Path) -> list[Claim]:
+    """The claims of one published file, in the order of the paper. Raises ClaimError naming the bad entry."""
+    try:
+        document: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ClaimError(f"{path.name}: {error}") from error
+    claims = []
+    for artifact, table in document.items():
+        if not isinstance(table, dict):
+            raise ClaimError(f"{path.name}: {artifact!r} must be an artifact's table")
+        defaults = {key: value for key, value in table.items() if not isinstance(value, dict)}
+        if unknown := set(defaults) - set(SHARED):
+            raise ClaimError(f"{path.name} [{artifact}]: unknown {sorted(unknown)}; shared keys are {SHARED}")
+        for name, entry in table.items():
+            if not isinstance(entry, dict):
+                continue
+            claim_id = f"{path.stem}/{artifact}/{name}"
+            if unknown := set(entry) - set(SHARED) - set(OWN):
+                raise ClaimError(f"claim {claim_id}: unknown {sorted(unknown)}; known are {(*SHARED, *OWN)}")
+            try:
+                raw = {"rule": "within", "profile": "smoke", "needs": "nothing", **defaults, **entry}
+                claims.append(_claim(claim_id, raw))
+            except (TypeError, ValueError) as error:
+                raise error if isinstance(error, ClaimError) else ClaimError(f"claim {claim_id}: {error}") from error
+    return claims

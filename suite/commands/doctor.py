@@ -1,0 +1,59 @@
+"""The command ``doctor``: the machine, what is installed, what data is here, and what can run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from suite.claims.judge import PROFILES
+from suite.commands.plan import missing_data, plan
+from suite.data.catalogue import DATASETS, available
+from suite.papers.selection import select
+from suite.runs.environment import machine, revision, source_fingerprint, versions
+
+
+def diagnose(data: Path | None) -> dict[str, Any]:
+    """Facts about this machine as plain values. Imports torch to look for devices."""
+    import torch
+
+    gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+    selection = select([])
+    profiles = {}
+    for profile in PROFILES:
+        absent = missing_data(plan(selection, profile), data)
+        profiles[profile] = {"can_run": not absent, "missing": absent}
+    return {
+        "machine": machine(),
+        "versions": versions(),
+        "source": source_fingerprint(),
+        **revision(),
+        "gpus": [{"name": g.name, "memory_bytes": g.total_memory} for g in gpus],
+        "data": {name: dict(zip(("here", "where"), available(name, data), strict=True)) for name in DATASETS},
+        "profiles": profiles,
+    }
+
+
+def lines(facts: Mapping[str, Any]) -> list[str]:
+    """The diagnosis as text."""
+    host = facts["machine"]
+    text = [
+        ", ".join(
+            [
+                host["cpu"],
+                f"{host['cores']} cores",
+                f"{host['memory_bytes'] / 2**30:.1f} GiB",
+                host["system"],
+                f"Python {host['python']}",
+            ]
+        ),
+        ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
+        "GPUs: " + (", ".join(g["name"] for g in facts["gpus"]) or "none (GPU tests and claims will say so)"),
+        f"revision {facts['revision'][:12]}{' with changes' if facts['dirty'] else ''}, source {facts['source']}",
+    ]
+    for name, state in facts["data"].items():
+        text.append(f"data {name:<16} {'here' if state['here'] else 'missing':<8} {state['where']}")
+    for profile, state in facts["profiles"].items():
+        why = "" if state["can_run"] else f": needs {', '.join(state['missing'])}"
+        text.append(f"profile {profile:<8} {'can run' if state['can_run'] else 'cannot run'}{why}")
+    return text

@@ -1,0 +1,144 @@
+"""What a selection at a profile would run, cost and need; imports neither torch nor numpy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from suite.data.catalogue import available
+from suite.papers.artifact import Artifact, Paper
+from suite.papers.evidence import UNNAMED
+from suite.papers.registry import experiment
+from suite.runner.calibration import Calibration
+from suite.runs.archive import open_runs
+from suite.runs.store import Store
+from suite.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a plan: estimated seconds on one core, peak bytes, data sets, artifacts that want it."""
+
+    spec: RunSpec
+    seconds: float
+    memory: int
+    data: tuple[str, ...]
+    artifacts: tuple[str, ...]
+
+
+def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> list[Planned]:
+    """All runs of the selected artifacts at a profile, each once."""
+    wanted: dict[str, tuple[RunSpec, list[str]]] = {}
+    for _, artifacts in selection:
+        for artifact in artifacts:
+            for specs in artifact.runs(profile).values():
+                for spec in specs:
+                    wanted.setdefault(spec.id, (spec, []))[1].append(artifact.id)
+    planned = []
+    for spec, users in wanted.values():
+        kind = experiment(spec.experiment)
+        planned.append(
+            Planned(spec, kind.seconds(spec), kind.memory(spec), kind.data(spec), tuple(dict.fromkeys(users)))
+        )
+    return planned
+
+
+def present(store: Path | None) -> set[str]:
+    """Ids of the runs that ``run`` would find there and not compute again; committed evidence is not among them.
+
+    ``None`` means the store of this folder, which may be missing. Raises StoreError for a named one that is none.
+    """
+    if store is None and not UNNAMED.exists():
+        return set()
+    return open_runs(store or UNNAMED).ids()
+
+
+def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> list[Planned]:
+    """The plan with its seconds as this machine was measured to take them; unchanged without a calibration."""
+    if calibration is None:
+        return list(planned)
+    return [replace(item, seconds=item.seconds * calibration.factor(item.spec)) for item in planned]
+
+
+def folder_for_calibration(store: Path) -> Path:
+    """The store, created where there is none. Raises ValueError for a file, StoreError where it cannot be made."""
+    if store.is_file():
+        raise ValueError(f"--store {store} is an exported file; a calibration is kept in a folder: name one")
+    Store(store, create=True)
+    return store
+
+
+def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path | None, seconds: float) -> Calibration:
+    """Measure this machine for about ``seconds`` on the runs of a plan, and keep the result in the store.
+
+    Imports torch. Raises ValueError for a device that is not there.
+    """
+    from suite.commands.run import pick_device
+    from suite.runner import calibration
+
+    note = partial(print, file=sys.stderr)
+    made = calibration.here([item.spec for item in planned], experiment, pick_device(device), data, seconds, note)
+    calibration.keep(store, made)
+    return made
+
+
+def missing_data(planned: Iterable[Planned], root: Path | None) -> dict[str, str]:
+    """Data sets that the plan needs and that are not there, with the reason."""
+    names = {name for item in planned for name in item.data}
+    return {name: why for name in sorted(names) for ok, why in [available(name, root)] if not ok}
+
+
+def summary(
+    planned: Iterable[Planned],
+    stored: Collection[str],
+    profile: str,
+    data: Path | None,
+    calibration: Calibration | None,
+) -> dict[str, Any]:
+    """How much there is to compute, and what is missing for it."""
+    runs = list(planned)
+    todo = [p for p in runs if p.spec.id not in stored]
+    return {
+        "profile": profile,
+        "runs": len(runs),
+        "stored": len(runs) - len(todo),
+        "core_seconds": round(sum(p.seconds for p in todo), 1),
+        "peak_memory_bytes": max((p.memory for p in todo), default=0),
+        "missing_data": missing_data(todo, data),
+        "calibrated": calibration.device if calibration else None,
+    }
+
+
+def rows(planned: Iterable[Planned], stored: Collection[str]) -> list[dict[str, Any]]:
+    """The runs as plain values."""
+    return [
+        {
+            "id": p.spec.id,
+            "experiment": p.spec.experiment,
+            "seconds": round(p.seconds, 2),
+            "memory_bytes": p.memory,
+            "data": list(p.data),
+            "stored": p.spec.id in stored,
+            "artifacts": list(p.artifacts),
+        }
+        for p in planned
+    ]
+
+
+def lines(planned: Iterable[Planned], stored: Collection[str], total: Mapping[str, Any]) -> list[str]:
+    """The plan as text, a line per run, the longest first; ``total`` is its summary."""
+    text = []
+    for p in sorted(planned, key=lambda p: -p.seconds):
+        state = "stored" if p.spec.id in stored else f"{p.seconds:8.1f} s {p.memory / 1e6:7.0f} MB"
+        text.append(f"{p.spec.id}  {state:>20}  {p.spec.experiment:<18} {', '.join(p.artifacts)}")
+    device = total["calibrated"]
+    basis = f"measured here on {device}" if device else "of one core of the reference CPU"
+    text.append(
+        f"{total['runs']} runs at {total['profile']}, {total['stored']} stored; the rest about "
+        f"{total['core_seconds']:.0f} s {basis}, at most {total['peak_memory_bytes'] / 1e6:.0f} MB each"
+    )
+    return text + [f"missing: {name}: {why}" for name, why in total["missing_data"].items()]

@@ -1,0 +1,85 @@
+"""The printed values as a test suite: every claim of a published file is one test item.
+
+    pytest paper_figures/published --profile smoke --store D
+
+A red verdict fails, *not run* skips with what is missing, any other passes; the judge is the one that ``check``
+and the report use. Without ``--profile`` each claim is judged at the largest profile with evidence, without
+``--store`` on the committed evidence (and ``runs.store`` of the working folder, if there is one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from suite.claims.judge import PROFILES, Verdict
+from suite.papers.evidence import with_committed
+from suite.papers.registry import PAPERS, paper
+from suite.papers.verdicts import verdicts
+from suite.runs.archive import Runs
+
+SOURCE = pytest.StashKey[Runs]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("claims", "claims of the papers")
+    group.addoption("--profile", choices=PROFILES, default=None, help="judge claims at this profile only")
+    group.addoption("--store", type=Path, default=None, metavar="D", help="runs to judge claims from")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PublishedFile | None:
+    registered = PAPERS.get(file_path.stem)
+    if registered and file_path == registered.home / "published" / f"{file_path.stem}.toml":
+        return PublishedFile.from_parent(parent, path=file_path)
+    return None
+
+
+class PublishedFile(pytest.File):
+    """The published values of one paper."""
+
+    def collect(self) -> Iterator[ClaimItem]:
+        stash = self.config.stash
+        if SOURCE not in stash:
+            try:
+                stash[SOURCE] = with_committed(self.config.getoption("--store"))
+            except ValueError as error:
+                raise pytest.UsageError(str(error)) from error
+        found = verdicts(paper(self.path.stem), stash[SOURCE], profile=self.config.getoption("--profile"))
+        for verdict in found:
+            yield ClaimItem.from_parent(self, name=verdict.claim.id.partition("/")[2], verdict=verdict)
+
+
+class RedVerdict(Exception):
+    """A claim whose verdict is red."""
+
+
+class ClaimItem(pytest.Item):
+    """One claim."""
+
+    def __init__(self, *, verdict: Verdict, **rest: object):
+        super().__init__(**rest)  # type: ignore[arg-type]
+        self.verdict = verdict
+
+    def runtest(self) -> None:
+        verdict = self.verdict
+        self.user_properties.append(("verdict", verdict.verdict))
+        if verdict.red:
+            raise RedVerdict
+        if verdict.verdict == "not run":
+            pytest.skip(verdict.why)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        if not isinstance(excinfo.value, RedVerdict):
+            return str(super().repr_failure(excinfo))
+        claim, ours = self.verdict.claim, self.verdict.measured
+        measured = ", ".join(f"{v:.6g} [{lo:.6g}, {hi:.6g}]" for v, lo, hi in ours.spans) if ours else "nothing"
+        printed = ", ".join(f"{v:.6g}" for v in claim.printed) or "no number"
+        return (
+            f"{claim.id}: {self.verdict.verdict}: {self.verdict.why}\n  {claim.says} ({claim.where})\n"
+            f"  printed {printed} {claim.unit}, measured {measured}; rule {claim.rule}, because {claim.because}"
+        )
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, f"{self.verdict.claim.id} ({self.verdict.verdict})"

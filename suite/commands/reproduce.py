@@ -1,0 +1,81 @@
+"""The main job: run, check, figures, report, and whether every verdict equals the committed one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from suite.claims.judge import Verdict
+from suite.commands.check import judge_selection, lines
+from suite.commands.run import run_selection
+from suite.papers.evidence import folders, with_committed
+from suite.papers.registry import PAPERS, homes
+from suite.report.drawing import draw_selection
+from suite.report.page import write_report
+from suite.runs.archive import open_runs
+
+
+def committed_verdicts(profile: str) -> dict[str, str]:
+    """Claim id -> verdict as committed for a profile; empty when none is."""
+    found: dict[str, str] = {}
+    for folder in folders():
+        path = folder / f"verdicts-{profile}.json"
+        found |= json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def changes(found: Sequence[Verdict], expected: dict[str, str], *, whole: bool) -> list[str]:
+    """Claims whose verdict is not the committed one; of a ``whole`` selection also those that are gone.
+
+    A claim that rests on times of the machine at hand must only be decided again, not decided alike.
+    """
+    different = [
+        f"{v.claim.id}: {v.verdict}, committed {expected.get(v.claim.id, 'nothing')} ({v.why})"
+        for v in found
+        if v.verdict != expected.get(v.claim.id) and (not v.claim.timed or v.verdict == "not run")
+    ]
+    gone = set(expected) - {v.claim.id for v in found} if whole else set()
+    return different + [f"{claim}: no such claim, committed {expected[claim]}" for claim in sorted(gone)]
+
+
+def write_verdicts(profile: str, found: Sequence[Verdict]) -> list[Path]:
+    """Commit the verdicts of a profile beside the evidence of each paper (``--accept``)."""
+    known = committed_verdicts(profile) | {v.claim.id: v.verdict for v in found}
+    written = []
+    for home in homes():
+        own = {claim: verdict for claim, verdict in known.items() if PAPERS[claim.partition("/")[0]].home == home}
+        written.append(home / "evidence" / f"verdicts-{profile}.json")
+        written[-1].write_text(json.dumps(dict(sorted(own.items())), indent=0) + "\n")
+    return written
+
+
+def reproduce_selection(
+    selectors: Sequence[str],
+    profile: str,
+    store: Path,
+    data: Path | None,
+    device: str,
+    workers: int,
+    budget: float | None,
+    out: Path,
+    accept: bool = False,
+) -> int:
+    """Run the main job; 0 when nothing failed and every verdict at this profile equals the committed one."""
+    failed = run_selection(selectors, profile, store, data, device, workers, budget)
+    found = judge_selection(selectors, profile, open_runs(store))
+    print("\n".join(lines(found)[-2:]))
+    source = with_committed(store)
+    drawn = list(draw_selection(selectors, source, out / "figures", "svg", None))
+    print(f"{len(drawn)} artifacts drawn or explained, drawings in {out / 'figures'}", file=sys.stderr)
+    print(write_report(source, out))
+    if accept:
+        print(f"verdicts written to {', '.join(map(str, write_verdicts(profile, found)))}")
+        return failed
+    different = changes(found, committed_verdicts(profile), whole=not selectors)
+    for line in different:
+        print(f"changed: {line}", file=sys.stderr)
+    if not different:
+        print(f"all {len(found)} verdicts at {profile} equal the committed ones")
+    return 1 if failed or different else 0

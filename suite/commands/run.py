@@ -1,0 +1,122 @@
+"""The command ``run``: plan, check that it can run, compute, say what became of each run."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from suite.commands.plan import missing_data, plan
+from suite.commands.priority import stages as by_value
+from suite.data.catalogue import DataError
+from suite.experiment import CHECKPOINT_SECONDS
+from suite.papers.evidence import with_committed
+from suite.papers.registry import experiment
+from suite.papers.selection import select
+from suite.runner.execute import Surroundings, execute_all
+from suite.runner.progress import Progress
+from suite.runs.store import Store
+from suite.spec import RunSpec
+
+LOOK = 0.5  # seconds between two looks at runs that another process is computing
+
+
+def pick_device(device: str) -> str:
+    """``auto`` is CUDA where there is one. Raises ValueError when CUDA is asked for and absent."""
+    if device == "cpu":
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if device == "cuda":
+        raise ValueError("--device cuda: this machine has no usable CUDA device; use --device cpu")
+    return "cpu"
+
+
+def run_selection(
+    selectors: Sequence[str],
+    profile: str,
+    store: Path,
+    data: Path | None,
+    device: str,
+    workers: int,
+    budget: float | None,
+) -> int:
+    """Compute what is not stored. Returns 0, or 1 when a run failed.
+
+    Runs that another process is computing are waited for. With a ``budget`` (seconds) the order is that of
+    ``suite.commands.priority``, and what the budget does not suffice for is left, with its checkpoint, to the next
+    call. Raises ValueError (DataError, StoreError) before anything is computed when a data set is missing or the
+    store cannot be written.
+    """
+    selection = select(selectors)
+    planned = plan(selection, profile)
+    names = {p.spec.id: p.artifacts[0] for p in planned}
+    weights = {p.spec.id: p.seconds for p in planned}
+    stored = Store(store).ids() if (store / "runs").is_dir() else set()
+    if absent := missing_data([p for p in planned if p.spec.id not in stored], data):
+        name, why = next(iter(absent.items()))
+        raise DataError(f"profile {profile} needs the data set {name}: {why}")
+    around = Surroundings(
+        store=store,
+        device=pick_device(device),
+        data=data,
+        deadline=time.time() + budget if budget else None,
+        checkpoint_seconds=checkpoint_seconds(),
+    )
+    opened = Store(store, create=True)
+    stages = None
+    if budget:
+        made = by_value(selection, planned, profile, around.device, stored | with_committed(store).ids())
+        stages = {item.spec.id: place for place, stage in enumerate(made) for item in stage}
+    counts: Counter[str] = Counter()
+    todo = [p.spec for p in planned]
+    with Progress(weights) as progress:
+        while todo:
+            busy = []
+            reports = execute_all(todo, experiment, around, workers=workers, progress=progress.update, stages=stages)
+            for report in reports:
+                if report.state == "busy":
+                    busy.append(report.spec)
+                    continue
+                counts[report.state] += 1
+                ending = f"{names[report.spec.id]} {report.spec.id} {report.state} {report.status}".strip()
+                progress.finish(report.spec.id, "" if report.state == "present" else ending)
+                if report.why:
+                    progress.note(f"{report.spec.id}: {report.why}")
+            todo = _wait(busy, opened, around.deadline, progress)
+            counts["late"] += len(busy) if busy and not todo else 0
+    print(
+        f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
+        f"{counts['failed']} failed",
+        file=sys.stderr,
+    )
+    return 1 if counts["failed"] else 0
+
+
+def checkpoint_seconds() -> float:
+    """Seconds between checkpoints: SGD_SUITE_CHECKPOINT_SECONDS, or the default. Raises ValueError."""
+    text = os.environ.get("SGD_SUITE_CHECKPOINT_SECONDS", str(CHECKPOINT_SECONDS))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"SGD_SUITE_CHECKPOINT_SECONDS={text!r} must be a number of seconds, zero or more")
+    return seconds
+
+
+def _wait(busy: list[RunSpec], store: Store, deadline: float | None, progress: Progress) -> list[RunSpec]:
+    """Wait until another process lets go of one of its runs; returns all of them, or none at the deadline."""
+    if busy:
+        progress.note(f"waiting for {len(busy)} runs that another process is computing")
+    while busy and all(store.busy(spec.id) for spec in busy):
+        if deadline is not None and time.time() > deadline:
+            return []
+        time.sleep(LOOK)
+    return busy

@@ -1,0 +1,227 @@
+"""Workers as processes: start-up, agreement before the first update, and an end when one of them is lost.
+
+A program is started by ``torchrun`` on one or several nodes and calls :func:`join`; tests and benchmarks start theirs
+with :func:`suite.communication.launch.spawn`. Either way every worker signs a heartbeat in the rendezvous store. When
+a sum fails or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker that
+sits in something that cannot be interrupted (a CUDA kernel, the caller's own code) is ended by its own heartbeat
+thread once the grace period is over, so that nothing waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import _set_pg_timeout
+
+TIMEOUT = 60.0  # seconds without an answer after which a worker counts as lost
+START_UP = 60.0  # seconds that workers have at least to import, meet and connect, on a machine however busy
+LOST = 70  # exit status of a worker that its heartbeat thread ended
+
+
+class WorkerLost(RuntimeError):
+    """Another worker died or stopped answering; this one stops instead of waiting for ever."""
+
+
+class Group:
+    """The processes that train together. Made by :func:`join`.
+
+    ``rank`` is this process among ``size``; ``timeout`` seconds is how long a sum may wait for another worker,
+    which must therefore exceed whatever one worker does alone (an evaluation, a slow first batch). When a worker
+    dies or stalls, the others have raised WorkerLost, or been ended, within three timeouts.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: float, backend: str):
+        self.rank, self.size, self.timeout, self.backend = rank, size, timeout, backend
+        self._store = dist.PrefixStore("suite", store)
+        self._lanes: list[Any] = [None]  # None: the default process group
+        self._agreements = 0
+        # a client of its own: waiting in one thread must not keep the other from signing
+        self.heartbeat = Heartbeat(dist.PrefixStore("suite", store.clone()), rank, size, timeout)
+
+    @property
+    def device(self) -> torch.device:
+        """Where this worker computes: its own GPU under NCCL, otherwise the CPU."""
+        if self.backend != "nccl":
+            return torch.device("cpu")
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+    def lanes(self, count: int) -> list[Any]:
+        """``count`` process groups of all workers, on which sums can be under way independently."""
+        while len(self._lanes) < count and self.size > 1:
+            with self.watched():
+                self._lanes.append(dist.new_group(timeout=timedelta(seconds=self.timeout)))
+        return self._lanes[:count]
+
+    def agree(self, facts: Mapping[str, Any]) -> None:
+        """Compare plain ``facts`` by name with those of every other worker, before anything is exchanged.
+
+        Raises ValueError, on every worker, naming the first fact that differs and who holds which value.
+        """
+        everyone = self.everyone(dict(facts))
+        for name in sorted({name for held in everyone for name in held}):
+            values = [held.get(name) for held in everyone]
+            if odd := [rank for rank, value in enumerate(values) if value != values[0]]:
+                raise ValueError(
+                    f"worker {odd[0]} has {name} = {values[odd[0]]!r} where worker 0 has {values[0]!r}; "
+                    f"start every worker with the same {name}"
+                )
+
+    def everyone(self, value: Any) -> list[Any]:
+        """The plain value that each worker brings, by rank. Every worker must call it; all wait for the last."""
+        self._agreements += 1
+        prefix = f"facts/{self._agreements}"
+        self._store.set(f"{prefix}/{self.rank}", json.dumps(value))
+        keys = [f"{prefix}/{rank}" for rank in range(self.size)]
+        with self.watched():
+            self._store.wait(keys, timedelta(seconds=self.timeout))
+        return [json.loads(self._store.get(key)) for key in keys]
+
+    def broadcast(self, tensor: torch.Tensor) -> None:
+        """Overwrite ``tensor`` on every worker with that of worker 0."""
+        if self.size > 1:
+            with self.watched():
+                dist.broadcast(tensor, 0)
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Turn a failed or timed-out exchange into WorkerLost with the name of who is missing."""
+        try:
+            yield
+        except (RuntimeError, dist.DistError) as error:
+            if isinstance(error, WorkerLost):
+                raise
+            reason = str(error).strip().partition("\n")[0].partition(". This is typically")[0] or type(error).__name__
+            raise WorkerLost(f"worker {self.rank} stops: {self.heartbeat.suspect()} ({reason})") from error
+
+
+class Heartbeat:
+    """A thread that signs for this worker and notices when another stops signing.
+
+    A worker signs four times per ``timeout``. ``suspect`` says who is missing. Once another worker's signature
+    is older than ``timeout`` the main thread has a further ``timeout`` to find out by itself (through a failed
+    sum) before the process is ended with status 70.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: float):
+        self._store, self.rank, self.size, self.timeout = store, rank, size, timeout
+        self.updates = 0  # completed by this worker; signed with the heartbeat
+        self._seen: dict[int, tuple[bytes, float]] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        self._sign()
+        if self.size > 1:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Sign off: the others must not miss a worker that has finished."""
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join(self.timeout)
+        with contextlib.suppress(RuntimeError, dist.DistError):
+            self._store.set(f"beat/{self.rank}", "finished")
+
+    def _sign(self) -> None:
+        self._store.set(f"beat/{self.rank}", f"{time.monotonic_ns()} {self.updates}")
+
+    def _look(self) -> dict[int, tuple[float, str]]:
+        """By rank of every other worker that has signed and not finished: seconds since that, and its update."""
+        now, ages = time.monotonic(), {}
+        for rank in range(self.size):
+            key = f"beat/{rank}"
+            if rank == self.rank or not self._store.check([key]):
+                continue
+            signature = self._store.get(key)
+            if signature == b"finished":
+                continue
+            if self._seen.get(rank, (b"", 0.0))[0] != signature:
+                self._seen[rank] = (signature, now)
+            ages[rank] = (now - self._seen[rank][1], signature.split()[-1].decode())
+        return ages
+
+    def _beat(self) -> None:
+        overdue: float | None = None
+        while not self._done.wait(self.timeout / 4):
+            try:
+                self._sign()
+                late = [rank for rank, (age, _) in self._look().items() if age > self.timeout]
+                why = f"worker {late[0]} has not signed for {self.timeout:g} s" if late else ""
+            except (RuntimeError, dist.DistError):
+                late, why = [-1], "the rendezvous store is gone, and with it the process that held it"
+            if not late:
+                overdue = None
+            elif overdue is None:
+                overdue = time.monotonic()
+            elif time.monotonic() - overdue > self.timeout:
+                print(f"worker {self.rank} is ended: {why}; last stack:", file=sys.stderr, flush=True)
+                faulthandler.dump_traceback(sys.stderr)
+                os._exit(LOST)
+
+    def suspect(self) -> str:
+        """Who is missing, from two looks half a heartbeat apart or more; a dead worker's signature stands still."""
+        try:
+            self._look()
+            time.sleep(0.6 * self.timeout)
+            ages = self._look()
+        except (RuntimeError, dist.DistError):
+            return "the rendezvous store is gone, and with it the process that held it"
+        silent = {rank: seen for rank, seen in ages.items() if seen[0] > 0.5 * self.timeout}
+        if silent:
+            rank, (_, update) = max(silent.items(), key=lambda item: item[1][0])
+            return f"worker {rank} of {self.size} is gone; it was last seen after update {update}"
+        behind = {rank: int(update) for rank, (_, update) in ages.items() if int(update) < self.updates}
+        if behind:
+            rank = min(behind, key=behind.__getitem__)
+            return (
+                f"worker {rank} of {self.size} is alive but has not answered within {self.timeout:g} s; it stands "
+                f"at update {behind[rank]}, this one at {self.updates}"
+            )
+        gone = sorted(set(range(self.size)) - set(ages) - {self.rank})
+        if gone:
+            return f"worker {gone[0]} of {self.size} has left"
+        return f"another worker has not answered within {self.timeout:g} s"
+
+
+@contextlib.contextmanager
+def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = None) -> Iterator[Group]:
+    """The group of this process, as a context: ``torchrun`` or ``spawn`` says which one it is.
+
+    Without either the group has one member. ``backend`` is "nccl" where CUDA is there, else "gloo".
+    Raises ValueError for a timeout that is not positive, and WorkerLost when the others do not come, for which
+    they have the longer of ``timeout`` and START_UP.
+    """
+    if timeout <= 0:
+        raise ValueError(f"timeout={timeout} must be a positive number of seconds")
+    backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
+    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    patience = timedelta(seconds=max(timeout, START_UP))
+    if store is None and size > 1:
+        store, rank, size = next(iter(dist.rendezvous("env://", rank, size, timeout=patience)))
+    group = Group(store or dist.HashStore(), rank, size, timeout, backend)
+    if backend == "nccl":
+        torch.cuda.set_device(group.device)
+    try:
+        if size > 1:
+            with group.watched():
+                dist.init_process_group(
+                    backend, store=dist.PrefixStore("torch", store), rank=rank, world_size=size, timeout=patience
+                )
+            _set_pg_timeout(timedelta(seconds=timeout))
+        group.heartbeat.start()
+        yield group
+    finally:
+        group.heartbeat.stop()
+        if dist.is_initialized():
+            dist.destroy_process_group()

@@ -1,0 +1,98 @@
+"""What executes a run: an experiment is a function from a specification and its surroundings to an outcome."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
+
+CHECKPOINT_SECONDS = 30.0
+
+
+class OutOfTime(Exception):
+    """The session's time budget ended; the run has left a checkpoint and can be continued."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What surrounds a run and must not change its numbers, except through ``execution``, which is recorded."""
+
+    folder: Path  # where its checkpoint lives; exists
+    execution: Mapping[str, Any]  # path, width, threads, precision, device: fixed before the run starts
+    data: Path | None = None  # root of the data sets, or None for the environment's
+    deadline: float | None = None  # time.monotonic() at which to checkpoint and raise OutOfTime
+    report: Callable[[float], None] = field(default=lambda fraction: None)  # share of the run done, 0..1
+    checkpoint_seconds: float = CHECKPOINT_SECONDS  # between two checkpoints
+
+    @property
+    def device(self) -> str:
+        return self.execution.get("device", "cpu")
+
+    @property
+    def late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+
+class Body(Protocol):
+    """The function that does the work. It may import torch; finding it must not."""
+
+    def __call__(self, spec: RunSpec, context: Context) -> Outcome: ...
+
+
+class Together(Protocol):
+    """Computes several runs of a pack; yields (place, outcome or what went wrong) as they end."""
+
+    def __call__(self, runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]: ...
+
+
+class Measure(Protocol):
+    """Times the ways in which a run could be executed, in a pack of ``width``: what to change in ``execution``."""
+
+    def __call__(self, spec: RunSpec, execution: Mapping[str, Any], width: int) -> Mapping[str, Any]: ...
+
+
+class Pilot(Protocol):
+    """Times a few updates for about ``seconds``; returns the seconds of one whole run in a pack of ``width``."""
+
+    def __call__(
+        self, spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float
+    ) -> float: ...
+
+
+def imported(place: str) -> Any:
+    """What ``place`` ("package.module:name") names."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def lazily(place: str) -> Callable[[], Any]:
+    """A function that imports what ``place`` ("package.module:name") names and returns it, when it is called."""
+    return functools.partial(imported, place)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How to run a kind of specification, and what that is expected to cost.
+
+    ``load`` imports and returns the body. ``seconds`` estimates one core of the reference CPU; ``needs`` names
+    data sets; ``memory`` is peak bytes. None of the three imports torch.
+    """
+
+    load: Callable[[], Body]
+    seconds: Callable[[RunSpec], float] = lambda spec: 1.0
+    data: Callable[[RunSpec], tuple[str, ...]] = lambda spec: ()
+    memory: Callable[[RunSpec], int] = lambda spec: 300_000_000
+    pack: Callable[[RunSpec, str], Hashable] = lambda spec, device: None  # equal keys may share a step; None: never
+    together: Callable[[], Together] | None = None  # imports what computes a pack
+    measure: Callable[[], Measure] | None = None  # imports what chooses an execution
+    pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
+
+
+Registry = Mapping[str, Experiment]

@@ -1,0 +1,101 @@
+"""The learner auto-tuner at work: throughput is measured, learners are added or taken away.
+
+The rules are plain state machines (:mod:`reference_impls.crossbow_tuner`); here they meet a clock. How the gradients
+of the present learners are computed is chosen by measured throughput too (:func:`choose_path`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any, Protocol
+
+from reference_impls.crossbow_tuner import Settling, settling
+from suite.runner.timing import alternating, preferred
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Throughput in examples/second with ``learners`` learners per device, and what the rule then asked for."""
+
+    learners: int
+    throughput: float
+    asked: int
+    seconds: float  # taken by the change of the number of learners, 0 where there was none
+
+
+class Resizable(Protocol):
+    """What is tuned: :class:`suite.model_averaging.learners.Learners` is one."""
+
+    @property
+    def k(self) -> int: ...
+
+    def resize(self, learners: int) -> None: ...
+
+
+def tune(
+    learners: Resizable,
+    measure: Callable[[], float],
+    *,
+    threshold: float = 0.1,
+    readings: int = 5,
+    most: int | None = None,
+    limit: int = 1000,
+    devices: int = 1,
+) -> list[Reading]:
+    """Grow (and step back once) until the settling rule holds; every reading that was taken.
+
+    ``measure()`` trains for an interval and returns its throughput in examples/second, a warm-up left out after each
+    change. Starts from the learners that are there. ``most`` is what memory allows. With several ``devices`` the
+    rule counts the learners of one, and all of them gain or lose one together (section 3.4).
+    Raises ValueError if the rule has not settled after ``limit`` readings.
+    """
+    tuner = Settling(learners=learners.k // devices)
+    history: list[Reading] = []
+    while not tuner.holding:
+        if len(history) == limit:
+            raise ValueError(f"the number of learners has not settled after {limit} readings; raise the threshold")
+        throughput = measure()
+        tuner = settling(tuner, throughput, threshold=threshold, readings=readings, most=most)
+        before, began = learners.k // devices, time.perf_counter()
+        if tuner.learners != before:
+            learners.resize(devices * tuner.learners)
+        changed = time.perf_counter() - began if tuner.learners != before else 0.0
+        history.append(Reading(before, throughput, tuner.learners, changed))
+    return history
+
+
+class Switchable(Protocol):
+    """What takes its gradients by one of several paths: :class:`suite.model_averaging.learners.Learners` is one."""
+
+    gradients: Any
+
+
+def choose_path(
+    learners: Switchable,
+    ready: Mapping[str, Any],
+    work: Callable[[], None],
+    *,
+    simple: str = "looped",
+    repeats: int = 3,
+    margin: float = 0.05,
+    timed: Callable[[Mapping[str, Callable[[], None]], int], Mapping[str, Sequence[float]]] = alternating,
+) -> tuple[str, float]:
+    """Leave learners on the fastest of the ``ready`` paths at their present number; its name and median seconds.
+
+    ``work`` trains for an interval and waits for the device; every path does it ``repeats`` times in turns with the
+    others (training goes on meanwhile). ``margin`` is how much less time, as a share, another path than ``simple``
+    must take to be chosen. Raises ValueError if ``simple`` is not ready.
+    """
+
+    def on(path: str) -> None:
+        learners.gradients = ready[path]
+        work()
+
+    seconds = timed({path: partial(on, path) for path in ready}, repeats)
+    path = preferred(seconds, simple, margin)
+    learners.gradients = ready[path]
+    return path, median(seconds[path])

@@ -1,0 +1,155 @@
+"""A table, figure, algorithm or equation of a paper: the runs it needs, what it measures, how it is drawn.
+
+Nothing here imports torch, numpy or matplotlib: ``list``, ``plan`` and ``check`` must start fast. Modules that
+define artifacts import numpy and pandas inside the functions that compute, matplotlib inside those that draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suite.claims.measured import Measured
+from suite.experiment import Experiment
+from suite.runs.archive import Runs
+from suite.runs.store import Run
+from suite.spec import RunSpec
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Groups = Mapping[str, tuple[RunSpec, ...]]
+
+
+class Missing(Exception):
+    """Runs that a quantity or a drawing needs are not stored."""
+
+
+class Read:
+    """Which runs were handed out, and what was read of each since the last look: names of results, or nothing."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Run] = {}
+        self._since: dict[str, set[str]] = {}
+
+    def note(self, run_id: str, *results: str) -> None:
+        self._since.setdefault(run_id, set()).update(results)
+
+    def taken(self) -> dict[str, set[str]]:
+        """What was read since the last call."""
+        since, self._since = self._since, {}
+        return since
+
+
+class Results(dict[str, Any]):
+    """Results of a run that tell which of them are read."""
+
+    def __init__(self, values: Mapping[str, Any], note: Callable[[str], None]):
+        super().__init__(values)
+        self._note = note
+
+    def __getitem__(self, name: str) -> Any:
+        self._note(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._note(name)
+        return super().get(name, default)
+
+
+class ReadRun(Run):
+    """A run that tells ``reads`` when its specification, machine, results or tables are read."""
+
+    def __init__(self, run: Run, reads: Read):
+        super().__init__(run.id, run.files)
+        self.__dict__["reads"] = reads
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("files", "spec", "environment", "outcome") and (reads := self.__dict__.get("reads")):
+            reads.note(self.__dict__["id"])
+        return super().__getattribute__(name)
+
+    @property
+    def results(self) -> dict[str, Any]:
+        return Results(super().results, lambda name: self.__dict__["reads"].note(self.id, name))
+
+
+class Evidence:
+    """The stored runs of one artifact at one profile, by the names its ``runs`` function gave them.
+
+    ``reads`` records what is read of them, from which a quantity's grade is derived.
+    """
+
+    def __init__(self, source: Runs, groups: Groups, profile: str):
+        self.source, self.groups, self.profile = source, groups, profile
+        self.sources: dict[str, str] = {}  # run id -> fingerprint of the code that computed it
+        self.reads = Read()
+
+    def runs(self, group: str) -> tuple[Run, ...]:
+        """All runs of a group, verified. Raises Missing saying how many are not stored."""
+        found, absent = [], 0
+        if not self.groups.get(group):
+            raise Missing(f"no runs of {group!r} at {self.profile}")
+        for spec in self.groups[group]:
+            try:
+                run = self.reads.given[spec.id] = self.source.read(spec.id)
+                self.sources[spec.id] = run.environment.get("source", "unknown")
+                found.append(ReadRun(run, self.reads))
+            except KeyError:
+                absent += 1
+        if absent:
+            raise Missing(f"{absent} of {len(self.groups[group])} runs of {group!r} at {self.profile}")
+        return tuple(found)
+
+    def restricted(self, groups: Groups) -> Evidence:
+        """The same evidence seen through some of its groups."""
+        part = Evidence(self.source, groups, self.profile)
+        part.sources, part.reads = self.sources, self.reads
+        return part
+
+    def run(self, group: str) -> Run:
+        """The only run of a group."""
+        (run,) = self.runs(group)
+        return run
+
+
+Quantities = Iterable[tuple[str, Measured]]
+
+
+def no_runs(profile: str) -> Groups:
+    """For artifacts decided by arithmetic alone."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """``measures`` yield (quantity, Measured); each stops at the first Missing without hindering the others.
+
+    ``draw`` fills a figure from the evidence; None where the claims table says all there is to see.
+    """
+
+    id: str
+    title: str
+    runs: Callable[[str], Groups] = no_runs
+    measures: tuple[Callable[[Evidence], Quantities], ...] = ()
+    draw: Callable[[Evidence, Figure], None] | None = None
+    alt: str = ""  # what the drawing shows, for readers who cannot see it
+    size: tuple[float, float] = (6.4, 4.0)  # inches
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's short name, citation, artifacts in the paper's order, and own experiments by name."""
+
+    name: str
+    title: str
+    citation: str
+    artifacts: tuple[Artifact, ...]
+    experiments: Mapping[str, Experiment]
+
+    def artifact(self, artifact_id: str) -> Artifact:
+        for artifact in self.artifacts:
+            if artifact.id == artifact_id:
+                return artifact
+        raise KeyError(artifact_id)

@@ -1,0 +1,67 @@
+"""Committed evidence: exported runs beside the claims, readable in place, and how they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from suite.papers.registry import homes
+from suite.runs.archive import Archive, Layered, Runs, export, open_runs
+from suite.runs.store import Store, StoreError
+from suite.spec import RunSpec
+
+UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
+
+
+def committed() -> list[Runs]:
+    """The exported files that the papers come with."""
+    return [Archive(path) for folder in folders() for path in sorted(folder.glob("*.zip"))]
+
+
+def folders() -> list[Path]:
+    """Where papers keep evidence."""
+    return [home / "evidence" for home in homes()]
+
+
+def with_committed(store: Path | None) -> Runs:
+    """The runs of ``store`` first, the committed evidence beneath; ``None`` means the store of this folder.
+
+    A store that was named must exist, and must be one: raises StoreError otherwise. The unnamed one may be
+    missing when there is committed evidence.
+    """
+    if store is None and not UNNAMED.exists() and (shipped := committed()):
+        return Layered(shipped)
+    store = store or UNNAMED
+    if store.resolve() in [folder.resolve() for folder in folders()]:
+        return open_runs(store)
+    return Layered([open_runs(store), *committed()])
+
+
+def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
+    """All specifications of a selection at a profile, each once."""
+    from suite.papers.selection import select
+
+    specs: dict[str, RunSpec] = {}
+    for _, artifacts in select(selectors):
+        for artifact in artifacts:
+            for group in artifact.runs(profile).values():
+                specs.update({spec.id: spec for spec in group})
+    return list(specs.values())
+
+
+def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: str | None) -> str:
+    """Write the stored runs of a selection (at one profile, or all) into one file; returns a sentence.
+
+    Raises StoreError when there is none, when one does not verify, or when the file cannot be written.
+    """
+    from suite.runs.environment import machine, revision, versions
+
+    held = Store(store)
+    profiles = (profile,) if profile else ("smoke", "reduced", "paper")
+    names = {spec.id for p in profiles for spec in wanted(selectors, p)} & held.ids()
+    if not names:
+        raise StoreError(f"{store} holds no run of this selection: run it first")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    about = {"machine": machine(), "versions": versions(), **revision()}
+    export({run_id: held.files(run_id) for run_id in names}, out, about)
+    return f"{len(names)} runs written to {out} ({out.stat().st_size / 1e6:.2f} MB)"

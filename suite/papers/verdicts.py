@@ -1,0 +1,157 @@
+"""From stored runs and published claims to verdicts: used by ``check``, pytest and the report alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from suite.claims.judge import PROFILES, Claim, Verdict, judge, load, not_run
+from suite.claims.measured import Measured
+from suite.papers.artifact import Artifact, Evidence, Missing, Paper
+from suite.papers.grades import Rests, grade, rests_of
+from suite.papers.registry import PAPERS
+from suite.runner.cost import TRAIN
+from suite.runs.archive import Runs
+from suite.runs.environment import source_fingerprint
+from suite.runs.store import DamagedRun
+
+
+@cache
+def published(paper: str) -> tuple[Claim, ...]:
+    """All claims of a paper, in its order."""
+    path = PAPERS[paper].home / "published" / f"{paper}.toml"
+    return tuple(load(path)) if path.exists() else ()
+
+
+@dataclass
+class Measurement:
+    """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
+
+    found: dict[str, Measured] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
+    stale: frozenset[str] = frozenset()  # ids of runs that another version of the source computed
+
+
+def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
+    """All quantities of an artifact that its stored runs at a profile can answer for.
+
+    What goes wrong in one function (a run that fails to verify, a result that is not there) is told in
+    ``damaged``, and hinders neither the other functions nor the other artifacts.
+    """
+    result = Measurement()
+    evidence = Evidence(source, artifact.runs(profile), profile)
+    for function in artifact.measures:
+        evidence.reads.taken()
+        before: dict[str, set[str]] = {}
+        try:
+            for name, value in function(evidence):
+                since = evidence.reads.taken()
+                result.rests[name] = rests_of(function, evidence.reads.given, value.runs, since, before)
+                result.found[name] = value
+                for run_id, names in since.items():
+                    before.setdefault(run_id, set()).update(names)
+        except Missing as error:
+            result.missing.append(str(error))
+        except DamagedRun as error:
+            result.damaged.append(str(error))
+        except Exception as error:
+            why = f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}"
+            result.damaged.append(why)
+    result.stale = frozenset(i for i, made_by in evidence.sources.items() if made_by != source_fingerprint())
+    return result
+
+
+def verdicts(
+    paper: Paper,
+    source: Runs,
+    *,
+    profile: str | None = None,
+    artifacts: Iterable[str] | None = None,
+    measured: dict[tuple[str, str], Measurement] | None = None,
+) -> list[Verdict]:
+    """A verdict for every claim of the chosen artifacts.
+
+    ``profile`` judges on that profile's runs; None takes, claim by claim, the largest profile with evidence.
+    ``measured`` takes up what was measured, by artifact and profile, for callers that want more than verdicts.
+    """
+    measured = {} if measured is None else measured
+    chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
+    profiles = (profile,) if profile else tuple(reversed(PROFILES))
+    by_id = {artifact.id: artifact for artifact in paper.artifacts}
+    experiments = {"train": TRAIN, **paper.experiments}
+    same: dict[tuple[str, str], Measurement] = {}
+    result = []
+    for claim in published(paper.name):
+        if claim.artifact not in chosen:
+            continue
+        artifact = by_id.get(claim.artifact)
+        if artifact is None:
+            result.append(not_run(claim, "no experiment measures this artifact yet"))
+            continue
+        for p in profiles:
+            if (artifact.id, p) not in measured:
+                # profiles that need the same runs say the same: measured once
+                runs = repr([(name, [spec.id for spec in specs]) for name, specs in artifact.runs(p).items()])
+                if (artifact.id, runs) not in same:
+                    same[artifact.id, runs] = measure(artifact, source, p)
+                measured[artifact.id, p] = same[artifact.id, runs]
+        at = {p: measured[artifact.id, p] for p in profiles}
+        verdict = _verdict(claim, at)
+        if verdict.measured is not None:
+            found = grade(claim.id, at[verdict.profile].rests[claim.quantity], experiments)
+            verdict = replace(verdict, rests_on=found.rests_on, because=found.because, decides=found.decides)
+        result.append(verdict)
+    return result
+
+
+def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Measured]]:
+    """Name, profile and value of what an artifact measures and no claim of its paper asks for.
+
+    Of several profiles the largest counts, or the smallest of those that say the same.
+    """
+    claims = published(artifact.partition("/")[0])
+    asked = {c.quantity for c in claims} | {c.known_difference.shown_by for c in claims if c.known_difference}
+    found: dict[str, tuple[str, str, Measured]] = {}
+    for profile in PROFILES:
+        if (artifact, profile) in measured:
+            for name, value in measured[artifact, profile].found.items():
+                if name not in asked and (name not in found or found[name][2] != value):
+                    found[name] = (name, profile, value)
+    return list(found.values())
+
+
+def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
+    """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
+    proxy, missing = None, []
+    for profile, measurement in measured.items():
+        if measurement.damaged and claim.quantity not in measurement.found:
+            return Verdict(claim, "not run", measurement.damaged[0], None, profile, red=True)
+        large_enough = PROFILES.index(profile) >= PROFILES.index(claim.profile)
+        ours = measurement.found.get(claim.quantity)
+        if ours is not None and large_enough:
+            shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
+            verdict = judge(claim, ours, profile, shown or None)
+            if verdict.verdict != "not run":
+                return replace(verdict, stale=bool(measurement.stale & set(ours.runs)))
+            proxy = proxy or verdict.proxy
+        proxy = proxy or ours
+        if large_enough:
+            missing.extend(measurement.missing)
+    return not_run(claim, lacking(claim, missing), proxy)
+
+
+def lacking(claim: Claim, missing: list[str]) -> str:
+    """What would be needed to decide a claim, in one sentence."""
+    if claim.lacks:
+        return claim.lacks
+    resource = "" if claim.needs == "nothing" else f" ({claim.needs})"
+    if missing:
+        subject = (
+            claim.quantity.partition("-")[2] or claim.quantity
+        )  # of what an artifact lacks, this claim's own part
+        why = next((text for text in missing if subject in text), missing[0])
+        return f"needs profile {claim.profile}{resource}: {why}"
+    return f"needs profile {claim.profile}{resource}"

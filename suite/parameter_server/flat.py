@@ -1,0 +1,184 @@
+"""Rudra's servers in virtual time, message by message: base, adv (a tree of servers), adv* (a broadcast tree).
+
+Built on simpy. A learner is a process that computes, pushes and pulls; a :class:`Port` works through messages one
+by one in the order they come. Which gradients make an update is decided by the protocol in integers, so the turns
+that come out can drive real gradients, or be counted bare. Source: rudra, sections 3.2 and 3.3.
+
+Seconds are virtual throughout; sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import simpy
+
+from reference_impls.contract import Entry, Turn
+from reference_impls.rudra import Server
+from suite.clock import Link
+from suite.parameter_server.protocol import Timed
+
+Steps = Generator[simpy.Event, Any, None]
+Edge = tuple[str, str, str]
+"""Sender, receiver, what flows."""
+
+TIMESTAMP_BYTES = 4  # a push or a pull carries one scalar besides the model; an inquiry carries nothing else
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What messages and updates cost.
+
+    ``network`` carries one message between two machines and occupies the receiver's (or sender's) port at the
+    server for as long; ``memory`` copies between processes of one machine.
+    """
+
+    model_bytes: int
+    network: Link
+    memory: Link
+    update_seconds: float = 0.0  # the server applies one update
+
+    @property
+    def transfer(self) -> float:
+        """Seconds of a push or a pull through the network."""
+        return self.network.seconds(self.model_bytes + TIMESTAMP_BYTES)
+
+    @property
+    def inquiry(self) -> float:
+        """Seconds of a question for the timestamp."""
+        return self.network.seconds(TIMESTAMP_BYTES)
+
+    @property
+    def copy(self) -> float:
+        """Seconds of a push or a pull between a learner and a server on the same machine."""
+        return self.memory.seconds(self.model_bytes + TIMESTAMP_BYTES)
+
+    @property
+    def bytes(self) -> int:
+        return self.model_bytes + TIMESTAMP_BYTES
+
+
+class Port:
+    """Works through messages one by one, in the order they come: a queue with one server, without the queue.
+
+    The end of a message is known when it comes, so one timeout stands for waiting and service together.
+    """
+
+    def __init__(self, env: simpy.Environment):
+        self.env, self.free, self.busy = env, 0.0, 0.0
+        self.served = 0
+        self.log: list[tuple[float, float]] | None = None  # begin and end of each message, if a list is put here
+
+    def serve(self, seconds: float) -> simpy.Timeout:
+        """An event at the end of a message that takes ``seconds`` and comes now."""
+        now = self.env.now
+        self.free = (self.free if self.free > now else now) + seconds
+        self.busy += seconds
+        self.served += 1
+        if self.log is not None:
+            self.log.append((self.free - seconds, self.free))
+        return self.env.timeout(self.free - now)
+
+    def occupy(self, seconds: float) -> None:
+        """Work that nobody waits for, but that delays the messages behind it."""
+        self.free = max(self.free, self.env.now) + seconds
+        self.busy += seconds
+
+
+@dataclass
+class Ledger:
+    """Seconds and messages of all learners: where their time went."""
+
+    computing: float = 0.0
+    communicating: float = 0.0
+    pushes: int = 0
+    pulls: int = 0  # weights moved to a learner, or swapped in
+    inquiries: int = 0
+    skipped: int = 0  # pulls saved because the timestamp had not moved
+    needless: int = 0  # pulls that brought the weights the learner had already
+    pushed_bytes: int = 0
+    pulled_bytes: int = 0
+
+    @property
+    def overlap(self) -> float:
+        """Table 1's measure: computation over computation plus communication."""
+        return self.computing / (self.computing + self.communicating)
+
+
+@dataclass
+class Base:
+    """Rudra-base: every learner talks to one server. Pushes and pulls block the learner."""
+
+    server: Server
+    duration: Callable[[int], float]
+    messages: Messages
+    ledger: Ledger = field(default_factory=Ledger)
+
+    def __post_init__(self) -> None:
+        self.env = simpy.Environment()
+        self.port = Port(self.env)
+        self.turns: deque[Timed] = deque()
+        self.released = self.env.event()  # hardsync: the update that this round waits for
+        self.start()
+
+    def start(self) -> None:
+        for worker in range(self.server.workers):
+            self.env.process(self.learn(worker))
+
+    def __iter__(self) -> Iterator[Timed]:
+        """Endless updates in the order of virtual time."""
+        turns, step = self.turns, self.env.step
+        while True:
+            while not turns:
+                step()
+            yield turns.popleft()
+
+    def receive(self, entries: tuple[Entry, ...]) -> None:
+        """Gradients have arrived at the server that holds the weights."""
+        turn = self.server.receive(entries)
+        if turn is not None:
+            if self.messages.update_seconds:
+                self.port.occupy(self.messages.update_seconds)
+            self.updated(turn)
+
+    def updated(self, turn: Turn) -> None:
+        self.turns.append((self.env.now, turn))
+        released, self.released = self.released, self.env.event()
+        released.succeed()
+
+    def learn(self, worker: int) -> Steps:
+        """getMinibatch is overlapped; calcGradient, pushGradient, pullWeights follow one another."""
+        env, server, ledger, serve = self.env, self.server, self.ledger, self.port.serve
+        transfer, inquiry, size = self.messages.transfer, self.messages.inquiry, self.messages.bytes
+        while True:
+            seconds = self.duration(worker)
+            entry = server.begin(worker)
+            yield env.timeout(seconds)
+            began = env.now
+            yield serve(transfer)
+            self.receive((entry,))
+            if not server.may_pull(worker):
+                yield self.released
+            yield serve(inquiry)
+            if server.timestamp == entry.read:
+                ledger.skipped += 1
+            else:
+                yield serve(transfer)
+                ledger.needless += server.pull(worker) == entry.read
+                ledger.pulls += 1
+                ledger.pulled_bytes += size
+            ledger.computing += seconds
+            ledger.communicating += env.now - began
+            ledger.pushes += 1
+            ledger.inquiries += 1
+            ledger.pushed_bytes += size
+
+    def edges(self) -> list[Edge]:
+        """Who sends what to whom, as this simulation does."""
+        found = []
+        for worker in range(self.server.workers):
+            found += [(f"learner {worker}", "server", "gradients"), ("server", f"learner {worker}", "weights")]
+        return found

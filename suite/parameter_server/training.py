@@ -1,0 +1,137 @@
+"""Training along a simulated server: the protocol decides the turns, the gradients are real.
+
+One run gives error and virtual time. Settings are those of :mod:`suite.training.loop`, with ``updates`` counting
+weight updates, and besides::
+
+    server      what :mod:`suite.parameter_server.placement` reads
+    lookahead   updates looked at beyond the next when waves of gradients are formed (default 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import torch
+
+from reference_impls.contract import Told, Turn
+from reference_impls.rudra import average_staleness
+from suite.experiment import Context
+from suite.parameter_server.placement import simulation
+from suite.parameter_server.waves import Key, Waves, jobs_of, wave_ask, wave_turn
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, seed
+from suite.training.build import Assembly, assemble
+from suite.training.gradients.rows import Gradients, answer, gradients_of_run, seed_masks
+from suite.training.loop import Session
+from suite.training.numerics import apply
+
+
+def train(spec: RunSpec, context: Context) -> Outcome:
+    """Run or resume a specification. Divergence is an outcome, lateness raises OutOfTime."""
+    apply(context.execution)
+    made = assemble(spec.settings, spec.seed, context.execution, context.data)
+    return ServerSession(spec, context, made, gradients_of_run(context.execution["path"], made.problem)).run()
+
+
+class ServerSession(Session):
+    """A training run under way whose turns come from a server in virtual time."""
+
+    def __init__(self, spec: RunSpec, context: Context, made: Assembly, gradients: Gradients):
+        super().__init__(spec, context, made, gradients)
+        if made.problem.q:
+            raise ValueError(
+                "a network with batch norm has statistics in every learner, which Rudra's learners do not exchange; "
+                "choose one without"
+            )
+        settings = spec.settings
+        self.server = simulation(
+            settings["server"], self.workers, settings["algorithm"]["n"], settings["batch"], spec.seed
+        )
+        self.ready: dict[Key, tuple[torch.Tensor, torch.Tensor]] = {}  # losses [n], sum of gradients [d]
+        self.virtual_seconds, self.examples, self.staleness = 0.0, 0, 0.0
+
+    def turns(self) -> Iterator[Turn]:
+        """The server's updates from the present one on, with the gradients that each wave determines."""
+        schedule = islice(iter(self.server), self.t, None)
+        waves = Waves(schedule, self.spec.settings.get("lookahead", 0), self.ready)
+        for wave, seconds, turn in waves:
+            if wave:
+                self.compute(turn.t, wave)
+            self.virtual_seconds = seconds
+            yield turn
+
+    def compute(self, t: int, wave: list[Any]) -> None:
+        """Losses and sums of gradients of a wave."""
+        made = self.made
+        together = wave_turn(t, wave)
+        ask = wave_ask(made.algorithm.ask(made.config, self.state, together), wave)
+        workers = torch.tensor([entry.worker for entry in together.entries], device=ask.batch.device)
+        if made.problem.dropout:
+            seed_masks(seed(self.spec.seed, "dropout", t, len(wave)), made.x0.device)
+        none = self.buffers.new_empty(len(ask.batch), 0)  # a wave has more or fewer gradients than there are learners
+        losses, sums, _ = answer(self.gradients, ask, none, made.order.indices(ask.batch, workers))
+        if any(job.update != t for job in wave):
+            losses, sums = losses.clone(), sums.clone()  # a path's results are valid until its next call only
+        for job, loss, total in zip(wave, losses.split(ask.shares), sums, strict=True):
+            self.ready[job.update, job.read] = loss, total
+
+    def update(self, turn: Turn) -> None:
+        """Apply one update of the server."""
+        made = self.made
+        found = [self.ready.pop((job.update, job.read)) for job in jobs_of(turn)]
+        if len(found) == 1:
+            losses, sums = found[0][0], found[0][1][None]
+        else:
+            losses, sums = torch.cat([loss for loss, _ in found]), torch.stack([total for _, total in found])
+        self.state = made.algorithm.tell(
+            made.config,
+            self.state,
+            turn,
+            Told(losses, sums),
+            collective=self.collective,
+            descent=self.descent,
+            lr=self.rate(turn.t),
+        )
+        average = average_staleness(turn)
+        self.staleness += average * len(turn.entries)
+        self.examples += len(turn.entries) * made.order.batch
+        if self.recorder.wants(turn.t):
+            self.recorder.add(turn.t, {"loss": losses.mean(), "staleness": torch.tensor(average)})
+        self.t = turn.t + 1
+
+    def position(self) -> dict[str, float]:
+        """Where the run stands: virtual time and epochs beside updates and real seconds."""
+        epoch = self.examples / len(self.made.problem.targets)
+        return {**super().position(), "virtual_seconds": self.virtual_seconds, "epoch": epoch}
+
+    def values(self) -> dict[str, Any]:
+        return {
+            **super().values(),
+            "virtual_seconds": self.virtual_seconds,
+            "examples": self.examples,
+            "staleness": self.staleness,
+            "ready": [list(key) for key in self.ready],
+        }
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        found = super().tensors()
+        for (update, read), (losses, total) in self.ready.items():
+            found |= {f"losses/{update}/{read}": losses, f"sum/{update}/{read}": total}
+        return found
+
+    def restore(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        super().restore(values, tensors)
+        self.virtual_seconds, self.examples = values["virtual_seconds"], values["examples"]
+        self.staleness = values["staleness"]
+        self.ready = {
+            (update, read): (tensors[f"losses/{update}/{read}"], tensors[f"sum/{update}/{read}"])
+            for update, read in values["ready"]
+        }
+
+    def outcome(self) -> Outcome:
+        made = super().outcome()
+        gradients = max(1, self.examples // self.made.order.batch)
+        results = {**made.results, "mean_staleness": self.staleness / gradients, "gradients": gradients}
+        return Outcome(made.status, results, made.curves)

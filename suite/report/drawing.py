@@ -1,0 +1,265 @@
+"""From stored runs to figures: one file per artifact, or one inline SVG in the report.
+
+matplotlib is driven through ``Figure`` objects and the Agg backend alone; no pyplot state, no display.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from suite.claims.judge import PROFILES
+from suite.claims.measured import KINDS
+from suite.papers.artifact import Artifact, Evidence, Missing
+from suite.papers.selection import select
+from suite.papers.verdicts import measure
+from suite.report import style
+from suite.runs.archive import Runs
+from suite.runs.store import DamagedRun, StoreError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMS = ("svg", "png", "pdf")
+SVG = "http://www.w3.org/2000/svg"
+XLINK = "http://www.w3.org/1999/xlink"
+STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawn artifact: its figure, the profile of its runs ("" when it needs none), the kinds of evidence."""
+
+    artifact: Artifact
+    figure: Figure
+    profile: str
+    kinds: tuple[str, ...]
+    runs: tuple[str, ...]
+
+    @property
+    def stamp(self) -> str:
+        """What the figure says of itself, e.g. ``reduced profile · measured, simulated · 12 runs``."""
+        counted = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}" if self.runs else ""
+        profile = f"{self.profile} profile" if self.profile else ""
+        return " · ".join(part for part in (profile, ", ".join(self.kinds), counted) if part)
+
+
+def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Drawing | None:
+    """The artifact drawn from the largest profile whose runs are stored, or from ``profile`` alone.
+
+    None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
+    the runs, and DamagedRun when a stored run that it needs does not verify.
+    """
+    if artifact.draw is None:
+        return None
+    lacking: dict[str, None] = {}
+    for name in (profile,) if profile else tuple(reversed(PROFILES)):
+        try:
+            return _drawn(artifact, source, name)
+        except Missing as error:
+            lacking[str(error)] = None
+    raise Missing("; ".join(lacking))
+
+
+def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure | None:
+    """The figure of ``drawing``, or None when the artifact has no drawing or no profile has its runs."""
+    try:
+        drawn = drawing(artifact, source, profile)
+    except Missing:
+        return None
+    return drawn.figure if drawn else None
+
+
+def _drawn(artifact: Artifact, source: Runs, profile: str) -> Drawing:
+    groups = artifact.runs(profile)
+    evidence = Evidence(source, groups, profile)
+    draw = artifact.draw
+    assert draw is not None
+    needed = {spec.id for specs in groups.values() for spec in specs}
+    return rendered(
+        artifact,
+        lambda figure: draw(evidence, figure),
+        lambda: _kinds(artifact, source, profile),
+        profile if needed else "",
+        tuple(sorted(needed & source.ids())),
+    )
+
+
+def rendered(
+    artifact: Artifact,
+    fill: Callable[[Figure], None],
+    kinds: Callable[[], tuple[str, ...]],
+    profile: str = "",
+    runs: tuple[str, ...] = (),
+) -> Drawing:
+    """A figure of the artifact's size, filled and stamped in the project's style."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with style.applied(artifact.id):
+        figure = Figure(figsize=artifact.size, layout="constrained")
+        FigureCanvasAgg(figure)
+        fill(figure)
+        drawn = Drawing(artifact, figure, profile, kinds(), runs)
+        _stamp(figure, drawn.stamp)
+        style.lighten(figure)
+    return drawn
+
+
+def _kinds(artifact: Artifact, source: Runs, profile: str) -> tuple[str, ...]:
+    """Kinds of evidence among the artifact's quantities at a profile: "proxy" is said wherever it is meant."""
+    found = measure(artifact, source, profile).found
+    present = {quantity.kind for quantity in found.values()}
+    return tuple(kind for kind in KINDS if kind in present)
+
+
+def _stamp(figure: Figure, text: str) -> None:
+    """One small line at the foot, in room that the layout leaves free."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    if not text:
+        return
+    share = STAMP_INCHES / figure.get_figheight()
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=(0, share, 1, 1 - share))
+    figure.text(0.995, 0.01, text, ha="right", va="bottom", fontsize=7, color=style.INK)
+
+
+def file_name(artifact_id: str, form: str) -> str:
+    """``isgd/fig5a`` as ``isgd-fig5a.svg``."""
+    return f"{artifact_id.replace('/', '-')}.{form}"
+
+
+def image(drawn: Drawing, form: str) -> bytes:
+    """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white."""
+    if form not in FORMS:
+        raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
+    if form == "svg":
+        document = _svg(drawn)
+        scheme = ElementTree.Element(f"{{{SVG}}}style")
+        scheme.text = f"svg{{color:{style.INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6e9}}}}"
+        document.insert(2, scheme)
+        return b'<?xml version="1.0" encoding="utf-8"?>\n' + _text(document).encode()
+    buffer = io.BytesIO()
+    dates = {"CreationDate": None} if form == "pdf" else {}
+    with style.applied(drawn.artifact.id):
+        drawn.figure.savefig(buffer, format=form, facecolor="white", metadata=dates)
+    return buffer.getvalue()
+
+
+def inline_svg(drawn: Drawing) -> str:
+    """The figure as an ``<svg>`` element that can stand beside others in one page.
+
+    Its ids begin with the artifact's, its style is confined to itself, its ink is ``currentColor``, and it carries
+    its title and description for readers who cannot see it.
+    """
+    return _text(_svg(drawn))
+
+
+def _text(document: ElementTree.Element) -> str:
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", XLINK)
+    return ElementTree.tostring(document, encoding="unicode")
+
+
+def _svg(drawn: Drawing) -> ElementTree.Element:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    buffer, dots = io.BytesIO(), drawn.figure.dpi
+    with style.applied(drawn.artifact.id):  # not savefig, which goes through every artist twice
+        FigureCanvasSVG(drawn.figure).print_svg(buffer, metadata={"Date": None})
+    drawn.figure.dpi = dots  # print_svg leaves 72 behind
+    root = ElementTree.fromstring(buffer.getvalue())
+    for child in list(root):
+        if child.tag == f"{{{SVG}}}metadata":
+            root.remove(child)
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag == f"{{{SVG}}}style":  # matplotlib's rule for *, which would reach the whole page
+                parent.remove(child)
+    prefix = re.sub(r"[^A-Za-z0-9]+", "-", drawn.artifact.id) + "."
+    for element in root.iter():
+        _confine(element, prefix)
+    # Elements without a fill are black in SVG: here they are ink. The two strokes are matplotlib's own rule.
+    root.attrib |= {
+        "fill": "currentColor",
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+        "role": "img",
+        "aria-labelledby": f"{prefix}title {prefix}desc",
+    }
+    description = f"{drawn.artifact.alt or drawn.artifact.title} ({drawn.stamp})"
+    for name, text in (("desc", description), ("title", drawn.artifact.title)):
+        told = ElementTree.Element(f"{{{SVG}}}{name}", {"id": prefix + name})
+        told.text = text
+        root.insert(0, told)
+    return root
+
+
+_INKS = re.compile(rf"(?:{style.INK}|#000000)\b")
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+
+
+def _confine(element: ElementTree.Element, prefix: str) -> None:
+    """Give an element's ids and references the prefix, its ink the page's colour, its path two decimals."""
+    for name, value in element.attrib.items():
+        if name == "id":
+            value = prefix + value
+        elif name.endswith("href") and value.startswith("#"):
+            value = f"#{prefix}{value[1:]}"
+        elif name in ("style", "fill", "stroke"):
+            value = _INKS.sub("currentColor", value)
+        elif name == "d":
+            value = " ".join(_NUMBER.sub(lambda m: f"{float(m[0]):.2f}", value).split())
+        element.set(name, re.sub(r"url\(#", f"url(#{prefix}", value))
+
+
+def draw_selection(
+    selectors: Iterable[str], source: Runs, out: Path, form: str = "svg", profile: str | None = None
+) -> Iterator[str]:
+    """Draw the selected artifacts into ``out``; yields one line for each: where it is, or why it is not.
+
+    Raises ValueError for an unknown form, SelectorError for a selector that names nothing, StoreError when
+    ``out`` cannot be written.
+    """
+    form, profile = str(form), str(profile) if profile else None
+    if form not in FORMS:
+        raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
+    for _, artifacts in select(selectors):
+        for artifact in artifacts:
+            try:
+                drawn = drawing(artifact, source, profile)
+            except Missing as error:
+                yield f"{artifact.id}: not drawn: {error}"
+            except DamagedRun as error:
+                yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
+            else:
+                if drawn is None:
+                    yield f"{artifact.id}: no drawing; its numbers are in the report and in check"
+                else:
+                    path = write(out / file_name(artifact.id, form), image(drawn, form))
+                    yield f"{artifact.id}: {path} ({drawn.stamp})"
+
+
+def write(path: Path, data: bytes) -> Path:
+    """Write a file so that it is there whole or not at all. Raises StoreError when that is impossible."""
+    staging = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staging.write_bytes(data)
+        os.replace(staging, path)
+    except OSError as error:
+        raise StoreError(f"could not write {path}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):  # the folder itself may not exist
+            staging.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,237 @@
+"""One self-contained HTML page: every artifact, printed numbers beside ours, verdicts, and what stands behind them.
+
+The page is read from stored files only. Everything that was stored is escaped by the template; the drawings, which
+this package makes itself, are the one thing inserted as markup. No script, no request, no font from elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from suite.claims.judge import PROFILES, VERDICTS, Verdict
+from suite.claims.measured import Measured
+from suite.papers.artifact import Artifact, Missing, Paper
+from suite.papers.registry import PAPERS, paper
+from suite.papers.verdicts import Measurement, besides, published, verdicts
+from suite.report.drawing import drawing, inline_svg, write
+from suite.report.numerals import number, ours, printed, tolerance, values
+from suite.report.provenance import departures, runs_and_environments
+from suite.report.speed import COLUMNS
+from suite.report.speed_figures import measured_speed
+from suite.runs.archive import Runs
+from suite.runs.environment import ROOT, revision, source_fingerprint
+from suite.runs.store import DamagedRun, Run
+
+SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "≠", "!"), strict=True))
+MEANINGS = {
+    "reproduced": "Our whole interval satisfies the rule that was fixed for the claim before the run.",
+    "not reproduced": "Our whole interval violates the rule. What the failure teaches stands beside it as a finding.",
+    "inconclusive": "Our interval straddles the bound: neither holds nor fails at the confidence we ask for.",
+    "not run": "The evidence that would decide the claim is not stored; the row says what is missing.",
+    "known difference": "The claim fails at its own profile, we name the cause, and a second experiment shows it.",
+    "paper contradicts itself": "Exact arithmetic on other numbers printed in the same paper excludes this one.",
+}
+KIND_MEANINGS = {
+    "exact": "Arithmetic, a count, or a property that holds with certainty; it has no interval.",
+    "measured": "Training or timing at the scale of the claim, with its interval over n repetitions.",
+    "simulated": "Virtual time from a cost model, or a simulated machine.",
+    "proxy": "Measured on smaller data or a smaller model than the paper's. It decides nothing.",
+}
+PROFILE_MEANINGS = {
+    "smoke": "Embedded data, minutes on two processor cores. Decides exact, analytic and simulated claims.",
+    "reduced": "The papers' data sets with fewer epochs, seeds and grid points. Decides orderings and shapes.",
+    "paper": "The papers' settings to the letter. Decides the printed values.",
+}
+SHORT = 8  # digits of a run id shown; the whole id is in the table of runs
+
+
+@dataclass
+class Shown:
+    """One artifact on the page. ``svg`` is ours, ``undrawn`` says why there is none."""
+
+    id: str
+    title: str
+    verdicts: list[Verdict]
+    svg: str = ""
+    inches: float = 0.0  # width of the drawing
+    alt: str = ""
+    profiled: bool = False  # whether any profile runs something for it
+    undrawn: str = ""
+    command: str = ""
+    runs: list[str] = field(default_factory=list)
+    besides: list[tuple[str, str, Measured]] = field(
+        default_factory=list
+    )  # name, profile and value of other quantities
+
+    @property
+    def tally(self) -> Counter[str]:
+        return Counter(v.verdict for v in self.verdicts)
+
+
+@dataclass
+class Section:
+    """One paper on the page."""
+
+    paper: Paper
+    artifacts: list[Shown]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [v for shown in self.artifacts for v in shown.verdicts]
+
+    def having(self, verdict: str) -> list[Verdict]:
+        return [v for v in self.verdicts if v.verdict == verdict]
+
+    @property
+    def findings(self) -> list[Verdict]:
+        """Failures that teach something."""
+        return [v for v in self.having("not reproduced") if not v.red]
+
+    @property
+    def unexplained(self) -> list[Verdict]:
+        """Failures that ``check`` reports as red."""
+        return [v for v in self.having("not reproduced") if v.red]
+
+
+class Once:
+    """A source that reads each run once: verdicts, drawings and the list of runs share what was verified."""
+
+    def __init__(self, source: Runs):
+        self._source = source
+        self._read: dict[str, Run | DamagedRun] = {}
+        self._ids = source.ids()
+
+    def ids(self) -> set[str]:
+        return self._ids
+
+    def read(self, run_id: str) -> Run:
+        if run_id not in self._ids:
+            raise KeyError(run_id)
+        if run_id not in self._read:
+            try:
+                self._read[run_id] = self._source.read(run_id)
+            except DamagedRun as error:
+                self._read[run_id] = error
+        found = self._read[run_id]
+        if isinstance(found, DamagedRun):
+            raise found
+        return found
+
+
+def write_report(source: Runs, out: Path) -> Path:
+    """Write ``out/report.html`` from the runs of ``source``; returns its path.
+
+    The same runs and the same code give the same bytes. Raises StoreError when ``out`` cannot be written.
+    """
+    return write(Path(out) / "report.html", page(source).encode())
+
+
+def page(source: Runs) -> str:
+    """The report as HTML text."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    once = Once(source)
+    sections = [_section(paper(name), once) for name in PAPERS]
+    wanted = sorted({run_id for s in sections for shown in s.artifacts for run_id in shown.runs})
+    environments, runs = runs_and_environments(once, wanted)
+    engine = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    engine.filters |= {
+        "ours": ours,
+        "printed": printed,
+        "tolerance": tolerance,
+        "number": number,
+        "values": values,
+        "drawn": Markup,
+    }
+    return engine.get_template("page.html.j2").render(
+        sections=sections,
+        counts=counts([v for s in sections for v in s.verdicts]),
+        counts_of=counts,
+        environments=environments,
+        runs=runs,
+        speeds=measured_speed(),
+        speed_columns=COLUMNS,
+        ledgers=departures(ROOT / "reference_impls"),
+        source=source_fingerprint(),
+        revision=revision(),
+        symbols=SYMBOLS,
+        verdict_names=VERDICTS,
+        meanings=MEANINGS,
+        kinds=KIND_MEANINGS,
+        profiles=PROFILE_MEANINGS,
+        short=SHORT,
+    )
+
+
+def counts(all_verdicts: Iterable[Verdict]) -> dict[str, Counter[str]]:
+    """Verdicts counted apart: ``empirical`` claims, and ``definitions`` (definitions and arithmetic)."""
+    result: dict[str, Counter[str]] = {"empirical": Counter(), "definitions": Counter()}
+    for verdict in all_verdicts:
+        result["empirical" if verdict.claim.empirical else "definitions"][verdict.verdict] += 1
+    return result
+
+
+def all_verdicts(
+    which: Paper, source: Runs, measured: dict[tuple[str, str], Measurement] | None = None
+) -> list[Verdict]:
+    """Verdicts of every published claim, those of artifacts that nothing measures yet among them."""
+    artifacts = {claim.artifact for claim in published(which.name)}
+    return verdicts(which, source, artifacts=artifacts, measured=measured)
+
+
+def _section(which: Paper, source: Runs) -> Section:
+    by_artifact: dict[str, list[Verdict]] = {artifact.id: [] for artifact in which.artifacts}
+    measured: dict[tuple[str, str], Measurement] = {}
+    for verdict in all_verdicts(which, source, measured):
+        by_artifact.setdefault(verdict.claim.artifact, []).append(verdict)
+    known = {artifact.id: artifact for artifact in which.artifacts}
+    section = Section(which, [_shown(name, known.get(name), found, source) for name, found in by_artifact.items()])
+    for shown in section.artifacts:
+        shown.besides = besides(shown.id, measured)
+    return section
+
+
+def _shown(name: str, artifact: Artifact | None, found: list[Verdict], source: Runs) -> Shown:
+    """An artifact with its drawing if its runs are stored, its command, and the stored runs it rests on."""
+    if artifact is None:
+        return Shown(name, name.partition("/")[2], found, undrawn="No experiment measures this artifact yet.")
+    shown = Shown(name, artifact.title, found, alt=artifact.alt or artifact.title)
+    shown.profiled = any(artifact.runs(p) for p in PROFILES)
+    used = {v.profile for v in found if v.profile}
+    drawn = None
+    try:
+        drawn = drawing(artifact, source)
+    except Missing as error:
+        shown.undrawn = f"Not drawn: {error}."
+    except DamagedRun as error:
+        shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."
+    if drawn:
+        shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
+        used |= {drawn.profile} - {""}
+    named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
+    planned = {spec.id for p in used for specs in artifact.runs(p).values() for spec in specs}
+    shown.runs = sorted(named | (planned & source.ids()))
+    shown.command = command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used))
+    return shown
+
+
+def _profile(artifact: Artifact, used: Iterable[str]) -> str:
+    """The largest profile in use, else the smallest at which the artifact has runs; "" when it never has any."""
+    in_use = [p for p in PROFILES if p in set(used) and artifact.runs(p)]
+    return in_use[-1] if in_use else next((p for p in PROFILES if artifact.runs(p)), "")
+
+
+def command(artifact: Artifact, profile: str) -> str:
+    """What a reader types to remake an artifact."""
+    last = f"sgd-suite {'figures' if artifact.draw else 'check'} {artifact.id}"
+    return f"sgd-suite run {artifact.id} --profile {profile} && {last}" if profile else last

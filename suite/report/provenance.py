@@ -1,0 +1,110 @@
+"""What stands behind a page of results: the runs, the machines they ran on, the departures our code declares."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suite.runs.archive import Runs
+from suite.runs.environment import source_fingerprint
+from suite.runs.store import DamagedRun
+from suite.spec import canonical
+
+
+@dataclass(frozen=True)
+class Described:
+    """A stored run as the page lists it; ``fault`` is set when it could not be read."""
+
+    id: str
+    experiment: str = ""
+    seed: int = 0
+    settings: str = ""
+    status: str = ""
+    note: str = ""
+    environment: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Departures that a reference implementation declares in its docstring."""
+
+    file: str
+    title: str
+    parts: tuple[tuple[str, tuple[str, ...]], ...]  # heading ("from the paper"), items
+
+
+def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str, dict[str, Any]], list[Described]]:
+    """The environments of the wanted runs by letter, and the runs with the letter of theirs."""
+    letters: dict[str, str] = {}
+    environments: dict[str, dict[str, Any]] = {}
+    described = []
+    for run_id in wanted:
+        try:
+            run = source.read(run_id)
+        except KeyError:
+            described.append(Described(run_id, fault="named by a quantity, but not stored"))
+            continue
+        except DamagedRun as error:
+            described.append(Described(run_id, fault=str(error)))
+            continue
+        facts = _facts(run.environment)
+        letter = letters.setdefault(repr(facts), f"E{len(letters) + 1}")
+        entry = environments.setdefault(letter, {"facts": facts, "runs": 0})
+        entry["runs"] += 1
+        settings = ", ".join(f"{key}={canonical(value)}" for key, value in run.spec.settings.items())
+        note = str(run.outcome.get("note", ""))
+        described.append(Described(run_id, run.spec.experiment, run.spec.seed, settings, run.status, note, letter))
+    return environments, described
+
+
+def _facts(environment: Any) -> list[tuple[str, str]]:
+    """An environment record as rows; its shape is not trusted, since it may come from elsewhere."""
+    record: Mapping[str, Any] = environment if isinstance(environment, dict) else {"environment": environment}
+    rows = []
+    for name, value in sorted(record.items()):
+        if isinstance(value, dict):
+            value = ", ".join(f"{key} {_plain(key, item)}" for key, item in sorted(value.items()))
+        if name == "source":
+            same = "the code that wrote this page" if value == source_fingerprint() else "another version of the code"
+            value = f"{value} ({same})"
+        rows.append((name, str(value)))
+    return rows
+
+
+def _plain(name: str, value: Any) -> str:
+    if name.endswith("_bytes") and isinstance(value, int):
+        return f"{value / 2**30:.3g} GiB"
+    return str(value)
+
+
+def departures(folder: Path) -> list[Ledger]:
+    """What each module of ``folder`` says under "Differs from ..." in its docstring; read as text, not imported.
+
+    A part begins at such a line and holds what follows the colon and the list below it; it ends at the first
+    paragraph that is no list item.
+    """
+    found = []
+    for path in sorted(folder.glob("*.py")):
+        text = _ROLE.sub(r"``\1``", ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+        if parts := list(_parts(text)):
+            found.append(Ledger(path.name, text.splitlines()[0].rstrip("."), tuple(parts)))
+    return found
+
+
+_ROLE = re.compile(r":\w+:`~?([^`]+)`")  # a cross-reference of Sphinx
+
+
+def _parts(docstring: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for block in re.split(r"^(?=Differs from)", docstring, flags=re.MULTILINE)[1:]:
+        heading, _, rest = block.partition(":")
+        items: list[str] = []
+        for paragraph in re.split(r"\n\s*\n", rest.strip()):
+            if items and not paragraph.startswith("- "):
+                break
+            items.extend(" ".join(item.split()) for item in re.split(r"^- ", paragraph, flags=re.MULTILINE))
+        yield " ".join(heading.split()), tuple(filter(None, items))

@@ -1,0 +1,271 @@
+"""Measured speed as committed documents: what ``nox -s benchmark`` writes, its ratios, and its limits.
+
+A document (``format`` 1) belongs to one machine class. ``workloads`` maps names to ``sides``, each with its seconds
+per update in interleaved rounds: samples of equal index come from one round. A ratio is the fastest plain side's
+time over ours of the same round, above 1 where the suite is faster. Nothing here imports torch, numpy or matplotlib.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suite.runs.environment import ROOT
+
+FORMAT = 1
+RESULTS = ROOT / "benchmarks" / "results"  # one document per machine class
+WORKLOAD_KEYS = ("family", "unit", "examples", "flops", "bytes", "sides", "ratio")
+
+
+class DocumentError(ValueError):
+    """A file that is no benchmark document."""
+
+
+def check(document: Any, name: str = "the document") -> dict[str, Any]:
+    """The document itself. Raises DocumentError naming the first thing that is missing or impossible."""
+    wrong = next(_faults(document), None)
+    if wrong:
+        raise DocumentError(f"{name} is no benchmark document of format {FORMAT}: {wrong}")
+    return document
+
+
+def _faults(document: Any) -> Iterator[str]:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        yield f"its format is {document.get('format') if isinstance(document, dict) else 'no object'}"
+        return
+    for key in ("machine", "versions", "started", "ended", "floors", "workloads"):
+        if not isinstance(document.get(key), dict):
+            yield f"{key} is missing"
+            return
+    if not document["machine"].get("class"):
+        yield "machine.class is missing"
+    for name, workload in document["workloads"].items():
+        for key in WORKLOAD_KEYS:
+            if key not in workload:
+                yield f"workload {name!r} lacks {key}"
+                return
+        counts = set()
+        for side, timed in workload["sides"].items():
+            if "not_available" in timed:
+                continue
+            seconds, processor = timed.get("seconds"), timed.get("processor")
+            if not seconds or not all(isinstance(s, float | int) and 0 < s < math.inf for s in seconds):
+                yield f"{name!r}, {side!r}: seconds must be positive numbers, one for each round"
+                return
+            if processor is not None and len(processor) != len(seconds):
+                yield f"{name!r}, {side!r}: {len(processor)} processor samples beside {len(seconds)} of wall time"
+            if not isinstance(timed.get("threads"), int):
+                yield f"{name!r}, {side!r}: threads is missing"
+            counts.add(len(seconds))
+        if len(counts) > 1:
+            yield f"the sides of {name!r} have {sorted(counts)} samples; rounds are made by all sides"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A checked document. Raises DocumentError."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"{path} cannot be read: {error}") from error
+    return check(found, str(path))
+
+
+def committed(folder: Path = RESULTS) -> list[dict[str, Any]]:
+    """The committed documents by machine class; none outside a checkout."""
+    return [read(path) for path in sorted(folder.glob("*.json"))]
+
+
+def quartiles(values: Sequence[float]) -> list[float]:
+    """First, second and third quartile; of a single value, that value three times."""
+    return statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
+
+
+def timed(workload: Mapping[str, Any], beginning: str) -> dict[str, list[float]]:
+    """Seconds of the sides that were measured and are called so: ``plain``, ``plain, 2 threads``, ``plain fused``."""
+    return {
+        name: side["seconds"]
+        for name, side in workload["sides"].items()
+        if "seconds" in side and name.replace(",", " ").split()[0] == beginning
+    }
+
+
+def fastest(sides: Mapping[str, Sequence[float]]) -> str | None:
+    """The side of the least median."""
+    return min(sides, key=lambda name: statistics.median(sides[name]), default=None)
+
+
+def ratio(workload: Mapping[str, Any], against: str = "plain", *, defaults: bool = False) -> dict[str, Any] | None:
+    """The fastest rival over the fastest of ours, round by round: names, median and quartiles. None without both.
+
+    The fastest is chosen by the medians on both sides alike: a user of either would. With ``defaults`` the rival
+    keeps the memory format and the form of optimiser that torch has by default, and chooses its threads alone.
+    """
+    ours, rivals = timed(workload, "ours"), timed(workload, against)
+    if defaults:
+        rivals = {name: seconds for name, seconds in rivals.items() if name.partition(",")[0] == against}
+    mine, rival = fastest(ours), fastest(rivals)
+    if mine is None or rival is None:
+        return None
+    low, middle, high = quartiles([b / a for a, b in zip(ours[mine], rivals[rival], strict=True)])
+    return {"rival": rival, "ours": mine, "median": middle, "quartiles": [low, high]}
+
+
+def processor_ratio(workload: Mapping[str, Any]) -> float | None:
+    """Median ratio of processor times: the best plain loop of one thread over ours of one.
+
+    What other programs disturb least; it says what one core gains. A sweep's processes count together.
+    """
+    counted = {
+        name: side["processor"]
+        for name, side in workload["sides"].items()
+        if side.get("processor") and (side["threads"] == 1 or name == "ours")
+    }
+    rival = fastest({name: spent for name, spent in counted.items() if name.startswith("plain")})
+    ours = fastest({name: spent for name, spent in counted.items() if name.startswith("ours")})
+    if not ours or not rival:
+        return None
+    return statistics.median(b / a for a, b in zip(counted[ours], counted[rival], strict=True))
+
+
+@dataclass(frozen=True)
+class Attained:
+    """How one side's median update stands to what the device can do."""
+
+    flops_per_second: float
+    intensity: float  # FLOP per byte, both counted
+    limit_seconds: float
+    share: float  # limit over median: 1 is the limit itself
+
+
+def copy_speed(floor: Mapping[str, Any], size: float) -> float:
+    """Bytes per second of the smallest copy at least as large as ``size`` bytes."""
+    speeds = [speed for copied, speed in floor.get("copies", ()) if copied >= size]
+    return float(speeds[0]) if speeds else float(floor["bytes_per_second"])
+
+
+def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) -> Attained | None:
+    """A side against max(FLOPs / peak, bytes / copy) of the threads it used. None where one of them is unknown."""
+    entry = workload["sides"].get(side, {})
+    floor = floors.get("cuda") or floors.get(str(entry.get("threads")))
+    if "seconds" not in entry or not floor or not workload["flops"] or not workload["bytes"]:
+        return None
+    median = statistics.median(entry["seconds"])
+    copied = workload["bytes"] / copy_speed(floor, workload["bytes"])
+    limit = max(workload["flops"] / floor["flops_per_second"], copied)
+    return Attained(workload["flops"] / median, workload["flops"] / workload["bytes"], limit, limit / median)
+
+
+COLUMNS = (
+    "workload",
+    "ours is faster",
+    "quartiles",
+    "the fastest plain loop",
+    "processor time of one thread",
+    "the loop with torch's defaults",
+    "against compiled",
+    "of the limit",
+)
+
+
+def title(document: Mapping[str, Any]) -> str:
+    """The machine of a document in words."""
+    machine, versions = document["machine"], document["versions"]
+    loads = " to ".join(f"{document[when]['load_average']:g}" for when in ("started", "ended"))
+    name = machine.get("gpu") or f"{machine['cpu']}, {machine['cores']} cores"
+    made = f"{name}, torch {versions.get('torch', 'unknown')}, load average {loads}"
+    stolen = [
+        spread["median"]
+        for workload in document["workloads"].values()
+        if (spread := workload.get("telemetry", {}).get("cpu", {}).get("stolen_percent"))
+    ]
+    if not stolen or max(stolen) < 0.5:
+        return made
+    return f"{made}, up to {max(stolen):.0f}% of the processors' time taken by other virtual machines"
+
+
+def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """One row of ``COLUMNS`` for each workload with ours and a plain loop; empty cells are not known."""
+    found: list[tuple[str, ...]] = []
+    for name, workload in document["workloads"].items():
+        main = ratio(workload)
+        if main is None or workload["family"] == "growth":
+            continue
+        low, high = main["quartiles"]
+        alone, compiled = processor_ratio(workload), ratio(workload, "compiled")
+        usual = ratio(workload, defaults=True)
+        share = attained(workload, main["ours"], document["floors"])
+        found.append(
+            (
+                name if main["ours"] == "ours" else f"{name} ({main['ours']})",
+                f"{main['median']:.2f} x",
+                f"{low:.2f} to {high:.2f}",
+                main["rival"],
+                f"{alone:.2f} x" if alone else "",
+                f"{usual['median']:.2f} x" if usual else "",
+                f"{compiled['median']:.2f} x" if compiled else "",
+                f"{share.share:.0%}" if share else "",
+            )
+        )
+    return found
+
+
+def table(document: Mapping[str, Any]) -> str:
+    """Ratios of a document's workloads as Markdown."""
+    head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|--:|--:|--:|--:|"]
+    gains = sentences(throughput_gains(document))
+    return "\n".join([*head, *(_line(row) for row in rows(document)), *(["", gains] if gains else [])])
+
+
+def throughput_gains(document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Examples per second of ours with k learners over one learner, for every network averaged at several k."""
+    speeds: dict[str, dict[str, float]] = {}
+    for name, workload in document["workloads"].items():
+        side = fastest(timed(workload, "ours"))
+        if workload["family"] == "averaging" and side:
+            network, _, k = name.rpartition(", ")
+            seconds = statistics.median(workload["sides"][side]["seconds"])
+            speeds.setdefault(network, {})[k] = workload["examples"] / seconds
+    return {
+        network: {k: speed / by_k["k=1"] for k, speed in by_k.items() if k != "k=1"}
+        for network, by_k in speeds.items()
+        if "k=1" in by_k and len(by_k) > 1
+    }
+
+
+def sentences(gains: Mapping[str, Mapping[str, float]]) -> str:
+    """Throughput gains in words; nothing without any."""
+    parts = [
+        f"{network}: " + ", ".join(f"{gain:.2f} times with {k}" for k, gain in by_k.items())
+        for network, by_k in gains.items()
+    ]
+    return f"Examples per second of ours over those with one learner: {'; '.join(parts)}." if parts else ""
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def tables(documents: Iterable[Mapping[str, Any]]) -> str:
+    """The README's block: one table for each machine class."""
+    return "\n\n".join(table(document) for document in documents) or "No machine has been measured yet."
+
+
+def grown(document: Mapping[str, Any], axis: str) -> list[tuple[float, Mapping[str, Any]]]:
+    """The workloads of family ``growth`` along an axis (replicas, batch or parameters), by its value."""
+    found = [
+        (float(w["axis"][1]), w)
+        for w in document["workloads"].values()
+        if w["family"] == "growth" and w["axis"][0] == axis
+    ]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def per_gradient(workload: Mapping[str, Any], side: str) -> list[float] | None:
+    """Quartiles of the seconds of one gradient and its share of the update."""
+    seconds = workload["sides"].get(side, {}).get("seconds")
+    return [value / workload["gradients"] for value in quartiles(seconds)] if seconds else None

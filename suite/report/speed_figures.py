@@ -1,0 +1,187 @@
+"""Drawings of measured speed: attained against limit (roofline), and how the cost of a gradient grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from suite.papers.artifact import Artifact
+from suite.report import speed
+from suite.report.drawing import Drawing, inline_svg, rendered
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KINDS = (("ours", "o", "ours"), ("plain", "s", "plain loop, fastest form"), ("compiled", "^", "plain loop, compiled"))
+AXES = (  # of growth, what it counts
+    ("replicas", "replicas averaged in one process"),
+    ("batch", "examples of a gradient"),
+    ("parameters", "parameters of the network"),
+)
+
+
+@dataclass(frozen=True)
+class Figured:
+    """A drawing for the page."""
+
+    title: str
+    alt: str
+    svg: str
+    inches: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One machine class on the page."""
+
+    id: str
+    title: str
+    figures: list[Figured]
+    rows: list[tuple[str, ...]]
+    gains: str
+
+
+def measured_speed() -> list[Speed]:
+    """What the committed documents say, for the report; nothing outside a checkout."""
+    found = []
+    for document in speed.committed():
+        name = document["machine"]["class"]
+        drawings = [roofline(document), growth(document)]
+        gains = speed.sentences(speed.throughput_gains(document))
+        figures = [
+            Figured(d.artifact.title, d.artifact.alt, inline_svg(d), float(d.figure.get_figwidth()))
+            for d in drawings
+            if d
+        ]
+        found.append(Speed(f"speed-{name}", speed.title(document), figures, speed.rows(document), gains))
+    return found
+
+
+def roofline(document: Mapping[str, Any]) -> Drawing | None:
+    """FLOP/s attained against FLOP per byte, with the limits measured on the device; None without a workload."""
+    points = {kind: _attained(document, kind) for kind, _, _ in KINDS}
+    if not points["ours"]:
+        return None
+    shares = sorted(share for *_, share in points["ours"])
+    artifact = _artifact(
+        document,
+        "roofline",
+        "Attained against the limit",
+        f"Operations per second against operations per byte on logarithmic axes. Below the device's measured limits "
+        f"lie {len(shares)} workloads; ours attains from {shares[0]:.0%} to {shares[-1]:.0%} of its limit.",
+    )
+    return _measured(artifact, partial(_draw_roofline, document, points))
+
+
+def _attained(document: Mapping[str, Any], kind: str) -> list[tuple[float, float, float]]:
+    """(FLOP per byte, FLOP/s, share of the limit) of the fastest side of a kind, for each workload."""
+    found = []
+    for workload in document["workloads"].values():
+        side = speed.fastest(speed.timed(workload, kind))
+        if workload["family"] != "growth" and side:
+            reached = speed.attained(workload, side, document["floors"])
+            if reached:
+                found.append((reached.intensity, reached.flops_per_second, reached.share))
+    return found
+
+
+def _draw_roofline(
+    document: Mapping[str, Any], points: Mapping[str, list[tuple[float, float, float]]], figure: Figure
+) -> None:
+    from suite.report.style import INK
+
+    axes = figure.add_subplot()
+    every = [x for reached in points.values() for x, *_ in reached]
+    ends = [min(every) / 2, max(every) * 2]
+    for name, floor in document["floors"].items():
+        peak, copied = floor["flops_per_second"], floor["bytes_per_second"]
+        corner = peak / copied
+        inside = [x for x in (ends[0], corner, ends[1]) if ends[0] <= x <= ends[1]]
+        label = "limit on the GPU" if name == "cuda" else f"limit of {name} thread{'s' if name != '1' else ''}"
+        axes.plot(
+            inside,
+            [min(peak, x * copied) for x in inside],
+            color=INK,
+            linestyle="-" if name != "1" else "--",
+            linewidth=1,
+            label=label,
+        )
+    for kind, marker, label in KINDS:
+        if points[kind]:
+            x, y, _ = zip(*points[kind], strict=True)
+            axes.plot(x, y, linestyle="none", marker=marker, label=label, alpha=0.85)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("operations per byte moved (FLOP / byte), both counted")
+    axes.set_ylabel("operations per second (FLOP/s)")
+    axes.legend()
+
+
+def growth(document: Mapping[str, Any]) -> Drawing | None:
+    """Seconds of a gradient against replicas, batch and parameters, and memory of a replica; None if not measured."""
+    if not any(speed.grown(document, axis) for axis, _ in AXES):
+        return None
+    artifact = _artifact(
+        document,
+        "growth",
+        "How the cost of a gradient grows",
+        "Seconds of one gradient and its share of the update, with the number of threads that is fastest, against "
+        "the number of replicas, the batch and the parameters of the network, and bytes that a replica keeps against "
+        "parameters, on logarithmic axes. Bars reach from the first to the third quartile.",
+        (8.4, 5.6),
+    )
+    return _measured(artifact, partial(_draw_growth, document))
+
+
+def _draw_growth(document: Mapping[str, Any], figure: Figure) -> None:
+    panels = list(figure.subplots(2, 2).flat)
+    for axes, (axis, label) in zip(panels, AXES, strict=False):
+        axes.set_xlabel(label)
+        axes.set_ylabel("seconds per gradient")
+        if measured := speed.grown(document, axis):
+            _draw_axis(axes, measured)
+            axes.legend()
+    axes = panels[len(AXES)]
+    axes.set_xlabel(AXES[-1][1])
+    axes.set_ylabel("bytes that a replica keeps")
+    known = [(x, w["memory_per_replica_bytes"]) for x, w in speed.grown(document, "parameters")]
+    if known := [(x, kept) for x, kept in known if kept]:
+        axes.plot(*zip(*known, strict=True), marker="o")
+        _logarithmic(axes)
+
+
+def _draw_axis(axes: Axes, measured: list[tuple[float, Mapping[str, Any]]]) -> None:
+    for kind, marker, label in KINDS[:2]:
+        seen = []
+        for x, workload in measured:
+            side = speed.fastest(speed.timed(workload, kind))
+            quarters = speed.per_gradient(workload, side) if side else None
+            if quarters:
+                seen.append((x, *quarters))
+        if seen:
+            values, low, middle, high = (list(column) for column in zip(*seen, strict=True))
+            bars = [
+                [m - v for m, v in zip(middle, low, strict=True)],
+                [v - m for m, v in zip(middle, high, strict=True)],
+            ]
+            name = label if kind == "ours" else "plain loop"
+            axes.errorbar(values, middle, yerr=bars, marker=marker, label=name, capsize=2)
+    _logarithmic(axes)
+
+
+def _logarithmic(axes: Axes) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+
+
+def _artifact(
+    document: Mapping[str, Any], name: str, title: str, alt: str, size: tuple[float, float] = (6.4, 4.6)
+) -> Artifact:
+    return Artifact(f"speed-{document['machine']['class']}/{name}", title, alt=alt, size=size)
+
+
+def _measured(artifact: Artifact, fill: Callable[[Figure], None]) -> Drawing:
+    return rendered(artifact, fill, lambda: ("measured",))

@@ -1,0 +1,211 @@
+"""Which execution is fastest here: measured once, before the first run of its kind, and kept beside the runs.
+
+Measurements are noisy and executions differ in their last bits, so the first answer for a (network, width, batch,
+device, ...) is written to the store and every later run of that kind takes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from suite.experiment import Experiment
+from suite.runner.timing import alternating, preferred
+from suite.spec import RunSpec, canonical
+
+WORTH_SECONDS = 30.0  # a run estimated to take less is not worth a measurement of about a second
+# How much less time than the default another execution must take, as a share: the second where it was the faster in
+# every repeat, which noise alone does once in 128 times.
+MARGIN, STEADY = 0.05, 0.02
+REPEATS = 7
+
+
+def decide(
+    store: Path, experiment: Experiment, spec: RunSpec, execution: dict[str, Any], *, width: int, slot: int
+) -> Mapping[str, Any]:
+    """The execution of a new run that could share its steps with ``width - 1`` others; says why it is so."""
+    if "path" in spec.settings:
+        if spec.settings["path"] == "captured" and execution["device"] != "cuda":
+            return execution | {"path": "looped", "reason": "path captured needs CUDA, which this device has not"}
+        packed = spec.settings["path"] == "vectorised" and width > 1
+        return execution | ({"width": width, "slot": slot} if packed else {}) | {"reason": "the settings name it"}
+    if experiment.measure is None:
+        return execution
+    if experiment.seconds(spec) * width < WORTH_SECONDS:
+        return execution | {"reason": "too short to measure"}
+    kind = _kind(spec, execution, width)
+    path = store / "choices" / f"{hashlib.sha256(kind.encode()).hexdigest()[:20]}.json"
+    changes = _read(path)
+    if changes is None:
+        changes = _keep(path, kind, experiment.measure()(spec, execution, width))
+    return execution | changes | ({"slot": slot} if changes.get("width", 1) > 1 else {})
+
+
+def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
+    from suite.runs.environment import cpu_name, versions
+
+    s = spec.settings
+    machine = {name: execution[name] for name in ("device", "threads", "precision")}
+    return canonical(
+        {
+            "model": s["model"],
+            "algorithm": algorithm_name(s),
+            "batch": s["batch"],
+            "workers": s.get("workers", 1),
+            "width": width,
+            "cpu": cpu_name(),
+            "torch": versions().get("torch", ""),
+            **machine,
+        }
+    )
+
+
+def algorithm_name(settings: Mapping[str, Any]) -> str:
+    """Plain SGD where the settings name none: searches train with nothing else."""
+    return str(settings.get("algorithm", {"name": "sgd"})["name"])
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text())["changes"]
+    except (FileNotFoundError, json.JSONDecodeError, KeyError):
+        return None
+
+
+def _keep(path: Path, kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a choice unless another process was first; returns the one that stands."""
+    path.parent.mkdir(exist_ok=True)
+    staging = path.with_suffix(f".{secrets.token_hex(4)}")
+    staging.write_text(json.dumps({"kind": json.loads(kind), "changes": dict(changes)}, indent=1))
+    try:
+        os.link(staging, path)
+    except FileExistsError:
+        pass
+    finally:
+        staging.unlink()
+    return _read(path) or dict(changes)
+
+
+class Way(NamedTuple):
+    """An execution that is measured."""
+
+    path: str
+    channels_last: bool
+    onednn: bool
+    width: int  # runs that share the call
+    unfolded: bool = False
+
+    def __str__(self) -> str:
+        layout = ", channels-last" if self.channels_last else ""
+        kernels = ", unfolded" if self.unfolded else "" if self.onednn else ", own convolutions"
+        return self.path + layout + kernels + (f", {self.width} runs" if self.width > 1 else "")
+
+
+DEFAULT = Way("looped", True, True, 1)
+
+
+def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """Path, memory format, kernels and width for training runs, by timing gradients on random pictures.
+
+    On one CPU thread processor time is counted, which other processes disturb least.
+    """
+    from suite.training.gradients.cuda_graph import refusal
+    from suite.training.numerics import apply
+    from suite.training.problem import random_classification
+
+    apply(execution)
+    settings, on_cpu = spec.settings, execution["device"] == "cpu"
+    workers, batch = settings.get("workers", 1), settings["batch"]
+    rows = workers if algorithm_name(settings) == "crossbow" else 1  # points of a turn
+    examples = batch * workers // rows
+    calls: dict[Way, Callable[[], object]] = {}
+    refused: dict[str, str] = {}
+    for channels_last in (True, False):
+        problem = random_classification(
+            settings["model"], examples, execution["device"], execution["precision"], channels_last
+        )
+        calls[Way("looped", channels_last, True, 1)] = gradient_call(problem, "looped", width * rows, examples)
+        if on_cpu and not channels_last:
+            apply({**execution, "onednn": False})
+            calls[Way("looped", False, False, 1)] = gradient_call(problem, "looped", width * rows, examples)
+            apply(execution)
+        if width * rows == 1:
+            refused["vectorised"] = "there is one point only"
+        elif problem.dropout:
+            refused["vectorised"] = "dropout's masks are drawn run by run"
+        else:
+            together = gradient_call if width == 1 else packed_call
+            # Unfolding took 1.2 to 2 times as long as grouped convolutions on a CPU from 4 examples on.
+            for unfolded in (False,) if on_cpu else (False, True):
+                apply({**execution, "unfolded": unfolded})
+                calls[Way("vectorised", channels_last, True, width, unfolded)] = together(
+                    problem, "vectorised", width * rows, examples
+                )
+            apply(execution)
+        if why := refusal(problem):
+            refused["captured"] = why
+        else:
+            calls[Way("captured", channels_last, True, 1)] = gradient_call(problem, "captured", rows, examples)
+    clock = time.thread_time if on_cpu and execution["threads"] == 1 else time.perf_counter
+    seconds = alternating({way: finished(call, execution["device"]) for way, call in calls.items()}, REPEATS, clock)
+    gradients = {way: rows if way.path == "captured" else rows * width for way in calls}
+    per_gradient = {way: [taken / gradients[way] for taken in seconds[way]] for way in calls}
+    middle = {way: statistics.median(taken) for way, taken in per_gradient.items()}
+    return {
+        **preferred(per_gradient, DEFAULT, MARGIN, STEADY)._asdict(),
+        "reason": "measured",
+        # how many times as fast as the default
+        "measured": {str(way): middle[DEFAULT] / taken for way, taken in middle.items()},
+        "refused": refused,
+    }
+
+
+def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
+    """A call that gathers a batch for each of ``rows`` points and computes their gradients."""
+    import torch
+
+    from suite.training.gradients.rows import PATHS
+
+    gradients = PATHS[path](problem)
+    points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
+    index = torch.arange(examples, device=points.device)
+    if path == "captured":
+        indices = index.repeat(rows, 1)
+        return lambda: gradients.indexed(points, buffers, indices)  # type: ignore[attr-defined]
+    return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
+
+
+def packed_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
+    """The same as a pack does it: each run's points are copied to its seat first, which is part of the price."""
+    import torch
+
+    from suite.runner.packing import Seats
+    from suite.training.gradients.rows import PATHS, Work
+
+    gradients = PATHS[path](problem)
+    index = torch.arange(examples, device=problem.flat.x.device)[None]
+    works = {
+        slot: Work(problem.flat.point()[None], problem.b0()[None], index.unbind(), False) for slot in range(rows)
+    }
+    seats = Seats(rows, 1, examples, works[0])
+    return lambda: seats.compute(gradients, works)
+
+
+def finished(call: Callable[[], object], device: str) -> Callable[[], object]:
+    """A call that returns when its work is done on the device."""
+    if device != "cuda":
+        return call
+    import torch
+
+    def waited() -> None:
+        call()
+        torch.cuda.synchronize()
+
+    return waited

@@ -1,0 +1,247 @@
+"""From specifications to stored runs, readable top to bottom: claim, resume or start, run, commit."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
+from suite.runner.autotune import decide
+from suite.runner.garbage import spare_imports
+from suite.runner.packing import Pack, packs
+from suite.runs import environment
+from suite.runs.store import DamagedRun, Outcome, Store, encode
+from suite.runs.telemetry import Watch
+from suite.spec import RunSpec
+from suite.training import numerics as execution
+
+LOOK_SECONDS = 5.0  # between two looks at the machine's state during a run
+
+Resolve = Callable[[str], Experiment]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all runs of one call share; nothing here may change a number except what execution records."""
+
+    store: Path
+    device: str = "cpu"
+    threads: int = 1
+    data: Path | None = None
+    deadline: float | None = None  # time.time()
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of one run: stored, there already, busy elsewhere, out of time, or failed with a reason."""
+
+    spec: RunSpec
+    state: str  # "stored", "present", "busy", "late", "failed"
+    status: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run that this process holds and is about to compute."""
+
+    spec: RunSpec
+    context: Context
+    why: str
+
+
+def execute(
+    spec: RunSpec, resolve: Resolve, around: Surroundings, progress: Callable[[float], None] = lambda f: None
+) -> Report:
+    """Compute one run unless the store has it, from its checkpoint if it left one, and commit it once.
+
+    A damaged folder of that name is moved aside and computed again. A run that fails raises nothing: the report
+    says why, its traceback stays in its partial folder, and the other runs go on. Raises StoreError when the
+    store cannot be written.
+    """
+    return execute_pack(Pack((spec,)), resolve, around, progress)[0]
+
+
+def execute_pack(
+    pack: Pack, resolve: Resolve, around: Surroundings, progress: Callable[[float], None] = lambda f: None
+) -> list[Report]:
+    """The same for runs that may share their steps: one report each, in the pack's order.
+
+    Each is claimed, committed and reported by itself; whether they do share a step, their executions say.
+    """
+    store = Store(around.store, create=True)
+    fractions = dict.fromkeys((spec.id for spec in pack.specs), 0.0)
+
+    def advance(run_id: str, fraction: float) -> None:
+        fractions[run_id] = fraction
+        progress(sum(fractions.values()) / len(fractions))
+
+    with contextlib.ExitStack() as claims:
+        reports: dict[str, Report] = {}
+        opened: list[Opened] = []
+        for slot, spec in enumerate(pack.specs):
+            refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
+            found = _open(claims, store, spec, around, refine, partial(advance, spec.id))
+            if isinstance(found, Report):
+                reports[spec.id] = found
+                advance(spec.id, 1.0)
+            else:
+                opened.append(found)
+        with Watch(around.device, LOOK_SECONDS) as watch:
+            for run, ended in _compute(opened, resolve):
+                reports[run.spec.id] = _close(store, run, ended, watch)
+                advance(run.spec.id, 1.0)
+    return [reports[spec.id] for spec in pack.specs]
+
+
+def _open(
+    claims: contextlib.ExitStack,
+    store: Store,
+    spec: RunSpec,
+    around: Surroundings,
+    refine: execution.Refine,
+    progress: Callable[[float], None],
+) -> Opened | Report:
+    """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute."""
+    if not claims.enter_context(store.claim(spec.id)):
+        return Report(spec, "busy")
+    why = ""
+    if store.has(spec.id):
+        try:
+            status = store.read(spec.id).status
+        except DamagedRun as error:
+            why = f"{error}; moved to {store.refuse(spec.id)} and computed again"
+        else:
+            store.forget(spec.id)
+            return Report(spec, "present", status)
+    deadline = None
+    if around.deadline is not None:
+        deadline = time.monotonic() + around.deadline - time.time()
+        if deadline < time.monotonic():
+            return Report(spec, "late")
+    try:
+        folder = partial_folder(store, spec.id)
+        fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
+    except Exception as error:
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
+    return Opened(spec, Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds), why)
+
+
+def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opened, Outcome | Exception]]:
+    """Outcomes as they come, or what went wrong: runs with a width above 1 together, the others one by one."""
+    joint: dict[str, list[Opened]] = {}
+    for run in opened:
+        if run.context.execution["width"] > 1 and resolve(run.spec.experiment).together is not None:
+            joint.setdefault(run.spec.experiment, []).append(run)
+            continue
+        try:
+            body = resolve(run.spec.experiment).load()
+            spare_imports(run.spec.experiment)
+            ended: Outcome | Exception = body(run.spec, run.context)
+        except Exception as error:
+            ended = error
+        yield run, ended
+    for name, runs in joint.items():
+        left = list(runs)
+        try:
+            load = resolve(name).together
+            assert load is not None
+            compute = load()
+            spare_imports(name)
+            for place, ended in compute([(run.spec, run.context) for run in runs]):
+                left.remove(runs[place])
+                yield runs[place], ended
+        except Exception as error:
+            for run in left:
+                yield run, error
+
+
+def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) -> Report:
+    """Commit what a run came to, and how the machine was meanwhile."""
+    spec = run.spec
+    try:
+        if isinstance(ended, Exception):
+            raise ended
+        where = environment.describe(dict(run.context.execution)) | {"telemetry": watch.seen()}
+        store.commit(spec.id, encode(spec, where, ended))
+    except OutOfTime:
+        return Report(spec, "late")
+    except Exception as error:
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
+    store.forget(spec.id)
+    return Report(spec, "stored", ended.status, run.why)
+
+
+def partial_folder(store: Store, run_id: str) -> Path:
+    """The folder of a run under way; emptied first if other source code has left its checkpoint there.
+
+    A checkpoint promises the same bits only under the code that wrote it.
+    """
+    folder = store.partial(run_id)
+    note, source = folder / "source", environment.source_fingerprint()
+    if not note.exists() or note.read_text() != source:
+        store.forget(run_id)
+        folder.mkdir(parents=True)
+        note.write_text(source)
+    return folder
+
+
+def explain(error: Exception) -> str:
+    """An error in one sentence; its type is named unless it was written for the user."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        return f"needs the Python package {package}, which is not installed here: pip install {package}"
+    return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
+
+
+def keep_traceback(store: Store, run_id: str, error: Exception) -> str:
+    """Write the traceback beside the checkpoint, if the disk lets us, and say where it is."""
+    path = store.partial(run_id) / "failure.txt"
+    try:
+        path.write_text("".join(traceback.format_exception(error)))
+    except OSError as error:
+        return f"its traceback could not be kept ({error.strerror})"
+    return f"traceback in {path}"
+
+
+def execute_all(
+    specs: Iterable[RunSpec],
+    resolve: Resolve,
+    around: Surroundings,
+    *,
+    workers: int = 1,
+    progress: Callable[[str, float], None] = lambda run_id, fraction: None,
+    stages: Mapping[str, int] | None = None,
+) -> Iterator[Report]:
+    """Compute all runs, largest first; with several workers, in processes of ``around.threads`` threads each.
+
+    ``stages`` (a number by run id) are begun one after another instead. With several workers ``resolve`` must be
+    importable by name. A worker that dies (killed, out of memory) has its run reported as failed and is replaced;
+    the run keeps its checkpoint.
+    """
+    todo = packs(set(specs), resolve, around.device, workers, stages)
+    members = {pack.id: [spec.id for spec in pack.specs] for pack in todo}
+
+    def advance(pack_id: str, fraction: float) -> None:
+        for run_id in members[pack_id]:
+            progress(run_id, fraction)
+
+    if workers > 1 and len(todo) > 1:
+        from suite.runner.workers import Crew
+
+        compute = partial(execute_pack, resolve=resolve, around=around)
+        with Crew(min(workers, len(todo)), compute) as crew:
+            for found in crew.compute(todo, advance):  # type: ignore[arg-type]
+                if isinstance(found, Report):  # the worker died with the whole pack
+                    yield from (replace(found, spec=spec) for spec in found.spec.specs)  # type: ignore[attr-defined]
+                else:
+                    yield from found
+        return
+    for pack in todo:
+        yield from execute_pack(pack, resolve, around, partial(advance, pack.id))

@@ -1,0 +1,250 @@
+"""Runs that share a network and a batch shape: computed together, stored apart.
+
+Seeds, rates and orders may differ inside a pack. Each run keeps its own state, checkpoint and outcome; only the
+gradients of a step are one call. A pack has a fixed width, and each run a fixed slot in it, both recorded with the
+run: a slot whose run has ended (or is resumed elsewhere) is computed with what it held last and thrown away, so
+what the others get does not depend on it, to the bit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from suite.experiment import Context, Experiment
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from reference_impls.contract import Ask, Turn
+    from suite.training.gradients.rows import Rows, Work
+    from suite.training.loop import Session
+
+WIDEST = 16  # runs in a pack: memory grows with it, and so does what a dead worker takes along
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Specifications handed to one worker process together."""
+
+    specs: tuple[RunSpec, ...]
+
+    @property
+    def id(self) -> str:
+        return self.specs[0].id
+
+
+def packs(
+    specs: Iterable[RunSpec],
+    resolve: Callable[[str], Experiment],
+    device: str,
+    workers: int,
+    stages: Mapping[str, int] | None = None,
+) -> list[Pack]:
+    """Group what may be computed together, in equal parts for ``workers`` processes; the largest group first.
+
+    ``stages`` (by run id) come one after another instead, and runs of different stages share no step.
+    """
+    order = stages or {}
+    groups: dict[Hashable, list[RunSpec]] = {}
+    cost: dict[str, float] = {}
+    for spec in specs:
+        experiment = resolve(spec.experiment)
+        key = experiment.pack(spec, device)
+        shared = spec.id if key is None else (order.get(spec.id), spec.experiment, key)
+        groups.setdefault(shared, []).append(spec)
+        cost[spec.id] = experiment.seconds(spec)
+    made = []
+    for members in groups.values():
+        members.sort(key=lambda s: (-cost[s.id], s.id))
+        parts = max(min(workers, len(members)), -(-len(members) // WIDEST))
+        made += [Pack(tuple(members[part::parts])) for part in range(parts)]
+    return sorted(made, key=lambda p: (order.get(p.id, 0), -sum(cost[s.id] for s in p.specs), p.id))
+
+
+class Run(Protocol):
+    """What can share its steps with others: a training session, or a search.
+
+    Each names the points and examples of its next gradients, is told what they came to, and says when it is over.
+    """
+
+    @property
+    def buffers(self) -> Tensor: ...  # [workers, q]
+    @property
+    def problem(self) -> Any: ...
+    @property
+    def over(self) -> bool: ...
+    def begin(self) -> None: ...
+    def share_steps(self) -> None: ...
+    def charge(self, seconds: float) -> None: ...
+    def turns(self) -> Iterator[Turn]: ...
+    def request(self, turn: Turn) -> tuple[Ask, Tensor]: ...
+    def tell(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None: ...
+    def close_turn(self) -> None: ...
+    def outcome(self) -> Outcome: ...
+
+
+Build = Callable[[RunSpec, Context, Any], Run]  # the last: the first run of the pack that stands, or None
+
+
+def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]:
+    """Training sessions whose executions name a pack; see :func:`run_together`."""
+    yield from run_together(runs, training_session)
+
+
+def training_session(spec: RunSpec, context: Context, first: Session | None) -> Session:
+    """A session that shares the pictures of ``first``."""
+    from suite.training.build import assemble
+    from suite.training.gradients.rows import gradients_of_run
+    from suite.training.loop import Session
+
+    made = assemble(spec.settings, spec.seed, context.execution, context.data)
+    if first is not None and made.problem.share(first.problem):
+        made.test_inputs, made.test_targets = first.made.test_inputs, first.made.test_targets
+    return Session(spec, context, made, gradients_of_run(context.execution["path"], made.problem))
+
+
+def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Iterator[tuple[int, Outcome | Exception]]:
+    """Runs whose executions name a pack. Yields (place in ``runs``, outcome or what went wrong) as they end."""
+    groups: list[dict[int, int]] = []  # slot -> place, one dictionary for each set of runs that fit together
+    shapes: list[tuple[Any, ...]] = []
+    for place, (_, context) in enumerate(runs):
+        execution = context.execution
+        names = ("path", "width", "threads", "precision", "device", "channels_last", "unfolded", "deterministic")
+        shape = tuple(execution[name] for name in names)
+        slot = execution["slot"]
+        for known, group in zip(shapes, groups, strict=True):
+            if known == shape and slot not in group:
+                group[slot] = place
+                break
+        else:
+            shapes.append(shape)
+            groups.append({slot: place})
+    for group in groups:
+        yield from _together(runs, group, build)
+
+
+def _together(
+    runs: Sequence[tuple[RunSpec, Context]], group: Mapping[int, int], build: Build
+) -> Iterator[tuple[int, Outcome | Exception]]:
+    from suite.training.numerics import apply
+
+    made: dict[int, Run] = {}
+    for slot, place in sorted(group.items()):
+        spec, context = runs[place]
+        try:
+            apply(context.execution)
+            made[slot] = build(spec, context, next(iter(made.values()), None))
+        except Exception as error:  # the other runs go on
+            yield place, error
+    if made:
+        width = runs[next(iter(group.values()))][1].execution["width"]
+        for slot, ended in Lockstep(made, width).run():
+            yield group[slot], ended
+
+
+class Lockstep:
+    """Runs whose gradients are computed in one vectorised call, a turn of each at a time.
+
+    They need not stand at the same turn. Raises ValueError when a slot lies outside the width, or the network
+    has dropout.
+    """
+
+    def __init__(self, sessions: Mapping[int, Run], width: int):
+        from suite.training.gradients.rows import gradients_of_run
+
+        if not sessions or not all(0 <= slot < width for slot in sessions):
+            raise ValueError(f"slots {sorted(sessions)} must lie in 0..{width - 1}, the width of the pack")
+        self.live, self.width = dict(sessions), width
+        self.problem = next(iter(sessions.values())).problem
+        self.gradients = gradients_of_run("vectorised", self.problem)
+        self.seats: dict[tuple[int, int], Seats] = {}  # by rows and examples of one run
+
+    def run(self) -> Iterator[tuple[int, Outcome | Exception]]:
+        """Run all to their ends. Yields (slot, outcome or what went wrong)."""
+        turns: dict[int, Any] = {}
+        for slot, session in list(self.live.items()):
+            try:
+                session.begin()
+                session.share_steps()
+                turns[slot] = iter(session.turns())
+            except Exception as error:
+                yield self.drop(slot, error)
+        while self.live:
+            for slot, session in list(self.live.items()):
+                if session.over:
+                    yield self.drop(slot, session.outcome())
+            began = time.perf_counter()
+            failed = self.step({slot: next(turns[slot]) for slot in self.live})
+            share = (time.perf_counter() - began) / max(1, len(self.live))
+            for slot, session in list(self.live.items()):
+                session.charge(share)
+                try:
+                    if slot in failed:
+                        raise failed[slot]
+                    session.close_turn()
+                except Exception as error:  # OutOfTime among them
+                    yield self.drop(slot, error)
+
+    def drop(self, slot: int, ended: Outcome | Exception) -> tuple[int, Outcome | Exception]:
+        """Take a session out; its slot is computed on, so that the others keep their bits."""
+        del self.live[slot]
+        return slot, ended
+
+    def step(self, turns: Mapping[int, Any]) -> dict[int, Exception]:
+        """One turn of every live session; returns what went wrong, by slot."""
+        from suite.training.gradients.rows import collect, spread
+
+        asked, failed = {}, {}
+        shapes: dict[tuple[int, int], dict[int, Work]] = {}
+        for slot, turn in turns.items():
+            session = self.live[slot]
+            try:
+                ask, examples = session.request(turn)
+                work = spread(self.problem, ask, session.buffers, examples)
+                asked[slot] = ask, work
+                shapes.setdefault((len(work.points), len(work.examples[0])), {})[slot] = work
+            except Exception as error:
+                failed[slot] = error
+        for shape, works in shapes.items():
+            if shape not in self.seats:
+                self.seats[shape] = Seats(self.width, *shape, next(iter(works.values())))
+            for slot, rows in self.seats[shape].compute(self.gradients, works).items():
+                session, (ask, work) = self.live[slot], asked[slot]
+                try:
+                    session.tell(turns[slot], *collect(ask, work, session.buffers, rows))
+                except Exception as error:
+                    failed[slot] = error
+        return failed
+
+
+class Seats:
+    """The tensors of a joint call: ``rows`` points and index vectors of ``examples`` for each of ``width`` runs."""
+
+    def __init__(self, width: int, rows: int, examples: int, like: Work):
+        self.rows = rows
+        self.points = like.points.new_zeros(width * rows, like.points.shape[1])
+        self.buffers = like.buffers.repeat(width, 1)
+        self.examples = like.examples[0].new_zeros(width * rows, examples)
+
+    def compute(self, gradients: Any, works: Mapping[int, Work]) -> dict[int, Rows]:
+        """Losses [r], gradients [r, d] and buffers [r, q] of each run, by slot."""
+        import torch
+
+        for slot, work in works.items():
+            mine = self.place(slot)
+            self.points[mine] = work.points
+            self.buffers[mine] = work.buffers
+            self.examples[mine] = torch.stack(tuple(work.examples))
+        batch: tuple[Tensor, ...] = tuple(
+            part.unflatten(0, self.examples.shape) for part in gradients.problem.fetch(self.examples.reshape(-1))
+        )
+        losses, grads, after = gradients.stacked(self.points, self.buffers, batch)
+        return {slot: tuple(part[self.place(slot)] for part in (losses, grads, after)) for slot in works}
+
+    def place(self, slot: int) -> slice:
+        return slice(slot * self.rows, (slot + 1) * self.rows)

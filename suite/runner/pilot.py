@@ -1,0 +1,89 @@
+"""How long a training run would take here, from a few of its updates and a part of one evaluation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from suite.experiment import Context
+from suite.parameter_server.training import ServerSession
+from suite.runner.cost import expected_updates
+from suite.runner.packing import Lockstep
+from suite.spec import RunSpec
+from suite.training.build import Assembly, assemble
+from suite.training.gradients.rows import PATHS
+from suite.training.loop import Session
+from suite.training.numerics import apply
+
+IMAGES = 1000  # of an evaluation that is timed
+WARM = 2  # updates that are not
+
+
+def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float) -> float:
+    """Seconds of one run of ``train`` or ``rudra/train``: set-up, all updates, all evaluations.
+
+    Updates are timed for about ``seconds``, at least one. In a pack every run is charged its share of a step.
+    What the first run of a process imports and reads is not counted: later ones find it there.
+    """
+    apply(execution)
+    settings = spec.settings
+    with TemporaryDirectory() as folder:
+        assemble(settings, spec.seed, execution, data)
+        began = time.perf_counter()
+        made = assemble(settings, spec.seed, execution, data)
+        session = build(spec, Context(Path(folder), execution, data), made)
+        set_up = time.perf_counter() - began
+        evaluation = evaluation_seconds(session)
+        shared = min(width, execution.get("width", 1))
+        update = update_of(session, made, shared)
+        for _ in range(WARM):
+            update()
+        wait(execution)
+        count, began = 0, time.perf_counter()
+        while not count or time.perf_counter() - began < seconds:
+            update()
+            wait(execution)
+            count += 1
+        each = (time.perf_counter() - began) / count / shared
+    updates = expected_updates(spec)
+    return set_up + updates * each + (updates / settings["evaluate"]["every"] + 1) * evaluation
+
+
+def build(spec: RunSpec, context: Context, made: Assembly) -> Session:
+    """The session that the experiment would run."""
+    kind = ServerSession if "server" in spec.settings else Session
+    return kind(spec, context, made, PATHS[context.execution["path"]](made.problem))
+
+
+def update_of(session: Session, made: Assembly, width: int) -> Callable[[], object]:
+    """A call that makes the next update: of the session, or of ``width`` runs like it in one step."""
+    turns = iter(session.turns())
+    if width == 1:
+        return lambda: session.update(next(turns))
+    copies = {slot: build(session.spec, session.context, replace(made, x0=made.x0.clone())) for slot in range(width)}
+    pack = Lockstep(copies, width)
+    return lambda: pack.step(dict.fromkeys(copies, next(turns)))
+
+
+def evaluation_seconds(session: Session) -> float:
+    """Seconds of one evaluation, from a part of the images it reads."""
+    made, settings = session.made, session.spec.settings
+    inputs, targets = made.test_inputs[:IMAGES], made.test_targets[:IMAGES]
+    x, buffers = made.algorithm.model(made.config, session.state, session.collective), session.buffers.mean(0)
+    made.problem.evaluate(x, buffers, inputs[:100], targets[:100])
+    began = time.perf_counter()
+    made.problem.evaluate(x, buffers, inputs, targets)
+    images = len(made.test_targets) + (settings["evaluate"].get("train_examples") or 0)
+    return (time.perf_counter() - began) / len(targets) * images
+
+
+def wait(execution: Mapping[str, Any]) -> None:
+    """Let the device finish."""
+    if execution["device"] == "cuda":
+        import torch
+
+        torch.cuda.synchronize()

@@ -1,0 +1,156 @@
+"""What produced a run: versions, device, CPU, threads, determinism, revision, and a fingerprint of the source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+import sys
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("torch", "numpy", "scipy", "pandas", "datasets", "simpy", "sentencepiece", "sacrebleu")
+
+
+SHOWING = frozenset(
+    f"suite/{name}.py"
+    for name in (
+        "__main__",
+        "archive",
+        "baselines",
+        "claims",
+        "cli",
+        "comparison",
+        "crew",
+        "environment",
+        "progress",
+        "rank_shift",
+        "regression",
+        "telemetry",
+    )
+)
+
+
+@lru_cache
+def source_fingerprint() -> str:
+    """Hash of the code that computes numbers: ``reference_impls`` and ``suite``, but for what only judges or shows.
+
+    Figures, claims and reports may change without making stored runs stale.
+    """
+    digest = hashlib.sha256()
+    for package in ("reference_impls", "suite"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if path.relative_to(ROOT).as_posix() in SHOWING:
+                continue
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@lru_cache
+def revision() -> dict[str, Any]:
+    """Git revision and whether the tree had uncommitted changes; ``unknown`` outside the project's checkout."""
+    try:
+        ask = lambda *words: subprocess.run(
+            ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20, check=True
+        ).stdout.strip()
+        if Path(ask("rev-parse", "--show-toplevel")).resolve() == ROOT:
+            return {"revision": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError):
+        pass
+    return {"revision": "unknown", "dirty": None}
+
+
+def cpu_name() -> str:
+    """The processor's model name as the system gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def machine() -> dict[str, Any]:
+    """The host, without importing torch: processor, cores, memory (bytes), system, Python."""
+    import psutil
+
+    return {
+        "cpu": cpu_name(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def machine_class(device: str = "cpu") -> str:
+    """What must be alike for speeds to be comparable, as a folder's name.
+
+    The processor's model and cores; for ``cuda``, the card and the major version of its driver, and torch is
+    imported to ask.
+    """
+    if device == "cuda":
+        facts = device_facts(device)
+        return slug(f"gpu {facts['name']} driver {facts['driver'].partition('.')[0]}")
+    host = machine()
+    return slug(f"cpu {host['cpu']} {host['cores']} cores")
+
+
+def slug(text: str) -> str:
+    """Lower-case letters and digits with hyphens between."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower().replace("(r)", " ").replace("(tm)", " ")).strip("-")
+
+
+def versions() -> dict[str, str]:
+    """Installed versions of the packages that numbers can depend on."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def device_facts(device: str) -> dict[str, Any]:
+    """Name, memory and driver of the device a run uses. Imports torch."""
+    import torch
+
+    if device != "cuda":
+        return {"device": "cpu", "capability": torch.backends.cpu.get_cpu_capability()}
+    properties = torch.cuda.get_device_properties(0)
+    facts = {
+        "device": "cuda",
+        "name": properties.name,
+        "memory_bytes": properties.total_memory,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+    }
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        facts["driver"] = pynvml.nvmlSystemGetDriverVersion()
+    except Exception as error:  # NVML is optional: absence is recorded, not fatal
+        facts["driver"] = f"unknown ({type(error).__name__})"
+    return facts
+
+
+def describe(execution: dict[str, Any]) -> dict[str, Any]:
+    """Everything a run folder says about where it came from. ``execution`` was fixed before the run began."""
+    device = execution.get("device", "cpu")
+    facts = device_facts(device) if "torch" in sys.modules else {"device": device}
+    return {
+        "machine": machine(),
+        "versions": versions(),
+        "device": facts,
+        "execution": execution,
+        "source": source_fingerprint(),
+        **revision(),
+    }

@@ -1,0 +1,129 @@
+"""Benchmark documents, and what is kept of them as the baseline of a machine class.
+
+A document holds, for each workload, the seconds per update of all sides in interleaved rounds: values of the same
+place were measured in the same round. Of these, log(ours / rival) of each round is kept, session by session (a
+session is a process): what slows the whole machine divides out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from suite.runs.environment import ROOT
+
+FOLDER = ROOT / "ci" / "baselines"  # one folder per machine class
+FORMAT = 1
+OURS, RIVALS = "ours", ("plain", "plain, 1 thread")
+NOT_GUARDED = ("growth",)  # families that are timed too shortly to be guarded
+
+Sessions = list[list[float]]  # log ratios: one list per session, one value per round
+
+
+class GateError(ValueError):
+    """Documents that cannot be compared."""
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A benchmark document or a baseline. Raises GateError when the file is neither."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise GateError(f"{path} cannot be read as a benchmark document: {error}") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT or "workloads" not in document:
+        raise GateError(f"{path} is no benchmark document of format {FORMAT}; make one with `nox -s benchmark`")
+    if not document.get("machine", {}).get("class"):
+        raise GateError(f"{path} does not say of which machine class it is; measure again with `nox -s benchmark`")
+    return document
+
+
+def log_ratios(workload: Mapping[str, Any]) -> dict[str, list[float]]:
+    """log(ours / rival) of each round by clock; empty where one of the two was not available.
+
+    The rival is always the same side, the plain loop on one thread: the fastest one may be another tomorrow.
+    """
+    sides = workload["sides"]
+    ours, rival = sides.get(OURS), next((sides[name] for name in RIVALS if name in sides), None)
+    if not ours or not rival or not ours.get("seconds") or not rival.get("seconds"):
+        return {}
+    clocks = {"wall": "seconds"}
+    if ours.get("threads") == rival.get("threads") == 1 and ours.get("processor") and rival.get("processor"):
+        clocks["processor"] = "processor"
+    return {
+        clock: [math.log(a / b) for a, b in zip(ours[key], rival[key], strict=True)] for clock, key in clocks.items()
+    }
+
+
+def baseline(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What is kept of benchmark documents, or of baselines, of one machine class: log ratios by session.
+
+    Raises GateError for documents of different classes, or none with a workload measured on both sides.
+    """
+    classes = {document["machine"]["class"] for document in documents}
+    if len(classes) != 1:
+        raise GateError(f"a baseline is of one machine class, not of {', '.join(sorted(classes)) or 'none'}")
+    rows: dict[str, dict[str, Sessions]] = {}
+    for document in documents:
+        for name, workload in document["workloads"].items():
+            if workload.get("family") in NOT_GUARDED:
+                continue
+            if "sessions" in document:
+                found = workload
+            else:
+                found = {clock: [[round(v, 5) for v in values]] for clock, values in log_ratios(workload).items()}
+            for clock, sessions in found.items():
+                rows.setdefault(name, {}).setdefault(clock, []).extend(sessions)
+    if not rows:
+        raise GateError("no workload of the document was measured on both sides; nothing can be compared")
+    last = documents[-1]
+    return {
+        "format": FORMAT,
+        "machine": last["machine"],
+        "versions": last.get("versions", {}),
+        "sessions": max(len(sessions) for row in rows.values() for sessions in row.values()),
+        "unit": "log(ours / rival) of a round",
+        "workloads": rows,
+    }
+
+
+def others(known: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A baseline without the workloads that were measured anew, to be accepted with these.
+
+    Raises GateError where these are of other versions: ratios of two versions are no one baseline.
+    """
+    versions = measured[-1].get("versions", {})
+    if known["versions"] != versions:
+        raise GateError("the baseline was made with other versions of the libraries; accept all workloads anew")
+    again = {name for document in measured for name in document["workloads"]}
+    return {**known, "workloads": {name: row for name, row in known["workloads"].items() if name not in again}}
+
+
+def accept(documents: Sequence[Mapping[str, Any]], folder: Path) -> Path:
+    """Write the baseline of the documents' machine class below ``folder``; returns its path."""
+    made = baseline(documents)
+    path = place(folder, made["machine"]["class"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = json.dumps({name: value for name, value in made.items() if name != "workloads"}, indent=1)[:-2]
+    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(made["workloads"].items()))
+    path.write_text(f'{head},\n "workloads": {{\n{rows}\n }}\n}}\n', encoding="utf-8")
+    return path
+
+
+def place(folder: Path, machine_class: str) -> Path:
+    """Where the baseline of a machine class lies, whether there is one or not."""
+    return folder / machine_class / "benchmark.json"
+
+
+def find_baseline(folder: Path, machine_class: str) -> Path:
+    """The accepted baseline of a machine class. Raises GateError saying how to make one."""
+    path = place(folder, machine_class)
+    if not path.exists():
+        known = sorted(p.parent.name for p in folder.glob("*/benchmark.json"))
+        raise GateError(
+            f"no baseline of machine class {machine_class} in {folder} (there {'are' if known else 'is'} "
+            f"{', '.join(known) or 'none'}); make one on that machine with `sgd-suite gate NEW... --accept`"
+        )
+    return path

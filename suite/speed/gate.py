@@ -1,0 +1,194 @@
+"""The benchmark gate: is our side of a workload slower, beside its rival, than when the baseline was accepted?
+
+What is tested is log(ours / rival) of each round (``suite.speed.baselines``). Each workload is tested on wall time,
+and on processor time where both sides ran on one thread, which other programs hardly disturb.
+
+Unchanged code differs from session to session (process to process) a little more than its rounds tell, so the null
+hypothesis is a slowdown of at most the workload's *threshold*: ``FLOOR``, or more where the baseline's sessions lie
+further apart than that. It is tested by ranks (``suite.speed.rank_shift``) with Holm's procedure over all rows. Half
+of ``ALARM``, the probability of any false alarm, is spent on the thresholds and half on the tests. For each row the
+gate says which slowdown it would have found with probability ``POWER``; where that is above ``TARGET`` on every
+clock, its silence means nothing and it asks for more rounds.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from suite.speed.baselines import GateError, Sessions
+
+FLOOR = 0.05  # slowdowns below this are nobody's regression
+ALARM = 0.01  # probability of a false alarm, all rows together
+POWER = 0.9
+TARGET = 0.2  # the slowdown that must be found
+ENOUGH = 5  # sessions from which their own spread makes the threshold
+MOST_ROUNDS = 400
+
+
+def compare(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare two results of ``baseline``; returns plain values with ``regressions`` in sentences.
+
+    Raises GateError when they are of different machine classes.
+    """
+    ours, theirs = new["machine"]["class"], base["machine"]["class"]
+    if ours != theirs:
+        raise GateError(f"the baseline is of machine class {theirs}, the new document of {ours}: not comparable")
+    pairs = [
+        (name, clock, sessions, new["workloads"][name][clock])
+        for name, clocks in base["workloads"].items()
+        if name in new["workloads"]
+        for clock, sessions in clocks.items()
+        if clock in new["workloads"][name]
+    ]
+    slower = alarms([(old, now) for _, _, old, now in pairs])
+    faster = alarms([(now, old) for _, _, old, now in pairs])
+    rows = [
+        {"workload": name, "clock": clock, **_row(old, now, ALARM / 2 / len(pairs)), "slower": s, "faster": f}
+        for (name, clock, old, now), s, f in zip(pairs, slower, faster, strict=True)
+    ]
+    blind = {row["workload"] for row in rows} - {r["workload"] for r in rows if _sees(r["detectable"])}
+    return {
+        "machine_class": ours,
+        "rows": rows,
+        "regressions": [
+            f"{r['workload']}: {r['change']:+.1%} by {r['clock']} time, at least {r['low']:+.1%} "
+            f"(threshold {r['threshold']:.1%}, p = {r['p']:.1e})"
+            for r in rows
+            if r["slower"]
+        ],
+        "undecided": {name: _advice([row for row in rows if row["workload"] == name]) for name in sorted(blind)},
+        "missing": sorted(set(base["workloads"]) - {row["workload"] for row in rows}),
+        "without_baseline": sorted(set(new["workloads"]) - {row["workload"] for row in rows}),
+        "versions_changed": {
+            package: [base["versions"].get(package), version]
+            for package, version in new.get("versions", {}).items()
+            if base.get("versions", {}).get(package) != version
+        },
+    }
+
+
+def alarms(pairs: Sequence[tuple[Sessions, Sessions]]) -> list[bool]:
+    """Which of (sessions before, sessions now) became slower, the larger part of the sessions being the baseline."""
+    from suite.speed.rank_shift import p_value
+
+    level = ALARM / 2 / max(len(pairs), 1)
+    p_values = []
+    for old, now in pairs:
+        at = threshold(max(old, now, key=len), level)
+        p_values.append(p_value(_flat(now), _flat(old), at))
+    return holm(p_values, ALARM / 2)
+
+
+def threshold(sessions: Sessions, level: float) -> float:
+    """The log ratio up to which a workload counts as unchanged, from the baseline's own spread.
+
+    With ``ENOUGH`` sessions, what the difference between a new session's median and theirs exceeds with probability
+    ``level`` (Student's t). With fewer, whose spread says too little, one standard deviation of the rounds, taken
+    from their quartiles: a median of many rounds strays less. Never below ``FLOOR``.
+    """
+    if len(sessions) >= ENOUGH:
+        from scipy.stats import t
+
+        medians = [statistics.median(session) for session in sessions]
+        spread = t.isf(level, len(medians) - 1) * statistics.stdev(medians) * math.sqrt(1 + 1 / len(medians))
+    else:
+        low, _, high = statistics.quantiles([*_residuals(sessions), 0.0], n=4)
+        spread = (high - low) / 1.349
+    return max(math.log1p(FLOOR), float(spread))
+
+
+def holm(p_values: Sequence[float], alarm: float) -> list[bool]:
+    """Which hypotheses Holm's procedure rejects, at probability ``alarm`` of rejecting any that is true."""
+    rejected = [False] * len(p_values)
+    for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[place] > alarm / (len(p_values) - done):
+            break
+        rejected[place] = True
+    return rejected
+
+
+def _residuals(sessions: Sessions) -> list[float]:
+    """Log ratios less the median of their session."""
+    return [value - statistics.median(session) for session in sessions for value in session]
+
+
+def _flat(sessions: Sessions) -> list[float]:
+    return [value for session in sessions for value in session]
+
+
+def _row(old: Sessions, now: Sessions, level: float) -> dict[str, Any]:
+    """What one workload shows on one clock, and what it could have shown. Shares, not logarithms."""
+    from suite.speed.rank_shift import detectable, lower_limit, p_value, shift
+
+    base, new, at = _flat(old), _flat(now), threshold(old, level)
+    residuals = [*_residuals(old), *_residuals(now)]
+    finds = lambda rounds: _plain(detectable(residuals, rounds, len(base), at, level, POWER))
+    found, rounds = finds(len(new)), len(new)
+    while not _sees(finds(rounds)) and rounds <= MOST_ROUNDS:
+        rounds = math.ceil(rounds * 1.5)
+    return {
+        "sessions": len(old),
+        "base_rounds": len(base),
+        "rounds": len(new),
+        "change": math.expm1(shift(new, base)),
+        "low": math.expm1(lower_limit(new, base, level)),
+        "threshold": math.expm1(at),
+        "p": p_value(new, base, at),
+        "detectable": found,
+        "rounds_needed": rounds if rounds <= MOST_ROUNDS else None,
+    }
+
+
+def _plain(log_ratio: float) -> float | None:
+    return math.expm1(log_ratio) if math.isfinite(log_ratio) else None
+
+
+def _sees(slowdown: float | None) -> bool:
+    return slowdown is not None and slowdown <= TARGET
+
+
+def _advice(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What would let the gate see the slowdown it must find."""
+    needed = [row["rounds_needed"] for row in rows if row["rounds_needed"]]
+    if needed:
+        return f"measure {min(needed)} rounds, in longer sessions or in several"
+    return "more rounds will not do: measure on a quieter machine, or accept a baseline of more sessions and rounds"
+
+
+def lines(found: Mapping[str, Any]) -> Iterable[str]:
+    """The comparison as text."""
+    yield (
+        f"machine class {found['machine_class']}; false alarms below {ALARM:.0%} over all {len(found['rows'])} rows; "
+        f"'finds' is the slowdown found with probability {POWER:.0%}"
+    )
+    width = max((len(row["workload"]) for row in found["rows"]), default=0)
+    for row in found["rows"]:
+        finds = "nothing" if row["detectable"] is None else f"{row['detectable']:7.1%}"
+        verdict = "REGRESSION" if row["slower"] else "faster" if row["faster"] else "ok"
+        yield (
+            f"{row['workload']:<{width}} {row['clock']:<9} {row['change']:+7.1%}  threshold {row['threshold']:5.1%}  "
+            f"finds {finds}  {row['rounds']} rounds against {row['base_rounds']} of {row['sessions']} sessions  "
+            f"{verdict}"
+        )
+    for name, (before, now) in found["versions_changed"].items():
+        yield f"note: the baseline was measured with {name} {before}, not {now}"
+    if any(row["faster"] for row in found["rows"]):
+        yield "note: what is faster stays guarded against the old pace only; accept a new baseline to keep the gain"
+    if any(row["sessions"] < ENOUGH for row in found["rows"]):
+        yield f"note: a baseline of {ENOUGH} sessions or more bounds how sessions differ; add some with --add"
+    for name in found["without_baseline"]:
+        yield f"note: {name} has no baseline"
+    for name in found["missing"]:
+        yield f"MISSING {name}: in the baseline, not measured now"
+    for name, advice in found["undecided"].items():
+        yield f"UNDECIDED {name}: a slowdown of {TARGET:.0%} could go unseen; {advice}"
+    for line in found["regressions"]:
+        yield f"REGRESSION {line}"
+
+
+def exit_code(found: Mapping[str, Any]) -> int:
+    """1 for a regression; 3 when there is none to be seen but one could hide; 0 when all is well."""
+    return 1 if found["regressions"] else 3 if found["undecided"] or found["missing"] else 0

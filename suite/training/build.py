@@ -1,0 +1,139 @@
+"""From plain settings to the objects of a training run: data, network, order, algorithm, solver."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from suite.algorithms import algorithm
+from suite.data import images, order, transforms
+from suite.data.augmentation import Augmentation, Augmented
+from suite.data.order import Order
+from suite.models import build, initialise
+from suite.spec import seed, thaw
+from suite.training import optimizers as descents
+from suite.training.flat import FlatModule
+from suite.training.problem import Classification
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bf16": torch.float32}
+
+
+@dataclass
+class Assembly:
+    """Everything a training loop needs, on one device."""
+
+    problem: Classification
+    x0: Tensor
+    order: Order
+    algorithm: Any
+    config: Any
+    descent: Any
+    test_inputs: Tensor
+    test_targets: Tensor
+
+
+def fields(kind: Any, values: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """``values`` as keyword arguments of a NamedTuple or dataclass; raises ValueError for unknown ones."""
+    known = getattr(kind, "_fields", None) or [f.name for f in dataclasses.fields(kind)]
+    if unknown := set(values) - set(known):
+        raise ValueError(f"{what}: unknown settings {sorted(unknown)}; known are {sorted(known)}")
+    return dict(values)
+
+
+def make_descent(settings: Mapping[str, Any], flat: FlatModule) -> Any:
+    """The solver named by ``rule`` with the network's multipliers as [d] vectors."""
+    values = thaw(settings)
+    rule = values.pop("rule")
+    kinds = {"caffe": descents.Caffe, "torch": descents.Torch, "adam": descents.Adam}
+    if rule not in kinds:
+        raise ValueError(f"descent rule must be one of {sorted(kinds)}, not {rule!r}")
+    module = flat.module
+    if values.pop("multipliers", False):
+        values["lr_scale"] = flat.scale(module.lr_multipliers)  # type: ignore[arg-type]
+        values["decay_scale"] = flat.scale(module.decay_multipliers)  # type: ignore[arg-type]
+    return kinds[rule](**fields(kinds[rule], values, f"descent {rule}"))
+
+
+def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Any:
+    """A built and initialised network; the weights depend on the run's seed alone."""
+    options = thaw(settings)
+    module = build(options.pop("name"), **options)
+    initialise(module, seed(run_seed, "weights"))
+    return module.to(device=device, dtype=dtype)
+
+
+def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers: int, order_seed: int) -> Order:
+    """The batch order named by ``kind``; ``batch`` is what one worker reads in one turn.
+
+    ``split`` cuts every batch of batch x workers examples over the workers, ``pool`` deals whole batches out.
+    """
+    values = thaw(settings)
+    kind, share = values.pop("kind"), values.pop("share", "own")
+    joint = batch * workers if share == "split" else batch
+    makers: dict[str, Callable[[], Order]] = {
+        "fixed-cycle": lambda: order.FixedCycle(len(targets), joint, order_seed),
+        "shuffled": lambda: order.Shuffled(len(targets), joint, order_seed),
+        "with-replacement": lambda: order.WithReplacement(len(targets), joint, order_seed),
+        "partitioned": lambda: order.Partitioned(len(targets), workers, batch, order_seed),
+        "single-class": lambda: order.SingleClass(targets.cpu(), joint, order_seed, **values),
+        "balanced": lambda: order.Balanced(targets.cpu(), joint, order_seed, **values),
+    }
+    if kind not in makers or share not in ("own", "split", "pool"):
+        raise ValueError(f"order kind={kind!r} must be one of {sorted(makers)}, share={share!r} own, split or pool")
+    made = makers[kind]()
+    if share == "split":
+        made = order.SplitBatch(made, workers)
+    elif share == "pool":
+        made = order.SharedPool(made, workers)
+    return made.to(targets.device)
+
+
+def assemble(
+    settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], data_root: Path | None
+) -> Assembly:
+    """Build a classification run. Raises ValueError (DataError) in one sentence for what cannot be had."""
+    device, dtype = execution["device"], DTYPES[execution["precision"]]
+    data = thaw(settings["data"])
+    name, rule, size = data.pop("name"), data.pop("transform", "scale"), data.pop("padded", None)
+    subset = data.pop("subset", None)
+    training = images.load_images(name, "train", root=data_root, **data).to(device)
+    testing = images.load_images(name, "test", root=data_root, **data).to(device)
+    inputs, targets = training.inputs, training.targets
+    decode = transforms.fit(rule, training.inputs, size).to(device)
+    if subset is not None:
+        drawn = torch.randperm(len(targets), generator=torch.Generator().manual_seed(seed("subset", name)))
+        inputs, targets = inputs[drawn[:subset]], targets[drawn[:subset]]
+    network = make_network(settings["model"], run_seed, device, dtype)
+    flat = FlatModule(network, channels_last=execution["channels_last"])
+    workers = settings.get("workers", 1)
+    batches = make_order(
+        settings.get("order", {"kind": "fixed-cycle"}), targets, settings["batch"], workers, seed(run_seed, "order")
+    )
+    augmentation = None
+    if "augment" in settings:
+        crop_flip = transforms.CropFlip(**fields(transforms.CropFlip, thaw(settings["augment"]), "augment"))
+        augmentation = Augmentation(crop_flip, *(size or extent for extent in inputs.shape[-2:]))
+        batches = Augmented(batches, augmentation, seed(run_seed, "augment"))
+    chosen = thaw(settings["algorithm"])
+    module = algorithm(chosen.pop("name"))
+    if chosen.get("batches") == "epoch":
+        chosen["batches"] = batches.batches_per_epoch
+    config = module.Config(**fields(module.Config, chosen, "algorithm")) if hasattr(module, "Config") else None
+    return Assembly(
+        problem=Classification(
+            flat, inputs, targets, lambda pixels: decode(pixels).to(dtype), augmentation=augmentation
+        ),
+        x0=flat.point(),
+        order=batches,
+        algorithm=module,
+        config=config,
+        descent=make_descent(settings["descent"], flat),
+        test_inputs=testing.inputs,
+        test_targets=testing.targets,
+    )

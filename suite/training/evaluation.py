@@ -1,0 +1,224 @@
+"""Testing models: several at once, and no further than a threshold makes necessary.
+
+A test after every update is dearer than the updates. Two things make it affordable: replicas tested in one call, and
+partial sums, which settle most comparisons after a few chunks because losses and errors cannot fall below zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+from torch.nn import functional as F
+
+from suite.batch_size.threshold import Reading, read_loss
+from suite.training.numerics import lowered
+
+if TYPE_CHECKING:
+    from suite.training.gradients.cuda_graph import Body, Recorder
+
+METRICS = ("loss", "error")
+Decode = Callable[[Tensor], Tensor]
+Sums = tuple[Tensor, Tensor]  # of a chunk: losses [n] and wrong answers [n]
+
+
+class Scores(NamedTuple):
+    """Of n models."""
+
+    losses: Tensor  # [n] float64, mean loss in nats
+    errors: Tensor  # [n] float64, share of images whose largest output is not their class
+
+
+@contextmanager
+def evaluating(problem: Any) -> Iterator[None]:
+    """A problem's network in evaluation mode, without gradients; its buffers come out as they went in."""
+    flat = problem.flat
+    was_training, saved = flat.module.training, flat.buffers.clone()
+    flat.module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        flat.module.train(was_training)
+        flat.restore(saved)
+
+
+def scores(
+    problem: Any,
+    points: Tensor,
+    buffers: Tensor,
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    path: str = "looped",
+    chunk: int = 500,
+    decode: Decode | None = None,
+) -> Scores:
+    """Loss and error of points [n, d] with buffers [n, q] on images [N, C, H, W] uint8.
+
+    ``path`` looped tests one model after another; vectorised tests all on each chunk, which is decoded once, by the
+    problem's transform unless ``decode`` is given. The two agree to rounding. Nothing is read from the device.
+    Raises ValueError for another path, or without images. For the captured path see :class:`CapturedTest`.
+    """
+    if path not in ("looped", "vectorised"):
+        raise ValueError(f"a test is looped or vectorised, not {path!r}")
+    outputs = _looped(problem) if path == "looped" else _vectorised(problem)
+
+    def tested(images: Tensor, labels: Tensor) -> Sums:
+        answers = outputs(points, buffers, decoded(problem, images, decode))  # [n, b, classes]
+        losses = torch.stack([F.cross_entropy(answer, labels, reduction="sum") for answer in answers])
+        return losses, (answers.argmax(-1) != labels).sum(-1)
+
+    return _over_chunks(problem, tested, points, inputs, targets, chunk)
+
+
+def read(
+    problem: Any,
+    point: Tensor,
+    buffers: Tensor,
+    inputs: Tensor,
+    targets: Tensor,
+    threshold: float,
+    *,
+    metric: str = "loss",
+    chunk: int = 500,
+    decode: Decode | None = None,
+) -> Reading:
+    """A model's loss or error against a threshold, reading chunks until it is certain to lie above it.
+
+    Whether it lies below is what the whole test says: a sum that exceeds threshold x N can only grow. Reads one
+    number per chunk from the device. Raises ValueError for another metric, or without images.
+    """
+    if metric not in METRICS:
+        raise ValueError(f"a test reads one of {METRICS}, not {metric!r}")
+    _some(targets)
+    outputs = _looped(problem)
+
+    def sums() -> Iterator[tuple[float, int]]:
+        for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
+            answer = outputs(point[None], buffers[None], decoded(problem, images, decode))[0]
+            if metric == "loss":
+                yield F.cross_entropy(answer, labels, reduction="sum").item(), len(labels)
+            else:
+                yield (answer.argmax(-1) != labels).sum().item(), len(labels)
+
+    with evaluating(problem):
+        return read_loss(sums(), len(targets), threshold)
+
+
+class CapturedTest:
+    """Scores of n models whose forward passes on a chunk are one recorded call, side by side.
+
+    Recordings are kept by number of models and shape of a chunk, which the problem's transform decodes unless
+    ``decode`` is given.
+    """
+
+    def __init__(self, problem: Any, recorder: Recorder, decode: Decode | None = None):
+        self.problem, self.recorder, self.decode = problem, recorder, decode
+        self._chunks: dict[tuple[Any, ...], tuple[ChunkTest, Body]] = {}
+
+    def scores(self, points: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor, *, chunk: int = 500) -> Scores:
+        """As :func:`scores` says. Nothing is read from the device."""
+
+        def tested(images: Tensor, labels: Tensor) -> Sums:
+            key = points.shape, images.shape, images.dtype
+            if key not in self._chunks:
+                body = ChunkTest(self, points, buffers, images, labels)
+                self._chunks[key] = body, self.recorder.record(body.compute)
+            body, launch = self._chunks[key]
+            body.load(points, buffers, images, labels)
+            launch()
+            return body.losses, body.wrong
+
+        return _over_chunks(self.problem, tested, points, inputs, targets, chunk)
+
+
+class ChunkTest:
+    """The body of a captured test: n models on one chunk of images."""
+
+    def __init__(self, test: CapturedTest, points: Tensor, buffers: Tensor, images: Tensor, labels: Tensor):
+        self.test = test
+        self.points, self.buffers = points.detach().clone(), buffers.clone()
+        self.images, self.labels = images.clone(), labels.clone()
+        self.losses = points.new_zeros(len(points), dtype=torch.float64)
+        self.wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+
+    def load(self, *parts: Tensor) -> None:
+        """Copy in points, buffers, images and labels."""
+        for kept, part in zip((self.points, self.buffers, self.images, self.labels), parts, strict=True):
+            kept.copy_(part)
+
+    def compute(self) -> None:
+        batch = decoded(self.test.problem, self.images, self.test.decode)
+
+        def one(i: int) -> None:
+            answer = functional(self.test.problem, self.points[i], self.buffers[i], batch)
+            self.losses[i] = F.cross_entropy(answer, self.labels, reduction="sum")
+            self.wrong[i] = (answer.argmax(-1) != self.labels).sum()
+
+        self.test.recorder.side_by_side([lambda i=i: one(i) for i in range(len(self.points))])  # type: ignore[misc]
+
+
+def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:
+    """What the network reads, channels-last: for batches of a test that is never the slower layout."""
+    batch = (decode or problem.transform)(images)
+    return batch.contiguous(memory_format=torch.channels_last) if batch.dim() == 4 else batch
+
+
+def functional(problem: Any, point: Tensor, row: Tensor, batch: Tensor) -> Tensor:
+    """Outputs [b, classes] of a point [d] with buffers [q], in the point's type."""
+    flat = problem.flat
+    with lowered(batch.device.type):
+        tensors = {**flat.named(point), **flat.named_buffers(row)}
+        return torch.func.functional_call(flat.module, tensors, (batch,)).to(point.dtype)
+
+
+def _looped(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """``(points [n, d], buffers [n, q], batch [b, ...]) -> outputs [n, b, classes]``, for the points of one test."""
+    flat, loaded = problem.flat, -1
+
+    def outputs(points: Tensor, buffers: Tensor, batch: Tensor) -> Tensor:
+        nonlocal loaded
+        answers = []
+        for i, (point, row) in enumerate(zip(points, buffers, strict=True)):
+            if i != loaded:  # a model alone is loaded once for all chunks
+                flat.load_for_test(point, row)
+                loaded = i
+            with lowered(batch.device.type):
+                answers.append(flat.module(batch).to(points.dtype))
+        return torch.stack(answers)
+
+    return outputs
+
+
+def _vectorised(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    return vmap(lambda point, row, batch: functional(problem, point, row, batch), in_dims=(0, 0, None))
+
+
+def _over_chunks(
+    problem: Any,
+    tested: Callable[[Tensor, Tensor], Sums],
+    points: Tensor,
+    inputs: Tensor,
+    targets: Tensor,
+    chunk: int,
+) -> Scores:
+    """Scores of points [n, d] from what ``tested`` says of each chunk's images and labels."""
+    _some(targets)
+    losses = points.new_zeros(len(points), dtype=torch.float64)
+    wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+    with evaluating(problem):
+        for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
+            more_losses, more_wrong = tested(images, labels)
+            losses += more_losses
+            wrong += more_wrong
+    return Scores(losses / len(targets), wrong.double() / len(targets))
+
+
+def _some(targets: Tensor) -> None:
+    if not len(targets):
+        raise ValueError("a test needs at least one image and got none")

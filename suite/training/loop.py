@@ -1,0 +1,281 @@
+"""The experiment ``train``: one algorithm on one network and data set, from settings to curves.
+
+Settings (plain values)::
+
+    data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
+    algorithm  {name, ...its Config}                      descent    {rule, momentum, decay, multipliers?}
+    rate, drops [[turn, factor], ...], restart?           batch, workers
+    order      {kind, share?}                             updates    turns: one gradient per worker each
+    augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
+    evaluate   {every, test_examples?, train_examples?, recompute?}
+    record     {every}
+    stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
+
+A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
+parameter by itself) at a time. In one process that changes no bit and saves no time: sums start when backward has
+ended. What they hide behind backward is measured by several processes (:mod:`suite.distributed.training`).
+
+``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
+Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
+``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
+of the workers' running statistics.
+
+Batches are named by the algorithm, seeds by coordinates, so a run is a function of its specification: the
+checkpoint holds state, buffers, position and curves, and a resumed run ends in the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from reference_impls.contract import Ask, Told, Turn
+from suite.clock import ChargedClock, WallClock
+from suite.communication.collectives import in_process
+from suite.experiment import Context, OutOfTime
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, seed
+from suite.training import checkpoint
+from suite.training.buckets import buckets
+from suite.training.build import Assembly, assemble
+from suite.training.curves import Recorder
+from suite.training.evaluation import CapturedTest
+from suite.training.fused_step import donated
+from suite.training.gradients.cuda_graph_update import whole_update
+from suite.training.gradients.rows import Gradients, answer, gradients_of_run, seed_masks
+from suite.training.numerics import apply
+from suite.training.schedules import rate_at, rounds
+
+
+def train(spec: RunSpec, context: Context) -> Outcome:
+    """Run or resume a training specification. Divergence is an outcome, lateness raises OutOfTime."""
+    apply(context.execution)
+    settings = spec.settings
+    made = assemble(settings, spec.seed, context.execution, context.data)
+    gradients = gradients_of_run(context.execution["path"], made.problem)
+    return Session(spec, context, made, gradients).run()
+
+
+class Session:
+    """A training run under way."""
+
+    def __init__(self, spec: RunSpec, context: Context, made: Assembly, gradients: Gradients):
+        self.spec, self.context, self.made, self.gradients = spec, context, made, gradients
+        settings: Mapping[str, Any] = spec.settings
+        self.workers = settings.get("workers", 1)
+        self.updates = settings["updates"]
+        self.evaluate_every = settings["evaluate"]["every"]
+        self.collective = in_process(self.workers)
+        self.recorder = Recorder(settings.get("record", {}).get("every", 1))
+        self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
+        self.descent = donated(made.algorithm, made.descent, made.x0)
+        captured = gradients.path == "captured"
+        self.tests = CapturedTest(made.problem, gradients.recorder) if captured else None  # type: ignore[attr-defined]
+        self.whole = whole_update(gradients, made.algorithm, made.config, made.descent, self.collective)
+        self.buffers = made.problem.b0().expand(self.workers, -1).clone()
+        self.t, self.stopped, self.diverged = 0, False, False
+        segmented = getattr(made.config, "segmented", False)
+        self.parts = buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if segmented else (slice(None),)
+        self.members = torch.arange(self.workers, device=made.x0.device)
+        self.rates: dict[float, torch.Tensor] = {}
+        self.clock: WallClock | ChargedClock = WallClock(synchronise=self._synchronise)
+
+    @property
+    def problem(self) -> Any:
+        return self.made.problem
+
+    def share_steps(self) -> None:
+        """From here on somebody else makes the updates, and charges their time with ``charge``."""
+        self.clock = ChargedClock(self.clock.spent)
+
+    def charge(self, seconds: float) -> None:
+        """Count this much of a shared step as this run's."""
+        self.clock.spent += seconds  # type: ignore[misc]
+
+    def _synchronise(self) -> None:
+        if self.context.device == "cuda":
+            torch.cuda.synchronize()
+
+    def run(self) -> Outcome:
+        """Run, or go on from the last checkpoint, to the end."""
+        self.begin()
+        for turn in self.turns():
+            if self.over:
+                break
+            self.update(turn)
+            self.close_turn()
+        return self.outcome()
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.t >= self.updates or self.stopped or self.diverged
+
+    def begin(self) -> None:
+        """Take up the last checkpoint, or evaluate the initial model."""
+        self.resume()
+        with self.clock.paused():
+            if self.t == 0:
+                self.evaluate()
+        self.saved = time.monotonic()
+
+    def close_turn(self) -> None:
+        """What follows an update: evaluation and checkpoint where they are due. Raises OutOfTime when late."""
+        if self.t % self.evaluate_every == 0 or self.t == self.updates:
+            with self.clock.paused():
+                self.evaluate()
+            self.context.report(self.t / self.updates)
+        if time.monotonic() - self.saved > self.context.checkpoint_seconds or self.context.late:
+            with self.clock.paused():
+                self.save()
+            self.saved = time.monotonic()
+            if self.context.late:
+                raise OutOfTime
+
+    def turns(self) -> Iterator[Turn]:
+        """The updates from the present one on: lockstep rounds of all workers."""
+        return rounds(self.workers, start=self.t)
+
+    def position(self) -> dict[str, float]:
+        """Where the run stands, for an evaluation row."""
+        return {"update": self.t, "seconds": self.clock.spent}
+
+    def update(self, turn: Turn) -> None:
+        """One turn: ask, gather the batches, compute, tell."""
+        ask, examples = self.request(turn)
+        if self.whole is None:
+            self.tell(turn, *answer(self.gradients, ask, self.buffers, examples))
+            return
+        lr = self.rate(turn.t)
+        self.state, self.buffers, seen = self.whole(turn, ask, self.state, self.buffers, examples, lr)
+        self.recorder.add(turn.t, seen)
+        self.t = turn.t + 1
+
+    def request(self, turn: Turn) -> tuple[Ask, torch.Tensor]:
+        """Points and examples [n, b] of a turn's gradients; dropout's masks are those of the turn from here on."""
+        made, settings = self.made, self.spec.settings
+        if settings.get("restart") and any(at == turn.t for at, _ in settings.get("drops", ())):
+            self.state = made.algorithm.restart(made.config, self.state)
+        ask = made.algorithm.ask(made.config, self.state, turn)
+        if made.problem.dropout:
+            seed_masks(seed(self.spec.seed, "dropout", turn.t), made.x0.device)
+        return ask, made.order.indices(ask.batch, self.members)
+
+    def tell(self, turn: Turn, losses: torch.Tensor, sums: torch.Tensor, buffers: torch.Tensor) -> None:
+        """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
+        made, before, self.buffers = self.made, self.state, buffers
+        self.state = made.algorithm.tell(
+            made.config,
+            before,
+            turn,
+            Told(losses, sums, self.send(sums)),
+            collective=self.collective,
+            descent=self.descent,
+            lr=self.rate(turn.t),
+        )
+        if self.recorder.wants(turn.t):
+            seen = {"loss": losses.mean()}
+            if observe := getattr(made.algorithm, "observe", None):
+                seen |= observe(made.config, before, self.state)
+            self.recorder.add(turn.t, seen)
+        self.t = turn.t + 1
+
+    def send(self, sums: torch.Tensor) -> tuple[Any, ...]:
+        """Exchange of the whole gradient, or of its segments, for algorithms that send it themselves."""
+        send = getattr(self.made.algorithm, "send", None)
+        if send is None:
+            return ()
+        return tuple((part, send(self.made.config, sums[:, part], self.collective)) for part in self.parts)
+
+    def rate(self, t: int) -> torch.Tensor:
+        """Learning rate of turn t as a cached 0-d tensor on the device."""
+        settings = self.spec.settings
+        value = rate_at(settings["rate"], settings.get("drops", ()), t)
+        if value not in self.rates:
+            self.rates[value] = torch.tensor(value, dtype=self.made.x0.dtype, device=self.made.x0.device)
+        return self.rates[value]
+
+    def evaluate(self) -> None:
+        """Add an evaluation row: test images and, if asked for, the first training images."""
+        made, settings = self.made, self.spec.settings
+        x = made.algorithm.model(made.config, self.state, self.collective)
+        buffers = self.buffers.mean(0)
+        if count := settings["evaluate"].get("recompute"):
+            buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
+        count = settings["evaluate"].get("test_examples")
+        loss, error = self.score(x, buffers, made.test_inputs[:count], made.test_targets[:count])
+        row = {**self.position(), "test_loss": loss, "test_error": error}
+        if count := settings["evaluate"].get("train_examples"):
+            seen = made.problem.inputs[:count], made.problem.targets[:count]
+            row["train_loss"], row["train_error"] = self.score(x, buffers, *seen)
+        self.recorder.evaluate(**row)
+        self.recorder.settle()
+        # Looked for on the evaluation grid alone: the moment at which a checkpoint falls must not change a run.
+        self.diverged = not self.recorder.finite
+        stop = settings.get("stop")
+        self.stopped = stop is not None and row[stop["metric"]] < stop["below"]
+
+    def score(
+        self, x: torch.Tensor, buffers: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor
+    ) -> tuple[float, float]:
+        """Loss and error of a point [d], captured where gradients are."""
+        if self.tests is None:
+            return self.made.problem.evaluate(x, buffers, inputs, targets)
+        found = self.tests.scores(x[None], buffers[None], inputs, targets)
+        return found.losses.item(), found.errors.item()
+
+    def values(self) -> dict[str, Any]:
+        """The plain values of a checkpoint. A session that has more adds them, and takes them up in ``restore``."""
+        return {
+            "t": self.t,
+            "seconds": self.clock.spent,
+            "stopped": self.stopped,
+            "diverged": self.diverged,
+            "recorder": self.recorder.to_plain(),
+        }
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors of a checkpoint beside the algorithm's state."""
+        return {"buffers": self.buffers, **self.recorder.tensors()}
+
+    def restore(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        """Take up what ``values`` and ``tensors`` gave."""
+        self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
+        self.clock = WallClock(values["seconds"], self._synchronise)
+        self.buffers = tensors["buffers"]
+        self.recorder.restore(values["recorder"], tensors)
+
+    def save(self) -> None:
+        """Write a checkpoint of everything that the next update depends on."""
+        self.recorder.settle()
+        checkpoint.save(self.context.folder, self.state, self.values(), self.tensors())
+
+    def resume(self) -> None:
+        """Take up the last checkpoint, if there is one."""
+        found = checkpoint.load(self.context.folder, self.state, self.context.device)
+        if found is not None:
+            self.state, values, tensors = found
+            self.restore(values, tensors)
+
+    def outcome(self) -> Outcome:
+        """Final numbers and curves. A run with a stopping rule that never held is *out of budget*."""
+        last = {name: column[-1] for name, column in self.recorder.evaluations.items()}
+        wanted = self.spec.settings.get("stop") is not None
+        status = "diverged" if self.diverged else "out of budget" if wanted and not self.stopped else "finished"
+        results: dict[str, Any] = {**last, "updates": self.t, "parameters": self.made.problem.d}
+        if summary := getattr(self.made.algorithm, "summary", None):
+            results |= summary(self.made.config, self.state)
+        results["weights_digest"] = weights_digest(
+            self.made.algorithm.model(self.made.config, self.state, self.collective)
+        )
+        return Outcome(status, results, self.recorder.tables())
+
+
+def weights_digest(x: torch.Tensor) -> str:
+    """SHA-256 of the bytes of a parameter vector: two runs with equal digests ended in equal bits."""
+    import hashlib
+
+    return hashlib.sha256(x.detach().cpu().contiguous().numpy().tobytes()).hexdigest()[:16]

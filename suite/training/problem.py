@@ -1,0 +1,181 @@
+"""What is minimised: a network on a data set, or a quadratic, as a loss of flat parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from suite.data.augmentation import Augmentation
+from suite.training.evaluation import scores
+from suite.training.flat import FlatModule
+
+Batch = tuple[Tensor, ...]
+
+
+class Problem(Protocol):
+    """``fetch`` turns example indices [b] into a batch; ``loss`` is the mean loss of a batch at a point."""
+
+    d: int
+    q: int
+    batch_norm: bool
+    dropout: bool
+
+    def b0(self) -> Tensor: ...
+
+    def fetch(self, examples: Tensor) -> Batch: ...
+
+    def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]: ...
+
+
+@dataclass
+class Quadratic:
+    """Mean over a batch of sum_j h_j (x_j - b_ij)^2 / 2, with rows b [N, d] and curvatures h [d]."""
+
+    rows: Tensor
+    curvature: Tensor
+    q: int = 0
+    batch_norm: bool = False
+    dropout: bool = False
+
+    @property
+    def d(self) -> int:
+        return self.rows.shape[1]
+
+    def b0(self) -> Tensor:
+        return self.rows.new_zeros(0)
+
+    def fetch(self, examples: Tensor) -> Batch:
+        return (self.rows[examples],)
+
+    def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        return 0.5 * (self.curvature * (x - batch[0]) ** 2).sum(-1).mean(), buffers
+
+
+class Classification:
+    """A network and images that stay on the device as uint8; ``transform`` decodes a gathered batch.
+
+    ``inputs`` uint8 [N, C, H, W], ``targets`` int64 [N]; the loss is ``criterion(outputs, targets)``, by default
+    mean cross-entropy (nats). With ``augmentation``, what ``fetch`` is given are its codes, not examples.
+    """
+
+    def __init__(
+        self,
+        flat: FlatModule,
+        inputs: Tensor,
+        targets: Tensor,
+        transform: Callable[[Tensor], Tensor],
+        criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
+        augmentation: Augmentation | None = None,
+    ):
+        self.flat, self.inputs, self.targets = flat, inputs, targets
+        self.transform, self.criterion, self.augmentation = transform, criterion, augmentation
+        self.d, self.q = flat.d, flat.q
+        self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
+        self._initial_buffers = flat.buffers.clone()
+
+    def b0(self) -> Tensor:
+        """Initial buffers [q]."""
+        return self._initial_buffers.clone()
+
+    def share(self, other: Classification) -> bool:
+        """Read the pictures of another problem, if there are as many of one shape: one copy of the same is enough."""
+        alike = self.inputs.shape == other.inputs.shape
+        if alike:
+            self.inputs, self.targets = other.inputs, other.targets
+        return alike
+
+    def fetch(self, examples: Tensor) -> Batch:
+        if self.augmentation is not None:
+            examples, *choices = self.augmentation.decode(examples)
+            inputs = self.augmentation.cut(self.transform(self.inputs.index_select(0, examples)), *choices)
+        else:
+            inputs = self.transform(self.inputs.index_select(0, examples))
+        if self.flat.channels_last and inputs.dim() == 4:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        return inputs, self.targets.index_select(0, examples)
+
+    def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Functional form; the looped path uses the bound module instead."""
+        return self.loss_of(self.flat.named(x), buffers, batch)
+
+    def loss_of(self, parameters: Mapping[str, Tensor], buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The same of parameters by name, for vmap."""
+        inputs, targets = batch
+        state = dict(parameters)
+        fresh: dict[str, Tensor] = {}
+        start = 0
+        for name, buffer in self.flat.module.named_buffers():
+            if buffer.is_floating_point():
+                fresh[name] = buffers[start : start + buffer.numel()].view(buffer.shape).clone()
+                start += buffer.numel()
+            else:
+                state[name] = buffer.clone()
+        outputs = torch.func.functional_call(self.flat.module, {**state, **fresh}, (inputs,))
+        after = torch.cat([b.reshape(-1) for b in fresh.values()]) if fresh else buffers
+        return self.criterion(outputs, targets), after
+
+    @torch.no_grad()
+    def recomputed_buffers(self, x: Tensor, inputs: Tensor, *, chunk: int = 500) -> Tensor:
+        """Batch-norm statistics [q] of a point on images [N, C, H, W]: the mean over chunks of ``chunk`` images.
+
+        Statistics averaged over replicas belong to the replicas' activations, these to the point's own. Dropout is
+        off. Without batch norm the buffers are returned as they are.
+        """
+        flat, module = self.flat, self.flat.module
+        saved = flat.buffers.clone()
+        flat.load(x, saved)
+        norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+        kept = [norm.momentum for norm in norms]
+        was_training = module.training
+        module.eval()
+        total, chunks = torch.zeros_like(saved), inputs.split(chunk)
+        try:
+            for norm in norms:
+                norm.train()
+                norm.momentum = 1.0  # running statistics become those of the chunk
+            for images in chunks:
+                batch = self.transform(images)
+                if flat.channels_last:
+                    batch = batch.contiguous(memory_format=torch.channels_last)
+                module(batch)
+                total += flat.buffers
+        finally:
+            for norm, momentum in zip(norms, kept, strict=True):
+                norm.momentum = momentum
+            module.train(was_training)
+            flat.buffers.copy_(saved)
+        return total / len(chunks)
+
+    def evaluate(
+        self,
+        x: Tensor,
+        buffers: Tensor,
+        inputs: Tensor,
+        targets: Tensor,
+        *,
+        chunk: int = 500,
+        transform: Callable[[Tensor], Tensor] | None = None,
+    ) -> tuple[float, float]:
+        """Mean loss (nats) and top-1 error (share) of a point on images [N, C, H, W], in evaluation mode."""
+        found = scores(self, x[None], buffers[None], inputs, targets, chunk=chunk, decode=transform)
+        return found.losses.item(), found.errors.item()
+
+
+def random_classification(
+    model: Mapping[str, Any], examples: int, device: str, precision: str, channels_last: bool
+) -> Classification:
+    """A network on ``examples`` random pictures of its input's shape, for timing."""
+    from suite.training.build import DTYPES, make_network
+
+    dtype = DTYPES[precision]
+    network = make_network(model, 0, device, dtype)
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
+    targets = torch.randint(network.classes, (examples,), generator=generator)
+    flat = FlatModule(network, channels_last=channels_last)
+    return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256)

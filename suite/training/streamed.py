@@ -1,0 +1,157 @@
+"""Training on streamed ImageNet: pictures are decoded ahead of the updates instead of lying on the device.
+
+Each worker has a contiguous part of the training set in stored order (all of it for one worker), and goes through
+it in a cycle, a random crop and mirroring of each picture at a time. Batches are named by worker and number, so a
+run is a function of its specification and may be resumed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from suite.algorithms import algorithm
+from suite.data.imagenet import SIDE, Batch, ImageNetStream
+from suite.data.transforms import CropFlip, centre_crop
+from suite.spec import seed, thaw
+from suite.training.build import DTYPES, Assembly, fields, make_descent, make_network
+from suite.training.flat import FlatModule
+
+MEAN = (123.0, 117.0, 104.0)  # red, green, blue of ImageNet's training set, 0..255 (Caffe's mean_value)
+
+
+class Named:
+    """An order whose "examples" [n, 2] are the worker and the number of each batch."""
+
+    def __init__(self, batch: int, batches_per_epoch: int):
+        self.batch, self.batches_per_epoch = batch, batches_per_epoch
+
+    def indices(self, numbers: Tensor, workers: Tensor) -> Tensor:
+        return torch.stack([workers, numbers], 1)
+
+
+class StreamedImages:
+    """Classification of streamed pictures, in the form in which :class:`suite.training.problem.Classification` is
+    used.
+
+    Args:
+        settings: ``batch`` of a worker, ``crop``, ``side`` pixels, and ``evaluate.examples`` validation pictures.
+        workers: parts of the training set; each has a stream of its own.
+
+    Raises DataError where ImageNet is absent or damaged. Call :meth:`close` to end the decoding processes.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], flat: FlatModule, run_seed: int, workers: int, root: Path | None):
+        self.flat, self.d, self.q = flat, flat.d, flat.q
+        self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
+        self.settings, self.root, self.device = settings, root, flat.x.device
+        self.criterion = F.cross_entropy
+        self.crop, self.seed = CropFlip(settings["crop"]), seed(run_seed, "crop")
+        self.mean = torch.tensor(MEAN, dtype=flat.x.dtype, device=self.device).view(3, 1, 1)
+        processes = max(1, (os.cpu_count() or 1) // workers)
+        self.streams = [
+            ImageNetStream(
+                "train",
+                settings["batch"],
+                root,
+                device=self.device,
+                processes=processes,
+                side=settings.get("side", SIDE),
+            )
+            for _ in range(workers)
+        ]
+        self.part = self.streams[0].batches_per_epoch // workers  # batches of a worker
+        self._open: list[tuple[int, Iterator[Batch]] | None] = [
+            None
+        ] * workers  # next number, and where it comes from
+        self._initial_buffers = flat.buffers.clone()
+
+    def close(self) -> None:
+        for stream in self.streams:
+            stream.close()
+
+    def b0(self) -> Tensor:
+        """Initial buffers [q]."""
+        return self._initial_buffers.clone()
+
+    def fetch(self, examples: Tensor) -> tuple[Tensor, Tensor]:
+        """Cropped inputs [b, 3, crop, crop] and targets [b] of one or several named batches, [2] or [2 m]."""
+        parts = [self._batch(worker, number) for worker, number in examples.view(-1, 2).tolist()]
+        inputs, targets = (torch.cat(part) for part in zip(*parts, strict=True))
+        return _arranged(inputs, self.flat), targets
+
+    def _batch(self, worker: int, number: int) -> tuple[Tensor, Tensor]:
+        wanted = worker * self.part + number % self.part
+        held = self._open[worker]
+        batches = held[1] if held is not None and held[0] == wanted else self.streams[worker].batches(wanted)
+        found = next(batches)
+        assert found.number == wanted, (found.number, wanted)
+        self._open[worker] = (wanted + 1, batches)
+        at = [torch.tensor([value], device=self.device) for value in (number, worker)]
+        pixels = found.inputs[None].to(self.mean.dtype) - self.mean
+        return self.crop(pixels, self.seed, *at)[0], found.targets
+
+    def evaluate(self, x: Tensor, buffers: Tensor, *_: Any) -> tuple[float, float]:
+        """Mean loss and top-1 error on the first ``evaluate.examples`` validation pictures."""
+        return validated(self.flat, x, buffers, self.settings, self.root)[:2]
+
+
+def _arranged(inputs: Tensor, flat: FlatModule) -> Tensor:
+    return inputs.contiguous(memory_format=torch.channels_last) if flat.channels_last else inputs
+
+
+@torch.no_grad()
+def validated(
+    flat: FlatModule, x: Tensor, buffers: Tensor, settings: Mapping[str, Any], root: Path | None
+) -> tuple[float, float, float]:
+    """Mean loss (nats), top-1 and top-5 error of a point on the first ``evaluate.examples`` validation pictures.
+
+    Centre crops, in evaluation mode. Raises DataError where the split is absent or damaged.
+    """
+    flat.load(x, buffers)
+    flat.module.eval()
+    wanted, side = settings["evaluate"]["examples"], settings.get("side", SIDE)
+    seen, loss, wrong, wrong5, size = 0, 0.0, 0, 0, min(200, wanted)
+    mean = torch.tensor(MEAN, dtype=x.dtype, device=x.device).view(3, 1, 1)
+    with ImageNetStream("validation", size, root, device=x.device, side=side) as stream:
+        for batch in stream.batches():
+            take = min(size, wanted - seen)
+            cut = centre_crop(batch.inputs.to(x.dtype) - mean, settings["crop"])
+            outputs, targets = flat.module(_arranged(cut, flat))[:take], batch.targets[:take]
+            loss += F.cross_entropy(outputs, targets, reduction="sum").item()
+            best = outputs.topk(min(5, outputs.shape[1]), 1).indices == targets[:, None]
+            wrong += take - int(best[:, 0].sum())
+            wrong5 += take - int(best.any(1).sum())
+            seen += take
+            if seen >= wanted:
+                break
+    flat.module.train()
+    return loss / seen, wrong / seen, wrong5 / seen
+
+
+def assemble_streamed(
+    settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], root: Path | None
+) -> Assembly:
+    """What :func:`suite.training.build.assemble` makes, with streamed pictures; the caller closes ``problem``."""
+    network = make_network(settings["model"], run_seed, execution["device"], DTYPES[execution["precision"]])
+    flat = FlatModule(network, channels_last=execution["channels_last"])
+    chosen = thaw(settings["algorithm"])
+    module = algorithm(chosen.pop("name"))
+    problem: Any = StreamedImages(settings, flat, run_seed, settings.get("workers", 1), root)
+    nothing = flat.x.new_zeros(0)
+    return Assembly(
+        problem=problem,
+        x0=flat.point(),
+        order=Named(settings["batch"], problem.part),  # type: ignore[arg-type]
+        algorithm=module,
+        config=module.Config(**fields(module.Config, chosen, "algorithm")) if hasattr(module, "Config") else None,
+        descent=make_descent(settings["descent"], flat),
+        test_inputs=nothing,
+        test_targets=nothing,
+    )

@@ -1,0 +1,225 @@
+"""Translation with the attentional network of inverse_law: text as pieces, the training problem, search, BLEU.
+
+A *word* of a batch size is a subword piece of the English side, the end mark not counted; the loss is the mean
+cross-entropy (nats) per piece, the end mark counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from suite.data.text import Pair, load_pairs
+from suite.data.vocabulary import BEGIN, END, PAD, Vocabulary, train_vocabulary
+from suite.data.word_batches import padded
+from suite.models import build, initialise
+from suite.training.flat import FlatModule
+
+
+class Side(NamedTuple):
+    """Sentences of one language as piece numbers, each closed by the end mark."""
+
+    rows: list[list[int]]
+
+    def select(self, sentences: Sequence[int]) -> list[list[int]]:
+        return [self.rows[i] for i in sentences]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Aligned training text: ``source`` German, ``target`` English, over one joint vocabulary."""
+
+    vocabulary: Vocabulary
+    source: Side
+    target: Side
+
+    @property
+    def lengths(self) -> list[int]:
+        """Target words of each sentence, without the end mark."""
+        return [len(row) - 1 for row in self.target.rows]
+
+
+def prepare(
+    name: str, size: int, *, root: Path | None = None, sentences: int | None = None, longest: int | None = None
+) -> Corpus:
+    """The training split of a corpus as pieces of a joint vocabulary trained on it.
+
+    ``longest`` leaves out pairs with more English words between spaces, ``sentences`` keeps the first so many of
+    the rest. Raises DataError (a ValueError) naming a missing or unaligned corpus, or a vocabulary that the text
+    cannot yield; ValueError if no pair is short enough.
+    """
+    pairs = load_pairs(name, "train", root=root)
+    if longest is not None:
+        pairs = [pair for pair in pairs if len(pair[1].split()) <= longest]
+    pairs = pairs[:sentences]
+    if not pairs:
+        raise ValueError(f"{name} has no pair of at most longest={longest} words; choose a larger limit")
+    vocabulary = train_vocabulary([text for pair in pairs for text in pair], size)
+    german, english = (vocabulary.encode([pair[i] for pair in pairs]) for i in (0, 1))
+    return Corpus(vocabulary, Side(german), Side(english))
+
+
+class Batch(NamedTuple):
+    """Sentences padded on the right."""
+
+    source: Tensor  # [B, S] int64
+    mask: Tensor  # [B, S] bool, true on words
+    previous: Tensor  # [B, T] int64: the target shifted by one, begun with the begin mark
+    target: Tensor  # [B, T] int64, PAD where there is no word
+
+
+def collate(source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> Batch:
+    """A batch of encoded sentences."""
+    before, after = padded(source, PAD), padded(target, PAD)
+    previous = torch.cat((torch.full((len(after), 1), BEGIN), after[:, :-1]), 1)
+    return Batch(before, before != PAD, previous, after)
+
+
+class TeacherForced(nn.Module):
+    """The network as a function of one argument, (source, mask, previous): logits [B, T, V]."""
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.network = network
+
+    def forward(self, inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        return self.network(*inputs)
+
+
+def word_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Cross-entropy of [B, T, V] against [B, T], padding left out: mean or sum over words."""
+    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction=reduction)
+
+
+class Translation:
+    """The training problem: satisfies ``problems.Problem``, with batches of sentences instead of images."""
+
+    q, batch_norm, dropout = 0, False, False
+
+    def __init__(self, corpus: Corpus, sizes: dict[str, int], weights_seed: int, device: str = "cpu"):
+        network = build("cgru", vocabulary=len(corpus.vocabulary), **sizes)
+        initialise(network, weights_seed)
+        self.network = network.to(device)
+        self.flat = FlatModule(TeacherForced(self.network))
+        self.corpus, self.device, self.d = corpus, device, self.flat.d
+
+    def b0(self) -> Tensor:
+        return self.flat.x.new_zeros(0)
+
+    def fetch(self, examples: Tensor) -> tuple[Any, Tensor]:
+        """Inputs and targets of the sentences ``examples`` [b]."""
+        chosen = examples.tolist()
+        batch = collate(self.corpus.source.select(chosen), self.corpus.target.select(chosen))
+        moved = [part.to(self.device) for part in batch]
+        return tuple(moved[:3]), moved[3]
+
+    def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
+        return word_loss(logits, target)
+
+    def loss(self, x: Tensor, buffers: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
+        """Functional form: the mean loss per word of a batch at a point [d]."""
+        inputs, target = batch
+        logits = torch.func.functional_call(self.flat.module, self.flat.named(x), (inputs,))
+        return word_loss(logits, target), buffers
+
+
+@torch.no_grad()
+def greedy(network: Any, source: Tensor, mask: Tensor, limit: int) -> list[list[int]]:
+    """The most probable word at each position, up to the end mark or ``limit`` words."""
+    encoded = network.encode(source, mask)
+    state, word = encoded.start, torch.full((len(source),), BEGIN, device=source.device)
+    words, done = [], torch.zeros(len(source), dtype=torch.bool, device=source.device)
+    for _ in range(limit):
+        step = network.step(encoded, word, state)
+        state, word = step.state, step.logits.argmax(1)
+        words.append(torch.where(done, END, word))
+        done = done | (word == END)
+        if done.all():
+            break
+    return _closed(torch.stack(words, 1))
+
+
+@torch.no_grad()
+def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: int) -> list[list[int]]:
+    """The best of ``width`` hypotheses by mean log-probability per word (Nematus normalises so too).
+
+    A hypothesis that has reached the end mark keeps its place with probability one. With ``width`` 1 this is
+    greedy search. Raises ValueError for a width below 1 or above the vocabulary.
+    """
+    count, device = len(source), source.device
+    encoded = network.encode(source, mask).select(torch.arange(count, device=device).repeat_interleave(width))
+    state = encoded.start
+    word = torch.full((count * width,), BEGIN, device=device)
+    scores = torch.full((count, width), -torch.inf, device=device)
+    scores[:, 0] = 0.0  # all hypotheses are the same at first: keep one
+    lengths = torch.zeros(count, width, device=device)
+    done = torch.zeros(count, width, dtype=torch.bool, device=device)
+    history = torch.empty(count, width, 0, dtype=torch.int64, device=device)
+    for _ in range(limit):
+        step = network.step(encoded, word, state)
+        logs = torch.log_softmax(step.logits, 1).view(count, width, -1)
+        vocabulary = logs.shape[2]
+        if not 1 <= width <= vocabulary:
+            raise ValueError(f"beam width={width} must lie between 1 and the {vocabulary} words of the vocabulary")
+        stay = torch.full_like(logs, -torch.inf)
+        stay[:, :, END] = 0.0
+        logs = torch.where(done[:, :, None], stay, logs)
+        scores, places = (scores[:, :, None] + logs).flatten(1).topk(width, 1)
+        parent, word = places // vocabulary, places % vocabulary
+        rows = (parent + width * torch.arange(count, device=device)[:, None]).flatten()
+        state = step.state[rows]
+        before = done.gather(1, parent)
+        lengths = lengths.gather(1, parent) + ~before
+        history = torch.cat((history.gather(1, parent[:, :, None].expand_as(history)), word[:, :, None]), 2)
+        done = before | (word == END)
+        word = word.flatten()
+        if done.all():
+            break
+    best = (scores / lengths).argmax(1)
+    return _closed(history[torch.arange(count, device=device), best])
+
+
+def _closed(words: Tensor) -> list[list[int]]:
+    """Rows [B, T] cut before their first end mark."""
+    return [row[: row.index(END)] if END in row else row for row in words.tolist()]
+
+
+def translate(
+    problem: Translation, sentences: Sequence[str], *, beam: int = 1, limit: int = 60, chunk: int = 100
+) -> list[str]:
+    """English for German sentences, by greedy search or a beam of that width."""
+    network, found = problem.network.eval(), []
+    rows = problem.corpus.vocabulary.encode(sentences)
+    for start in range(0, len(rows), chunk):
+        source = padded(rows[start : start + chunk], PAD).to(problem.device)
+        mask = source != PAD
+        found += (
+            greedy(network, source, mask, limit) if beam == 1 else beam_search(network, source, mask, beam, limit)
+        )
+    network.train()
+    return problem.corpus.vocabulary.decode(found)
+
+
+class Score(NamedTuple):
+    """How good translations are. ``signature`` is sacrebleu's, without which a BLEU means nothing."""
+
+    bleu: float
+    signature: str
+    exact: float  # share of sentences translated exactly
+
+
+def score(found: Sequence[str], pairs: Sequence[Pair]) -> Score:
+    """Corpus BLEU and exact matches of translations against the English side of test pairs."""
+    from sacrebleu.metrics import BLEU
+
+    wanted = [english for _, english in pairs]
+    metric = BLEU()
+    bleu = metric.corpus_score(list(found), [wanted]).score
+    same = sum(a.strip() == b.strip() for a, b in zip(found, wanted, strict=True))
+    return Score(bleu, str(metric.get_signature()), same / len(wanted))
