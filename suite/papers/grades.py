@@ -8,8 +8,8 @@ settings, counts and arithmetic on what is printed).
 A quantity's grade is the worst of the runs that it reads. It is *simulated* also where the code of its measure, or of
 the body of a run, leads to a time model (``reaching.TIME_MODELS``). A training is the exception: in which order
 gradients arrive may be drawn from a virtual clock, but what it learns is learnt, so it is held against the printed
-experiment, and only its virtual results are simulated. Runs beside a training that are exact do not lower it: it could
-have come out otherwise. Which runs a quantity reads is recorded by ``Evidence`` (see ``rests_of``).
+experiment, and only its virtual results are simulated. Exact runs beside a training do not make it a property: it
+could have come out otherwise. Which runs a quantity reads is recorded by ``Evidence`` (see ``rests_of``).
 
 Nothing here looks at a value that was measured, at a profile, or at a label somebody wrote.
 """
@@ -23,23 +23,15 @@ from functools import cache
 from math import isclose
 from typing import Any
 
+from suite.claims.board import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
+from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
 from suite.papers.printed_settings import Experiment as PrintedExperiment
 from suite.papers.reaching import TIME_MODELS, body, definitions, reaches, reads_a_clock
-from suite.experiment import Experiment
-from suite.spec import RunSpec
 from suite.runs.store import Run
+from suite.spec import RunSpec
 
-AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, PROPERTY, STATED = GRADES = (
-    "as printed",
-    "shortened",
-    "stand-in",
-    "simulated",
-    "property",
-    "stated",
-)
-EMPIRICAL = GRADES[:4]
 VIRTUAL = {"virtual_seconds", "mean_staleness"}  # results of a training that its schedule's virtual clock makes
 SECONDS = {"seconds", "update_seconds"}  # results of a training that the machine's clock makes
 NO_LENGTH = "length not printed"
@@ -123,7 +115,9 @@ def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) ->
         if learns(read.spec, experiment.data(read.spec) if experiment else ()):
             trainings.append(read)
             found += _of_results(read, basis)
-        elif experiment is not None:
+        elif experiment is None or not definitions(body(experiment)):
+            found.append((STAND_IN, f"the code of {read.spec.experiment} is not read"))
+        else:
             found += _of_body(read, experiment, basis, frozenset(table.time_models))
     if trainings:
         found.append(_worst(_against(trainings, basis, experiments)) or (AS_PRINTED, ""))
@@ -151,7 +145,7 @@ def _clocked(function: Callable[..., Any]) -> bool:
 
 @cache
 def _implements(function: Callable[..., Any]) -> bool:
-    """Whether a measure without runs computes with an implementation, rather than with settings and printed numbers."""
+    """Whether a measure without runs computes with an implementation, not with settings and printed numbers alone."""
     return any(module.startswith("reference_impls") for module, _ in definitions(function))
 
 
@@ -163,9 +157,7 @@ def _of_results(read: ReadOf, basis: Basis) -> Iterator[Departure]:
         yield from _of_machine(read, basis)
 
 
-def _of_body(
-    read: ReadOf, experiment: Experiment, basis: Basis, models: frozenset[str]
-) -> Iterator[Departure]:
+def _of_body(read: ReadOf, experiment: Experiment, basis: Basis, models: frozenset[str]) -> Iterator[Departure]:
     """What a run that learns nothing is: simulated, seconds of a machine, or exact (nothing)."""
     code = body(experiment)
     if model := _time_model(code, models):
@@ -184,9 +176,7 @@ def _of_machine(read: ReadOf, basis: Basis) -> Iterator[Departure]:
         yield STAND_IN, f"seconds of {read.machine} for {' or '.join(map(str, names)) or 'a machine not printed'}"
 
 
-def _against(
-    trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Experiment]
-) -> Iterator[Departure]:
+def _against(trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Experiment]) -> Iterator[Departure]:
     """Departures of trainings from the printed experiments, each held against the one it is nearest to."""
     if not basis.experiments:
         yield STAND_IN, "the paper prints no experiment"

@@ -12,9 +12,10 @@ the fields it states itself. Every field says what is printed and where, or that
     [exact]                                 "rudra/identities" = "why its outcome rests on no data and no clock"
     [time-models]                           "time_per_update" = "what this definition of ours says without running it"
 
-``is`` may list alternatives. ``range`` must be covered from end to end by the runs of one quantity, ``share`` is of the
-training data. ``times`` scales a rate by one of SCALES, ``total`` compares batch x workers. ``every`` asks for runs of
-all the groups named; a claim with a ``from`` of its own is held against it even where a run is exact; ``speaks_of`` says why a claim decides at a smaller size than its figure's.
+``is`` may list alternatives. ``range`` must be covered from end to end by the runs of one quantity, ``share`` is of
+the training data. ``times`` scales a rate by one of SCALES, ``total`` compares batch x workers. ``every`` asks for
+runs of all the groups named. A claim with a ``from`` of its own is held against it even where a run is exact.
+``speaks_of`` says why a claim is decided at a smaller size than its figure's.
 A length is ``epochs``, ``updates`` or ``until`` (train until this test accuracy, a share).
 """
 

@@ -85,8 +85,8 @@ def _references(function: Callable[..., Any]) -> list[Place]:
     if inspect.isclass(kind) or "<" not in kind.__qualname__:
         place = present().resolve(kind.__module__, kind.__qualname__.partition(".")[0])
         return [place] if place else []
-    line = kind.__code__.co_firstlineno  # type: ignore[attr-defined]
-    nodes = [
+    line = kind.__code__.co_firstlineno
+    nodes: list[ast.AST] = [
         node
         for nodes in module.definitions.values()
         for root in nodes
