@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims import judge
-from suite.papers.registry import PAPERS
+from suite.papers import registry
 
 NOT_PRINTED = "not printed"
 LENGTHS = ("epochs", "updates", "until")
@@ -131,7 +131,7 @@ def missing(experiment: Experiment) -> list[str]:
 @cache
 def settings(paper: str) -> Settings:
     """The table of a paper, empty where it has none. Raises SettingsError."""
-    published = PAPERS[paper].home / "published"
+    published = registry.PAPERS[paper].home / "published"
     path = published / "settings" / f"{paper}.toml"
     if not path.exists():
         return Settings(paper, {}, None)
