@@ -8,8 +8,8 @@ Beside a measure stands a small function for each way in which its claim could b
 
 It returns the same evidence with other *results or tables* in its runs, of the same shape, count and spread, or the
 runs of a short experiment computed anew with other settings. Specifications are never touched, nor is what a measure
-returns. In each such world a *reproduced* claim must become *not reproduced*; *inconclusive* is a weak counterfeit, and
-anything else a failure. A claim that is *not reproduced* has a :func:`genuine` world instead, in which it holds.
+returns. In each such world a *reproduced* claim must become *not reproduced*; *inconclusive* is a weak counterfeit,
+and anything else a failure. A claim that is *not reproduced* has a :func:`genuine` world instead, in which it holds.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def as_if(evidence: Evidence, group: str, like: str) -> Evidence:
 
 
 def rerun(evidence: Evidence, change: Callable[[dict[str, Any]], dict[str, Any]], *groups: str) -> Evidence:
-    """The runs of these groups computed again with other settings, told under the old ones: bodies under 10 s only."""
+    """The runs of these groups computed again with other settings, told under the old ones; for bodies under 10 s."""
     from suite.experiment import Context
     from suite.papers.registry import experiment
 
@@ -167,7 +167,7 @@ class Trial:
 
 
 def trials(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:
-    """The verdict's claim in each of its worlds: counterfeits where it is reproduced, genuine ones where it is not."""
+    """The claim in each of its worlds: counterfeits where it is reproduced, genuine ones where it is not."""
     claim = verdict.claim
     worlds = {"reproduced": COUNTERFEITS, "not reproduced": GENUINE}.get(verdict.verdict, {}).get(claim.id, [])
     wanted = "not reproduced" if verdict.verdict == "reproduced" else "reproduced"

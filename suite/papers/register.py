@@ -7,8 +7,8 @@ function reaches, names of definitions, docstrings and paths apart) and of the *
 the specifications that the artifact asks for).
 
 When one of them changes, the measure as it was last committed is replayed on the stored runs. The same interval and
-verdict make the change *reworded*; any other is *amended*, and the verdict under the earlier rule is stored beside the
-new one and never computed again. A claim without any evidence may change freely: *registered*. A claim first
+verdict make the change *reworded*; any other is *amended*, and the verdict under the earlier rule is stored beside
+the new one and never computed again. A claim without any evidence may change freely: *registered*. A claim first
 registered when its evidence was there is *late*. Entry 0 orders older evidence by the history of the project: by the
 revisions that the first runs of a claim name; those made from a changed or unknown tree leave it *undated*.
 """
