@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.artifact import Paper
 from paper_figures.inverse_law.artifacts import ARTIFACTS
-from paper_figures.inverse_law.costs import EXPERIMENTS
+from paper_figures.inverse_law.experiments import EXPERIMENTS
 
 PAPER = Paper(
     "inverse_law",

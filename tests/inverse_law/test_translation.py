@@ -148,7 +148,7 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
     )
     from pathlib import Path
 
-    from paper_figures.inverse_law.translate import Trainer
+    from paper_figures.inverse_law.experiments.translate import Trainer
 
     context = Context(Path("."), {"device": "cpu"})
     trainer = Trainer(spec, context)
@@ -164,7 +164,7 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
 
 def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
     """With the settings of Figure 2's runs, which leave the coarse grid out, and a network that learns in seconds."""
-    from paper_figures.inverse_law.translate import search
+    from paper_figures.inverse_law.experiments.translate import search
     from suite.execution import choose
     from suite.experiments import Context
     from suite.spec import RunSpec

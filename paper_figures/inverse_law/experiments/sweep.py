@@ -23,8 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paper_figures.inverse_law.searching import SearchRun
-from paper_figures.inverse_law.stepped import SteppedSgd
+from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite import evaluation
 from suite.assembly import DTYPES, make_descent, make_network
 from suite.captured import recorder_of
