@@ -11,7 +11,7 @@ import torch
 from paper_figures.inverse_law.experiments import EXPERIMENTS
 from paper_figures.inverse_law.experiments.search import SearchRun, resume, save
 from paper_figures.inverse_law.experiments.sweep import Trainer, sweep
-from paper_figures.inverse_law.short import DIGITS
+from paper_figures.inverse_law.settings import DIGITS
 from suite import checkpoint, packing
 from suite.execute import Surroundings, execute_pack
 from suite.experiments import Context, OutOfTime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from paper_figures.inverse_law import translation as figures
+from paper_figures.inverse_law import eq17, fig2
 from suite.data.vocabulary import BEGIN, END, PAD
 from suite.data.word_batches import word_batches
 from suite.gradients import Bound
@@ -144,7 +144,7 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
 
     spec = RunSpec(
         "inverse_law/phrases",
-        {**figures.PHRASES.settings, "model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20},
+        {**eq17.PHRASES.settings, "model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20},
     )
     from pathlib import Path
 
@@ -169,10 +169,10 @@ def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
     from suite.experiments import Context
     from suite.spec import RunSpec
 
-    reduced = figures.translate_spec(400, 0.5, 0, "reduced").settings
+    reduced = fig2.translate_spec(400, 0.5, 0, "reduced").settings
     small = {
-        "corpus": figures.PHRASES.settings["corpus"],
-        "vocabulary": figures.PHRASES.settings["vocabulary"],
+        "corpus": eq17.PHRASES.settings["corpus"],
+        "vocabulary": eq17.PHRASES.settings["vocabulary"],
         "model": {"embedding": 12, "hidden": 16},
         "words": 60,
         "sample": 20,
