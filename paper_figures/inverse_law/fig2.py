@@ -1,51 +1,31 @@
-"""Figure 2: updates against words per batch for translation, and the checks of the translation network."""
+"""Figure 2: updates against target words per mini-batch, German-English translation, one panel per learning rate.
+
+The paper trains an attentional network on Europarl at four rates, seven batch sizes and five seeds, and finds the
+counts again well fitted by N_inf + alpha / M. At ``reduced`` one rate on a small corpus stands in for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from paper_figures.inverse_law import drawing, images
-from paper_figures.inverse_law.short import ATTENTION, WORDS
+from paper_figures.inverse_law.plots import draw_law, finish_law
+from paper_figures.inverse_law.readings import crossings, exponent
 from suite.batch_size.law import Updates
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.spec import RunSpec
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
 CORPORA = {"europarl": "Europarl de-en", "multi30k": "Multi30k de-en"}
 RATES = (0.1, 0.2, 0.5, 1.0)
 SEEDS = 5
-PHRASES = RunSpec(
-    "inverse_law/phrases",
-    {
-        "corpus": "number_phrases",
-        "vocabulary": 200,
-        "model": {"embedding": 48, "hidden": 64},
-        "descent": {"rule": "adam"},
-        "rate": 0.005,
-        "words": 600,
-        "updates": 400,
-        "test_sentences": 500,
-        "beam": 4,
-    },
-)
-
-CAPTIONS = RunSpec(
-    "inverse_law/phrases",
-    {
-        "corpus": "multi30k",
-        "vocabulary": 2_000,
-        "longest": 14,
-        "model": {"embedding": 96, "hidden": 128},
-        "descent": {"rule": "adam"},
-        "rate": 0.003,
-        "words": 1_600,
-        "updates": 600,
-        "test_sentences": 300,
-        "beam": 4,
-    },
-)
+REDUCED_RATE, REDUCED_SEEDS = 1.0, 2
+REDUCED_WORDS = (12, 25, 50, 100, 200, 400, 800, 1600)  # above 100 the noise of a batch no longer shows
+WORDS = RunSpec("inverse_law/words", {"corpus": "number_phrases", "words": [100, 200, 400, 800, 1600, 3200, 6400]})
 
 
 def translate_spec(words: int, rate: float, seed: int, profile: str) -> RunSpec:
@@ -70,10 +50,6 @@ def translate_spec(words: int, rate: float, seed: int, profile: str) -> RunSpec:
     return RunSpec("inverse_law/translate", settings, seed)
 
 
-REDUCED_RATE, REDUCED_SEEDS = 1.0, 2
-REDUCED_WORDS = (12, 25, 50, 100, 200, 400, 800, 1600)  # above 100 the noise of a batch no longer shows
-
-
 def figure_specs(rate: float, profile: str) -> tuple[RunSpec, ...]:
     """Runs of one panel; at reduced only the largest rate, as a proxy on a small corpus."""
     if profile == "paper":
@@ -84,6 +60,8 @@ def figure_specs(rate: float, profile: str) -> tuple[RunSpec, ...]:
 
 
 def panel_runs(rate: float) -> Callable[[str], Groups]:
+    """The runs function of the panel of one learning rate."""
+
     def runs(profile: str) -> Groups:
         specs = figure_specs(rate, profile)
         return {"panel": specs} if specs else {}
@@ -92,7 +70,20 @@ def panel_runs(rate: float) -> Callable[[str], Groups]:
 
 
 def first_panel_runs(profile: str) -> Groups:
+    """The first panel also has the claim on how batches are filled with words."""
     return {**panel_runs(RATES[0])(profile), "words": (WORDS,)}
+
+
+def measure_panel(evidence: Evidence) -> Quantities:
+    """Exponent of the words per batch in N - N_inf; a proxy unless trained on Europarl."""
+    found = exponent(counts(evidence))
+    runs = evidence.runs("panel")
+    corpus = runs[0].spec.settings["corpus"]
+    kind = "measured" if corpus == "europarl" else "proxy"
+    yield (
+        "law",
+        interval(found.mean, found.low, found.high, kind=kind, n=found.n, runs=[r.id for r in runs], note=corpus),
+    )
 
 
 def counts(evidence: Evidence) -> list[Updates]:
@@ -101,22 +92,10 @@ def counts(evidence: Evidence) -> list[Updates]:
         raise Missing(f"no runs of this learning rate at {evidence.profile}")
     runs = evidence.runs("panel")
     for threshold in sorted(runs[0].results["thresholds_training"]):
-        found = images.crossings(runs, threshold)
+        found = crossings(runs, threshold)
         if sum(u.censored < len(u.seen) for u in found) >= 2:
             return found
     raise Missing("two batch sizes that reached a threshold")
-
-
-def measure_panel(evidence: Evidence) -> Quantities:
-    """Exponent of the words per batch in N - N_inf; a proxy unless trained on Europarl."""
-    found = images.exponent(counts(evidence))
-    runs = evidence.runs("panel")
-    corpus = runs[0].spec.settings["corpus"]
-    kind = "measured" if corpus == "europarl" else "proxy"
-    yield (
-        "law",
-        interval(found.mean, found.low, found.high, kind=kind, n=found.n, runs=[r.id for r in runs], note=corpus),
-    )
 
 
 def measure_settings(evidence: Evidence) -> Quantities:
@@ -133,58 +112,23 @@ def measure_batches(evidence: Evidence) -> Quantities:
     yield "batch-rule", exact(run.results["worst"], runs=[run.id], note=f"{run.results['short']} batches fell short")
 
 
-def draw_panel(evidence: Evidence, figure: Any) -> None:
+def draw_panel(evidence: Evidence, figure: Figure) -> None:
     """Updates against words per batch on logarithmic axes with the fitted law."""
     if "panel" not in evidence.groups:
         raise Missing(f"no runs of this learning rate at {evidence.profile}")
     runs = evidence.runs("panel")
     axes = figure.add_subplot()
-    found = [images.crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]]
+    found = [crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]]
     for order, (threshold, counted) in enumerate(zip(runs[0].results["thresholds_training"], found, strict=True)):
-        drawing.draw_law(axes, counted, f"loss {threshold:g}", order)
-    drawing.finish_law(axes, found)
+        draw_law(axes, counted, f"loss {threshold:g}", order)
+    finish_law(axes, found)
     axes.set_xlabel("target words per mini-batch M")
     axes.set_ylabel("updates to the threshold")
     settings = runs[0].spec.settings
     axes.set_title(f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}")
 
 
-def attention_runs(profile: str) -> Groups:
-    """The check of the network, and beyond smoke a training on number phrases and one on captions."""
-    trained = {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)}
-    return {"attention": (ATTENTION,), **trained}
-
-
-def measure_attention(evidence: Evidence) -> Quantities:
-    """Sums of the attention weights over ragged sentences, and scores per encoder state."""
-    run = evidence.run("attention")
-    results = run.results
-    if results["least"] < 0 or results["on_padding"] > 0:
-        yield "attention-sums", exact(-1, runs=[run.id], note="a weight is negative or lies on padding")
-    else:
-        low, high = results["sum_low"], results["sum_high"]
-        yield "attention-sums", interval((low + high) / 2, low, high, kind="exact", runs=[run.id])
-    scores = results["scores_per_state"]
-    yield "one-score", interval(scores[0], min(scores), max(scores), kind="exact", runs=[run.id])
-
-
-def measure_translations(evidence: Evidence) -> Quantities:
-    """Share of unseen number phrases translated exactly by beam search: does the model translate at all?"""
-    if "phrases" not in evidence.groups:
-        raise Missing(f"no number phrases at {evidence.profile}")
-    run = evidence.run("phrases")
-    yield "phrases-exact", exact(run.results["exact_beam"], runs=[run.id])
-
-
-def measure_captions(evidence: Evidence) -> Quantities:
-    """BLEU on Multi30k's captions, with its signature: a small network and a short training."""
-    if "captions" not in evidence.groups:
-        raise Missing(f"no captions at {evidence.profile}")
-    run = evidence.run("captions")
-    yield "captions-bleu", exact(run.results["bleu_beam"], runs=[run.id], note=run.results["signature"])
-
-
-FIGURES = tuple(
+ARTIFACTS = tuple(
     Artifact(
         f"inverse_law/fig2{letter}",
         f"Updates against words per batch, translation at learning rate {rate:g}",

@@ -1,70 +1,35 @@
-"""The four-step method on systems that obey the models exactly, and the two communication models."""
+"""Equation 3: seconds per update are computation plus the communication that does not overlap with it.
+
+One learner does not communicate; an all-reduce takes about constant time in the number of learners, a synchronous
+parameter server time in proportion to it. Both are played message by message.
+"""
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Callable
 from functools import partial
 
-from reference_impls.inverse_law_model import Law, System, convergence_seconds
-from suite.batch_size.choice import choose
-from suite.batch_size.knee import fit_knee
-from suite.batch_size.law import FitError, Updates, fit_inverse_law
+from paper_figures.inverse_law.synthetic_systems import draws
+from reference_impls.inverse_law_model import Law, System
 from suite.claims.measured import exact, interval
-from suite.papers.artifact import Evidence, Quantities
+from suite.papers.artifact import Artifact, Evidence, Quantities
 
-BATCHES = tuple(2**k for k in range(11))
 LATENCIES = (0.0, 1e-6, 1e-5)  # seconds per message
 BYTES, BANDWIDTH = 4 * 671_802, 1e9  # gradients of the large LeNet over a 1 GB/s link
 
 
-def two_points(evidence: Evidence) -> Quantities:
-    """The least number of batch sizes from which planted constants are found again."""
-    draw = random.Random(0)
-    needed = []
-    for _ in range(50):
-        law = Law(10 ** draw.uniform(1, 4), 10 ** draw.uniform(2, 6))
-        needed.append(next(count for count in range(1, 12) if _recovers(law, BATCHES[:: -(-11 // count)][:count])))
-    yield "two-points", exact(max(needed))
+def measure_sum(evidence: Evidence) -> Quantities:
+    """Eq. 3 written out beside the reference's, and no communication for one learner."""
+
+    def difference(law: Law, system: System, learners: int, batch: float) -> float:
+        seconds = system.seconds_per_example * max(batch / learners, system.knee) + system.exchange_seconds
+        return abs(seconds - system.update(batch, learners))
+
+    yield "sum", exact(max(difference(*draw, 10.0**k) for draw in draws() for k in range(4)))
+    yield "no-comm-single", exact(max(system.exchange(1) for _, system, _ in draws()))
 
 
-def _recovers(law: Law, batches: tuple[int, ...]) -> bool:
-    try:
-        fit = fit_inverse_law([Updates(batch, (law.updates(batch),)) for batch in batches])
-    except FitError:
-        return False
-    return math.isclose(fit.floor, law.floor, rel_tol=1e-6) and math.isclose(
-        fit.sensitivity, law.sensitivity, rel_tol=1e-6
-    )
-
-
-def picks_minimum(evidence: Evidence) -> Quantities:
-    """Batch size chosen from timings and two counts, minus the one of least true time among all sizes timed."""
-    draw = random.Random(1)
-    misses = []
-    for _ in range(200):
-        law = Law(10 ** draw.uniform(1, 4), 10 ** draw.uniform(2, 6))
-        system = System(10 ** draw.uniform(-6, -3), 10 ** draw.uniform(0, 3))
-        best = min(BATCHES, key=lambda batch: convergence_seconds(law, system, batch))
-        counted = [Updates(batch, (law.updates(batch),)) for batch in (4, 256)]
-        misses.append(abs(choose({b: system.compute(b) for b in BATCHES}, counted).batch - best))
-    yield "picks-minimum", exact(max(misses))
-
-
-def single_core_knee(evidence: Evidence) -> Quantities:
-    """The knee fitted to a core that takes one example after another, 1 ms each."""
-
-    def seconds(batch: int, cores: int) -> float:
-        loads = [0] * cores
-        for example in range(batch):
-            loads[example % cores] += 1
-        return 1e-3 * max(loads)
-
-    yield "single-core-knee", exact(fit_knee({batch: seconds(batch, 1) for batch in BATCHES}).knee)
-
-
-def communication(evidence: Evidence) -> Quantities:
+def measure_communication(evidence: Evidence) -> Quantities:
     """Log-log slope of the communication time over the learners, from the messages of the two schemes.
 
     The interval covers latencies from none to 10 microseconds, from switched InfiniBand to a slow network stack.
@@ -118,3 +83,12 @@ def _slope(learners: list[int], seconds: Callable[[int], float]) -> float:
     import numpy as np
 
     return float(np.polyfit(np.log(learners), np.log([seconds(p) for p in learners]), 1)[0])
+
+
+ARTIFACTS = (
+    Artifact(
+        "inverse_law/eq3",
+        "Seconds per update: computation plus communication",
+        measures=(measure_sum, measure_communication),
+    ),
+)

@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paper_figures.inverse_law.searching import SearchRun
-from paper_figures.inverse_law.stepped import SteppedSgd
+from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data.text import load_pairs
 from suite.data.word_batches import WordOrder
 from suite.experiment import Context

@@ -1,4 +1,4 @@
-"""The runs behind Figure 1 as plain values: Table 1's rows, the batch sizes and thresholds of each profile.
+"""The runs that several artifacts read, as plain values: the searches of Fig. 1, the checks on digits, the loop.
 
 The paper prints no threshold. Ours are halvings of the loss of a uniform guess, ln(classes): a half, a quarter,
 an eighth, ... ; at ``reduced`` as far down as the largest batch gets within about two minutes of one CPU core.
@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from suite.papers.artifact import Groups
 from suite.spec import RunSpec
 
 SHARE = 0.2  # of the data in each of the two samples on which losses are measured
 SAMPLED_AT_REDUCED = 500  # examples of a sample that a test reads at reduced; the paper reads all 12,000
 GROWTH = 0.01  # of the test grid at reduced
+PAPER_HALVINGS = (1, 2, 3, 4)
 DECAY = 1e-4  # light regularisation; the constant is lost in the text
 
 
@@ -69,6 +71,10 @@ class Row:
         """ln(guess) / 2^halving nats, rounded to what is printed in figures."""
         return round(math.log(self.guess) / 2**halving, 4)
 
+    def thresholds(self, profile: str) -> tuple[float, ...]:
+        """The thresholds of the training loss at a profile, highest first."""
+        return tuple(self.threshold(h) for h in (PAPER_HALVINGS if profile == "paper" else self.halvings))
+
 
 ROWS: tuple[Row, ...] = (
     Row("mnist_small-lr0p01", "mnist", "digits", "lenet_small", 0.01, 1, halvings=(1, 2, 3),
@@ -94,7 +100,6 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 BY_NAME: Mapping[str, Row] = {row.name: row for row in ROWS}
 
-PAPER_HALVINGS = (1, 2, 3, 4)
 PAPER_SEEDS = {"mnist": 10, "cifar10": 1, "cifar100": 1}
 PAPER_GRID = {"mnist": 1, "cifar10": 100, "cifar100": 100}  # updates between two tests
 LIMIT = 20_000  # updates after which a threshold is censored at reduced
@@ -107,8 +112,7 @@ def sweep_spec(row: Row, batch: int, seed: int, profile: str, *, every_update: b
     paper = profile == "paper"
     size = {"size": 32} if row.data == "mnist" else {}
     examples = 60_000 if row.data == "mnist" else 50_000
-    halvings = PAPER_HALVINGS if paper else row.halvings
-    monitors = {"training": [row.threshold(h) for h in halvings]}
+    monitors = {"training": list(row.thresholds(profile))}
     if validation := (PAPER_HALVINGS if paper else row.validation):
         monitors["validation"] = [row.threshold(h) for h in validation]
     whole = paper or every_update
@@ -145,3 +149,73 @@ def check_specs(profile: str) -> tuple[RunSpec, ...]:
         return ()
     name, batch, seeds = CHECKED
     return tuple(sweep_spec(BY_NAME[name], batch, seed, profile, every_update=True) for seed in range(seeds))
+
+
+DIGITS = {
+    "data": {"name": "digits", "labels": "digits", "transform": "standardise-global"},
+    "model": {"name": "digits_lenet"},
+    "descent": {"rule": "torch", "decay": 0.0},
+    "rate": 0.05,
+    "share": 0.2,
+    "sample": None,
+}
+NOISE = RunSpec(
+    "inverse_law/noise",
+    {**DIGITS, "batch": 16, "warm": 20, "batches": [1, 4, 16, 64, 256], "draws": 120},
+)
+SPLIT = tuple(
+    RunSpec(
+        "inverse_law/sweep",
+        {
+            **DIGITS,
+            "batch": 32,
+            "workers": learners,
+            "precision": "float64",
+            "growth": 0.02,
+            "every": 1,
+            "limit": 400,
+            "monitors": {"training": [0.4]},
+        },
+    )
+    for learners in (1, 2, 4)
+)
+LOOP = RunSpec(
+    "inverse_law/loop",
+    {
+        "batches": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+        "converge": [2, 16, 256],
+        "seeds": [0, 1, 2],
+        "rate": 0.05,
+        "threshold": 0.3,
+        "hidden": 512,
+        "share": 0.2,
+        "growth": 0.01,
+        "limit": 2_000,
+        "rounds": 4,
+        "repeats": 3,
+    },
+)
+BATCHES = tuple(2**k for k in range(11))  # 1 .. 1024, for the method and the law without runs
+
+
+def curve_runs(profile: str) -> Groups:
+    """A group of runs per point of every curve that the profile has, named CURVE/M."""
+    groups: dict[str, tuple[RunSpec, ...]] = {}
+    for row in ROWS:
+        for spec in curve_specs(row, profile):
+            name = f"{row.name}/{spec.settings['batch']}"
+            groups[name] = (*groups.get(name, ()), spec)
+    return groups
+
+
+def law_runs(profile: str) -> Groups:
+    """Curves, the runs tested at every update, and the small experiments on noise and learners."""
+    groups = {**curve_runs(profile), "noise": (NOISE,), "learners": SPLIT}
+    if check := check_specs(profile):
+        groups["every-update"] = check
+    return groups
+
+
+def loop_runs(profile: str) -> Groups:
+    """The closed loop of the method, the same at every profile."""
+    return {"loop": (LOOP,)}

@@ -1,12 +1,15 @@
-"""The paper's experiments by name, with what they are expected to cost; nothing here imports torch."""
+"""The paper's experiments by name, with what they are expected to cost.
+
+The modules of this package hold what computes the runs and import torch; they are imported when a run begins. This
+one is imported by every command.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from importlib import import_module
+from collections.abc import Hashable
 
 from suite.data.catalogue import DATASETS
-from suite.experiment import Body, Experiment, Together
+from suite.experiment import Experiment, lazily
 from suite.models.table import counts
 from suite.runner import cost as training_cost
 from suite.runner.cost import FLOPS_PER_SECOND, SMALL
@@ -16,10 +19,6 @@ UPDATE_OVERHEAD = 1.0e-3  # seconds per update outside the network
 TYPICAL_UPDATES = 1500  # of a sweep; the real number is what is to be found out
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 1e-4, 18
 TYPICAL_TESTS = 300  # of a sweep on the geometric grid, half of each cut short
-
-
-def _load(module: str, function: str) -> Callable[[], Body]:
-    return lambda: getattr(import_module(f"paper_figures.inverse_law.{module}"), function)
 
 
 def sweep_seconds(spec: RunSpec) -> float:
@@ -45,12 +44,6 @@ def sweep_pack(spec: RunSpec, device: str) -> Hashable:
     return canonical({name: s.get(name) for name in ("data", "share", "model", "batch", "workers")})
 
 
-def sweep_together() -> Together:
-    from paper_figures.inverse_law.sweep import sweep_together as together
-
-    return together
-
-
 def translate_seconds(spec: RunSpec) -> float:
     """Words of all updates and tests, at a rate that falls with the square of the hidden units."""
     s = spec.settings
@@ -69,19 +62,27 @@ def translate_data(spec: RunSpec) -> tuple[str, ...]:
 
 EXPERIMENTS = {
     "inverse_law/sweep": Experiment(
-        _load("sweep", "sweep"),
+        lazily("paper_figures.inverse_law.experiments.sweep:sweep"),
         sweep_seconds,
         sweep_data,
         lambda spec: 700_000_000,
         sweep_pack,
-        sweep_together,
-        training_cost.TRAIN.measure,
+        lazily("paper_figures.inverse_law.experiments.sweep:sweep_together"),
+        training_cost.measure,
     ),
-    "inverse_law/networks": Experiment(_load("experiments", "networks"), lambda spec: 1.0),
-    "inverse_law/noise": Experiment(_load("experiments", "gradient_noise"), lambda spec: 3.0),
-    "inverse_law/words": Experiment(_load("experiments", "overshoot"), lambda spec: 3.0),
-    "inverse_law/attention": Experiment(_load("experiments", "attention"), lambda spec: 1.0),
-    "inverse_law/phrases": Experiment(_load("translate", "phrases"), phrases_seconds, translate_data),
-    "inverse_law/translate": Experiment(_load("translate", "search"), translate_seconds, translate_data),
-    "inverse_law/loop": Experiment(_load("loop", "loop"), lambda spec: 25.0),
+    "inverse_law/networks": Experiment(lazily("paper_figures.inverse_law.experiments.networks:networks")),
+    "inverse_law/noise": Experiment(
+        lazily("paper_figures.inverse_law.experiments.noise:gradient_noise"), lambda spec: 3.0
+    ),
+    "inverse_law/words": Experiment(
+        lazily("paper_figures.inverse_law.experiments.words:overshoot"), lambda spec: 3.0
+    ),
+    "inverse_law/attention": Experiment(lazily("paper_figures.inverse_law.experiments.attention:attention")),
+    "inverse_law/phrases": Experiment(
+        lazily("paper_figures.inverse_law.experiments.translate:phrases"), phrases_seconds, translate_data
+    ),
+    "inverse_law/translate": Experiment(
+        lazily("paper_figures.inverse_law.experiments.translate:search"), translate_seconds, translate_data
+    ),
+    "inverse_law/loop": Experiment(lazily("paper_figures.inverse_law.experiments.loop:loop"), lambda spec: 25.0),
 }

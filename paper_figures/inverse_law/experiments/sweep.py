@@ -23,8 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paper_figures.inverse_law.searching import SearchRun
-from paper_figures.inverse_law.stepped import SteppedSgd
+from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data import images, order, transforms
 from suite.experiment import Context
 from suite.runner.packing import run_together
