@@ -15,24 +15,23 @@ import torch
 from benchmarks.counting import TRANSLATION
 from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
 from benchmarks.workloads import SENTENCE, WORDS, Workload
-from paper_figures.inverse_law.stepped import SteppedSgd
+from paper_figures.inverse_law.experiments.search import SteppedSgd
 from paper_figures.rudra.machine import cifar_server
 from reference_impls.rudra import Config as Softsync
 from suite.algorithms import algorithm
 from suite.data.order import FixedCycle, WithReplacement
 from suite.data.word_batches import WordOrder
 from suite.experiment import Context
-from suite.parameter_server.placement import simulation
 from suite.parameter_server.training import ServerSession
 from suite.runner.autotune import measure_training
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
-from suite.training.build import Assembly
-from suite.training.gradients.rows import PATHS, Bound
+from suite.training.build import Assembly, random_classification
+from suite.training.gradients.looped import Bound
+from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import Torch
-from suite.training.problem import random_classification
 from suite.training.schedules import rounds
 from suite.training.translation import Corpus, Side, Translation
 
@@ -100,11 +99,6 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
     )
     context = Context(Path(tempfile.gettempdir()), chosen)
     return (ServerSession if served else Session)(spec, context, made, PATHS[chosen["path"]](problem))
-
-
-def server_schedule(workload: Workload) -> Any:
-    """Updates of the simulated server, endlessly: (virtual seconds, turn)."""
-    return iter(simulation(cifar_server(workload.learners), workload.learners, workload.softsync, workload.batch, 0))
 
 
 def repeated(update: Update) -> Callable[[int], None]:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.counting import TRANSLATION
-from benchmarks.workloads import SENTENCE, Workload
+from benchmarks.workloads import SENTENCE, Workload, server_schedule
 from suite.models import build, initialise
 from suite.training.translation import TeacherForced, collate, word_loss
 
@@ -199,8 +199,6 @@ class Served(Stepwise):
 
     def __init__(self, workload: Workload, device: str, form: Form, loss: Loss | None = None):
         super().__init__(workload, device, form, loss)
-        from benchmarks.ours import server_schedule
-
         self.server, self.solver_ = self.modules[0], self.solvers[0]
         self.weights = list(self.server.parameters())
         self.fresh = workload.softsync == 0

@@ -7,7 +7,12 @@ says. Sizes are the papers'; pictures and sentences are random, which costs what
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from paper_figures.rudra.machine import cifar_server
+from suite.parameter_server.placement import simulation
 
 SEEDS = 10  # runs of a sweep
 SPELL = 8  # updates of one of them before the next has its turn, where they are not computed together
@@ -110,3 +115,8 @@ GROWTH: tuple[Workload, ...] = (
 def named(name: str) -> Workload:
     """The workload of this name. Raises KeyError for another."""
     return {workload.name: workload for workload in (*WORKLOADS, *GROWTH)}[name]
+
+
+def server_schedule(workload: Workload) -> Iterator[Any]:
+    """Updates of the simulated server, endlessly: (virtual seconds, turn)."""
+    return iter(simulation(cifar_server(workload.learners), workload.learners, workload.softsync, workload.batch, 0))

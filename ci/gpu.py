@@ -140,12 +140,11 @@ def go(planned: Sequence[Stage], budget: float, out: Path, data: Path | None) ->
 
 def write_summary(out: Path, ended: Sequence[Ended]) -> None:
     """What became of the stages so far, and on which machine."""
-    from suite.runs.environment import machine, revision, source_fingerprint, versions
+    from suite.runs.environment import machine, revision, versions
 
     document = {
         "machine": machine(),
         "versions": versions(),
-        "source": source_fingerprint(),
         **revision(),
         "stages": [asdict(each) for each in ended],
     }

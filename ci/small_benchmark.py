@@ -27,7 +27,7 @@ from suite.runs import environment
 from suite.runs.telemetry import watch
 from suite.spec import RunSpec
 from suite.training.build import assemble
-from suite.training.gradients.rows import PATHS
+from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply, choose
 from suite.training.schedules import rounds

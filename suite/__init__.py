@@ -1,1 +1,1 @@
-"""The harness: everything a paper's algorithm needs from the world, and nothing a paper decides."""
+"""The harness: trains the papers' models by the papers' algorithms, stores runs, judges claims, draws figures."""

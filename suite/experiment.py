@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from suite.runs.fingerprint import UNKNOWN, present
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 
@@ -66,15 +66,15 @@ class Pilot(Protocol):
     ) -> float: ...
 
 
-def imported(place: str) -> Any:
-    """What ``place`` ("package.module:name") names."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
+@dataclass(frozen=True)
+class lazily:
+    """What stands at a place ("package.module:name"), imported when it is called for and not before."""
 
+    place: str
 
-def lazily(place: str) -> Callable[[], Any]:
-    """A function that imports what ``place`` ("package.module:name") names and returns it, when it is called."""
-    return functools.partial(imported, place)
+    def __call__(self) -> Any:
+        module, _, name = self.place.partition(":")
+        return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,12 @@ class Experiment:
     together: Callable[[], Together] | None = None  # imports what computes a pack
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
+
+    @property
+    def code(self) -> str:
+        """Fingerprint of what computes its runs, one by one or together; "unknown" for a body without a place."""
+        places = [each.place for each in (self.load, self.together) if isinstance(each, lazily)]
+        return present().fingerprint(*places) if places else UNKNOWN
 
 
 Registry = Mapping[str, Experiment]

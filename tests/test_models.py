@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch.utils.flop_counter import FlopCounterMode
 
-from suite.models import build, initialise, names, operators, table
+from paper_figures.crossbow.experiments import operators
+from suite.models import build, initialise, names, table
 from suite.models.losses import loss
 from suite.models.network import Network
 from suite.models.registry import CLASSIFIERS, construct

@@ -1,185 +1,170 @@
-"""Algorithm 1, its equations, and the diagrams of Figs. 1, 4, 5 and 6, drawn from runs of the real objects."""
+"""What Crossbow does besides its two numbered algorithms: restart, averaging on two levels, memory, scheduling."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.crossbow import arithmetic, settings
-from paper_figures.crossbow.accuracy_plots import draw_curves
-from paper_figures.crossbow.comparison import measure_average_better, measure_momentum_helps
-from paper_figures.crossbow.readings import always, results, spread
+from paper_figures.crossbow import plots, settings
+from paper_figures.crossbow.readings import on_gpu, require, results, spread
+from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ALGEBRA = always("algebra", settings.ALGEBRA)
+    from suite.runs.store import Run
+
+MIB = 2**20
 
 
-def variance_lower(evidence: Evidence) -> Quantities:
-    run = evidence.run("algebra")
-    steps = [r - c for r, c in zip(run.results["replica_variance"], run.results["centre_variance"], strict=True)]
-    yield "variance-lower", spread(steps, "measured", [run.id], "a quadratic with white gradient noise")
+def runs_restart(profile: str) -> settings.Groups:
+    return {"algebra": (settings.ALGEBRA,)}
 
 
-def draw_synchronous(evidence: Evidence, figure: Figure) -> None:
-    """Fig. 1: the gaps that a run of S-SGD on two workers left."""
-    found = evidence.run("algebra").results
-    _bars(
-        figure,
-        {
-            "copies of the model": found["synchronous_copies"],
-            "mean of partial\ngradients": found["partial_gradients"],
-        },
+def runs_hierarchical(profile: str) -> settings.Groups:
+    """Learners averaged flat, and as many on several devices with a reference model each."""
+    learners, devices = settings.TWO_LEVEL[profile]
+    trained = settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")
+    return {"algebra": (settings.ALGEBRA,), **trained}
+
+
+def runs_memory(profile: str) -> settings.Groups:
+    return {"sizes": (settings.SIZES,), "tasks": (settings.TASKS,), **settings.memory(profile)}
+
+
+def runs_scheduler(profile: str) -> settings.Groups:
+    return {"tasks": (settings.TASKS,)}
+
+
+def measure_restart(evidence: Evidence) -> Quantities:
+    return results(evidence, "algebra", {"from-average": ("restart", "restart_code")})
+
+
+def measure_hierarchical(evidence: Evidence) -> Quantities:
+    return results(evidence, "algebra", {"single-gpu-flat": "single_learner_devices", "flat-equivalence": "staged"})
+
+
+def saved(run: Run) -> list[float]:
+    """Per cent of the output buffers' bytes that the offline plan saves, network by network."""
+    pairs = [(run.results[f"{name}_planned"], run.results[f"{name}_bytes"]) for name in settings.NETWORKS]
+    return [100 * (1 - planned / apart) for planned, apart in pairs]
+
+
+def measure_plans(evidence: Evidence) -> Quantities:
+    run = evidence.run("sizes")
+    yield "half", exact(saved(run), runs=[run.id], note=", ".join(settings.NETWORKS.values()))
+    overwrites = [run.results[f"{name}_overwrites"] for name in settings.NETWORKS]
+    yield "no-live-overwrite", exact(overwrites, runs=[run.id])
+
+
+def measure_buffer(evidence: Evidence) -> Quantities:
+    """Batches in use at one time in the virtual schedule, per learner."""
+    run = evidence.run("tasks")
+    table = run.curve("virtual")
+    learn = table[table["kind"] == "learn"]
+    held = [learn[learn["iteration"] == i]["batch"].nunique() for i in learn["iteration"].unique()]
+    yield "buffer-size", exact(min(held) / learn["learner"].nunique(), runs=[run.id])
+
+
+def measure_memory(evidence: Evidence) -> Quantities:
+    """Exponents of bytes against batch and against learners, what a lone parameter vector takes left in."""
+    import numpy as np
+
+    run = evidence.run("memory")
+    table = run.curve("memory")
+    table = table[~table["shared"]]
+    one, smallest = table[table["learners"] == 1], table[table["batch"] == table["batch"].min()]
+    slopes = [
+        float(np.polyfit(np.log(rows[axis]), np.log(rows["bytes"]), 1)[0])
+        for rows, axis in ((one, "batch"), (smallest, "learners"))
+    ]
+    device = "a GPU" if on_gpu(run) else "a CPU, where saved tensors and state are counted"
+    made = "measured" if on_gpu(run) else "proxy"
+    require("extra_own" in run.results, "a memory run that keeps the bytes of one learner more")
+    own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
+    note = (
+        f"{run.spec.settings['model']} on {device}; one learner more takes {own:.3g} MiB with activations of its own "
+        f"and {shared:.3g} MiB sharing them, at batch {run.spec.settings['batches'][-1]}"
+    )
+    yield "linear", point(slopes, kind=made, spread=0.05, runs=[run.id], note=note)
+
+
+def measure_idle(evidence: Evidence) -> Quantities:
+    """Idle stream-seconds that first come, first served saves."""
+    run = evidence.run("tasks")
+    pairs = zip(run.results["idle_first_come"], run.results["idle_round_robin"], strict=True)
+    steps = [slow - fast for fast, slow in pairs]
+    yield "beats-round-robin", spread(steps, "simulated", [run.id], "virtual time; 100 iterations")
+
+
+def measure_tasks(evidence: Evidence) -> Quantities:
+    """Learning tasks of a replica in an iteration, in the virtual and in the recorded trace."""
+    return results(
+        evidence, "tasks", {"one-task-per-replica": ("virtual_learn_per_replica", "recorded_learn_per_replica")}
     )
 
 
-def _bars(figure: Figure, gaps: dict[str, float]) -> None:
+def draw_hierarchical(evidence: Evidence, figure: Figure) -> None:
+    plots.curves(evidence, figure, settings.FINAL_TARGET)
+
+
+def draw_memory(evidence: Evidence, figure: Figure) -> None:
+    """What the offline plan saves, and bytes against learners at the largest batch."""
+    left, right = figure.subplots(1, 2)
+    left.bar(list(settings.NETWORKS.values()), saved(evidence.run("sizes")))
+    left.axhline(50, color="C1", linestyle="--")
+    left.annotate("printed limit", (-0.4, 50.5), va="bottom")
+    left.set_ylim(0, 56)
+    left.grid(visible=False, axis="x")
+    left.set_ylabel("saved by the offline plan (%)")
+    left.tick_params(axis="x", rotation=30)
+    table = evidence.run("memory").curve("memory")
+    table = table[table["batch"] == table["batch"].max()]
+    for shared, rows in table.groupby("shared"):
+        label = "activations shared" if shared else "activations of their own"
+        right.plot(rows["learners"], rows["bytes"] / rows["bytes"].iloc[0], marker="o", label=label)
+    right.set_xticks(sorted(table["learners"].unique()))
+    right.set_xlabel("learners")
+    right.set_ylabel("bytes / one learner's")
+    right.legend()
+
+
+def draw_scheduler(evidence: Evidence, figure: Figure) -> None:
     axes = figure.subplots()
-    floor = 1e-17
-    axes.barh(list(gaps), [max(abs(gap), floor) for gap in gaps.values()], left=floor)
-    axes.set_xscale("log")
-    axes.set_xlim(floor, 1e-9)
-    axes.axvline(1e-12, color="C1", linestyle="--", label="tolerance")
-    axes.set_xlabel("largest difference (float64); a bar at the left end is zero")
-    axes.legend()
+    found = evidence.run("tasks").results
+    axes.boxplot([found["idle_first_come"], found["idle_round_robin"]], tick_labels=["first come", "round robin"])
+    axes.set_ylabel("idle stream-seconds (virtual)")
 
 
-def draw_paths(evidence: Evidence, figure: Figure) -> None:
-    """Figs. 4 and 5: two replicas on their own batches, and the average model between them."""
-    axes = figure.subplots()
-    for name, part in evidence.run("algebra").curve("paths").groupby("model"):
-        width = 1.8 if name == "average" else 0.9
-        axes.plot(part["x"], part["y"], marker="o", markersize=2.5, linewidth=width, label=str(name))
-        if name == "average":
-            first = (part["x"].iloc[0], part["y"].iloc[0])
-            axes.annotate("start", first, (6, 0), textcoords="offset points")
-    axes.set_xlabel("first parameter")
-    axes.set_ylabel("second parameter")
-    axes.legend()
-
-
-def draw_levels(evidence: Evidence, figure: Figure) -> None:
-    """Fig. 6: numbers that cross between devices for each number of learners, flat and with two levels."""
-    axes = figure.subplots()
-    found = evidence.run("algebra").results
-    learners = (1, 2, 4)
-    axes.plot(learners, found["traffic"], marker="o", label="two levels: one reference per GPU")
-    axes.plot(learners, found["flat_traffic"], marker="s", label="flat, every replica sent")
-    axes.set_xticks(learners)
-    axes.set_xlabel("learners per GPU")
-    axes.set_ylabel("sent by a GPU / sent at one learner")
-    axes.legend()
-
-
-def draw_stability(evidence: Evidence, figure: Figure) -> None:
-    """Algorithm 1: which rates are stable, from running 500 quadratics."""
-    axes = figure.subplots()
-    found = evidence.run("algebra").results
-    labels = ("k = 1, alpha = 1,\nno momentum", "k = 1, alpha = 1,\nmomentum 0.9", "k = 2", "k = 4")
-    limits = [*found["one_learner_limits"], *found["many_learner_limits"]]
-    axes.bar(labels, limits)
-    axes.plot(labels, [0, 9 / 14, 1, 1.5], "D", color="C1", label="theory")
-    axes.set_ylabel("largest stable rate x curvature")
-    axes.legend()
-
-
-ALG1: dict[str, str | tuple[str, ...]] = {
-    "one-learner-leapfrog": "leapfrog",
-    "one-learner-unstable": "one_learner_limits",
-    "k-learners-stable": "many_learner_limits",
-    "one-learner-alpha0": "never_synchronised",
-    "mean-of-replicas": "mean_of_replicas",
-    "sum-conserved": "sum_conserved",
-    "no-momentum-is-easgd": "elastic",
-    "synchronous": "batches_per_learner",
-    "distinct-batches": "shared_in_epoch",
-    "stop-rule": ("continues_at", "stops_at_target"),
-    "zprev-lag": "previous_lag",
-    "identical-data-stays-equal": "equal_data",
-    "alpha": "alpha_times_k",
-    "polyak": "present_position",
-}
-
-
-def two_level_runs(profile: str) -> settings.Groups:
-    """Learners averaged flat, and as many on several devices with a reference model each."""
-    learners, devices = settings.TWO_LEVEL[profile]
-    return {**ALGEBRA(profile), **settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")}
-
-
-def alg1_runs(profile: str) -> settings.Groups:
-    many = settings.MANY[profile]
-    comparison = settings.groups(profile, f"sma {many}", f"ea-sgd {many}")
-    return {**ALGEBRA(profile), **comparison, "followed": settings.followed(profile)["followed"]}
-
-
-ARTIFACTS = {
-    "fig1": Artifact(
-        "crossbow/fig1",
-        "Parallel synchronous SGD on two workers",
-        ALGEBRA,
-        (results("algebra", {"replicas-equal": "synchronous_copies", "equals-large-batch": "partial_gradients"}),),
-        draw_synchronous,
-        "Differences between the workers' models and between partial and whole gradients, all at rounding or zero.",
-    ),
-    "fig4": Artifact(
-        "crossbow/fig4",
-        "Two learners with separate batches and corrections",
-        ALGEBRA,
-        (results("algebra", {"different-batches": "shared_in_iteration", "replicas-differ": "least_distance"}),),
-        draw_paths,
-        "Paths of two replicas that start together and part, with the average model between them.",
-    ),
-    "fig5": Artifact(
-        "crossbow/fig5",
-        "Two replicas tracking the central average model",
-        ALGEBRA,
-        (results("algebra", {"pull": "pull", "agree": "agreement_end"}),),
-        draw_paths,
-        "Paths of two replicas and of the average model on a quadratic.",
-    ),
-    "fig6": Artifact(
-        "crossbow/fig6",
-        "Two-level synchronisation with one reference model per GPU",
-        ALGEBRA,
-        (results("algebra", {"one-reference": "references", "inter-gpu-traffic": "traffic"}),),
-        draw_levels,
-        "What a GPU sends stays constant with two levels and grows with its learners without.",
-    ),
-    "alg1": Artifact(
-        "crossbow/alg1",
-        "Synchronous model averaging",
-        alg1_runs,
-        (results("algebra", ALG1), variance_lower, measure_momentum_helps, measure_average_better),
-        draw_stability,
-        "Largest stable rate for one, two and four learners, with the values of theory.",
-    ),
-    "alg-restart": Artifact(
+ARTIFACTS = (
+    Artifact(
         "crossbow/alg-restart",
         "Restart of averaging when a learning-rate change does not help",
-        ALGEBRA,
-        (results("algebra", {"from-average": ("restart", "restart_code")}),),
+        runs_restart,
+        (measure_restart,),
     ),
-    "alg-hierarchical": Artifact(
+    Artifact(
         "crossbow/alg-hierarchical",
         "Two-level synchronisation: inside a GPU, then between GPUs",
-        two_level_runs,
-        (results("algebra", {"single-gpu-flat": "single_learner_devices", "flat-equivalence": "staged"}),),
-        draw_curves(settings.FINAL_TARGET),
+        runs_hierarchical,
+        (measure_hierarchical,),
+        draw_hierarchical,
         "Test accuracy against epochs, averaged flat and with a reference model for each device.",
     ),
-    "eq1": Artifact(
-        "crossbow/eq1",
-        "SGD update with a mini-batch gradient",
-        ALGEBRA,
-        (results("algebra", {"mean": "mean_gradient"}),),
+    Artifact(
+        "crossbow/alg-memory",
+        "Output-buffer reuse with reference counts",
+        runs_memory,
+        (measure_plans, measure_buffer, measure_memory),
+        draw_memory,
+        "Share of memory saved by the offline plan for four networks, and bytes against learners.",
     ),
-    "eq3": Artifact(
-        "crossbow/eq3",
-        "SGD with momentum",
-        ALGEBRA,
-        (results("algebra", {"two-forms": "two_forms", "first-step": "first_step"}),),
+    Artifact(
+        "crossbow/alg-scheduler",
+        "First-come first-served assignment of batches to free replicas",
+        runs_scheduler,
+        (measure_idle, measure_tasks),
+        draw_scheduler,
+        "Idle time under both ways to assign batches.",
     ),
-    "eqtta": Artifact("crossbow/eqtta", "Time to accuracy", measures=(arithmetic.eqtta,)),
-}
+)

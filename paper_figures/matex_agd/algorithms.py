@@ -1,97 +1,94 @@
-"""The paper's algorithms and equations: what their statements come to in the suite's implementation."""
+"""The paper's algorithms: what their statements come to in the suite's implementation."""
 
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
 
-from paper_figures.matex_agd.link_results import draw_link, link_ratios, link_runs
+from paper_figures.matex_agd.overlap_cases import ALEXNET, LAYERS, link_grid
+from suite.claims.intervals import log_interval
 from suite.claims.measured import exact, interval, point
+from suite.cost_models.machines import DGX1
+from suite.cost_models.overlap import Order
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.spec import RunSpec
 
 PROPERTIES = RunSpec("matex_agd/properties")
 WORKERS = RunSpec("matex_agd/workers")
-LAYERS = RunSpec("matex_agd/layers")
-ALEXNET, GOOGLENET = "caffe_alexnet", "caffe_googlenet"
 
 
-def properties_and_workers(profile: str) -> dict[str, tuple[RunSpec, ...]]:
+def runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
+    """The same at every profile: checks of what the paper states, on LeNet and random data."""
     return {"properties": (PROPERTIES,), "workers": (WORKERS,), "layers": (LAYERS,)}
 
 
-def _reader(evidence: Evidence, group: str) -> tuple[dict, tuple[str, ...]]:
+def results_of(evidence: Evidence, group: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Results of the only run of a group, and its id."""
     run = evidence.run(group)
-    return dict(run.results), (run.id,)
+    return run.results, (run.id,)
 
 
-def backpropagation(evidence: Evidence) -> Quantities:
-    found, runs = _reader(evidence, "properties")
+def measure_backpropagation(evidence: Evidence) -> Quantities:
+    found, of = results_of(evidence, "properties")
     yield (
         "gradient-check",
-        exact(found["algorithm_1/gradient check"], runs=runs, note="central differences, step 1e-6"),
+        exact(found["algorithm_1/gradient check"], runs=of, note="central differences, step 1e-6"),
     )
-    yield "relu", exact(found["algorithm_1/relu"], runs=runs, note="torch.relu on 1001 points of [-5, 5]")
+    yield "relu", exact(found["algorithm_1/relu"], runs=of, note="torch.relu on 1001 points of [-5, 5]")
     steps = [
-        a - b for order in ("algorithm 1", "autograd") for a, b in _pairs(found[f"algorithm_1/order of {order}"])
+        a - b
+        for order in ("algorithm 1", "autograd")
+        for a, b in itertools.pairwise(found[f"algorithm_1/order of {order}"])
     ]
-    yield "last-to-first", exact(float(min(steps)), runs=runs, note="smallest step down, Algorithm 1 and autograd")
+    yield "last-to-first", exact(float(min(steps)), runs=of, note="smallest step down, Algorithm 1 and autograd")
 
 
-def _pairs(values: list[int]) -> list[tuple[int, int]]:
-    return list(itertools.pairwise(values))
-
-
-def update_rule(evidence: Evidence) -> Quantities:
-    found, runs = _reader(evidence, "properties")
-    note = "cost before less cost after a step of 1e-3, with the printed plus sign"
-    yield "descent", exact(found["algorithm_1/cost lowered by plus"], runs=runs, note=note)
-    yield "descent-minus", exact(found["algorithm_1/cost lowered by minus"], runs=runs, note="with a minus sign")
-
-
-def synchronous(evidence: Evidence) -> Quantities:
-    found, runs = _reader(evidence, "properties")
+def measure_synchronous(evidence: Evidence) -> Quantities:
+    found, of = results_of(evidence, "properties")
     yield (
         "equals-serial",
         exact(
             max(found["synchronous/gradient difference"], found["synchronous/serial difference"]),
-            runs=runs,
+            runs=of,
             note="one gradient, and the weights after 12 updates; LeNet, 4 workers, float64",
         ),
     )
-    yield "equal-split", exact(found["partition/difference of mini-batches"], runs=runs)
-    yield "disjoint", exact(found["partition/shared samples"], runs=runs, note="50,000 samples, 4 workers, one epoch")
+    yield "equal-split", exact(found["partition/difference of mini-batches"], runs=of)
+    yield "disjoint", exact(found["partition/shared samples"], runs=of, note="50,000 samples, 4 workers, one epoch")
 
 
-def synchronous_processes(evidence: Evidence) -> Quantities:
-    found, runs = _reader(evidence, "workers")
+def measure_synchronous_processes(evidence: Evidence) -> Quantities:
+    found, of = results_of(evidence, "workers")
     started_apart = found["synchronous/drawn apart"] > 0
     yield (
         "replicas-equal",
         exact(
             max(found["synchronous/begun apart"], found["synchronous/ended apart"]),
-            runs=runs,
+            runs=of,
             note=f"two processes; before the broadcast their weights {'differed' if started_apart else 'agreed'}",
         ),
     )
-    yield "one-reduction", exact(found["synchronous/reductions per update"], runs=runs)
+    yield "one-reduction", exact(found["synchronous/reductions per update"], runs=of)
     yield (
         "in-place",
         exact(
             found["synchronous/gradient buffers"] - 1 + found["synchronous/sums outside the gradient buffers"],
-            runs=runs,
+            runs=of,
         ),
     )
     yield (
         "after-use",
         exact(
             float(found["synchronous/started before backward ended"] == 0),
-            runs=runs,
+            runs=of,
             note="no sum starts during backward",
         ),
     )
 
 
-def reduction_rounds(evidence: Evidence) -> Quantities:
+def measure_reduction_rounds(evidence: Evidence) -> Quantities:
     """Rounds until every node knows every addend, when pairs exchange all they know (recursive doubling)."""
     rounds = []
     for nodes in (2, 4, 8, 16, 32, 64):
@@ -103,101 +100,86 @@ def reduction_rounds(evidence: Evidence) -> Quantities:
     yield "reduce-cost", exact(rounds, note="2 to 64 nodes; a ring takes 2 (n-1) rounds of 1/n of the data")
 
 
-def layer_wise(evidence: Evidence) -> Quantities:
-    found, runs = _reader(evidence, "properties")
+def measure_layer_wise(evidence: Evidence) -> Quantities:
+    found, of = results_of(evidence, "properties")
     note = "LeNet, 4 workers, 12 updates, float64"
-    yield "equals-sequential", exact(found["layer_wise/sequential difference"], runs=runs, note=note)
-    yield "order-independent", exact(found["layer_wise/order difference"], runs=runs, note=note)
+    yield "equals-sequential", exact(found["layer_wise/sequential difference"], runs=of, note=note)
+    yield "order-independent", exact(found["layer_wise/order difference"], runs=of, note=note)
     yield (
         "copy-needed",
         exact(
             found["algorithm_1/error in place"] - found["algorithm_1/error on a copy"],
-            runs=runs,
+            runs=of,
             note="error of averaged gradients, in place less on a copy, where the bias gradient is delta itself",
         ),
     )
 
 
-def layer_wise_blobs(evidence: Evidence) -> Quantities:
-    found, runs = _reader(evidence, "layers")
-    per_tensor, other = _reader(evidence, "properties")
+def measure_layer_wise_blobs(evidence: Evidence) -> Quantities:
+    found, of = results_of(evidence, "layers")
+    per_tensor, other = results_of(evidence, "properties")
     yield (
         "reductions",
         exact(
             found[f"{ALEXNET} tensors"] * per_tensor["layer_wise/reductions per update and tensor"],
-            runs=(*runs, *other),
+            runs=(*of, *other),
             note="tensors of AlexNet x reductions per tensor counted on LeNet",
         ),
     )
 
 
-def timed_sums(evidence: Evidence) -> Quantities:
-    from suite.claims.intervals import log_interval
-
-    found, runs = _reader(evidence, "workers")
-    import math
-
+def measure_timed_sums(evidence: Evidence) -> Quantities:
+    found, of = results_of(evidence, "workers")
     for name, key in (("bias-first", "weights over bias"), ("fixed-cost", "many small over one large")):
         ours = log_interval(found[key])
         ends = (math.log(ours.mean), math.log(ours.low), math.log(ours.high))
-        yield name, interval(*ends, kind="measured", n=ours.n, runs=runs, note=f"log of {key}, two gloo processes")
+        yield name, interval(*ends, kind="measured", n=ours.n, runs=of, note=f"log of {key}, two gloo processes")
 
 
-def delayed(evidence: Evidence) -> Quantities:
-    found, runs = _reader(evidence, "properties")
+def measure_delayed(evidence: Evidence) -> Quantities:
+    found, of = results_of(evidence, "properties")
     yield (
         "delay-exact",
-        exact(found["delayed/age of applied gradients"], runs=runs, note="turns from gradient to update"),
+        exact(found["delayed/age of applied gradients"], runs=of, note="turns from gradient to update"),
     )
-    yield "zero-delay-is-sgd", exact(found["delayed/zero delay difference"], runs=runs)
-    yield "first-iterations-idle", exact(found["delayed/moved while idle"], runs=runs)
-    yield "staleness-constant", exact(found["delayed/staleness over delay"], runs=runs)
+    yield "zero-delay-is-sgd", exact(found["delayed/zero delay difference"], runs=of)
+    yield "first-iterations-idle", exact(found["delayed/moved while idle"], runs=of)
+    yield "staleness-constant", exact(found["delayed/staleness over delay"], runs=of)
     note = "largest stable eta lambda of delays 0 to 3 with momentum 0.9, the solver's default"
-    yield "stability-momentum", exact(found["delayed/largest stable rate, momentum 0.9"], runs=runs, note=note)
+    yield "stability-momentum", exact(found["delayed/largest stable rate, momentum 0.9"], runs=of, note=note)
     note = "difference that decay at the weights read makes, over the distance moved in 12 updates; delays 1 to 3"
-    yield "solver", exact(found["delayed/effect of the solver"], runs=runs, note=note)
+    yield "solver", exact(found["delayed/effect of the solver"], runs=of, note=note)
     yield (
         "stability",
         exact(
             found["delayed/largest stable rate"],
-            runs=runs,
+            runs=of,
             note="found by running the update; theory 2 sin(pi/(2(2d+1)))",
         ),
     )
 
 
-def delayed_processes(evidence: Evidence) -> Quantities:
-    found, runs = _reader(evidence, "workers")
+def measure_delayed_processes(evidence: Evidence) -> Quantities:
+    found, of = results_of(evidence, "workers")
     names = [f"delay {delay}" for delay in (1, 2, 3)]
     used = [found[f"{n}/gradient buffers"] - 1 + found[f"{n}/sums outside the gradient buffers"] for n in names]
     agree = all(found[f"{n}/lanes"] == count for n, count in zip(names, used, strict=True))
     lanes = "as many process groups" if agree else "another number of process groups"
-    yield "resources", exact(used, runs=runs, note=f"buffers beside the gradient's own, and {lanes}")
+    yield "resources", exact(used, runs=of, note=f"buffers beside the gradient's own, and {lanes}")
     apart = max(found[f"{n}/{when} apart"] for n in names for when in ("begun", "ended"))
-    yield "replicas-equal", exact(apart, runs=runs, note="two gloo processes, delays 1 to 3")
+    yield "replicas-equal", exact(apart, runs=of, note="two gloo processes, delays 1 to 3")
 
 
-def small_delay(evidence: Evidence) -> Quantities:
+def measure_small_delay(evidence: Evidence) -> Quantities:
     """Share of the evaluated pairs (delay, devices) in which the delay is below half the number of devices."""
-    from suite.cost_models.machines import DGX1
-
     pairs = [(delay, devices) for delay in (1, 2, 3) for devices in DGX1.devices if devices > 1]
     share = sum(2 * delay < devices for delay, devices in pairs) / len(pairs)
     yield "small-delay", exact(share, note="share of delays 1-3 on 2, 4 and 8 devices that are below half of them")
 
 
-def efficiency(evidence: Evidence) -> Quantities:
-    from paper_figures.matex_agd.printed import printed
-
-    (best,), (speedup,) = printed("fig1a/efficiency"), printed("fig1a/speedup")
-    yield "consistency", exact(best / speedup, note="82% / 1.7, if both belong to one setting")
-
-
-def bounds_of_overlap(evidence: Evidence) -> Quantities:
+def measure_bounds_of_overlap(evidence: Evidence) -> Quantities:
     """What layer-wise exchange hides of the time it may hide behind, at its best over a grid of links."""
-    from paper_figures.matex_agd.figure1 import link_grid
-
-    orders = ("all", "backward", "completed")
+    orders: tuple[Order, ...] = ("all", "backward", "completed")
     shares = {
         order: max(case.hidden_by_layers(order) / case.network.after_first_gradient for case in link_grid(evidence))
         for order in orders
@@ -207,10 +189,8 @@ def bounds_of_overlap(evidence: Evidence) -> Quantities:
     yield "overlap-limit", point(max(shares.values()), kind="simulated", note=note)
 
 
-def bounds_of_delay(evidence: Evidence) -> Quantities:
+def measure_bounds_of_delay(evidence: Evidence) -> Quantities:
     """Iteration time over compute time: the smallest, and the largest among links whose sums fit."""
-    from paper_figures.matex_agd.figure1 import link_grid
-
     ratios, fitting = [], []
     for case in link_grid(evidence):
         for delay, seconds in case.delayed.items():
@@ -223,34 +203,23 @@ def bounds_of_delay(evidence: Evidence) -> Quantities:
 
 
 ARTIFACTS = (
-    Artifact("matex_agd/alg1", "Back-propagation, layer by layer", properties_and_workers, (backpropagation,)),
+    Artifact("matex_agd/alg1", "Back-propagation, layer by layer", runs, (measure_backpropagation,)),
     Artifact(
         "matex_agd/alg-sgd",
         "Synchronous gradient descent with one blocking all-reduce",
-        properties_and_workers,
-        (synchronous, synchronous_processes, reduction_rounds),
+        runs,
+        (measure_synchronous, measure_synchronous_processes, measure_reduction_rounds),
     ),
     Artifact(
         "matex_agd/alg-layerwise",
         "Layer-wise averaging on copies, overlapped with backward",
-        properties_and_workers,
-        (layer_wise, layer_wise_blobs, timed_sums, bounds_of_overlap),
+        runs,
+        (measure_layer_wise, measure_layer_wise_blobs, measure_timed_sums, measure_bounds_of_overlap),
     ),
     Artifact(
         "matex_agd/alg-agd",
         "Gradients applied one, two or three iterations late",
-        properties_and_workers,
-        (delayed, delayed_processes, small_delay, bounds_of_delay),
-    ),
-    Artifact("matex_agd/eq1", "Update of weights and biases", properties_and_workers, (update_rule,)),
-    Artifact(
-        "matex_agd/eq-efficiency",
-        "Speed-up and parallel efficiency",
-        link_runs,
-        (efficiency, link_ratios),
-        draw_link,
-        "Rates relative to no communication of every method over a shaped link at three speeds, with the cost "
-        "model's prediction, for a sleeping and a computing network",
-        (9.6, 4.0),
+        runs,
+        (measure_delayed, measure_delayed_processes, measure_small_delay, measure_bounds_of_delay),
     ),
 )

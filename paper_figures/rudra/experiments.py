@@ -64,7 +64,7 @@ def _protocol_seconds(spec: RunSpec) -> float:
 
 EXPERIMENTS = {
     "rudra/train": Experiment(
-        _train, _training_seconds, training_cost.data, training_cost.memory, pilot=training_cost.pilot
+        _train, _training_seconds, training_cost.data, training_cost.memory, pilot=training_cost.TRAIN.pilot
     ),
     "rudra/protocol": Experiment(_protocol, _protocol_seconds),
     "rudra/cifar-times": Experiment(_cifar_times, lambda spec: 4.0),

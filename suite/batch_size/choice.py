@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from suite.batch_size.knee import Knee, fit_knee, time_updates, typical
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
-from suite.batch_size.threshold import Monitor, Reading, Search, drive, read_loss
+from suite.batch_size.threshold import Monitor, Search, drive
+from suite.training.reading import Reading, read_loss
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

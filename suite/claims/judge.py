@@ -149,7 +149,6 @@ class Verdict:
     measured: Measured | None = None
     profile: str = ""
     proxy: Measured | None = None
-    stale: bool = False
     red: bool = field(default=False)
     rests_on: str = ""  # the grade of what was measured, derived from its runs; empty where nothing was
     because: str = ""  # the first reason why the grade is no better

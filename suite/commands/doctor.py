@@ -10,7 +10,7 @@ from suite.claims.judge import PROFILES
 from suite.commands.plan import missing_data, plan
 from suite.data.catalogue import DATASETS, available
 from suite.papers.selection import select
-from suite.runs.environment import machine, revision, source_fingerprint, versions
+from suite.runs.environment import machine, revision, versions
 
 
 def diagnose(data: Path | None) -> dict[str, Any]:
@@ -26,7 +26,6 @@ def diagnose(data: Path | None) -> dict[str, Any]:
     return {
         "machine": machine(),
         "versions": versions(),
-        "source": source_fingerprint(),
         **revision(),
         "gpus": [{"name": g.name, "memory_bytes": g.total_memory} for g in gpus],
         "data": {name: dict(zip(("here", "where"), available(name, data), strict=True)) for name in DATASETS},
@@ -49,7 +48,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
         ),
         ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
         "GPUs: " + (", ".join(g["name"] for g in facts["gpus"]) or "none (GPU tests and claims will say so)"),
-        f"revision {facts['revision'][:12]}{' with changes' if facts['dirty'] else ''}, source {facts['source']}",
+        f"revision {facts['revision'][:12]}{' with changes' if facts['dirty'] else ''}",
     ]
     for name, state in facts["data"].items():
         text.append(f"data {name:<16} {'here' if state['here'] else 'missing':<8} {state['where']}")

@@ -77,8 +77,8 @@ def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path |
 
     Imports torch. Raises ValueError for a device that is not there.
     """
-    from suite.commands.run import pick_device
     from suite.runner import calibration
+    from suite.training.numerics import pick_device
 
     note = partial(print, file=sys.stderr)
     made = calibration.here([item.spec for item in planned], experiment, pick_device(device), data, seconds, note)

@@ -21,21 +21,9 @@ from suite.runner.execute import Surroundings, execute_all
 from suite.runner.progress import Progress
 from suite.runs.store import Store
 from suite.spec import RunSpec
+from suite.training.numerics import pick_device
 
 LOOK = 0.5  # seconds between two looks at runs that another process is computing
-
-
-def pick_device(device: str) -> str:
-    """``auto`` is CUDA where there is one. Raises ValueError when CUDA is asked for and absent."""
-    if device == "cpu":
-        return "cpu"
-    import torch
-
-    if torch.cuda.is_available():
-        return "cuda"
-    if device == "cuda":
-        raise ValueError("--device cuda: this machine has no usable CUDA device; use --device cpu")
-    return "cpu"
 
 
 def run_selection(

@@ -1,0 +1,4 @@
+"""Training one's own module over processes, with checkpoints that resume to the same bits.
+
+Imports ``training`` and ``communication``.
+"""

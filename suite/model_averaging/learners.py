@@ -24,7 +24,8 @@ from reference_impls import crossbow
 from reference_impls.contract import Descent, Entry, Told, Turn
 from suite.communication.collectives import Local
 from suite.model_averaging.task_schedule import Task
-from suite.training.gradients.rows import Gradients, answer
+from suite.training.gradients.batching import answer
+from suite.training.gradients.types import Gradients
 
 Examples = Callable[[Tensor], Tensor]  # batch numbers [n] int64 -> example indices [n, b]
 

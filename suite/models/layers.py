@@ -2,7 +2,7 @@
 
 Caffe's semantics were read in its sources (BVLC/caffe 9b891540: src/caffe/layers, include/caffe/filler.hpp).
 Every operation of a network is a module, also the sum of a residual block, so that a walk over the modules
-sees the dataflow graph (:mod:`suite.models.operators`).
+sees the dataflow graph.
 """
 
 from __future__ import annotations

@@ -83,7 +83,6 @@ class Evidence:
 
     def __init__(self, source: Runs, groups: Groups, profile: str):
         self.source, self.groups, self.profile = source, groups, profile
-        self.sources: dict[str, str] = {}  # run id -> fingerprint of the code that computed it
         self.reads = Read()
 
     def runs(self, group: str) -> tuple[Run, ...]:
@@ -94,7 +93,6 @@ class Evidence:
         for spec in self.groups[group]:
             try:
                 run = self.reads.given[spec.id] = self.source.read(spec.id)
-                self.sources[spec.id] = run.environment.get("source", "unknown")
                 found.append(ReadRun(run, self.reads))
             except KeyError:
                 absent += 1
@@ -105,7 +103,7 @@ class Evidence:
     def restricted(self, groups: Groups) -> Evidence:
         """The same evidence seen through some of its groups."""
         part = Evidence(self.source, groups, self.profile)
-        part.sources, part.reads = self.sources, self.reads
+        part.reads = self.reads
         return part
 
     def run(self, group: str) -> Run:

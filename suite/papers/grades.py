@@ -28,7 +28,7 @@ from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
 from suite.papers.printed_settings import Experiment as PrintedExperiment
-from suite.papers.reaching import TIME_MODELS, body, definitions, reaches, reads_a_clock
+from suite.papers.reaching import TIME_MODELS, definitions, reaches, reads_a_clock
 from suite.runs.store import Run
 from suite.spec import RunSpec
 
@@ -115,7 +115,7 @@ def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) ->
         if learns(read.spec, experiment.data(read.spec) if experiment else ()):
             trainings.append(read)
             found += _of_results(read, basis)
-        elif experiment is None or not definitions(body(experiment)):
+        elif experiment is None or not definitions(experiment.load):
             found.append((STAND_IN, f"the code of {read.spec.experiment} is not read"))
         else:
             found += _of_body(read, experiment, basis, frozenset(table.time_models))
@@ -159,7 +159,7 @@ def _of_results(read: ReadOf, basis: Basis) -> Iterator[Departure]:
 
 def _of_body(read: ReadOf, experiment: Experiment, basis: Basis, models: frozenset[str]) -> Iterator[Departure]:
     """What a run that learns nothing is: simulated, seconds of a machine, or exact (nothing)."""
-    code = body(experiment)
+    code = experiment.load  # names the body without importing it
     if model := _time_model(code, models):
         yield SIMULATED, f"{read.spec.experiment} uses {model}"
     elif _clocked(code):

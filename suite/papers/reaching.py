@@ -14,7 +14,6 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from suite.experiment import Experiment
 from suite.runs.fingerprint import PLACE, Place, Reader, present
 
 # Definitions that say what time something takes that was not run, or in which order it then happens: all of a module,
@@ -63,11 +62,14 @@ def _definitions(function: Callable[..., Any], met: set[int]) -> frozenset[Place
 
 
 def _handed(function: Callable[..., Any]) -> Iterator[Any]:
-    """What a function carries with it: values of its closure, defaults, a partial's function and arguments."""
+    """What a function carries with it: values of its closure, defaults, a partial's arguments, an object's fields."""
     if isinstance(function, functools.partial):
         yield function.func
         yield from function.args
         yield from function.keywords.values()
+        return
+    if not hasattr(function, "__code__") and not inspect.isclass(function):
+        yield from vars(function).values()
         return
     for cell in getattr(function, "__closure__", None) or ():
         held = cell.cell_contents
@@ -122,8 +124,3 @@ def reads_a_clock(function: Callable[..., Any]) -> bool:
         if ":".join(place) not in TRAINING_CLOCKS
         for clock in CLOCKS
     )
-
-
-def body(experiment: Experiment) -> Callable[..., Any]:
-    """What stands for an experiment's body: its loader where that names it, so that nothing need be imported."""
-    return experiment.load if definitions(experiment.load) else experiment.load()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
 from suite.claims.judge import PROFILES, Claim, Verdict, judge, load, not_run
@@ -13,7 +13,6 @@ from suite.papers.grades import Rests, grade, rests_of
 from suite.papers.registry import PAPERS
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
-from suite.runs.environment import source_fingerprint
 from suite.runs.store import DamagedRun
 
 
@@ -32,7 +31,6 @@ class Measurement:
     missing: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
-    stale: frozenset[str] = frozenset()  # ids of runs that another version of the source computed
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
@@ -60,7 +58,6 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
         except Exception as error:
             why = f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}"
             result.damaged.append(why)
-    result.stale = frozenset(i for i, made_by in evidence.sources.items() if made_by != source_fingerprint())
     return result
 
 
@@ -135,7 +132,7 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
             shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
             verdict = judge(claim, ours, profile, shown or None)
             if verdict.verdict != "not run":
-                return replace(verdict, stale=bool(measurement.stale & set(ours.runs)))
+                return verdict
             proxy = proxy or verdict.proxy
         proxy = proxy or ours
         if large_enough:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -52,10 +52,10 @@ class Connection:
         # learners are more patient than the server, so that it can tell them that another one is lost
         members, limit = [0, learner + 1], timedelta(seconds=group.timeout * (3 if group.rank else 1))
         self.other = 0 if group.rank else learner + 1
-        self.headers = dist.new_group(members, timeout=limit, backend="gloo")
-        self.vectors = (
-            dist.new_group(members, timeout=limit, backend="nccl") if group.backend == "nccl" else self.headers
-        )
+        self.headers = cast(dist.ProcessGroup, dist.new_group(members, timeout=limit, backend="gloo"))
+        self.vectors = self.headers
+        if group.backend == "nccl":
+            self.vectors = cast(dist.ProcessGroup, dist.new_group(members, timeout=limit, backend="nccl"))
 
     def send(self, *header: int) -> None:
         dist.send(torch.tensor([*header, 0, 0][:3]), self.other, group=self.headers)

@@ -23,7 +23,9 @@ from suite.parameter_server.waves import Key, Waves, jobs_of, wave_ask, wave_tur
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import Assembly, assemble
-from suite.training.gradients.rows import Gradients, answer, gradients_of_run, seed_masks
+from suite.training.gradients.batching import answer
+from suite.training.gradients.paths import gradients_of_run, seed_masks
+from suite.training.gradients.types import Gradients
 from suite.training.loop import Session
 from suite.training.numerics import apply
 

@@ -1,0 +1,4 @@
+"""What people see: drawings, the report, the tables of the README, speed.
+
+Imports ``papers`` and below.
+"""

@@ -16,6 +16,7 @@ from suite.claims.board import WORDS, board, word
 from suite.claims.judge import PROFILES, VERDICTS, Verdict
 from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Missing, Paper
+from suite.papers.code import count
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, besides, published, verdicts
 from suite.report.drawing import drawing, inline_svg, write
@@ -24,7 +25,7 @@ from suite.report.provenance import departures, runs_and_environments
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
 from suite.runs.archive import Runs
-from suite.runs.environment import ROOT, revision, source_fingerprint
+from suite.runs.environment import ROOT, revision
 from suite.runs.store import DamagedRun, Run
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "≠", "!"), strict=True))
@@ -161,7 +162,7 @@ def page(source: Runs) -> str:
         speeds=measured_speed(),
         speed_columns=COLUMNS,
         ledgers=departures(ROOT / "reference_impls"),
-        source=source_fingerprint(),
+        made=count(once.read(run.id) for run in runs if not run.fault).most_common(),
         revision=revision(),
         symbols=SYMBOLS,
         verdict_names=VERDICTS,

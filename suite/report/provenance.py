@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from suite.runs.archive import Runs
-from suite.runs.environment import source_fingerprint
 from suite.runs.store import DamagedRun
 from suite.spec import canonical
 
@@ -69,9 +68,6 @@ def _facts(environment: Any) -> list[tuple[str, str]]:
     for name, value in sorted(record.items()):
         if isinstance(value, dict):
             value = ", ".join(f"{key} {_plain(key, item)}" for key, item in sorted(value.items()))
-        if name == "source":
-            same = "the code that wrote this page" if value == source_fingerprint() else "another version of the code"
-            value = f"{value} ({same})"
         rows.append((name, str(value)))
     return rows
 

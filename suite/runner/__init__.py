@@ -1,0 +1,4 @@
+"""From specifications to stored runs: packs, worker processes, the choice of an execution, expected cost.
+
+Imports ``training`` and ``runs``; knows no paper.
+"""

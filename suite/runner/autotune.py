@@ -116,9 +116,9 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
 
     On one CPU thread processor time is counted, which other processes disturb least.
     """
+    from suite.training.build import random_classification
     from suite.training.gradients.cuda_graph import refusal
     from suite.training.numerics import apply
-    from suite.training.problem import random_classification
 
     apply(execution)
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
@@ -171,7 +171,7 @@ def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable
     """A call that gathers a batch for each of ``rows`` points and computes their gradients."""
     import torch
 
-    from suite.training.gradients.rows import PATHS
+    from suite.training.gradients.paths import PATHS
 
     gradients = PATHS[path](problem)
     points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
@@ -187,7 +187,8 @@ def packed_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[
     import torch
 
     from suite.runner.packing import Seats
-    from suite.training.gradients.rows import PATHS, Work
+    from suite.training.gradients.batching import Work
+    from suite.training.gradients.paths import PATHS
 
     gradients = PATHS[path](problem)
     index = torch.arange(examples, device=problem.flat.x.device)[None]

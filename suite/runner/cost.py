@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from suite.data.catalogue import DATASETS
-from suite.experiment import Body, Experiment, Measure, Pilot, Together
+from suite.experiment import Experiment, lazily
 from suite.models.table import counts
 from suite.spec import RunSpec, canonical
 
@@ -13,12 +13,6 @@ FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, 
 SMALL = 16  # examples of a step up to which runs are packed on a CPU
 OVERHEAD = 1.5e-3  # seconds per update outside the network
 STOPPED = 0.25  # of its updates that a run with a stopping rule makes; the suite's made 7% to 30%
-
-
-def load() -> Body:
-    from suite.training.loop import train
-
-    return train
 
 
 def test_size(name: str) -> int:
@@ -71,22 +65,13 @@ def pack(spec: RunSpec, device: str) -> Hashable:
     return canonical({name: s.get(name) for name in same} | {"algorithm": s["algorithm"]["name"]})
 
 
-def together() -> Together:
-    from suite.runner.packing import train_together
-
-    return train_together
-
-
-def measure() -> Measure:
-    from suite.runner.autotune import measure_training
-
-    return measure_training
-
-
-def pilot() -> Pilot:
-    from suite.runner.pilot import training
-
-    return training
-
-
-TRAIN = Experiment(load, seconds, data, memory, pack, together, measure, pilot)
+TRAIN = Experiment(
+    lazily("suite.training.loop:train"),
+    seconds,
+    data,
+    memory,
+    pack,
+    together=lazily("suite.runner.packing:train_together"),
+    measure=lazily("suite.runner.autotune:measure_training"),
+    pilot=lazily("suite.runner.pilot:training"),
+)

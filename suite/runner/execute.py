@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.runner.autotune import decide
 from suite.runner.garbage import spare_imports
 from suite.runner.packing import Pack, packs
+from suite.runner.report import Report
 from suite.runs import environment
 from suite.runs.store import DamagedRun, Outcome, Store, encode
 from suite.runs.telemetry import Watch
@@ -35,16 +38,7 @@ class Surroundings:
     data: Path | None = None
     deadline: float | None = None  # time.time()
     checkpoint_seconds: float = CHECKPOINT_SECONDS
-
-
-@dataclass(frozen=True)
-class Report:
-    """What became of one run: stored, there already, busy elsewhere, out of time, or failed with a reason."""
-
-    spec: RunSpec
-    state: str  # "stored", "present", "busy", "late", "failed"
-    status: str = ""
-    why: str = ""
+    register: str = ""  # digest of the newest entry of the register of rules
 
 
 @dataclass(frozen=True)
@@ -53,6 +47,7 @@ class Opened:
 
     spec: RunSpec
     context: Context
+    begun: Mapping[str, str]  # when (UTC), by which code, under which register of rules
     why: str
 
 
@@ -87,7 +82,7 @@ def execute_pack(
         opened: list[Opened] = []
         for slot, spec in enumerate(pack.specs):
             refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
-            found = _open(claims, store, spec, around, refine, partial(advance, spec.id))
+            found = _open(claims, store, spec, resolve, around, refine, partial(advance, spec.id))
             if isinstance(found, Report):
                 reports[spec.id] = found
                 advance(spec.id, 1.0)
@@ -104,6 +99,7 @@ def _open(
     claims: contextlib.ExitStack,
     store: Store,
     spec: RunSpec,
+    resolve: Resolve,
     around: Surroundings,
     refine: execution.Refine,
     progress: Callable[[float], None],
@@ -126,11 +122,12 @@ def _open(
         if deadline < time.monotonic():
             return Report(spec, "late")
     try:
-        folder = partial_folder(store, spec.id)
+        folder, begun = partial_folder(store, spec.id, resolve(spec.experiment).code, around.register)
         fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
     except Exception as error:
         return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
-    return Opened(spec, Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds), why)
+    context = Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds)
+    return Opened(spec, context, begun, why)
 
 
 def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opened, Outcome | Exception]]:
@@ -168,7 +165,7 @@ def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) 
     try:
         if isinstance(ended, Exception):
             raise ended
-        where = environment.describe(dict(run.context.execution)) | {"telemetry": watch.seen()}
+        where = environment.describe(dict(run.context.execution), run.begun) | {"telemetry": watch.seen()}
         store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
         return Report(spec, "late")
@@ -178,18 +175,22 @@ def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) 
     return Report(spec, "stored", ended.status, run.why)
 
 
-def partial_folder(store: Store, run_id: str) -> Path:
-    """The folder of a run under way; emptied first if other source code has left its checkpoint there.
+def partial_folder(store: Store, run_id: str, code: str, register: str) -> tuple[Path, dict[str, str]]:
+    """The folder of a run under way, and how it was begun; emptied first if other code has left its checkpoint there.
 
     A checkpoint promises the same bits only under the code that wrote it.
     """
     folder = store.partial(run_id)
-    note, source = folder / "source", environment.source_fingerprint()
-    if not note.exists() or note.read_text() != source:
-        store.forget(run_id)
-        folder.mkdir(parents=True)
-        note.write_text(source)
-    return folder
+    note = folder / "begun.json"
+    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+        begun = json.loads(note.read_text())
+        if begun["code"] == code:
+            return folder, begun
+    store.forget(run_id)
+    folder.mkdir(parents=True)
+    begun = {"code": code, "started": datetime.now(UTC).isoformat(timespec="seconds"), "register": register}
+    note.write_text(json.dumps(begun))
+    return folder, begun
 
 
 def explain(error: Exception) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reference_impls.contract import Ask, Turn
-    from suite.training.gradients.rows import Rows, Work
+    from suite.training.gradients.batching import Work
+    from suite.training.gradients.types import Rows
     from suite.training.loop import Session
 
 WIDEST = 16  # runs in a pack: memory grows with it, and so does what a dead worker takes along
@@ -99,7 +100,7 @@ def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[in
 def training_session(spec: RunSpec, context: Context, first: Session | None) -> Session:
     """A session that shares the pictures of ``first``."""
     from suite.training.build import assemble
-    from suite.training.gradients.rows import gradients_of_run
+    from suite.training.gradients.paths import gradients_of_run
     from suite.training.loop import Session
 
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
@@ -155,7 +156,7 @@ class Lockstep:
     """
 
     def __init__(self, sessions: Mapping[int, Run], width: int):
-        from suite.training.gradients.rows import gradients_of_run
+        from suite.training.gradients.paths import gradients_of_run
 
         if not sessions or not all(0 <= slot < width for slot in sessions):
             raise ValueError(f"slots {sorted(sessions)} must lie in 0..{width - 1}, the width of the pack")
@@ -197,7 +198,7 @@ class Lockstep:
 
     def step(self, turns: Mapping[int, Any]) -> dict[int, Exception]:
         """One turn of every live session; returns what went wrong, by slot."""
-        from suite.training.gradients.rows import collect, spread
+        from suite.training.gradients.batching import collect, spread
 
         asked, failed = {}, {}
         shapes: dict[tuple[int, int], dict[int, Work]] = {}

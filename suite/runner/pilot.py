@@ -15,7 +15,7 @@ from suite.runner.cost import expected_updates
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
 from suite.training.build import Assembly, assemble
-from suite.training.gradients.rows import PATHS
+from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply
 

@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Protocol
 
+from suite.runner.report import Report
 from suite.spec import RunSpec
 
 LOOK = 1.0  # seconds between two looks at whether a silent worker still lives
@@ -85,8 +86,6 @@ class Crew:
 
     def compute(self, specs: Sequence[RunSpec], progress: Callable[[str, float], None]) -> Iterator[Any]:
         """Hand out specifications in order; yields reports as they come."""
-        from suite.runner.execute import Report
-
         left = list(reversed(specs))
         while left or any(member.spec for member in self.members):
             self.hand_out(left)

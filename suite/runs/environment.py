@@ -1,13 +1,13 @@
-"""What produced a run: versions, device, CPU, threads, determinism, revision, and a fingerprint of the source."""
+"""What produced a run: versions, device, CPU, threads, determinism, revision, and a fingerprint of the code."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -15,40 +15,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "numpy", "scipy", "pandas", "datasets", "simpy", "sentencepiece", "sacrebleu")
-
-
-SHOWING = frozenset(
-    f"suite/{name}.py"
-    for name in (
-        "__main__",
-        "archive",
-        "baselines",
-        "claims",
-        "cli",
-        "comparison",
-        "crew",
-        "environment",
-        "progress",
-        "rank_shift",
-        "regression",
-        "telemetry",
-    )
-)
-
-
-@lru_cache
-def source_fingerprint() -> str:
-    """Hash of the code that computes numbers: ``reference_impls`` and ``suite``, but for what only judges or shows.
-
-    Figures, claims and reports may change without making stored runs stale.
-    """
-    digest = hashlib.sha256()
-    for package in ("reference_impls", "suite"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            if path.relative_to(ROOT).as_posix() in SHOWING:
-                continue
-            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
 
 
 @lru_cache
@@ -142,8 +108,12 @@ def device_facts(device: str) -> dict[str, Any]:
     return facts
 
 
-def describe(execution: dict[str, Any]) -> dict[str, Any]:
-    """Everything a run folder says about where it came from. ``execution`` was fixed before the run began."""
+def describe(execution: dict[str, Any], begun: Mapping[str, str]) -> dict[str, Any]:
+    """Everything a run folder says about where it came from.
+
+    ``execution`` was fixed before the run began; ``begun`` says when it did (UTC), the fingerprint of the code that
+    computed it, and the digest of the register of rules then.
+    """
     device = execution.get("device", "cpu")
     facts = device_facts(device) if "torch" in sys.modules else {"device": device}
     return {
@@ -151,6 +121,6 @@ def describe(execution: dict[str, Any]) -> dict[str, Any]:
         "versions": versions(),
         "device": facts,
         "execution": execution,
-        "source": source_fingerprint(),
+        **begun,
         **revision(),
     }

@@ -21,6 +21,7 @@ from suite.runs.environment import ROOT
 
 SCOPE = ("suite", "reference_impls", "paper_figures")
 PLACE = re.compile(rf"(?:{'|'.join(SCOPE)})(?:\.\w+)*:\w+")
+UNKNOWN = "unknown"  # the fingerprint of code that nobody can point at
 DIGITS = 16  # hex digits of a fingerprint
 SILENT = ("annotation", "returns", "ctx", "type_comment", "type_params", "lineno")
 

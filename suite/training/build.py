@@ -137,3 +137,16 @@ def assemble(
         test_inputs=testing.inputs,
         test_targets=testing.targets,
     )
+
+
+def random_classification(
+    model: Mapping[str, Any], examples: int, device: str, precision: str, channels_last: bool
+) -> Classification:
+    """A network on ``examples`` random pictures of its input's shape, for timing."""
+    dtype = DTYPES[precision]
+    network = make_network(model, 0, device, dtype)
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
+    targets = torch.randint(network.classes, (examples,), generator=generator)
+    flat = FlatModule(network, channels_last=channels_last)
+    return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256)

@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.func import vmap
 from torch.nn import functional as F
 
-from suite.batch_size.threshold import Reading, read_loss
 from suite.training.numerics import lowered
+from suite.training.reading import Reading, read_loss
 
 if TYPE_CHECKING:
-    from suite.training.gradients.cuda_graph import Body, Recorder
+    from suite.training.gradients.types import Body, Recorder
 
 METRICS = ("loss", "error")
 Decode = Callable[[Tensor], Tensor]

@@ -44,8 +44,10 @@ from suite.training.build import Assembly, assemble
 from suite.training.curves import Recorder
 from suite.training.evaluation import CapturedTest
 from suite.training.fused_step import donated
+from suite.training.gradients.batching import answer
 from suite.training.gradients.cuda_graph_update import whole_update
-from suite.training.gradients.rows import Gradients, answer, gradients_of_run, seed_masks
+from suite.training.gradients.paths import gradients_of_run, seed_masks
+from suite.training.gradients.types import Gradients
 from suite.training.numerics import apply
 from suite.training.schedules import rate_at, rounds
 

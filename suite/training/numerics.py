@@ -30,6 +30,19 @@ _autocast: torch.dtype | None = None
 _onednn, _unfolded = True, False
 
 
+def pick_device(device: str) -> str:
+    """``auto`` is CUDA where there is one. Raises ValueError when CUDA is asked for and absent."""
+    if device == "cpu":
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if device == "cuda":
+        raise ValueError("--device cuda: this machine has no usable CUDA device; use --device cpu")
+    return "cpu"
+
+
 def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
     """The execution of a new run on ``device`` with ``threads`` CPU threads, before anything is measured.
 

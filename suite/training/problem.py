@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -13,23 +12,7 @@ from torch.nn import functional as F
 from suite.data.augmentation import Augmentation
 from suite.training.evaluation import scores
 from suite.training.flat import FlatModule
-
-Batch = tuple[Tensor, ...]
-
-
-class Problem(Protocol):
-    """``fetch`` turns example indices [b] into a batch; ``loss`` is the mean loss of a batch at a point."""
-
-    d: int
-    q: int
-    batch_norm: bool
-    dropout: bool
-
-    def b0(self) -> Tensor: ...
-
-    def fetch(self, examples: Tensor) -> Batch: ...
-
-    def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]: ...
+from suite.training.gradients.types import Batch
 
 
 @dataclass
@@ -164,18 +147,3 @@ class Classification:
         """Mean loss (nats) and top-1 error (share) of a point on images [N, C, H, W], in evaluation mode."""
         found = scores(self, x[None], buffers[None], inputs, targets, chunk=chunk, decode=transform)
         return found.losses.item(), found.errors.item()
-
-
-def random_classification(
-    model: Mapping[str, Any], examples: int, device: str, precision: str, channels_last: bool
-) -> Classification:
-    """A network on ``examples`` random pictures of its input's shape, for timing."""
-    from suite.training.build import DTYPES, make_network
-
-    dtype = DTYPES[precision]
-    network = make_network(model, 0, device, dtype)
-    generator = torch.Generator().manual_seed(0)
-    pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
-    targets = torch.randint(network.classes, (examples,), generator=generator)
-    flat = FlatModule(network, channels_last=channels_last)
-    return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256)

@@ -67,9 +67,8 @@ class StreamedImages:
             for _ in range(workers)
         ]
         self.part = self.streams[0].batches_per_epoch // workers  # batches of a worker
-        self._open: list[tuple[int, Iterator[Batch]] | None] = [
-            None
-        ] * workers  # next number, and where it comes from
+        # of each worker the last batch, and where the next comes from
+        self._open: list[tuple[Batch, Iterator[Batch]] | None] = [None] * workers
         self._initial_buffers = flat.buffers.clone()
 
     def close(self) -> None:
@@ -88,11 +87,15 @@ class StreamedImages:
 
     def _batch(self, worker: int, number: int) -> tuple[Tensor, Tensor]:
         wanted = worker * self.part + number % self.part
-        held = self._open[worker]
-        batches = held[1] if held is not None and held[0] == wanted else self.streams[worker].batches(wanted)
-        found = next(batches)
+        opened = self._open[worker]
+        if opened is None or wanted - opened[0].number not in (0, 1):
+            batches = self.streams[worker].batches(wanted)
+            opened = next(batches), batches
+        elif wanted > opened[0].number:
+            opened = next(opened[1]), opened[1]
+        # else the worker stays on its batch, as ISGD does while it is undertrained: it is not decoded again
+        self._open[worker], found = opened, opened[0]
         assert found.number == wanted, (found.number, wanted)
-        self._open[worker] = (wanted + 1, batches)
         at = [torch.tensor([value], device=self.device) for value in (number, worker)]
         pixels = found.inputs[None].to(self.mean.dtype) - self.mean
         return self.crop(pixels, self.seed, *at)[0], found.targets
@@ -144,6 +147,8 @@ def assemble_streamed(
     chosen = thaw(settings["algorithm"])
     module = algorithm(chosen.pop("name"))
     problem: Any = StreamedImages(settings, flat, run_seed, settings.get("workers", 1), root)
+    if chosen.get("batches") == "epoch":
+        chosen["batches"] = problem.part
     nothing = flat.x.new_zeros(0)
     return Assembly(
         problem=problem,

@@ -12,7 +12,7 @@ import pytest
 from fabricated_trainings import MAKERS, Fabricated
 
 from paper_figures import crossbow
-from paper_figures.crossbow import arithmetic, settings
+from paper_figures.crossbow import fig8, settings
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.verdicts import published, verdicts
 from suite.runner.execute import Surroundings, execute
@@ -72,7 +72,7 @@ def test_the_tuners_trial(store):
 
 @pytest.mark.parametrize("gpus", [2, 3, 5, 8])
 def test_the_ring_sums_everything_and_shares_the_work(gpus):
-    data, sums = arithmetic.ring(gpus, 4 * gpus)
+    data, sums = fig8.ring(gpus, 4 * gpus)
     whole = [sum((g + 1) * (i + 3) for g in range(gpus)) for i in range(4 * gpus)]
     assert data == [whole] * gpus
     assert sums == [4 * (gpus - 1)] * gpus

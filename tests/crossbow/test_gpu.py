@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from paper_figures import crossbow
-from paper_figures.crossbow.throughput import Bench, classification
+from paper_figures.crossbow.experiments.throughput import Bench, classification
 from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Run, Store
 from suite.spec import RunSpec
-from suite.training.gradients.rows import PATHS, refusals
+from suite.training.gradients.paths import PATHS, refusals
 
 pytestmark = [
     pytest.mark.gpu,

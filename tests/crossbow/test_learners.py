@@ -10,7 +10,9 @@ import torch
 from reference_impls import crossbow
 from suite.model_averaging.learners import Learners, on_streams
 from suite.model_averaging.task_schedule import Durations, assignment, schedule
-from suite.training.gradients.rows import PATHS, Functional, Vectorised, refusals
+from suite.training.gradients.looped import Functional
+from suite.training.gradients.paths import PATHS, refusals
+from suite.training.gradients.vectorised import Vectorised
 from suite.training.optimizers import Caffe
 from suite.training.problem import Classification, Quadratic
 

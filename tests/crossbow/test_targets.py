@@ -6,9 +6,9 @@ import math
 
 import pandas as pd
 
-from paper_figures.crossbow.comparison import leads, less_time, paired
+from paper_figures.crossbow.alg1 import leads
+from paper_figures.crossbow.readings import LADDER, common_target, less_time, paired, rungs
 from paper_figures.crossbow.settings import stand_in
-from paper_figures.crossbow.targets import LADDER, common_target, rungs
 from suite.papers.artifact import Evidence
 
 SLOW = [0.3, 0.5, 0.62, 0.71, 0.76, 0.81, 0.84, 0.86, 0.86, 0.86, 0.86]  # median of five: 0.86 at epoch 10

@@ -13,7 +13,7 @@ from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.build import assemble
-from suite.training.gradients.rows import PATHS
+from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import choose
 

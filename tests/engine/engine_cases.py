@@ -11,8 +11,9 @@ from torch import Tensor
 
 from suite.models import build, initialise
 from suite.papers.registry import experiment
-from suite.runner.execute import Report, Surroundings, execute_pack
+from suite.runner.execute import Surroundings, execute_pack
 from suite.runner.packing import Pack
+from suite.runner.report import Report
 from suite.runs.store import Run, Store
 from suite.spec import RunSpec
 from suite.training.flat import FlatModule

@@ -13,9 +13,11 @@ from suite.spec import RunSpec
 from suite.training.build import assemble
 from suite.training.evaluation import CapturedTest, scores
 from suite.training.gradients import cuda_graph_update as captured_update
+from suite.training.gradients.batching import answer
 from suite.training.gradients.cuda_graph import Captured, CaptureError, CudaGraphs, RowGradients
 from suite.training.gradients.cuda_graph_update import CapturedUpdate, overwrite, refusal, whole_update
-from suite.training.gradients.rows import PATHS, Bound, answer
+from suite.training.gradients.looped import Bound
+from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session, weights_digest
 from suite.training.numerics import apply, choose
 from suite.training.problem import Classification

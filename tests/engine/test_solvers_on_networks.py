@@ -11,7 +11,8 @@ from reference_impls import inverse_law
 from reference_impls.contract import Told
 from suite.communication.collectives import Alone
 from suite.training.build import make_descent
-from suite.training.gradients.rows import Bound, answer
+from suite.training.gradients.batching import answer
+from suite.training.gradients.looped import Bound
 from suite.training.schedules import rounds
 
 RATES = (0.1, 0.1, 0.02, 0.02)  # a change on the way tells the two velocity conventions apart

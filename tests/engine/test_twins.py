@@ -14,8 +14,11 @@ from suite.models.table import counts
 from suite.runner.packing import Seats
 from suite.spec import RunSpec
 from suite.training.flat import FlatModule
+from suite.training.gradients.batching import Work, answer, spread
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.rows import PATHS, Bound, Functional, Vectorised, Work, answer, gradients_of_run, spread
+from suite.training.gradients.looped import Bound, Functional
+from suite.training.gradients.paths import PATHS, gradients_of_run
+from suite.training.gradients.vectorised import Vectorised
 from suite.training.numerics import apply, choose
 from suite.training.problem import Quadratic
 from suite.training.unfolding import Unfolded, convolve

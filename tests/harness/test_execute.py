@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 import toy
 
-from suite.experiment import Context
+from suite.experiment import Context, Experiment
 from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
 from suite.runner.execute import Surroundings, execute, execute_all
-from suite.runs import environment
 from suite.runs import store as store_module
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -44,7 +44,8 @@ def test_a_run_is_computed_once(around: Surroundings, counted):
     assert execute(spec, experiment, around).state == "present"
     assert counted() == 1
     run = Store(around.store).read(spec.id)
-    assert run.environment["source"] == environment.source_fingerprint()
+    assert (run.environment["code"], run.environment["register"]) == (experiment(spec.experiment).code, "")
+    assert datetime.fromisoformat(run.environment["started"]).tzinfo is not None
     assert run.environment["execution"]["threads"] == 1
     assert {"machine", "versions", "device", "revision", "dirty"} <= set(run.environment)
     assert list((around.store / "partial").iterdir()) == []
@@ -189,10 +190,10 @@ def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: Surroundings,
     assert same(finished(around, spec), expected)
 
 
-def test_other_source_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):
+def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):
     spec, expected = reference
     folder = interrupted(around, spec)
-    monkeypatch.setattr(environment, "source_fingerprint", lambda: "another")
+    monkeypatch.setattr(Experiment, "code", "another")
     seen = []
     report = execute(spec, experiment, Surroundings(around.store, deadline=time.time() + 60), seen.append)
     assert report.state == "stored"

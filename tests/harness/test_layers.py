@@ -1,4 +1,7 @@
-"""Imports point one way, and the quick commands load nothing slow."""
+"""A reference file needs torch and the contract alone, and the quick commands load nothing slow.
+
+That imports point one way is checked by import-linter (``nox -s lint``).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ from pathlib import Path
 import pytest
 import toy
 
-LAYERS = ("reference_impls", "suite", "paper_figures", "tests")
-ROOTS = {"suite/cli.py", "suite/__main__.py"}  # the application's root knows the papers
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 STANDARD = set(sys.stdlib_module_names)
 
@@ -36,23 +37,6 @@ def modules(layer: str) -> list[Path]:
     return found
 
 
-@pytest.mark.parametrize("layer", LAYERS[:-1])
-def test_imports_point_one_way(layer: str):
-    above = set(LAYERS[LAYERS.index(layer) + 1 :])
-    wrong = {
-        path.relative_to(toy.CHECKOUT).as_posix(): sorted(
-            name for name in imported(path) if name.split(".")[0] in above
-        )
-        for path in modules(layer)
-    }
-    assert {name: found for name, found in wrong.items() if found and name not in ROOTS} == {}
-
-
-def test_the_exceptions_are_needed():
-    """Were the root to stop knowing the papers, the exception should go."""
-    assert any(name.startswith("paper_figures") for name in imported(toy.CHECKOUT / "suite" / "cli.py"))
-
-
 def owner(module: str) -> str | None:
     return next((name for name in sorted(PAPERS, key=len, reverse=True) if module.startswith(name)), None)
 
@@ -66,13 +50,6 @@ def test_a_reference_file_imports_torch_the_contract_and_its_own_paper(path: Pat
             assert module == "contract" or owner(module) == owner(path.stem) is not None, f"{path.name}: {name}"
         else:
             assert top in STANDARD | {"torch", "reference_impls"}, f"{path.name} imports {name}"
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_a_papers_figures_do_not_know_another_paper(paper: str):
-    for path in (toy.CHECKOUT / "paper_figures" / paper).rglob("*.py"):
-        others = {f"paper_figures.{other}" for other in PAPERS if other != paper}
-        assert not {n for n in imported(path) for o in others if n == o or n.startswith(o + ".")}, path
 
 
 SLOW = ("torch", "matplotlib", "scipy", "sklearn", "datasets", "jinja2")

@@ -8,7 +8,8 @@ import random
 
 import pytest
 
-from suite.batch_size.threshold import Monitor, Search, drive, next_test, read_loss
+from suite.batch_size.threshold import Monitor, Search, drive, next_test
+from suite.training.reading import read_loss
 
 
 class Trajectory:

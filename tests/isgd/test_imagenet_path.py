@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from paper_figures.isgd import imagenet
+from paper_figures.isgd import settings
+from paper_figures.isgd.experiments import EXPERIMENTS
+from paper_figures.isgd.experiments.imagenet import imagenet
+from suite.data.imagenet import Batch, ImageNetStream
+from suite.experiment import Context, OutOfTime
 from suite.runner.execute import Surroundings, execute
-from suite.runs.store import Store
+from suite.runs.store import Outcome, Store
 from suite.spec import RunSpec, thaw
+from suite.training import numerics as execution
 
 
 @pytest.fixture
@@ -19,15 +26,15 @@ def root(small_imagenet: Path) -> Path:
 
 def spec(updates: int, stop: int = 5, margin: float = 0.0) -> RunSpec:
     """The paper's run, shrunk: a small network, side 32, crop 28."""
-    full = thaw(imagenet.run("isgd", 8, updates).settings)
-    full["algorithm"] |= {"stop": stop, "margin": margin, "thresholds": [], "factors": [1.0], "zeta": 0.05}
+    full = thaw(settings.imagenet(8, 1).settings) | {"updates": updates}
+    full["algorithm"] |= {"stop": stop, "margin": margin, "zeta": 0.05}
     small = {"model": {"name": "tiny_bn", "channels": 3, "classes": 3, "input_size": 28}, "side": 32, "crop": 28}
     return RunSpec("isgd/imagenet", {**full, **small, "rate": 1e-4, "evaluate": {"every": 4, "examples": 8}})
 
 
 def run(chosen: RunSpec, root: Path, store: Path, **more: object) -> dict[str, object]:
     around = Surroundings(store, data=root, **more)  # type: ignore[arg-type]
-    report = execute(chosen, imagenet.EXPERIMENTS.__getitem__, around)
+    report = execute(chosen, EXPERIMENTS.__getitem__, around)
     assert report.state == "stored", report
     return Store(store).read(chosen.id).results
 
@@ -41,7 +48,7 @@ def test_it_trains_tests_and_chases_batches_of_the_stream(root: Path, tmp_path: 
     assert updates["chasing"].sum() > 0
     assert results["iterations"] == 16 - updates["chasing"].iloc[1:].sum() - _under_way(updates)
     tested = stored.curve("evaluations")
-    assert tested["update"].tolist() == [4, 8, 12, 16]
+    assert tested["update"].tolist() == [0, 4, 8, 12, 16]
     assert (tested["top5_error"] == 0).all()  # three classes
 
 
@@ -56,8 +63,56 @@ def test_without_acceleration_every_update_is_an_iteration(root: Path, tmp_path:
     assert results["iterations"] == 9
 
 
+def trained(chosen: RunSpec, folder: Path, root: Path, deadline: float | None = None) -> Outcome:
+    folder.mkdir(exist_ok=True)
+    return imagenet(chosen, Context(folder, execution.choose(chosen, "cpu", 1), root, deadline=deadline))
+
+
+class Watched(ImageNetStream):
+    """A stream that decodes in this process and notes at which batches it was opened."""
+
+    opened: list[int]
+
+    def __init__(self, *given: object, **options: object):
+        super().__init__(*given, **{**options, "processes": 0})  # type: ignore[arg-type]
+
+    def batches(self, first: int = 0) -> Iterator[Batch]:
+        self.opened.append(first)
+        return super().batches(first)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The batches at which streams are opened from here on."""
+    found: list[int] = []
+    monkeypatch.setattr(Watched, "opened", found, raising=False)
+    monkeypatch.setattr("suite.training.streamed.ImageNetStream", Watched)
+    return found
+
+
+def test_a_batch_under_acceleration_is_not_decoded_again(root: Path, tmp_path: Path, opened: list[int]) -> None:
+    outcome = trained(spec(16), tmp_path / "run", root)
+    assert outcome.curves["updates"]["chasing"].sum() > 0
+    assert set(opened) == {0}, "a stream was opened in the middle of an epoch"
+
+
+@pytest.mark.usefixtures("opened")
+def test_a_run_that_is_cut_off_after_every_update_ends_in_the_same_bits(root: Path, tmp_path: Path) -> None:
+    chosen = spec(12)
+    whole, parts, cuts = trained(chosen, tmp_path / "whole", root), None, 0
+    while parts is None:
+        try:
+            parts = trained(chosen, tmp_path / "parts", root, deadline=time.monotonic() - 1)
+        except OutOfTime:
+            cuts += 1
+    assert cuts >= 11
+    assert whole.curves["updates"]["chasing"].sum() > 0
+    assert parts.curves["updates"].equals(whole.curves["updates"])
+    assert parts.results["weights_digest"] == whole.results["weights_digest"]
+
+
 def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
     around = Surroundings(tmp_path / "store", data=tmp_path / "nowhere")
-    report = execute(spec(4), imagenet.EXPERIMENTS.__getitem__, around)
+    report = execute(spec(4), EXPERIMENTS.__getitem__, around)
     assert report.state == "failed"
     assert "imagenet" in report.why

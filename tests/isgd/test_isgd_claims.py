@@ -16,10 +16,10 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from paper_figures.isgd import PAPER, batch_size_model, chart, exact
-from paper_figures.isgd.parallel import Tree, broadcast
+from paper_figures.isgd import PAPER, alg1, alg2, batch_size_model, fig3, readings
+from paper_figures.isgd.experiments.parallel import Tree, broadcast
 from paper_figures.isgd.reduction_tree import tree
-from paper_figures.isgd.stated import SYSTEMS
+from paper_figures.isgd.settings import SYSTEMS
 from suite.papers.artifact import Evidence
 from suite.papers.verdicts import published, verdicts
 from suite.runner.execute import Surroundings, execute
@@ -33,7 +33,18 @@ CONTRADICTIONS = {
     "fig7b/two-more-than-double",
     "alg1/queue-length",
 }
-TRAINED = {"alg1/isgd-faster"}  # of exact's artifacts, the claims that wait for training runs
+# experiments that are decided in seconds, and the artifacts that rest on them
+QUICK = {
+    f"isgd/{name}"
+    for name in (
+        *("trace", "beside-sgd", "parallel", "parts", "subproblem"),
+        *("operations", "sampling", "rates", "partition"),
+    )
+}
+MECHANISMS = {
+    f"isgd/{name}" for name in ("fig4", "alg1", "alg2", "alg-fcpr", "alg-lr", "eq4", "eq10", "eq11", "eq12")
+}
+TRAINED = {"alg1/isgd-faster"}  # of these artifacts, the claims that wait for training runs
 
 
 def catalogue():
@@ -63,11 +74,11 @@ def test_listing_isgd_imports_nothing_heavy():
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
-    """Verdicts of all claims once the deterministic experiments of ``exact`` are stored, and the store."""
+    """Verdicts of all claims once the quick experiments are stored, and the store."""
     root = tmp_path_factory.mktemp("store")
-    groups = [artifact.runs("smoke") for artifact in exact.ARTIFACTS]
-    groups += [runs("smoke") for runs in exact.EXTRA_RUNS.values()]
-    specs = {spec.id: spec for group in groups for specs in group.values() for spec in specs}
+    groups = [group for artifact in PAPER.artifacts for group in artifact.runs("smoke").values()]
+    specs = {spec.id: spec for group in groups for spec in group if spec.experiment in QUICK}
+    assert {spec.experiment for spec in specs.values()} == QUICK
     for spec in specs.values():
         report = execute(spec, PAPER.experiments.__getitem__, Surroundings(root))
         assert report.state == "stored", report
@@ -90,8 +101,7 @@ def test_every_claim_that_needs_nothing_is_decided(judged):
 
 def test_small_experiments_are_decided_and_name_their_runs(judged):
     found, store = judged
-    owned = {artifact.id for artifact in exact.ARTIFACTS}
-    small = {n: v for n, v in found.items() if v.claim.needs == "cpu-small" and v.claim.artifact in owned}
+    small = {n: v for n, v in found.items() if v.claim.needs == "cpu-small" and v.claim.artifact in MECHANISMS}
     waiting = {name for name, v in small.items() if v.verdict == "not run"}
     assert waiting == TRAINED
     assert len(small) - len(waiting) == 18
@@ -117,12 +127,13 @@ def test_drawings_are_made_from_the_stored_runs(judged):
     from matplotlib.figure import Figure
 
     _, store = judged
-    for artifact in exact.ARTIFACTS:
-        if artifact.draw:
-            figure = Figure(figsize=artifact.size)
-            artifact.draw(Evidence(store, artifact.runs("smoke"), "smoke"), figure)
-            assert figure.axes, artifact.id
-            assert artifact.alt
+    for name in ("fig3", "fig4", "alg1", "alg2"):
+        artifact = PAPER.artifact(f"isgd/{name}")
+        assert artifact.draw
+        assert artifact.alt
+        figure = Figure(figsize=artifact.size)
+        artifact.draw(Evidence(store, artifact.runs("smoke"), "smoke"), figure)
+        assert figure.axes, name
 
 
 @pytest.mark.parametrize("psi", [1e-9, 5.5e-4, 0.1, 40.0])
@@ -150,7 +161,7 @@ def test_ratio_of_optima_stays_between_its_limits_and_tends_to_them():
 
 
 def test_a_curve_with_two_minima_or_none_is_no_bowl():
-    bowl = batch_size_model.single_minimum
+    bowl = fig3.single_minimum
     assert bowl(np.array([3.0, 1.0, 2.0]))
     assert not bowl(np.array([3.0, 1.0, 2.0, 1.5, 4.0]))
     assert not bowl(np.array([3.0, 2.0, 1.0]))
@@ -169,7 +180,7 @@ def test_tree_sums_everything_once_and_reaches_everyone(devices):
 
 def test_printed_queue_runs_dry():
     """n = 3: filled in iterations 0 to 2, emptied in 3 to 5."""
-    assert chart.printed_queue([1.0] * 8, 3) == [1, 2, 3, 2, 1, 0, 0, 0]
+    assert alg1.printed_queue([1.0] * 8, 3) == [1, 2, 3, 2, 1, 0, 0, 0]
 
 
 def altered(run, rows, **columns):
@@ -194,17 +205,17 @@ def test_measures_notice_a_broken_algorithm(judged):
     n = run.results["batches"]
     plain = table.index[~table["chasing"] & (table["iteration"] > 2 * n)]
     chased = table.index[table["chasing"]]
-    assert quantities(chart.triggers, run)["triggers-only-above-limit"] == (0.0,)
+    assert quantities(alg1.measure_triggers, run)["triggers-only-above-limit"] == (0.0,)
 
     spike = altered(run, plain[5], loss=50.0)
-    assert quantities(chart.triggers, spike)["triggers-only-above-limit"][0] > 0
-    assert quantities(chart.running_mean, spike)["mean-sliding"][0] > 0.1
+    assert quantities(alg1.measure_triggers, spike)["triggers-only-above-limit"][0] > 0
+    assert quantities(alg1.measure_running_mean, spike)["mean-sliding"][0] > 0.1
     lost = altered(run, plain[5], sgd_step=False)
-    assert quantities(chart.triggers, lost)["sgd-step-always"][0] < 1
+    assert quantities(alg1.measure_triggers, lost)["sgd-step-always"][0] < 1
     moved = altered(run, chased[0], anchor_moved=1e-9)
-    assert quantities(chart.chases, moved)["constants"] == (0.0, 1e-9, 0.0)
+    assert quantities(alg2.measure_chases, moved)["constants"] == (0.0, 1e-9, 0.0)
     first = altered(run, table.index[n - 3 : n], iteration=n - 4, chasing=True)
-    assert quantities(chart.triggers, first)["no-acceleration-first-epoch"][0] > 0
+    assert quantities(alg1.measure_triggers, first)["no-acceleration-first-epoch"][0] > 0
     limits = altered(run, plain[7], limit=1.0)
     assert pd.notna(limits.curve("updates")["limit"]).all()
-    assert abs(quantities(chart.limit_statistics, limits)["population-sd"][0]) > 1e-3
+    assert abs(quantities(readings.limit_statistics, limits)["population-sd"][0]) > 1e-3

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from paper_figures.matex_agd import PAPER, settings
-from paper_figures.matex_agd.imagenet import imagenet
+from paper_figures.matex_agd.experiments.imagenet import imagenet
 from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution

@@ -7,9 +7,12 @@ import pandas as pd
 import pytest
 import torch
 
-from paper_figures.matex_agd import PAPER, backpropagation, doubts, figure1, printed, properties, settings
-from paper_figures.matex_agd.stand_in import LAYERS, sleeping
-from suite.cost_models.machines import DGX1
+from paper_figures.matex_agd import PAPER, settings, table1
+from paper_figures.matex_agd.experiments import backpropagation, properties
+from paper_figures.matex_agd.experiments.link import LAYERS, sleeping
+from paper_figures.matex_agd.overlap_cases import ALEXNET, layer_costs, layer_runs
+from suite.cost_models.machines import DGX1, network
+from suite.cost_models.overlap import AllReduce, rates
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.verdicts import published, verdicts
 from suite.runs.archive import Archive
@@ -62,10 +65,10 @@ def test_every_run_has_an_experiment(profile):
 
 
 def test_printed_table_is_read_from_the_claims():
-    table = printed.table1()
+    table = table1.printed_table()
     assert table["agd1"] == [0.0039, 0.01324, 0.02632, 0.05076, 0.07362]
-    assert printed.smallest_set([0.5, 0.25]) == 4
-    assert printed.smallest_set([0.00002]) == 50_000
+    assert table1.smallest_set([0.5, 0.25]) == 4
+    assert table1.smallest_set([0.00002]) == 50_000
 
 
 def test_algorithm_1_against_autograd():
@@ -94,12 +97,12 @@ def test_the_sleeping_network_takes_its_time_and_no_less():
 
 def test_a_faster_link_narrows_the_gap_between_synchronous_and_delayed(evidence):
     """The panels come out of the cost model, not of the claims: a link that costs nothing leaves no order."""
-    layers = figure1.layer_costs(Evidence(evidence, figure1.layer_runs("smoke"), "smoke"), figure1.ALEXNET)
+    layers = layer_costs(Evidence(evidence, layer_runs("smoke"), "smoke"), ALEXNET)
     gaps = []
     for beta in (2e10, 1e11, 1e15):
-        cost = figure1.AllReduce(0.0, beta, 8)
-        made = figure1.network(layers, 32, DGX1.centre())
-        seen = figure1.rates(made, cost)
+        cost = AllReduce(0.0, beta, 8)
+        made = network(layers, 32, DGX1.centre())
+        seen = rates(made, cost)
         gaps.append(seen["AGD 3 comm"] - seen["SGD"])
     assert gaps[0] > gaps[1] > gaps[2]
     assert gaps[2] < 1e-4
@@ -107,7 +110,7 @@ def test_a_faster_link_narrows_the_gap_between_synchronous_and_delayed(evidence)
 
 def test_a_measure_reports_what_the_run_says(evidence):
     """A tampered result must change the verdict."""
-    from paper_figures.matex_agd.algorithms import PROPERTIES, synchronous
+    from paper_figures.matex_agd.algorithms import PROPERTIES, measure_synchronous
 
     class Tampered:
         def read(self, run_id: str) -> Run:
@@ -116,7 +119,7 @@ def test_a_measure_reports_what_the_run_says(evidence):
             return run
 
     groups = {"properties": (RunSpec(PROPERTIES.experiment),)}
-    found = dict(synchronous(Evidence(Tampered(), groups, "smoke")))
+    found = dict(measure_synchronous(Evidence(Tampered(), groups, "smoke")))
     assert found["equals-serial"].values == (0.5,)
 
 
@@ -136,7 +139,7 @@ def test_largest_stable_rate_against_the_roots(delay, momentum):
 
 def test_rounding_sets_synchronous_and_serial_training_apart_by_next_to_nothing(tmp_path):
     """The arms of the doubt about Table 1: the same batches, hence the same losses but for float32."""
-    from paper_figures.matex_agd.serial_gap import serial_gap
+    from paper_figures.matex_agd.experiments.serial_gap import serial_gap
     from suite.experiment import Context
     from suite.training import numerics as execution
 
@@ -170,7 +173,7 @@ def gap_run(serial, split, partitioned) -> Evidence:
 
 def test_the_gap_between_the_rows_is_told_from_its_causes():
     low, high = [0.1, 0.2, 0.3, 0.4, 0.5], [0.2, 0.4, 0.6, 0.8, 1.0]
-    found = dict(doubts.serial_against_synchronous(gap_run([low, low, high], [low, low, high], [high, low, high])))
+    found = dict(table1.measure_gap(gap_run([low, low, high], [low, low, high], [high, low, high])))
     assert found["printed-gap"].values[0] == pytest.approx(-0.2233, abs=1e-4)
     assert found["gap-of-rounding"].values[0] == 0
     assert found["gap-of-partition"].values[0] == pytest.approx(np.log(2) / 3)
@@ -182,7 +185,7 @@ def test_what_is_said_of_the_gap_is_what_the_evidence_shows(evidence):
     """The reason given with ``alg-sgd/equals-serial`` and with the row's last value."""
     try:
         seen = Evidence(evidence, {"gap": (settings.GAP,)}, "smoke")
-        found = dict(doubts.serial_against_synchronous(seen))
+        found = dict(table1.measure_gap(seen))
     except Missing:
         pytest.skip(f"run {settings.GAP.id} is not in {EVIDENCE} yet")
     assert found["gap-of-rounding"].values[0] < 0.01

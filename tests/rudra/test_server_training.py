@@ -21,7 +21,9 @@ from suite.parameter_server.protocol import GammaDurations, play
 from suite.parameter_server.training import train
 from suite.parameter_server.waves import Waves, jobs_of, wave_ask, wave_turn
 from suite.spec import RunSpec, thaw
-from suite.training.gradients.rows import Functional, Vectorised, answer
+from suite.training.gradients.batching import answer
+from suite.training.gradients.looped import Functional
+from suite.training.gradients.vectorised import Vectorised
 from suite.training.loop import train as train_plainly
 from suite.training.optimizers import Caffe
 from suite.training.problem import Quadratic

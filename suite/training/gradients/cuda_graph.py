@@ -11,35 +11,20 @@ device for a value and does the same operations every time. A :class:`Recorder` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from suite.training.gradients.rows import Rows
+from suite.training.gradients.types import Batch, Body, Recorder, Rows
 from suite.training.numerics import lowered
-from suite.training.problem import Batch
 
 STREAMS = 8  # branches of a graph that may run side by side
 WARM = 3  # calls before the capture: libraries allocate their workspaces in the first ones
 
-Body = Callable[[], None]
-
 
 class CaptureError(ValueError):
     """What cannot be captured: no CUDA, or a network whose masks are drawn afresh each time."""
-
-
-class Recorder(Protocol):
-    """Makes a call out of a body, which it may run several times before."""
-
-    def record(self, body: Body) -> Body:
-        """A call that does what the body does, with the tensors that the body holds."""
-        ...
-
-    def side_by_side(self, branches: Sequence[Body]) -> None:
-        """Run branches that touch nothing in common; what follows may use what they wrote. Used inside a body."""
-        ...
 
 
 class CudaGraphs:

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Ask, Told, Turn
-from suite.training.gradients.cuda_graph import Body, Captured, RowGradients
+from suite.training.gradients.cuda_graph import Captured, RowGradients
+from suite.training.gradients.types import Body
 
 # Their ``tell`` reads nothing of a turn, so one recording serves all turns.
 TURN_FREE = frozenset({"reference_impls.inverse_law", "reference_impls.isgd"})

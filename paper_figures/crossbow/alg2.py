@@ -1,0 +1,95 @@
+"""Algorithm 2: the auto-tuner adds a learner while throughput rises and takes one away when it falls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paper_figures.crossbow import settings
+from paper_figures.crossbow.readings import ids, on_gpu, require, results
+from suite.claims.measured import interval, point
+from suite.papers.artifact import Artifact, Evidence, Quantities
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def runs(profile: str) -> settings.Groups:
+    return {
+        "tuner": (settings.TUNER,),
+        "algebra": (settings.ALGEBRA,),
+        **settings.throughput(profile),
+        **settings.followed(profile),
+    }
+
+
+def measure_rule(evidence: Evidence) -> Quantities:
+    """The rule on scripted throughputs."""
+    return results(
+        evidence,
+        "tuner",
+        {
+            "starts-at-one": "starts_at",
+            "adds-first": "after_first",
+            "adds-on-rise": "on_rise",
+            "removes-on-fall": "on_fall",
+            "holds-on-plateau": "on_plateau",
+            "finds-peak": "literal_distance",
+        },
+    )
+
+
+def measure_newcomer(evidence: Evidence) -> Quantities:
+    return results(evidence, "algebra", {"new-replica-from-average": "newcomer"})
+
+
+def measure_change(evidence: Evidence) -> Quantities:
+    """The longest change of the number of learners: milliseconds, and iterations of one learner here."""
+    for name in settings.throughput(evidence.profile):
+        run = evidence.run(name)
+        require("resize_seconds" in run.results, "a throughput run that keeps the seconds of a change")
+        share = run.results["resize_over_iteration"]
+        note = f"{name}: {share:.2f} of one learner's iteration, on {'a GPU' if on_gpu(run) else 'a CPU'}"
+        yield "milliseconds", point(1000 * run.results["resize_seconds"], kind="proxy", runs=[run.id], note=note)
+
+
+def measure_few_first(evidence: Evidence) -> Quantities:
+    """Growing from 1 to 4 learners against 4 throughout: difference of mean test error, a proxy of epochs."""
+    steps = []
+    for grown, fixed in zip(evidence.runs("growing"), evidence.runs("followed"), strict=True):
+        errors = [run.curve("models")["centre_error"].mean() for run in (fixed, grown)]
+        steps.append(100 * float(errors[0] - errors[1]))
+    found = interval(
+        sum(steps) / len(steps),
+        min(steps),
+        max(steps),
+        kind="proxy",
+        n=len(steps),
+        runs=ids(evidence, "growing", "followed"),
+        note="points of mean test error over five epochs, in place of epochs",
+    )
+    yield "few-first", found
+
+
+def draw(evidence: Evidence, figure: Figure) -> None:
+    """Learners after each reading, Algorithm 2 and the settling rule, with a peak at 4."""
+    axes = figure.subplots()
+    table = evidence.run("tuner").curve("walks")
+    for rule, rows in table[table["peak"] == 4].groupby("rule"):
+        axes.step(rows["reading"], rows["learners"], where="post", label=str(rule))
+    axes.axhline(4, color="0.5", linewidth=0.8, linestyle=":")
+    axes.locator_params(axis="y", integer=True)
+    axes.set_xlabel("reading of the throughput")
+    axes.set_ylabel("learners")
+    axes.legend()
+
+
+ARTIFACTS = (
+    Artifact(
+        "crossbow/alg2",
+        "Choosing the number of learners per GPU from throughput",
+        runs,
+        (measure_rule, measure_newcomer, measure_change, measure_few_first),
+        draw,
+        "Algorithm 2 cycles around a peak at four learners; the settling rule stops there.",
+    ),
+)

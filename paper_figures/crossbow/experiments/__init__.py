@@ -1,0 +1,57 @@
+"""Crossbow's own experiments by name, and what a run of each is expected to cost; bodies are imported when run."""
+
+from __future__ import annotations
+
+from suite.data.catalogue import DATASETS
+from suite.experiment import Experiment, lazily
+from suite.models.table import counts
+from suite.runner.cost import FLOPS_PER_SECOND
+from suite.spec import RunSpec
+
+
+def training_seconds(spec: RunSpec) -> float:
+    """Epochs of training, and an evaluation of the average model and every replica after each."""
+    s = spec.settings
+    examples = 3 * s["images"] + 5 * DATASETS[s["data"]["name"]].sizes["test"]
+    return s["epochs"] * examples * counts(s["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
+
+
+def timing_seconds(spec: RunSpec) -> float:
+    """Gradients of all sides and of the auto-tuner; every side is repeated after a first time that does not count."""
+    s = spec.settings
+    gradients = 6 * sum(s["learners"]) * s["batch"] * s["turns"] * (s["repeats"] + 1)
+    return 3 * gradients * counts(s["model"]).flops_per_example / FLOPS_PER_SECOND
+
+
+EXPERIMENTS = {
+    "crossbow/algebra": Experiment(
+        lazily("paper_figures.crossbow.experiments.algebra:algebra"),
+        lambda spec: 3.0,
+    ),
+    "crossbow/tasks": Experiment(
+        lazily("paper_figures.crossbow.experiments.tasks:tasks"),
+        lambda spec: 1.0,
+    ),
+    "crossbow/tuner": Experiment(
+        lazily("paper_figures.crossbow.experiments.tuner:tuner"),
+        lambda spec: 0.3,
+    ),
+    "crossbow/sizes": Experiment(
+        lazily("paper_figures.crossbow.experiments.sizes:sizes"),
+        lambda spec: 1.0,
+    ),
+    "crossbow/throughput": Experiment(
+        lazily("paper_figures.crossbow.experiments.throughput:throughput"),
+        timing_seconds,
+    ),
+    "crossbow/memory": Experiment(
+        lazily("paper_figures.crossbow.experiments.throughput:memory"),
+        lambda spec: 2.0,
+    ),
+    "crossbow/followed": Experiment(
+        lazily("paper_figures.crossbow.experiments.followed:followed"),
+        training_seconds,
+        lambda spec: (spec.settings["data"]["name"],),
+        measure=lazily("paper_figures.crossbow.experiments.followed:choose_path"),
+    ),
+}

@@ -1,0 +1,79 @@
+"""The experiment ``crossbow/followed``: SMA, every replica evaluated beside the average model, growing if asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import torch
+
+from suite.experiment import Context, OutOfTime
+from suite.model_averaging.learners import Learners
+from suite.runner.autotune import measure_training
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, seed
+from suite.training.build import assemble
+from suite.training.gradients.paths import PATHS, seed_masks
+from suite.training.numerics import apply
+
+
+def choose_path(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """On a GPU the fastest path of the most learners there will be; on a CPU they are taken one after another."""
+    if execution["device"] == "cpu":
+        return {"reason": "learners share a CPU one after another"}
+    most = max(count for _, count in spec.settings["learners"])
+    return measure_training(RunSpec(spec.experiment, {**spec.settings, "workers": most}), execution, width=1)
+
+
+def followed(spec: RunSpec, context: Context) -> Outcome:
+    """Train for ``epochs`` epochs of ``images`` images; ``learners`` lists [turns, count] changes.
+
+    A change takes effect once ``turns * 4 * batch`` examples are read. The table ``models`` holds the test error of
+    the average model and the mean and least test error of the replicas after every epoch. A run that was
+    interrupted starts again from the beginning.
+    """
+    apply(context.execution)
+    settings = dict(spec.settings)
+    images, epochs, schedule = settings.pop("images"), settings.pop("epochs"), settings.pop("learners")
+    made = assemble(settings, spec.seed, context.execution, context.data)
+    learners = Learners(
+        made.config,
+        made.x0,
+        schedule[0][1],
+        PATHS[context.execution["path"]](made.problem),
+        made.descent,
+        made.order.indices,
+    )
+    rate = torch.tensor(settings["rate"], device=made.x0.device, dtype=made.x0.dtype)
+    per_epoch = images // settings["batch"]  # batches
+    changes = [(4 * turns, count) for turns, count in schedule[1:]]
+    rows = []
+    for epoch in range(1, epochs + 1):
+        while learners.taken + learners.k <= epoch * per_epoch:
+            if changes and learners.taken >= changes[0][0]:
+                learners.resize(changes.pop(0)[1])
+            if made.problem.dropout:
+                seed_masks(seed(spec.seed, "dropout", learners.t), made.x0.device)
+            learners.step(rate)
+        points = [learners.centre, *learners.state.replicas]
+        buffers = [learners.buffers.mean(0), *learners.buffers]
+        errors = [
+            made.problem.evaluate(x, row, made.test_inputs, made.test_targets)[1]
+            for x, row in zip(points, buffers, strict=True)
+        ]
+        replicas = errors[1:]
+        rows.append(
+            {
+                "epoch": epoch,
+                "learners": learners.k,
+                "centre_error": errors[0],
+                "replica_error": sum(replicas) / len(replicas),
+                "best_replica_error": min(replicas),
+            }
+        )
+        context.report(epoch / epochs)
+        if context.late:
+            raise OutOfTime
+    finite = bool(torch.isfinite(learners.centre).all())
+    return Outcome("finished" if finite else "diverged", rows[-1], {"models": pd.DataFrame(rows)})

@@ -1,0 +1,208 @@
+"""The experiments that measure: throughput of several learners on one device, and what each costs in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from statistics import median, mode
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from reference_impls import crossbow
+from suite.experiment import Context
+from suite.model_averaging.learners import Learners
+from suite.model_averaging.tuner import choose_path, tune
+from suite.models import build, initialise
+from suite.runner.timing import alternating, preferred
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, seed
+from suite.training.flat import FlatModule
+from suite.training.gradients.paths import PATHS, refusals
+from suite.training.gradients.types import Gradients
+from suite.training.numerics import apply
+from suite.training.optimizers import Caffe
+from suite.training.problem import Classification
+
+
+def classification(name: str, batch: int, device: str, run_seed: int) -> Classification:
+    """A network of Table 1 (or a smaller one) on random pictures, which cost what real ones do."""
+    module = build(name)
+    initialise(module, seed(run_seed, "weights"))
+    flat = FlatModule(module.to(device), channels_last=True)
+    draw = torch.Generator().manual_seed(seed(run_seed, "pictures"))
+    shape: Any = module.input_shape
+    pixels = torch.randint(256, (64 * batch, *shape), generator=draw, dtype=torch.uint8).to(device)
+    labels = torch.randint(int(module.classes), (64 * batch,), generator=draw).to(device)  # type: ignore[arg-type]
+    return Classification(flat, pixels, labels, lambda x: x.float() / 256)
+
+
+class Bench:
+    """Learners of one problem, with a clock that waits for the device."""
+
+    def __init__(self, gradients: Gradients, learners: int, batch: int, device: str):
+        self.problem, self.batch, self.device = gradients.problem, batch, device
+        self.rate = torch.tensor(0.001, device=device)
+        config, start = crossbow.Config(alpha=0.1), self.problem.flat.point()
+        self.learners = Learners(config, start, learners, gradients, Caffe(0.9), self.examples)
+
+    def examples(self, numbers: Tensor) -> Tensor:
+        count = len(self.problem.targets) // self.batch
+        return (numbers % count)[:, None] * self.batch + torch.arange(self.batch, device=numbers.device)
+
+    def turns(self, count: int) -> None:
+        """``count`` iterations, finished on the device."""
+        for _ in range(count):
+            self.learners.step(self.rate)
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+SIMPLE, MARGIN = "looped", 0.05  # another path must take this share less time to be preferred
+
+
+def throughput(spec: RunSpec, context: Context) -> Outcome:
+    """Seconds per iteration of k learners in one step, k runs one after another, and one k-times batch.
+
+    Learners take every path that the problem has here: one after another (looped), at once (vectorised), and on a
+    GPU one stream for each learner in a captured graph. All sides alternate within one process. ``seconds`` has a
+    row for each side, k and repeat; the tuner then grows a set of learners by measured throughput. Results are
+    ratios, the paths that were fastest (``path_k``) and why a path was not measured (``refused_PATH``).
+    """
+    apply(context.execution)
+    settings, device = spec.settings, context.device
+    name, batch, turns, repeats = (settings[key] for key in ("model", "batch", "turns", "repeats"))
+    problem = classification(name, batch * max(settings["learners"]), device, spec.seed)
+    refused = refusals(problem)
+    ready = {path: make(problem) for path, make in PATHS.items() if path not in refused}
+    sides: dict[str, Bench] = {}
+    for k in settings["learners"]:
+        for path, gradients in ready.items():
+            sides[f"{path} {k}"] = Bench(gradients, k, batch, device)
+            if path != "vectorised":  # of one learner it is the looped path
+                side = "batch" if path == SIMPLE else f"{path}-batch"
+                sides[f"{side} {k}"] = Bench(gradients, 1, batch * k, device)
+
+    def run(bench: Bench) -> None:
+        with torch.random.fork_rng(devices=[]):
+            bench.turns(turns)
+
+    seconds = alternating({key: partial(run, bench) for key, bench in sides.items()}, repeats)
+    context.report(0.6)
+    rows, results = [], dict[str, Any]()
+    for key, taken in seconds.items():
+        side, count = key.split()
+        for repeat, spent in enumerate(taken):
+            rows.append({"side": side, "learners": int(count), "repeat": repeat, "seconds": spent / turns})
+    results |= {f"refused_{path}": why for path, why in refused.items()}
+    results |= {f"path_{k}": _fastest(seconds, ready, k) for k in settings["learners"]}
+    one = seconds[f"{results['path_1']} 1"]
+    for k in settings["learners"]:
+        best = seconds[f"{results[f'path_{k}']} {k}"]
+        whole = {side: seconds[f"{side} {k}"] for side in ("batch", "captured-batch") if f"{side} {k}" in seconds}
+        large = whole[preferred(whole, "batch", MARGIN)]
+        # k runs one after another cost k times one learner's iteration: the speed-up of throughput over m = 1
+        results[f"over_one_{k}"] = [k * a / b for a, b in zip(one, best, strict=True)]
+        results[f"over_batch_{k}"] = [a / b for a, b in zip(large, best, strict=True)]
+        for path in set(ready) - {SIMPLE}:
+            pairs = zip(seconds[f"{SIMPLE} {k}"], seconds[f"{path} {k}"], strict=True)
+            results[f"{path}_over_{SIMPLE}_{k}"] = [a / b for a, b in pairs]
+    iteration = {k: median(seconds[f"{results[f'path_{k}']} {k}"]) / turns for k in settings["learners"]}
+    results |= _tuned(ready, spec, device, iteration)
+    return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
+
+
+def _fastest(seconds: Mapping[str, list[float]], paths: Iterable[str], k: int) -> str:
+    return preferred({path: seconds[f"{path} {k}"] for path in paths}, SIMPLE, MARGIN)
+
+
+def _tuned(
+    ready: Mapping[str, Gradients], spec: RunSpec, device: str, iteration: Mapping[int, float]
+) -> dict[str, Any]:
+    """The auto-tuner on the same problem: how many learners and which path it chose by measured throughput.
+
+    ``iteration``: seconds of an iteration at the counts measured one by one, to which its choice is compared.
+    """
+    settings = spec.settings
+    bench = Bench(ready[SIMPLE], 1, settings["batch"], device)
+    chosen: list[str] = []
+
+    def measure() -> float:
+        work = partial(bench.turns, settings["turns"])
+        path, seconds = choose_path(bench.learners, ready, work, simple=SIMPLE, repeats=1, margin=MARGIN)
+        chosen.append(path)
+        return settings["turns"] * bench.learners.k * settings["batch"] / seconds
+
+    most = max(settings["learners"])
+    history = tune(bench.learners, measure, threshold=settings["threshold"], readings=3, most=most)
+    count, speed = history[-1].asked, {k: k / seconds for k, seconds in iteration.items()}
+    best = max(speed, key=lambda k: speed[k])
+    changes = [reading.seconds for reading in history if reading.seconds]
+    at_count = [path for path, reading in zip(chosen, history, strict=True) if reading.learners == count]
+    found: dict[str, Any] = {
+        "tuned_learners": count,
+        "tuned_path": mode(at_count),
+        "best_learners": best,
+        "resize_seconds": max(changes, default=0.0),
+        "resize_over_iteration": max(changes, default=0.0) / iteration[1],
+    }
+    if count in speed:
+        found["tuned_over_best"] = speed[count] / speed[best]
+    return found
+
+
+def memory(spec: RunSpec, context: Context) -> Outcome:
+    """Bytes that learners need for a step, against batch and learners, with and without sharing activations.
+
+    One after another (looped), the learners of a device share one set of activations; at once (vectorised), each has
+    its own. On a GPU the allocator's peak is read. A CPU has no such count: there the tensors that autograd saves
+    for one learner, or for all at once, are added to what all learners hold. ``extra_shared`` and ``extra_own`` are
+    the bytes of one learner more, for each batch size; ``state`` those of a replica, its velocity and its gradient.
+    """
+    apply(context.execution)
+    device, name = context.device, spec.settings["model"]
+    batches, counts = spec.settings["batches"], spec.settings["learners"]
+    rows, found = [], dict[tuple[bool, int, int], int]()
+    for batch in batches:
+        for k in counts:
+            problem = classification(name, batch, device, spec.seed)
+            for path in ("looped", "vectorised"):
+                bench, shared = Bench(PATHS[path](problem), k, batch, device), path == "looped"
+                count = _peak(bench) if device == "cuda" else _counted(bench, 1 if shared else k)
+                found[shared, batch, k] = count
+                rows.append({"batch": batch, "learners": k, "shared": shared, "bytes": count})
+    few, many = min(counts), max(counts)
+    results: dict[str, Any] = {"parameters": problem.d, "state": 3 * problem.d * problem.flat.x.element_size()}
+    for shared in (True, False):
+        more = [(found[shared, batch, many] - found[shared, batch, few]) / max(1, many - few) for batch in batches]
+        results["extra_shared" if shared else "extra_own"] = more
+    return Outcome("finished", results, {"memory": pd.DataFrame(rows)})
+
+
+def _peak(bench: Bench) -> int:
+    bench.turns(1)
+    torch.cuda.reset_peak_memory_stats()
+    bench.turns(2)
+    return torch.cuda.max_memory_allocated()
+
+
+def _counted(bench: Bench, graphs: int) -> int:
+    """Bytes of state, gradients and statistics of all learners, and of ``graphs`` forward passes alive together."""
+    problem, learners, seen = bench.problem, bench.learners, dict[int, int]()
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        seen[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    alive = []
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        for j in range(graphs):
+            inputs, targets = problem.fetch(bench.examples(torch.tensor([j]))[0])
+            alive.append(problem.criterion(problem.flat.module(inputs), targets))
+    seen.pop(problem.flat.x.untyped_storage().data_ptr(), None)
+    gradients = learners.state.replicas  # as many numbers, written by either path
+    held = (*learners.state, gradients, learners.buffers)
+    return sum(tensor.numel() * tensor.element_size() for tensor in held) + sum(seen.values())

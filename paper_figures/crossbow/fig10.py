@@ -1,0 +1,158 @@
+"""Fig. 10: time to accuracy of the four networks, Crossbow with one and with several learners against TensorFlow.
+
+Plain synchronous SGD of the same code stands for TensorFlow, so the paper's factors, which hold TensorFlow's overhead
+too, are shown beside ours and not decided by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from paper_figures.crossbow import plots, settings
+from paper_figures.crossbow.readings import as_proxy, less_time, of_device, paired, seconds_ratio
+from suite.claims.measured import Measured, exact, interval
+from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.printed import printed_value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ONE_DEVICE = ("s-sgd 1", "sma 1", "sma 4")
+
+
+def runs_resnet32(profile: str) -> settings.Groups:
+    return settings.timed_groups(profile, *ONE_DEVICE)
+
+
+def runs_vgg16(profile: str) -> settings.Groups:
+    return settings.vgg16(profile)
+
+
+def runs_lenet(profile: str) -> settings.Groups:
+    """LeNet is what stands in for ResNet-32 below the paper's scale, where the figure needs none of its own."""
+    return {} if profile == "paper" else settings.timed_groups(profile, *ONE_DEVICE)
+
+
+def factor(percent_less: float) -> float:
+    """How many times as fast something is that needs so many per cent less time."""
+    return 1 / (1 - percent_less / 100)
+
+
+def factors(reductions: Sequence[float]) -> Measured:
+    """Factors of reductions in whole per cent, with the ends that rounding leaves open."""
+    low, high = ([factor(r + half) for r in reductions] for half in (-0.5, 0.5))
+    return interval([factor(r) for r in reductions], low, high, kind="exact")
+
+
+def reduction(claim: str) -> float:
+    """Per cent of TensorFlow's time that the paper says it saves: ``a/m4-1gpu`` of Fig. 10(a)."""
+    return printed_value(f"crossbow/fig10{claim}")
+
+
+def measure_reductions(_: Evidence) -> Quantities:
+    """What the reductions of section 5.2 amount to as factors, and each other."""
+    best = ("a/m4-1gpu", "a/m2-8gpu", "b/best-1gpu", "b/best-8gpu", "c/m2-8gpu", "d/best-1gpu")
+    yield "reductions-to-factors", exact([factor(reduction(claim)) for claim in best])
+    pairs = (
+        ("a/m1-8gpu", "a/m2-8gpu"),
+        ("b/m1-8gpu", "b/best-8gpu"),
+        ("c/m1-8gpu", "c/m2-8gpu"),
+        ("d/m1-1gpu", "d/best-1gpu"),
+    )
+    yield "learners-gain", exact([factor(reduction(many)) / factor(reduction(one)) for one, many in pairs])
+    yield "abstract-range", factors([reduction(claim) for claim in ("a/m2-8gpu", "b/best-8gpu", "c/m2-8gpu")])
+    batch = settings.stand_in("paper", "sma", 1, 0).settings["batch"]
+    yield "batches", exact((batch, batch * 16), note="TensorFlow's as 16 shares of 64")
+
+
+def measure_resnet32(evidence: Evidence) -> Quantities:
+    """Four learners against plain training on one device."""
+    printed = settings.FINAL_TARGET
+    ratio = seconds_ratio(evidence, 4)
+    note = f"four learners take {ratio:.2f} of one learner's time per epoch here"
+    saved = paired(evidence, "sma 4", "s-sgd 1", lambda x, y: less_time(x * ratio, y), note, printed=printed)
+    yield "m4-1gpu", of_device(evidence, saved)
+    gain = paired(evidence, "sma 4", "s-sgd 1", lambda x, y: y / (x * ratio), note, printed=printed)
+    yield "speedup-intro", of_device(evidence, gain)
+
+
+def measure_vgg16_printed(_: Evidence) -> Quantities:
+    yield "speedup-intro", factors([reduction("b/best-8gpu")])
+
+
+def implied_hours() -> tuple[float, float]:
+    """Hours of TensorFlow and of Crossbow on ResNet-50, from a difference and a share in print."""
+    saved = reduction("c/hours-saved")
+    slow = saved / (reduction("c/m2-8gpu") / 100)
+    return slow, slow - saved
+
+
+def measure_resnet50_printed(_: Evidence) -> Quantities:
+    yield "implied-hours", exact(implied_hours())
+    plan = settings.RESNET50
+    aggregate = plan["tensorflow"] * plan["gpus"]
+    yield "batches", exact((plan["crossbow"], plan["tensorflow"], plan["gpus"], aggregate))
+
+
+def measure_lenet(evidence: Evidence) -> Quantities:
+    """One and several learners against plain training."""
+    ratio = seconds_ratio(evidence, 4)
+    note = f"four learners take {ratio:.2f} of one learner's time per epoch here"
+    yield "m1-1gpu", as_proxy(paired(evidence, "sma 1", "s-sgd 1", less_time))
+    yield "best-1gpu", as_proxy(paired(evidence, "sma 4", "s-sgd 1", lambda x, y: less_time(x * ratio, y), note))
+    yield "speedup-intro", as_proxy(paired(evidence, "sma 4", "s-sgd 1", lambda x, y: y / (x * ratio), note))
+
+
+def draw_resnet32(evidence: Evidence, figure: Figure) -> None:
+    plots.bars(evidence, figure, settings.FINAL_TARGET, timed=True)
+
+
+def draw_vgg16(evidence: Evidence, figure: Figure) -> None:
+    plots.bars(evidence, figure, settings.VGG_TARGET)
+
+
+def draw_implied_hours(evidence: Evidence, figure: Figure) -> None:
+    axes = figure.subplots()
+    axes.bar(["TensorFlow", "Crossbow, m = 2"], implied_hours(), width=0.5)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylabel("hours to 53%, implied by 33% and 5 h in print")
+
+
+def draw_lenet(evidence: Evidence, figure: Figure) -> None:
+    plots.bars(evidence, figure, settings.LENET_TARGET, timed=True)
+
+
+ARTIFACTS = (
+    Artifact(
+        "crossbow/fig10a",
+        "Time to accuracy of ResNet-32: plain training, one learner, four learners",
+        runs_resnet32,
+        (measure_reductions, measure_resnet32),
+        draw_resnet32,
+        plots.ALT_BARS,
+    ),
+    Artifact(
+        "crossbow/fig10b",
+        "Time to accuracy of VGG-16",
+        runs_vgg16,
+        (measure_vgg16_printed,),
+        draw_vgg16,
+        plots.ALT_BARS,
+    ),
+    Artifact(
+        "crossbow/fig10c",
+        "Time to accuracy of ResNet-50, from the printed numbers alone",
+        measures=(measure_resnet50_printed,),
+        draw=draw_implied_hours,
+        alt="Two bars: the hours that 33% and five hours imply for TensorFlow and Crossbow.",
+    ),
+    Artifact(
+        "crossbow/fig10d",
+        "Time to accuracy of LeNet: plain training, one learner, four learners",
+        runs_lenet,
+        (measure_lenet,),
+        draw_lenet,
+        plots.ALT_BARS,
+    ),
+)

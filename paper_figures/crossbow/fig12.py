@@ -1,0 +1,139 @@
+"""Fig. 12: learners on one GPU: throughput rises with them, epochs fall, and time to accuracy is the product."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from paper_figures.crossbow import plots, settings
+from paper_figures.crossbow.readings import (
+    common_target,
+    described,
+    epochs,
+    fastest,
+    ids,
+    kind,
+    on_gpu,
+    require,
+    spread,
+)
+from suite.claims.measured import Measured, exact, interval
+from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.printed import printed_value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from suite.runs.store import Run
+
+LEARNERS = ("sma 1", "sma 2", "sma 4")
+
+
+def runs_throughput(profile: str) -> settings.Groups:
+    return settings.throughput(profile)
+
+
+def runs_epochs(profile: str) -> settings.Groups:
+    return settings.resnet32(profile, *LEARNERS)
+
+
+def runs_time(profile: str) -> settings.Groups:
+    return settings.timed_groups(profile, *LEARNERS)
+
+
+def at_once(run: Run, learners: int) -> str:
+    """What computing all learners at once would give, or that the network does not allow it."""
+    if why := run.results.get("refused_vectorised"):
+        return f"not vectorised, since {why}"
+    together = median(run.results[f"vectorised_over_looped_{learners}"])
+    return f"vectorised {together:.2f} times as fast as one after another"
+
+
+def speed_up(run: Run, learners: int) -> Measured:
+    """Throughput over one learner's, repeats interleaved; the interval is that of the repeats."""
+    values = run.results[f"over_one_{learners}"]
+    ordered = sorted(values)
+    low, high = ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
+    made = "measured" if on_gpu(run) else "proxy"
+    large = median(run.results[f"over_batch_{learners}"])
+    note = (
+        f"{run.spec.settings['model']}, {'GPU' if on_gpu(run) else 'CPU'}, {run.results[f'path_{learners}']}; "
+        f"{large:.2f} times as fast as one learner with {learners} times the batch; {at_once(run, learners)}"
+    )
+    return interval(median(values), low, high, kind=made, n=len(values), runs=[run.id], note=note)
+
+
+def measure_throughput(evidence: Evidence) -> Quantities:
+    """Throughput with four learners, and the best of all networks and counts."""
+    require(bool(evidence.groups), "throughput runs")
+    runs = {name: evidence.run(name) for name in evidence.groups}
+    main = runs.get("crossbow_resnet32") or next(iter(runs.values()))
+    yield "throughput", speed_up(main, 4)
+    yield "intro-1p8", max((speed_up(run, fastest(run)) for run in runs.values()), key=lambda m: m.values[0])
+
+
+def printed_epoch_ratio() -> float:
+    """Epochs with one learner over those with four."""
+    return printed_value("crossbow/fig12b/epochs-m1") / printed_value("crossbow/fig12b/epochs-m4")
+
+
+def measure_printed_epochs(_: Evidence) -> Quantities:
+    yield "epoch-ratio", exact(printed_epoch_ratio())
+    yield "intro-1p6", exact(printed_epoch_ratio(), note="the largest gain in epochs that the evaluation prints")
+
+
+def measure_epochs(evidence: Evidence) -> Quantities:
+    """Epochs with one and with four learners."""
+    target = common_target(evidence, "sma 1", "sma 4")
+    note = described(evidence, "sma 1", target)
+    for claim, group in (("epochs-m1", "sma 1"), ("epochs-m4", "sma 4")):
+        yield claim, spread(epochs(evidence, group, target), kind(evidence), ids(evidence, group), note)
+
+
+def measure_printed_time(_: Evidence) -> Quantities:
+    """Time to accuracy is the product of the two factors printed beside it."""
+    ratio = printed_epoch_ratio()
+    throughput = printed_value("crossbow/fig12a/throughput")
+    yield "product", exact((throughput * ratio, (throughput + 0.05) * ratio))
+    low, middle, high = ((throughput + half) * ratio for half in (-0.05, 0.0, 0.05))
+    yield "tta", interval(middle, low, high, kind="exact", note="ends: 1.4 unrounded")
+
+
+def draw_throughput(evidence: Evidence, figure: Figure) -> None:
+    plots.throughput(evidence, figure.subplots())
+
+
+def draw_epochs(evidence: Evidence, figure: Figure) -> None:
+    plots.bars(evidence, figure, settings.TARGET)
+
+
+def draw_time(evidence: Evidence, figure: Figure) -> None:
+    plots.bars(evidence, figure, settings.TARGET, timed=True)
+
+
+ARTIFACTS = (
+    Artifact(
+        "crossbow/fig12a",
+        "Throughput against learners on one device",
+        runs_throughput,
+        (measure_throughput,),
+        draw_throughput,
+        plots.ALT_THROUGHPUT,
+    ),
+    Artifact(
+        "crossbow/fig12b",
+        "Epochs to the target against learners on one device",
+        runs_epochs,
+        (measure_printed_epochs, measure_epochs),
+        draw_epochs,
+        plots.ALT_BARS,
+    ),
+    Artifact(
+        "crossbow/fig12c",
+        "Time to the target against learners on one device",
+        runs_time,
+        (measure_printed_time,),
+        draw_time,
+        plots.ALT_BARS,
+    ),
+)

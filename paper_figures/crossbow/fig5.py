@@ -1,0 +1,36 @@
+"""Fig. 5: two replicas on their ways to a minimum, with the central average model between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paper_figures.crossbow import plots, settings
+from paper_figures.crossbow.readings import results
+from suite.papers.artifact import Artifact, Evidence, Quantities
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def runs(profile: str) -> settings.Groups:
+    return {"algebra": (settings.ALGEBRA,)}
+
+
+def measure(evidence: Evidence) -> Quantities:
+    return results(evidence, "algebra", {"pull": "pull", "agree": "agreement_end"})
+
+
+def draw(evidence: Evidence, figure: Figure) -> None:
+    plots.paths(evidence, figure)
+
+
+ARTIFACTS = (
+    Artifact(
+        "crossbow/fig5",
+        "Two replicas tracking the central average model",
+        runs,
+        (measure,),
+        draw,
+        "Paths of two replicas and of the average model on a quadratic.",
+    ),
+)

@@ -1,0 +1,131 @@
+"""Fig. 9: accuracy of the four networks against epochs with TensorFlow, which sets the targets of section 5.
+
+Plain synchronous SGD of the same code stands for TensorFlow.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from paper_figures.crossbow import plots, settings
+from paper_figures.crossbow.readings import accuracies, described, ids, kind, spread
+from suite.claims.measured import exact, interval
+from suite.data.catalogue import DATASETS
+from suite.papers.artifact import Artifact, Evidence, Quantities
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def runs_lenet(profile: str) -> settings.Groups:
+    return settings.lenet_target(profile)
+
+
+def runs_resnet32(profile: str) -> settings.Groups:
+    return settings.resnet32(profile, "s-sgd 1")
+
+
+def runs_vgg16(profile: str) -> settings.Groups:
+    return {name: runs for name, runs in settings.vgg16(profile).items() if name == "s-sgd 1"}
+
+
+def measure_lenet_target(evidence: Evidence) -> Quantities:
+    """The best test accuracy on all of MNIST, with the interval that its 10,000 test images leave."""
+    from suite.claims.intervals import wilson
+
+    run = evidence.run("s-sgd 1")
+    best = max(accuracies(run))
+    data = run.spec.settings["data"]["name"]
+    images = DATASETS[data].sizes["test"]
+    found = wilson(round(best * images), images)
+    made = "measured" if data == "mnist" else "proxy"
+    note = f"best of {len(accuracies(run))} epochs on {data}, batch {run.spec.settings['batch']}"
+    yield "target", interval(100 * best, 100 * found.low, 100 * found.high, kind=made, runs=[run.id], note=note)
+
+
+def measure_target(evidence: Evidence) -> Quantities:
+    """The best that plain training reaches, as the metric sees it: the median of five epochs."""
+    best = [
+        100 * max(median(row[i : i + 5]) for i in range(len(row) - 4))
+        for row in map(accuracies, evidence.runs("s-sgd 1"))
+    ]
+    yield "target", spread(best, kind(evidence), ids(evidence, "s-sgd 1"), described(evidence, "s-sgd 1", None))
+
+
+def measure_resnet32_schedule(_: Evidence) -> Quantities:
+    """Read back from the specification of a training run."""
+    spec = settings.stand_in("paper", "s-sgd", 1, 0)
+    epoch = spec.settings["evaluate"]["every"]
+    (first, fall), (second, _) = spec.settings["drops"]
+    yield "lr-schedule", exact((fall, first / epoch, second / epoch))
+
+
+def measure_vgg16_schedule(_: Evidence) -> Quantities:
+    """Read back from the specification of a training run."""
+    spec = settings.vgg16("paper")["s-sgd 1"][0]
+    (first, fall), (second, again) = spec.settings["drops"][:2]
+    epoch = spec.settings["evaluate"]["every"]
+    assert again / fall == fall, "every halving is the same factor"
+    assert second == 2 * first, "halvings are equally far apart"
+    yield "lr-schedule", exact((fall, first / epoch))
+
+
+def measure_resnet50_schedule(_: Evidence) -> Quantities:
+    yield "lr-schedule", exact(settings.RESNET50_DROPS)
+
+
+def draw_lenet(evidence: Evidence, figure: Figure) -> None:
+    plots.curves(evidence, figure, settings.LENET_TARGET, training=True, fixed=True)
+
+
+def draw_resnet32(evidence: Evidence, figure: Figure) -> None:
+    plots.curves(evidence, figure, settings.FINAL_TARGET, training=True)
+
+
+def draw_vgg16(evidence: Evidence, figure: Figure) -> None:
+    plots.curves(evidence, figure, settings.VGG_TARGET, training=True)
+
+
+def draw_resnet50_schedule(evidence: Evidence, figure: Figure) -> None:
+    axes = figure.subplots()
+    first, second = settings.RESNET50_DROPS
+    axes.step([0, first, second, 90], [0.1, 0.01, 0.001, 0.001], where="post")
+    axes.set_yscale("log")
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("learning rate (resnet-50.sh starts at 0.1)")
+
+
+ARTIFACTS = (
+    Artifact(
+        "crossbow/fig9a",
+        "Training and test accuracy of LeNet, plain training",
+        runs_lenet,
+        (measure_lenet_target,),
+        draw_lenet,
+        plots.ALT_CURVES,
+    ),
+    Artifact(
+        "crossbow/fig9b",
+        "Training and test accuracy of ResNet-32, plain training",
+        runs_resnet32,
+        (measure_resnet32_schedule, measure_target),
+        draw_resnet32,
+        plots.ALT_CURVES,
+    ),
+    Artifact(
+        "crossbow/fig9c",
+        "Training and test accuracy of VGG-16, plain training",
+        runs_vgg16,
+        (measure_vgg16_schedule, measure_target),
+        draw_vgg16,
+        plots.ALT_CURVES,
+    ),
+    Artifact(
+        "crossbow/fig9d",
+        "Learning rate of ResNet-50, the part of the figure that needs no ImageNet",
+        measures=(measure_resnet50_schedule,),
+        draw=draw_resnet50_schedule,
+        alt="The learning rate falls tenfold at epochs 30 and 60.",
+    ),
+)

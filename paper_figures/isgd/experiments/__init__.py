@@ -1,0 +1,43 @@
+"""ISGD's own experiments by name: where their bodies stand, and what they cost. Only the bodies import torch."""
+
+from __future__ import annotations
+
+from suite.experiment import Experiment, lazily
+from suite.models.table import counts
+from suite.spec import RunSpec
+
+FLOPS_PER_SECOND = 4e10  # of one core of the reference CPU
+HERE = "paper_figures.isgd.experiments"
+
+
+def latency_seconds(spec: RunSpec) -> float:
+    """A forward and a backward pass (three times the forward's work) per image, plus the start."""
+    images = sum(spec.settings["batches"]) * (spec.settings["repeats"] + 1)
+    return 0.3 + 3 * images * counts(spec.settings["model"]).flops_per_example / FLOPS_PER_SECOND
+
+
+def imagenet_seconds(spec: RunSpec) -> float:
+    work = 3 * spec.settings["updates"] * spec.settings["batch"]
+    return work * counts(spec.settings["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
+
+
+EXPERIMENTS = {
+    "isgd/trace": Experiment(lazily(f"{HERE}.trace:trace"), lambda spec: 0.7),
+    "isgd/beside-sgd": Experiment(lazily(f"{HERE}.trace:beside_sgd"), lambda spec: 0.6),
+    "isgd/parallel": Experiment(lazily(f"{HERE}.parallel:parallel"), lambda spec: 3.0),
+    "isgd/parts": Experiment(lazily(f"{HERE}.parallel:parts"), lambda spec: 0.1),
+    "isgd/subproblem": Experiment(lazily(f"{HERE}.subproblem:subproblem"), lambda spec: 0.7),
+    "isgd/operations": Experiment(lazily(f"{HERE}.mechanics:operations"), lambda spec: 0.1),
+    "isgd/sampling": Experiment(lazily(f"{HERE}.mechanics:sampling"), lambda spec: 0.1),
+    "isgd/rates": Experiment(lazily(f"{HERE}.mechanics:rates"), lambda spec: 0.1),
+    "isgd/partition": Experiment(lazily(f"{HERE}.mechanics:partition"), lambda spec: 0.4),
+    "isgd/latency": Experiment(lazily(f"{HERE}.latency:latency"), latency_seconds),
+    "isgd/variance": Experiment(lazily(f"{HERE}.noise:variance"), lambda spec: 6.0),
+    "isgd/bound": Experiment(lazily(f"{HERE}.noise:bound"), lambda spec: 4.0),
+    "isgd/imagenet": Experiment(
+        lazily(f"{HERE}.imagenet:imagenet"),
+        imagenet_seconds,
+        data=lambda spec: ("imagenet",),
+        memory=lambda spec: 8_000_000_000,
+    ),
+}

@@ -1,0 +1,137 @@
+"""Algorithm 1 watched from outside: every update of a run, in float64, with what it must equal beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from reference_impls import inverse_law
+from reference_impls.contract import Told, Turn
+from suite.communication.collectives import Local
+from suite.experiment import Context
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
+from suite.training.build import Assembly, assemble
+from suite.training.gradients.batching import answer
+from suite.training.gradients.paths import PATHS
+from suite.training.gradients.types import Gradients
+from suite.training.numerics import apply
+from suite.training.schedules import rounds
+
+
+class Update(NamedTuple):
+    """One turn: what was asked and told, and the state before and after it."""
+
+    turn: Turn
+    batch: int
+    loss: float
+    gradient: Tensor  # [d], borrowed until the next update
+    before: Any
+    after: Any
+
+
+class Setting(NamedTuple):
+    """An assembled single-worker run and what computes its gradients."""
+
+    made: Assembly
+    gradients: Gradients
+    buffers: Tensor
+    rate: Tensor
+
+
+def prepare(settings: Mapping[str, Any], seed: int, context: Context) -> Setting:
+    """Assemble a run; settings are those of ``train``."""
+    apply(context.execution)
+    made = assemble(settings, seed, context.execution, context.data)
+    rate = torch.tensor(settings["rate"], dtype=made.x0.dtype, device=made.x0.device)
+    return Setting(made, PATHS["looped"](made.problem), made.problem.b0()[None], rate)
+
+
+def tell(setting: Setting, module: Any, config: Any, state: Any, turn: Turn) -> Update:
+    """One turn of an algorithm on the assembled problem."""
+    made = setting.made
+    ask = module.ask(config, state, turn)
+    losses, sums, _ = answer(setting.gradients, ask, setting.buffers, made.order.indices(ask.batch))
+    after = module.tell(
+        config, state, turn, Told(losses, sums), collective=Local(1), descent=made.descent, lr=setting.rate
+    )
+    return Update(turn, int(ask.batch[0]), float(losses[0]), sums[0], state, after)
+
+
+def updates(setting: Setting, count: int) -> Iterator[Update]:
+    """The first ``count`` updates of the assembled algorithm."""
+    made = setting.made
+    state = made.algorithm.init(made.config, made.x0, 1, 1, made.descent)
+    for turn in rounds(1):
+        if turn.t == count:
+            return
+        update = tell(setting, made.algorithm, made.config, state, turn)
+        yield update
+        state = update.after
+
+
+def gap(a: Tensor, b: Tensor) -> float:
+    """Largest absolute difference."""
+    return float((a - b).abs().max())
+
+
+def trace(spec: RunSpec, context: Context) -> Outcome:
+    """Run ISGD and keep one row per update.
+
+    Curve ``updates``: update, batch (number), iteration, chasing (whether it was a step of Algorithm 2), loss (nats);
+    mean and limit after it (nats); ``sgd_step`` whether the new weights are the solver's, to the bit;
+    ``limit_moved`` and ``anchor_moved``, by how much a step of Algorithm 2 changed its constants.
+    """
+    setting = prepare(spec.settings, spec.seed, context)
+    made = setting.made
+    rows = []
+    for update in updates(setting, spec.settings["updates"]):
+        before, after = update.before, update.after
+        chasing = bool(before.chasing)
+        stepped, _ = made.descent.step(before.memory, before.x, update.gradient, setting.rate)
+        rows.append(
+            {
+                "update": update.turn.t,
+                "batch": update.batch,
+                "iteration": int(before.iteration),
+                "chasing": chasing,
+                "loss": update.loss,
+                "mean": float(after.mean),
+                "limit": float(after.limit),
+                "sgd_step": torch.equal(after.x, stepped),
+                "limit_moved": gap(after.limit, before.limit) if chasing else 0.0,
+                "anchor_moved": gap(after.anchor, before.anchor) if chasing else 0.0,
+            }
+        )
+    results = {"batches": made.config.batches, "iterations": rows[-1]["iteration"] + 1}
+    return Outcome("finished", results, {"updates": pd.DataFrame(rows)})
+
+
+def beside_sgd(spec: RunSpec, context: Context) -> Outcome:
+    """ISGD and plain SGD from the same weights through the same cycle.
+
+    Curve ``updates``: update, chasing, iteration, ``difference``, the largest between the two weight vectors after
+    SGD has seen the same batch. SGD waits while ISGD takes steps of Algorithm 2.
+    """
+    setting = prepare(spec.settings, spec.seed, context)
+    made = setting.made
+    plain = inverse_law.init(None, made.x0, 1, 1, made.descent)
+    sgd = iter(rounds(1))
+    rows = []
+    for update in updates(setting, spec.settings["updates"]):
+        chasing = bool(update.before.chasing)
+        if not chasing:
+            plain = tell(setting, inverse_law, None, plain, next(sgd)).after
+        rows.append(
+            {
+                "update": update.turn.t,
+                "iteration": int(update.before.iteration),
+                "chasing": chasing,
+                "difference": gap(update.after.x, plain.x),
+            }
+        )
+    return Outcome("finished", {"batches": made.config.batches}, {"updates": pd.DataFrame(rows)})

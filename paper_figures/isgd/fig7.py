@@ -1,0 +1,161 @@
+"""Fig. 7: time per image against batch size on one GPU and on two, for three networks.
+
+The paper shows the time of 1000 images falling with the batch size and levelling off once the device is full: at
+500 images of MNIST (a), 300 of CIFAR-10 (b) and 150 of ImageNet (c) on one TITAN X, at more than twice as many on
+two. Timings here run on the machine at hand, so away from a GPU each is a *proxy*; images are random.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from paper_figures.isgd import readings, settings
+from paper_figures.isgd.settings import IMAGENET_STORED, NETWORKS
+from suite.claims.measured import exact, point
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.printed import printed_value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FULL = 1.05  # saturated: at most this multiple of the least time per image
+
+
+def cifar_runs(profile: str) -> Groups:
+    return settings.latency(profile, "cifar")
+
+
+def imagenet_runs(profile: str) -> Groups:
+    return settings.latency(profile, "imagenet")
+
+
+def saturation(timed: readings.Latency) -> float:
+    """Smallest batch from which the time per image stays within FULL of its minimum; infinite if none."""
+    good = timed.per_image <= FULL * timed.per_image.min()
+    bad = (~good).nonzero()[0]
+    first = bad[-1] + 1 if len(bad) else 0
+    return float(timed.batches[first]) if first < len(timed.batches) else float("inf")
+
+
+def shape(batches: Any, per_image: Any) -> tuple[float, float]:
+    """Log ratio of the ends, and how much steeper the first third of the log axis falls than the last."""
+    import numpy as np
+
+    x, y = np.log(batches), np.log(per_image)
+    ends = np.interp([x[0], x[0] + (x[-1] - x[0]) / 3, x[-1] - (x[-1] - x[0]) / 3, x[-1]], x, y)
+    first, last = ends[0] - ends[1], abs(ends[2] - ends[3])
+    return float(y[0] - y[-1]), float(first / max(last, 1e-3))
+
+
+def saturating(evidence: Evidence, kind: str) -> Quantities:
+    """Where the curve of a network levels off, and its shape."""
+    timed = readings.latency(evidence, kind)
+    device = evidence.run(kind).environment["execution"]["device"]
+    own = "measured" if device == "cuda" and evidence.profile == "paper" else "proxy"
+    note = f"on this {device}: within {FULL - 1:.0%} of the least time per image"
+    yield "saturation-1gpu", point(saturation(timed), kind=own, runs=[timed.run], note=note)
+    yield "falls-then-flat", point(shape(timed.batches, timed.per_image), kind=own, runs=[timed.run], note=note)
+
+
+def measure_mnist(evidence: Evidence) -> Quantities:
+    yield from saturating(evidence, "mnist")
+
+
+def measure_cifar(evidence: Evidence) -> Quantities:
+    yield from saturating(evidence, "cifar")
+
+
+def measure_imagenet(evidence: Evidence) -> Quantities:
+    yield from saturating(evidence, "imagenet")
+
+
+def measure_order(evidence: Evidence) -> Quantities:
+    """Saturating batch: ImageNet, CIFAR-10, MNIST in increasing order, as steps of its logarithm."""
+    import math
+
+    timed = {kind: readings.latency(evidence, kind) for kind in NETWORKS}
+    found = {kind: saturation(times) for kind, times in timed.items()}
+    if not all(math.isfinite(size) for size in found.values()):
+        raise Missing(f"a saturating batch size for every network (found {found})")
+    steps = [math.log(found[b] / found[a]) for a, b in (("imagenet", "cifar"), ("cifar", "mnist"))]
+    runs = [times.run for times in timed.values()]
+    yield "order-datasets", point(steps, kind="proxy", runs=runs, note=str(found))
+
+
+def printed_ratio(figure: str) -> Quantities:
+    """Printed saturating batch size on two GPUs over that on one."""
+    one, two = (printed_value(f"isgd/{figure}/saturation-{gpus}gpu") for gpus in (1, 2))
+    yield "two-more-than-double", exact(two / one)
+
+
+def measure_printed_mnist(_: Evidence) -> Quantities:
+    yield from printed_ratio("fig7a")
+
+
+def measure_printed_cifar(_: Evidence) -> Quantities:
+    yield from printed_ratio("fig7b")
+
+
+def measure_printed_imagenet(_: Evidence) -> Quantities:
+    yield from printed_ratio("fig7c")
+
+
+def measure_image_sizes(_: Evidence) -> Quantities:
+    """Values per image as the networks of Table 1 read them, ImageNet's as stored."""
+    import math
+
+    from suite.models.table import counts
+
+    sizes = [math.prod(counts(NETWORKS[kind]).input_shape) for kind in ("mnist", "cifar")]
+    yield "image-sizes", exact((*sizes, math.prod(IMAGENET_STORED)))
+
+
+def draw_latency(evidence: Evidence, figure: Figure, kind: str) -> None:
+    timed = readings.latency(evidence, kind)
+    axes = figure.subplots()
+    relative = timed.per_image / timed.per_image.max()
+    axes.errorbar(timed.batches, relative, yerr=relative * timed.spread / 2, marker="o", markersize=3, capsize=2)
+    axes.axvline(saturation(timed), color="0.5", linestyle="--", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("batch size (images)")
+    axes.set_ylabel("time per image / largest (measured here)")
+
+
+def draw_mnist(evidence: Evidence, figure: Figure) -> None:
+    draw_latency(evidence, figure, "mnist")
+
+
+def draw_cifar(evidence: Evidence, figure: Figure) -> None:
+    draw_latency(evidence, figure, "cifar")
+
+
+def draw_imagenet(evidence: Evidence, figure: Figure) -> None:
+    draw_latency(evidence, figure, "imagenet")
+
+
+ARTIFACTS = (
+    Artifact(
+        "isgd/fig7a",
+        "Normalised latency against batch size, MNIST",
+        settings.latencies,
+        (measure_mnist, measure_order, measure_printed_mnist, measure_image_sizes),
+        draw_mnist,
+        "Time per image falls with the batch size and levels off.",
+    ),
+    Artifact(
+        "isgd/fig7b",
+        "Normalised latency against batch size, CIFAR-10",
+        cifar_runs,
+        (measure_cifar, measure_printed_cifar),
+        draw_cifar,
+        "Time per image falls with the batch size and levels off.",
+    ),
+    Artifact(
+        "isgd/fig7c",
+        "Normalised latency against batch size, ImageNet (synthetic images)",
+        imagenet_runs,
+        (measure_imagenet, measure_printed_imagenet),
+        draw_imagenet,
+        "Time per image falls with the batch size and levels off.",
+    ),
+)

@@ -1,0 +1,212 @@
+"""What stored runs say, where several artifacts ask the same of them.
+
+First the pairs of SGD and ISGD (Fig. 5, Algorithm 1), then ISGD watched update by update (Fig. 2, Algorithms 1 and
+2, Eq. 10 to 12), on several workers (Fig. 4, Algorithm 1), and times of gradients (Figs. 7 and 8, Eq. 19).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from paper_figures.isgd.settings import MARGINS
+from suite.claims.intervals import Interval, mean_interval
+from suite.claims.measured import Measured, exact, interval
+from suite.papers.artifact import Evidence, Missing, Quantities
+from suite.runs.store import Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+# accuracies marked on the axes of Figs. 5a and 5b, and what serves for other data
+TICKS = {"mnist": (0.97, 0.975, 0.98, 0.985, 0.99), "cifar10": (0.60, 0.65, 0.70, 0.72, 0.73, 0.74, 0.75)}
+COARSE_TICKS = (0.8, 0.85, 0.9, 0.95)
+
+
+def kind_of(data: str) -> str:
+    """Kind of evidence that training on a data set gives: the embedded ones stand in for the paper's."""
+    return "proxy" if data in ("digits", "colours") else "measured"
+
+
+def over_seeds(found: Interval, kind: str, runs: Iterable[str], note: str = "") -> Measured:
+    return interval(found.mean, found.low, found.high, kind=kind, n=found.n, runs=runs, note=note)
+
+
+def over_seeds_each(found: Sequence[Interval], kind: str, runs: Iterable[str], note: str) -> Measured:
+    """Several quantities of the same seeds, each with its interval."""
+    return interval(
+        [step.mean for step in found],
+        [step.low for step in found],
+        [step.high for step in found],
+        kind=kind,
+        n=found[0].n,
+        runs=runs,
+        note=note,
+    )
+
+
+def extremes(values: Iterable[float], kind: str, *, runs: Iterable[str] = (), note: str = "") -> Measured:
+    """The middle of many values with the smallest and the largest."""
+    ranked = sorted(map(float, values))
+    return interval(ranked[len(ranked) // 2], ranked[0], ranked[-1], kind=kind, n=len(ranked), runs=runs, note=note)
+
+
+class Pairs(NamedTuple):
+    """SGD and ISGD runs of the same seeds, the data's name, and all run ids."""
+
+    sgd: tuple[Run, ...]
+    isgd: tuple[Run, ...]
+    data: str
+    ids: list[str]
+
+
+def pairs(evidence: Evidence) -> Pairs:
+    sgd, isgd = evidence.runs("sgd"), evidence.runs("isgd")
+    assert [r.spec.seed for r in sgd] == [r.spec.seed for r in isgd]
+    return Pairs(sgd, isgd, sgd[0].spec.settings["data"]["name"], [r.id for r in (*sgd, *isgd)])
+
+
+def evaluations(run: Run, name: str) -> np.ndarray:
+    """One column of a run's tests."""
+    column: np.ndarray = run.curve("evaluations")[name].to_numpy()
+    return column
+
+
+def first_below(run: Run, error: float) -> float:
+    """Gradient evaluations at the first test with at most this error; infinite if there is none."""
+    table = run.curve("evaluations")
+    reached = table.loc[table["test_error"] <= error + 1e-9, "update"]
+    return float(reached.iloc[0]) if len(reached) else float("inf")
+
+
+def log_speed(sgd: Sequence[Run], isgd: Sequence[Run], error: float) -> list[float]:
+    """Per seed: log(updates of SGD / updates of ISGD) to the first test at ``error``.
+
+    Raises Missing when a run never got there: a censored pair would bias the mean.
+    """
+    steps = [math.log(first_below(a, error) / first_below(b, error)) for a, b in zip(sgd, isgd, strict=True)]
+    if not all(math.isfinite(step) for step in steps):
+        raise Missing(f"a run that reaches {error:.0%} test error in every seed")
+    return steps
+
+
+def common_error(runs: Sequence[Run], data: str) -> float:
+    """Test error at the highest tick of the figure's accuracy axis that every run reaches.
+
+    In the first epoch the methods are the same by construction, so a low accuracy cannot tell them apart.
+    """
+    reached = 1 - max(float(evaluations(run, "test_error").min()) for run in runs)
+    ticks = [tick for tick in TICKS.get(data, COARSE_TICKS) if tick <= reached]
+    if not ticks:
+        raise Missing("an accuracy on the figure's axis that every run reaches")
+    return 1 - max(ticks)
+
+
+def speed(evidence: Evidence) -> Quantities:
+    """Figs. 5a, 5b and the headline: who reaches an accuracy first, in gradient evaluations."""
+    sgd, isgd, data, ids = pairs(evidence)
+    error = common_error((*sgd, *isgd), data)
+    steps = log_speed(sgd, isgd, error)
+    gain = [100 * (1 - math.exp(-step)) for step in steps]
+    saved = f"{sum(gain) / len(gain):+.1f}% on average over {len(gain)} paired seeds"
+    note = f"gradient evaluations saved until {1 - error:.1%} test accuracy: {saved}"
+    for name in ("slightly-faster", "isgd-faster"):
+        yield name, over_seeds(mean_interval(steps), kind_of(data), ids, note)
+    if data == "cifar10" and error <= 0.25:
+        yield "gain", over_seeds(mean_interval(gain), kind_of(data), ids, note)
+
+
+def every_margin(evidence: Evidence) -> list[Run]:
+    return [run for margin in MARGINS for run in evidence.runs(f"margin {margin:g}")]
+
+
+def run_ids(runs: Iterable[Run]) -> list[str]:
+    return [run.id for run in runs]
+
+
+def iterations(run: Run) -> pd.DataFrame:
+    """One row per iteration of Algorithm 1, with ``chased``, its steps of Algorithm 2."""
+    table = run.curve("updates")
+    rows = table[~table["chasing"]].copy()
+    rows["chased"] = table["chasing"].groupby(table["iteration"]).sum().reindex(rows["iteration"]).to_numpy()
+    return rows
+
+
+def windows(losses: np.ndarray, n: int) -> np.ndarray:
+    """Losses [T - n + 1, n] of the last n iterations, for iterations n - 1, n, ..."""
+    import numpy as np
+
+    return np.lib.stride_tricks.sliding_window_view(losses, n)
+
+
+def limit_statistics(evidence: Evidence) -> Quantities:
+    """The stored limit in terms of the stored losses: how many deviations above the mean, and with which divisor."""
+    runs = evidence.runs("margin 3")
+    scores: list[float] = []
+    freedom: list[float] = []
+    for run in runs:
+        rows, n = iterations(run), run.results["batches"]
+        window = windows(rows["loss"].to_numpy(), n)[1:]
+        above = rows["limit"].to_numpy()[n:] - window.mean(1)
+        scores += list(above / window.std(1))
+        squares = ((window - window.mean(1, keepdims=True)) ** 2).sum(1)
+        freedom += list(n - squares / (above / 3) ** 2)
+    note = f"{len(scores)} limits"
+    ends = interval(
+        float(scores[0]), min(scores), max(scores), kind="exact", n=len(scores), runs=run_ids(runs), note=note
+    )
+    yield "three-sigma", ends
+    yield "limit-above-mean", ends
+    worst = max(freedom, key=abs)
+    yield "population-sd", exact(worst, runs=run_ids(runs), note=f"largest of {len(freedom)}")
+
+
+def small_steps(evidence: Evidence) -> Quantities:
+    """Eq. 11 and 12 against automatic differentiation, and five small steps down Eq. 11."""
+    run = evidence.run("subproblem")
+    results = run.results
+    decrease, closer = results["decrease"], results["closer"]
+    note = f"{len(closer)} undertrained batches, {len(decrease)} steps"
+    yield "lowers-loss", extremes(decrease, "measured", runs=[run.id], note=note)
+    yield "small-move", extremes(closer, "measured", runs=[run.id], note=note)
+    yield "zero-at-limit", exact((results["at_solution"], results["elsewhere"]), runs=[run.id])
+    yield "matches-autodiff", exact(results["derivative"], runs=[run.id], note=note)
+
+
+def data_parallelism(evidence: Evidence) -> Quantities:
+    """Claims of section 4, over all worker counts of the stored run."""
+    run = evidence.run("parallel")
+    results = run.results
+    several = f"on {', '.join(map(str, results['workers']))} workers"
+    yield "equal-split", exact(max(results["uneven"]), runs=[run.id], note=several)
+    worst = (max(results["gradient"]), max(results["loss"]))
+    yield "sum-equivalence", exact(worst, runs=[run.id], note=several)
+    yield "tree-steps", exact(results["rounds"], runs=[run.id], note=several)
+    note = f"{several}, after each of {run.spec.settings['updates']} updates"
+    yield "replicas-equal", exact(max(results["replicas"]), runs=[run.id], note=note)
+    note = f"{note}, {results['chases'][-1]} of which were steps of Algorithm 2"
+    yield "data-parallel-equals-serial", exact(max(results["iterates"]), runs=[run.id], note=note)
+
+
+class Latency(NamedTuple):
+    """Times of one network's gradients."""
+
+    batches: Any  # [s] images
+    seconds: Any  # [s] median per gradient
+    spread: Any  # [s] interquartile range over the median
+    run: str  # id
+
+    @property
+    def per_image(self) -> Any:
+        """Seconds [s]."""
+        return self.seconds / self.batches
+
+
+def latency(evidence: Evidence, kind: str) -> Latency:
+    """The times of a network, named as in ``settings.NETWORKS``. Raises Missing where it was not timed."""
+    run = evidence.run(kind)
+    frame = run.curve("latency").groupby("batch")["seconds"]
+    median, spread = frame.median(), (frame.quantile(0.75) - frame.quantile(0.25)) / frame.median()
+    return Latency(median.index.to_numpy(), median.to_numpy(), spread.to_numpy(), run.id)

@@ -1,0 +1,43 @@
+"""What is run for this paper, by experiment name: where each body lies, and what a run of it is expected to cost.
+
+The modules beside this one may import torch; this one may not.
+"""
+
+from __future__ import annotations
+
+from suite.experiment import Experiment, lazily
+from suite.models.table import counts
+from suite.runner.cost import FLOPS_PER_SECOND
+from suite.spec import RunSpec
+
+
+def imagenet_seconds(spec: RunSpec) -> float:
+    """Seconds of one core: forward and backward of every training picture, and forward of those evaluated."""
+    s = spec.settings
+    pictures = s["updates"] * (3 * s["batch"] * s["workers"] + s["evaluate"]["examples"] / s["evaluate"]["every"])
+    return pictures * counts(s["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
+
+
+EXPERIMENTS = {
+    "matex_agd/layers": Experiment(lazily("paper_figures.matex_agd.experiments.layers:layers"), lambda spec: 2.0),
+    "matex_agd/properties": Experiment(
+        lazily("paper_figures.matex_agd.experiments.properties:properties"), lambda spec: 9.0
+    ),
+    "matex_agd/link": Experiment(
+        lazily("paper_figures.matex_agd.experiments.link:link"), lambda spec: 240.0, memory=lambda spec: 900_000_000
+    ),
+    "matex_agd/serial_gap": Experiment(
+        lazily("paper_figures.matex_agd.experiments.serial_gap:serial_gap"), lambda spec: 6.0
+    ),
+    "matex_agd/imagenet": Experiment(
+        lazily("paper_figures.matex_agd.experiments.imagenet:imagenet"),
+        imagenet_seconds,
+        lambda spec: ("imagenet",),
+        lambda spec: 8_000_000_000,
+    ),
+    "matex_agd/workers": Experiment(
+        lazily("paper_figures.matex_agd.experiments.workers:workers"),
+        lambda spec: 10.0,
+        memory=lambda spec: 900_000_000,
+    ),
+}

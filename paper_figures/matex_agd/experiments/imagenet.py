@@ -1,0 +1,25 @@
+"""The experiment ``matex_agd/imagenet``: a row of Table 1 on ImageNet itself, streamed.
+
+Settings are those of ``train`` with ``crop`` and ``side`` pixels in place of ``data`` and ``order``, and
+``evaluate.examples`` validation pictures. Every worker has a part of the training set, as in section 5.1.
+"""
+
+from __future__ import annotations
+
+from suite.experiment import Context
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
+from suite.training.gradients.paths import PATHS
+from suite.training.loop import Session
+from suite.training.numerics import apply
+from suite.training.streamed import assemble_streamed
+
+
+def imagenet(spec: RunSpec, context: Context) -> Outcome:
+    """Run or resume a row. Raises DataError where ImageNet is absent."""
+    apply(context.execution)
+    made = assemble_streamed(spec.settings, spec.seed, context.execution, context.data)
+    try:
+        return Session(spec, context, made, PATHS["looped"](made.problem)).run()
+    finally:
+        made.problem.close()  # type: ignore[attr-defined]

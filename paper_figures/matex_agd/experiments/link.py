@@ -1,0 +1,190 @@
+"""The experiment ``matex_agd/link``: every way of exchanging, over a real link of several speeds.
+
+Two one-thread workers in network namespaces train either a network that computes (LeNet) or one that sleeps
+instead, so that overlap is not spoiled by two threads on one core. All methods take turns in one run, in blocks of
+a few updates, and what counts is the ratio to *no communication* in the same repetition. PyTorch's
+DistributedDataParallel is the rival, with the same bucket size, link and threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from reference_impls import matex_agd
+from suite.communication import link as netlab
+from suite.communication.collectives import Processes
+from suite.communication.group import Group
+from suite.cost_models.overlap import AllReduce, Layer, Network, rates
+from suite.distributed.training import Training, spawn
+from suite.experiment import Context
+from suite.models import build, initialise
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, thaw
+
+BUCKET = 256 * 1024  # bytes, for layer-wise in buckets and for DDP
+UPDATES, WARM = 6, 4  # timed and untimed updates of a block
+METHODS: dict[str, tuple[matex_agd.Config, int]] = {
+    "SGD": (matex_agd.Config(), 0),
+    "layer-wise, backward": (matex_agd.Config(segmented=True, order="backward"), 0),
+    "layer-wise, completed": (matex_agd.Config(segmented=True, order="completed"), 0),
+    "layer-wise, buckets": (matex_agd.Config(segmented=True, order="backward"), BUCKET),
+    "AGD 1 comm": (matex_agd.Config(1), 0),
+    "AGD 2 comm": (matex_agd.Config(2), 0),
+    "AGD 3 comm": (matex_agd.Config(3), 0),
+}
+Step = Callable[[], None]
+
+
+class _Sleep(torch.autograd.Function):
+    """Takes ``seconds`` forward and twice that backward, and gives its parameters a gradient of ones."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, seconds: float) -> Tensor:
+        time.sleep(seconds)
+        ctx.seconds, ctx.shapes = seconds, (weight.shape, bias.shape)
+        return x + 0
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        time.sleep(2 * ctx.seconds)
+        one = grads[0].new_ones(())
+        weight, bias = ctx.shapes
+        return grads[0], one.expand(weight), one.expand(bias), None
+
+
+class SleepingLayer(nn.Module):
+    """``[B] -> [B]``; holds ``numbers`` weights and 100 biases, whose sums are what travels."""
+
+    def __init__(self, numbers: int, seconds: float):
+        super().__init__()
+        self.seconds = seconds
+        self.weight, self.bias = nn.Parameter(torch.zeros(numbers)), nn.Parameter(torch.zeros(100))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _Sleep.apply(x, self.weight, self.bias, self.seconds)
+
+
+# AlexNet in small: convolutions with most of the time, inner products with most of the numbers
+LAYERS = ((5_000, 3.0e-3), (15_000, 3.0e-3), (30_000, 2.0e-3), (30_000, 2.0e-3), (250_000, 1.0e-3), (120_000, 1.0e-3))
+
+
+def sleeping() -> nn.Sequential:
+    """450,600 numbers (1.8 MB), 12 ms forward and 24 ms backward."""
+    return nn.Sequential(*(SleepingLayer(numbers, seconds) for numbers, seconds in LAYERS))
+
+
+def lenet() -> nn.Module:
+    module = build("caffe_lenet")
+    initialise(module, 0)
+    return module
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "sleeping": (sleeping, (1,)),
+    "computing": (lenet, (8, 1, 28, 28)),
+}
+
+
+def _update(training: Training, inputs: Tensor) -> None:
+    training.update(training.module(inputs).square().mean())
+
+
+def steps(group: Group, workload: str) -> dict[str, tuple[Step, Step]]:
+    """By method: one update, and what ends a block (drain), each on a network of its own."""
+    make, shape = NETWORKS[workload]
+    inputs = torch.rand(shape)
+    made: dict[str, tuple[Step, Step]] = {}
+    alone = Group(dist.HashStore(), 0, 1, group.timeout, group.backend)
+    cases = {"no comm": (alone, *METHODS["SGD"])} | {name: (group, *case) for name, case in METHODS.items()}
+    for name, (members, config, bucket) in cases.items():
+        module = make()
+        training = Training(
+            module, members, matex_agd, config, rate=1e-3, momentum=0.9, decay=5e-4, bucket_bytes=bucket
+        )
+        made[name] = (partial(_update, training, inputs), training.finish)
+    rival = nn.parallel.DistributedDataParallel(make(), bucket_cap_mb=BUCKET / 2**20, gradient_as_bucket_view=True)
+    optimiser = torch.optim.SGD(rival.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4)
+
+    def update() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        rival(inputs).square().mean().backward()
+        optimiser.step()
+
+    made["PyTorch DDP"] = (update, lambda: None)
+    return made
+
+
+def measure(
+    group: Group, interfaces: tuple[str, str], workload: str, speeds: list[float], repeats: int
+) -> list[dict[str, Any]]:
+    """Seconds per update by speed, repetition and method, and of a sum of four bytes."""
+    rows: list[dict[str, Any]] = []
+    methods = steps(group, workload)
+    together = Processes(group)
+    signal = torch.zeros(1, 1)
+    for speed in speeds:
+        netlab.shape(interfaces[group.rank], speed)
+        for repeat in range(repeats + 1):
+            for name, (update, finish) in methods.items():
+                together.sum(signal)
+                for _ in range(WARM):  # no pause follows: it would let delayed sums land before the clock starts
+                    update()
+                began = time.perf_counter()
+                for _ in range(UPDATES):
+                    update()
+                seconds = (time.perf_counter() - began) / UPDATES
+                finish()
+                together.sum(signal)
+                if repeat:  # the first repetition warms up
+                    rows.append({"speed": speed, "repeat": repeat, "method": name, "seconds": seconds})
+            began = time.perf_counter()
+            for _ in range(10):
+                together.sum(signal)
+            empty = (time.perf_counter() - began) / 10
+            rows.append({"speed": speed, "repeat": repeat, "method": "empty sum", "seconds": empty})
+    return rows
+
+
+def predicted(compute_seconds: float, latency: float, speed: float) -> dict[str, float]:
+    """The cost model's rates for the sleeping network; ``compute_seconds`` is no communication as measured.
+
+    What the update of weights costs is the part of that which is not sleep, spread over the numbers it moves.
+    """
+    asleep = 3 * sum(seconds for _, seconds in LAYERS)
+    numbers = sum(n + 100 for n, _ in LAYERS)
+    rest = max(0.0, compute_seconds - asleep)
+    layers = tuple(Layer(s, 2 * s, (4.0 * n, 400.0), apply=rest * (n + 100) / numbers) for n, s in LAYERS)
+    cost = AllReduce(0.0, speed / 8 * netlab.PAYLOAD, 2, "ring", call=latency)
+    return rates(Network(layers), cost)
+
+
+def link(spec: RunSpec, context: Context) -> Outcome:
+    """Ratios to no communication over the speeds asked for. Where there is no lab, stores the reason instead."""
+    settings = thaw(spec.settings)
+    try:
+        with netlab.lab() as lab:
+            tables = {}
+            for place, workload in enumerate(NETWORKS):
+                first, _ = spawn(
+                    measure, 2, lab.interfaces, workload, settings["speeds"], settings["repeats"],
+                    timeout=60, address=netlab.ADDRESSES[0], prefix=lab.prefix, environment=lab.environment,
+                )  # fmt: skip
+                tables[workload] = pd.DataFrame(first)
+                context.report((place + 1) / len(NETWORKS))
+    except netlab.NoLab as error:
+        return Outcome("finished", {"skipped": str(error)})
+    forecasts = []
+    for speed in settings["speeds"]:
+        seen = tables["sleeping"]
+        seen = seen[seen["speed"] == speed].groupby("method")["seconds"].median()
+        forecast = predicted(seen["no comm"], seen["empty sum"], speed)
+        forecasts += [{"speed": speed, "method": name, "rate": rate} for name, rate in forecast.items()]
+    return Outcome("finished", {"skipped": ""}, {**tables, "predicted": pd.DataFrame(forecasts)})

@@ -1,0 +1,78 @@
+"""The experiment ``matex_agd/serial_gap``: what can set synchronous training apart from serial training.
+
+In exact arithmetic a synchronous step over k workers is a serial step on their joint batch, yet Table 1 prints
+two rows that differ. Each seed is trained three times by the harness:
+
+    serial       one worker
+    split        four workers that share the serial run's own batches: only the order of additions differs
+    partitioned  four workers with a part of the data each, as in section 5.1: other batches, from the same weights
+
+Settings: ``problem`` as in :mod:`settings`, ``batch`` (effective), ``updates``, ``every`` (updates between two
+evaluations), ``seeds`` (how many).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paper_figures.matex_agd.settings import WORKERS
+from reference_impls.contract import Turn
+from suite.experiment import Context
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
+from suite.training.build import assemble
+from suite.training.gradients.batching import answer
+from suite.training.gradients.paths import PATHS
+from suite.training.loop import Session
+from suite.training.numerics import apply
+
+ARMS = {
+    "serial": (1, {"kind": "fixed-cycle"}),
+    "split": (WORKERS, {"kind": "fixed-cycle", "share": "split"}),
+    "partitioned": (WORKERS, {"kind": "partitioned"}),
+}
+
+
+class Apart(Session):
+    """A training run that computes every worker's gradient by itself, where the harness would join their batches."""
+
+    def update(self, turn: Turn) -> None:
+        ask, examples = self.request(turn)
+        self.tell(turn, *answer(self.gradients, ask, self.buffers, examples, join=False))
+
+
+def arm_spec(arm: str, settings: Any, seed: int) -> RunSpec:
+    """The training run of one arm and seed."""
+    workers, order = ARMS[arm]
+    made = {
+        **settings["problem"],
+        "algorithm": {"name": "matex_agd"},
+        "workers": workers,
+        "batch": settings["batch"] // workers,
+        "order": order,
+        "updates": settings["updates"],
+        "evaluate": {"every": settings["every"]},
+    }
+    return RunSpec("train", made, seed)
+
+
+def serial_gap(spec: RunSpec, context: Context) -> Outcome:
+    """Accuracy and loss on the test images by arm, seed and update."""
+    import pandas as pd
+
+    parts = []
+    apply(context.execution)
+    seeds = range(spec.settings["seeds"])
+    for seed in seeds:
+        for arm in ARMS:
+            folder = context.folder / f"{arm}-{seed}"
+            folder.mkdir(exist_ok=True)
+            inner = arm_spec(arm, spec.settings, seed)
+            made = assemble(inner.settings, seed, context.execution, context.data)
+            gradients = PATHS[context.execution["path"]](made.problem)
+            found = Apart(inner, Context(folder, context.execution, context.data), made, gradients).run()
+            table = found.curves["evaluations"]
+            table = table.assign(arm=arm, seed=seed, accuracy=1 - table["test_error"], loss=table["test_loss"])
+            parts.append(table[["arm", "seed", "update", "accuracy", "loss"]])
+        context.report((seed + 1) / len(seeds))
+    return Outcome("finished", {}, {"gap": pd.concat(parts, ignore_index=True)})

@@ -1,0 +1,17 @@
+"""What became of a run that was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from suite.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of one run: stored, there already, busy elsewhere, out of time, or failed with a reason."""
+
+    spec: RunSpec
+    state: str  # "stored", "present", "busy", "late", "failed"
+    status: str = ""
+    why: str = ""

@@ -1,0 +1,45 @@
+"""All gradients in one call: the twin of the loop, equal to a bound that follows from d and the precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import grad_and_value, vmap
+
+from suite.training.flat import FlatModule
+from suite.training.gradients.types import Batch, Rows
+from suite.training.numerics import Kernels, lowered
+
+
+class Vectorised:
+    """All gradients in one call, the row axis added by vmap.
+
+    A network is differentiated by its tensors: by the flat vector, each of them would cost a pass over all.
+    Dropout's masks are drawn for all rows at once, so a row's depend on the number of rows: for timing alone, and
+    refused in runs (``gradients_of_run``).
+    """
+
+    path = "vectorised"
+
+    def __init__(self, problem: Any):
+        self.problem = problem
+        self.flat: FlatModule | None = getattr(problem, "flat", None)
+        loss = problem.loss if self.flat is None else problem.loss_of
+        self._kernels = Kernels()
+        randomness = "different" if problem.dropout else "error"
+        self._function = vmap(grad_and_value(loss, has_aux=True), randomness=randomness)
+
+    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
+        return self.stacked(points, buffers, tuple(torch.stack(parts) for parts in zip(*batches, strict=True)))
+
+    def stacked(self, points: Tensor, buffers: Tensor, batch: Batch) -> Rows:
+        """The same for batches that already lie in one tensor: inputs [n, b, ...], targets [n, b]."""
+        flat = self.flat
+        with self._kernels, lowered(points.device.type):
+            grads, (losses, after) = self._function(
+                points if flat is None else flat.named_rows(points), buffers, batch
+            )
+        return losses, grads if flat is None else flat.flatten_rows(grads), after
