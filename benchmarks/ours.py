@@ -16,7 +16,7 @@ from benchmarks.counting import TRANSLATION
 from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
 from benchmarks.workloads import SENTENCE, WORDS, Workload
 from paper_figures.inverse_law.stepped import SteppedSgd
-from paper_figures.rudra.machine import cifar_server
+from paper_figures.rudra.settings import cifar_server
 from reference_impls.rudra import Config as Softsync
 from suite.algorithms import algorithm
 from suite.assembly import Assembly

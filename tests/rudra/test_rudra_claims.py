@@ -11,7 +11,7 @@ import pytest
 
 from paper_figures.evidence import COMMITTED
 from paper_figures.registry import paper
-from paper_figures.rudra import machine, settings, simulations
+from paper_figures.rudra import settings, simulations
 from paper_figures.verdicts import measure, published, verdicts
 from suite.archive import Archive
 from suite.claims import Verdict
@@ -74,18 +74,16 @@ def test_calibration_rows_decide_nothing_and_all_others_are_predicted(judged: di
 def test_constants_in_specifications_are_those_that_calibration_finds(evidence: Archive) -> None:
     cifar = evidence.read(simulations.cifar_times().id).results
     for name in ("per_call", "per_example", "crowding"):
-        assert machine.CIFAR_SECONDS[name] == pytest.approx(cifar[name], rel=0.02)
-    assert pytest.approx(cifar["update_seconds"], rel=0.02) == machine.CIFAR_UPDATE_SECONDS
+        assert settings.CIFAR_SECONDS[name] == pytest.approx(cifar[name], rel=0.02)
+    assert pytest.approx(cifar["update_seconds"], rel=0.02) == settings.CIFAR_UPDATE_SECONDS
     imagenet = evidence.read(simulations.imagenet_times().id).results
-    assert machine.IMAGENET_SECONDS["per_call"] == pytest.approx(imagenet["per_call"], rel=0.05)
-    assert machine.IMAGENET_SECONDS["per_example"] == pytest.approx(imagenet["per_example"], rel=0.05)
-    assert pytest.approx(imagenet["bandwidth"], rel=0.05) == machine.IMAGENET_BANDWIDTH
-    assert pytest.approx(imagenet["memory"], rel=0.05) == machine.IMAGENET_MEMORY
+    for name, rounded in settings.IMAGENET_CONSTANTS.items():
+        assert rounded == pytest.approx(imagenet[name], rel=0.05)
 
 
 def test_rates_and_schedule_are_the_papers() -> None:
-    assert settings.rate(0, 4, 30) == pytest.approx(0.001 * (120 / 128) ** 0.5)
-    assert settings.rate(30, 128, 30) == pytest.approx(0.001 / 30)
+    assert settings.training((0, 4, 30), 140, 0).settings["rate"] == pytest.approx(0.001 * (120 / 128) ** 0.5)
+    assert settings.training((30, 128, 30), 140, 0).settings["rate"] == pytest.approx(0.001 / 30)
     whole = settings.training((1, 4, 30), 140, 0).settings
     assert whole["updates"] == 58_334  # 140 x 50,000 / 120
     assert [list(drop) for drop in whole["drops"]] == [[50_001, 0.1], [54_167, 0.01]]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from paper_figures.rudra.machine import cifar_server, imagenet_server
+from paper_figures.rudra.settings import cifar_server, imagenet_server
 from suite.experiments import Context
 from suite.server_schedule import simulation
 from suite.spec import RunSpec, thaw

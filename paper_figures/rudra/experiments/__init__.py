@@ -1,0 +1,44 @@
+"""Rudra's own experiments by name. Nothing here imports torch, numpy or simpy before a run starts."""
+
+from __future__ import annotations
+
+from reference_impls.rudra_rates import gradients_per_update
+from suite import training_cost
+from suite.experiments import Experiment, lazily
+from suite.models.table import counts
+from suite.spec import RunSpec
+
+
+def _training_seconds(spec: RunSpec) -> float:
+    """Examples x 3 forward passes, the evaluations, and an update's overhead per job."""
+    s = spec.settings
+    flops = counts(s["model"]["name"]).flops_per_example
+    examples = s["updates"] * s["batch"] * gradients_per_update(s["workers"], s["algorithm"]["n"])
+    evaluations = s["updates"] / s["evaluate"]["every"] + 1
+    work = (3 * examples + evaluations * 10_000) * flops / training_cost.FLOPS_PER_SECOND
+    return work + s["updates"] * training_cost.OVERHEAD
+
+
+def _protocol_seconds(spec: RunSpec) -> float:
+    """Gradients over what one core plays in a second, with the checks of every update."""
+    s = spec.settings
+    gradients = s["updates"] * gradients_per_update(s["learners"], s["n"])
+    return gradients / (150_000 if "clock" in s else 40_000)
+
+
+EXPERIMENTS = {
+    "rudra/train": Experiment(
+        lazily("suite.server_training:train"),
+        _training_seconds,
+        training_cost.data,
+        training_cost.memory,
+        pilot=training_cost.pilot,
+    ),
+    "rudra/protocol": Experiment(lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds),
+    "rudra/cifar-times": Experiment(lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0),
+    "rudra/imagenet-times": Experiment(
+        lazily("paper_figures.rudra.experiments.times:imagenet_times"), lambda spec: 6.0
+    ),
+    "rudra/identities": Experiment(lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0),
+    "rudra/throughput": Experiment(lazily("paper_figures.rudra.experiments.throughput:run"), lambda spec: 4.0),
+}
