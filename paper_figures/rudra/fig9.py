@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.printed import printed_value
 from paper_figures.rudra.groups import imagenet_times_group
-from paper_figures.rudra.readings import imagenet_minutes, simulated
+from paper_figures.rudra.readings import minutes_by_row, simulated
 from paper_figures.rudra.simulations import TABLE4
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def runs(profile: str) -> Groups:
 
 def measure_times(evidence: Evidence) -> Quantities:
     run = evidence.run("times")
-    minutes = imagenet_minutes(run)
+    minutes = minutes_by_row(run)
     at_54 = [minutes[system, 1, 8, 54] for system in ("adv*", "adv", "base")]
     steps = [at_54[1] - at_54[0], at_54[2] - at_54[1], minutes["base", 0, 16, 18] - minutes["base", 1, 16, 18]]
     yield "speed-order", simulated(steps, run)
@@ -31,7 +31,7 @@ def measure_times(evidence: Evidence) -> Quantities:
 
 def draw(evidence: Evidence, figure: Figure) -> None:
     """Predicted time per epoch of the four configurations beside the printed one."""
-    minutes = imagenet_minutes(evidence.run("times"))
+    minutes = minutes_by_row(evidence.run("times"))
     names = [name for name in TABLE4 if name.endswith("sync-time")]
     axes = figure.subplots()
     for at, name in enumerate(names):

@@ -70,3 +70,8 @@ def cifar_times_group() -> Groups:
 
 def imagenet_times_group() -> Groups:
     return {"times": (imagenet_times(),)}
+
+
+def left_out_group(profile: str, spec: RunSpec) -> Groups:
+    """A leave-one-out of a cost model: minutes, so not at smoke."""
+    return {} if profile == "smoke" else {"left out": (spec,)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from paper_figures.artifact import Evidence, Missing
 from paper_figures.rudra.settings import Configuration
@@ -94,9 +95,9 @@ class CifarTimes:
     def __init__(self, evidence: Evidence):
         run = evidence.run("times")
         self.ids = [run.id]
-        self.seconds = {
-            tuple(int(v) for v in row): float(value)
-            for row, value in zip(run.results["rows"], run.results["predicted"], strict=True)
+        self.seconds: dict[Configuration, float] = {
+            (n, mu, learners): value
+            for (n, mu, learners), value in zip(run.results["rows"], run.results["predicted"], strict=True)
         }
 
     def __getitem__(self, configuration: Configuration) -> float:
@@ -112,7 +113,18 @@ class CifarTimes:
         return point(values, kind="simulated", runs=self.ids)
 
 
-def imagenet_minutes(run: Run) -> dict[ImageNetRow, float]:
+def left_out(evidence: Evidence) -> dict[tuple[Any, ...], Measured]:
+    """Each row of a calibration as the others predict it, by row; the interval spans the starts of the fits."""
+    run = evidence.run("left out")
+    starts = len(run.spec.settings["starts"])
+    note = "calibrated on the other rows" + (f"; ends over {starts} starts of the fit" if starts > 1 else "")
+    return {
+        tuple(row): interval(found[0], min(found), max(found), kind="simulated", runs=[run.id], note=note)
+        for row, found in zip(run.results["rows"], run.results["predicted"], strict=True)
+    }
+
+
+def minutes_by_row(run: Run) -> dict[ImageNetRow, float]:
     """Predicted minutes per epoch of ImageNet by row."""
     rows = zip(run.results["rows"], run.results["predicted"], strict=True)
-    return {(str(name), int(n), int(mu), int(learners)): minutes for (name, n, mu, learners), minutes in rows}
+    return {(name, n, mu, learners): minutes for (name, n, mu, learners), minutes in rows}

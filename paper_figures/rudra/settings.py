@@ -30,6 +30,7 @@ EPOCHS, TRAINING_IMAGES = 140, 50_000
 # (per_call + per_example b) (1 + crowding (s - 1)).
 CIFAR_SECONDS = {"per_call": 0.0041, "per_example": 0.00303, "crowding": 0.245, "jitter": JITTER}
 CIFAR_UPDATE_SECONDS = 0.00118
+CIFAR_START = (0.01, 0.003, 0.2, 0.001)  # per_call, per_example, crowding, update: where calibration begins
 INTERCONNECT = 9.6e10  # bytes per second in one direction: half of the printed 192 GB/s, which counts both
 LATENCY = 1e-6  # seconds of an empty message; assumed
 MEMORY = [LATENCY, 5.12e10]  # copies within a machine: a tenth of the printed 512 GB/s; assumed
@@ -54,6 +55,7 @@ LEARNERS_PER_NODE = 8  # 32 cores and learners of four threads
 # their machines alike; bytes per second that a server takes in or hands out, contention included, and the same
 # (memory) between a server and the learners on its machine.
 IMAGENET_CONSTANTS = {"per_call": 0.6, "per_example": 0.184, "bandwidth": 3.9e9, "memory": 3.8e9}
+IMAGENET_START = (0.6, 0.18, 5e9, 5e9)  # in this order
 
 
 def imagenet_server(

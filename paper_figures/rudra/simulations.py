@@ -7,8 +7,10 @@ from typing import Any
 from paper_figures.printed import printed
 from paper_figures.rudra.settings import (
     BATCHES,
+    CIFAR_START,
     EPOCHS,
     IMAGENET_CONSTANTS,
+    IMAGENET_START,
     JITTER,
     LEARNERS,
     TRAINING_IMAGES,
@@ -103,6 +105,26 @@ def imagenet_times() -> RunSpec:
             "rounds": 16,
         },
     )
+
+
+def cifar_left_out() -> RunSpec:
+    """Each of the six calibration rows predicted from the five others, from the start that calibration takes."""
+    settings = cifar_times().settings
+    same = {name: settings[name] for name in ("calibrate", "rounds", "images")}
+    return RunSpec("rudra/leave-one-out", {"model": "cifar", "starts": [CIFAR_START], **same})
+
+
+def imagenet_left_out() -> RunSpec:
+    """Each of the four times predicted from the three others, which do not determine four constants.
+
+    So the fits begin where calibration does, and with the speed of gradients or of the network halved or doubled.
+    """
+    settings = imagenet_times().settings
+    same = {name: settings[name] for name in ("calibrate", "rounds", "images")}
+    per_call, per_example, bandwidth, memory = IMAGENET_START
+    slower = [(c * per_call, c * per_example, bandwidth, memory) for c in (0.5, 2)]
+    wider = [(per_call, per_example, c * bandwidth, c * memory) for c in (0.5, 2)]
+    return RunSpec("rudra/leave-one-out", {"model": "imagenet", "starts": [IMAGENET_START, *slower, *wider], **same})
 
 
 def identities() -> RunSpec:

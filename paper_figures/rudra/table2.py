@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.printed import printed_value
-from paper_figures.rudra.groups import cifar_times_group, label, training_groups
+from paper_figures.rudra import held_out
+from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
 from paper_figures.rudra.plots import draw_times
-from paper_figures.rudra.readings import CifarTimes, error_steps, final_error, joined
+from paper_figures.rudra.readings import CifarTimes, error_steps, final_error, joined, left_out
 from paper_figures.rudra.settings import Configuration
-from paper_figures.rudra.simulations import BASELINE, TABLE2
+from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, cifar_left_out
 from suite.measured import exact, point
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ GROUPS = (128, 256, 512, 1024)  # about mu lambda
 
 
 def runs(profile: str) -> Groups:
-    return {**cifar_times_group(), **training_groups(profile, TABLE2)}
+    return {
+        **cifar_times_group(),
+        **training_groups(profile, TABLE2),
+        **left_out_group(profile, cifar_left_out()),
+    }
 
 
 def group_of(configuration: Configuration) -> int:
@@ -88,6 +93,20 @@ def measure_groups(evidence: Evidence) -> Quantities:
     yield "group-128-range", point(means[128], kind="measured", n=3, runs=ids)
 
 
+def measure_held_out(evidence: Evidence) -> Quantities:
+    """How far the cost model is off on the rows it was not calibrated on, beside lambda alone."""
+    times = CifarTimes(evidence)
+    yield from held_out.quantities(times.seconds, times.ids)
+
+
+def measure_left_out(evidence: Evidence) -> Quantities:
+    """The calibration rows, each predicted from the others."""
+    found = left_out(evidence)
+    for at, row in enumerate(TABLE2, 1):
+        if row in CALIBRATED:
+            yield f"r{at:02d}-left-out", found[row]
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
     draw_times(evidence, figure)
 
@@ -97,7 +116,15 @@ ARTIFACTS = (
         "rudra/table2",
         "Error and time of configurations of about equal mu lambda",
         runs,
-        (measure_arithmetic, measure_times, measure_errors, measure_pairs, measure_groups),
+        (
+            measure_arithmetic,
+            measure_times,
+            measure_errors,
+            measure_pairs,
+            measure_groups,
+            measure_held_out,
+            measure_left_out,
+        ),
         draw,
         alt="Error of the predicted time of every row of Tables 2 and 3, calibration rows in grey.",
         size=(7.0, 6.5),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from paper_figures.artifact import Artifact, Evidence, Groups, Quantities
 from paper_figures.printed import printed, printed_value
-from paper_figures.rudra.groups import cifar_times_group, label, training_groups
+from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
 from paper_figures.rudra.plots import draw_times
-from paper_figures.rudra.readings import CifarTimes, error_steps, final_error
+from paper_figures.rudra.readings import CifarTimes, error_steps, final_error, left_out
 from paper_figures.rudra.settings import CIFAR_BYTES, EPOCHS, TRAINING_IMAGES, at_profile, in_epochs, training
-from paper_figures.rudra.simulations import BASELINE, TABLE2, TABLE3
+from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, TABLE3, cifar_left_out
 from suite.data.catalogue import DATASETS
 from suite.measured import exact
 from suite.models.table import counts
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 def runs(profile: str) -> Groups:
-    groups = {**cifar_times_group(), **training_groups(profile, [*TABLE3, BASELINE])}
+    groups = {
+        **cifar_times_group(),
+        **training_groups(profile, [*TABLE3, BASELINE]),
+        **left_out_group(profile, cifar_left_out()),
+    }
     if profile == "paper":
         groups["without drops"] = at_profile(BASELINE, profile, drops=False)
     return groups
@@ -69,6 +73,15 @@ def measure_errors(evidence: Evidence) -> Quantities:
         yield "cifar10-model-schedule-essential", error_steps(evidence, [label(BASELINE), "without drops"])
 
 
+def measure_left_out(evidence: Evidence) -> Quantities:
+    """The calibration rows, each predicted from the others; two of them repeat rows of Table 2."""
+    found = left_out(evidence)
+    for at, row in enumerate(TABLE3, 1):
+        if row in CALIBRATED:
+            yield f"r{at:02d}-left-out", found[row]
+    yield "baseline-left-out", found[BASELINE]
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
     draw_times(evidence, figure)
 
@@ -78,7 +91,7 @@ ARTIFACTS = (
         "rudra/table3",
         "The five best configurations",
         runs,
-        (measure_arithmetic, measure_times, measure_errors),
+        (measure_arithmetic, measure_times, measure_errors, measure_left_out),
         draw,
         alt="Error of the predicted time of every row of Tables 2 and 3, calibration rows in grey.",
         size=(7.0, 6.5),

@@ -26,6 +26,12 @@ def _protocol_seconds(spec: RunSpec) -> float:
     return gradients / (150_000 if "clock" in s else 40_000)
 
 
+def _leave_one_out_seconds(spec: RunSpec) -> float:
+    """Fits, of about two seconds on CIFAR-10 and five on ImageNet."""
+    s = spec.settings
+    return len(s["calibrate"]) * len(s["starts"]) * (2.0 if s["model"] == "cifar" else 5.0)
+
+
 EXPERIMENTS = {
     "rudra/train": Experiment(
         lazily("suite.server_training:train"),
@@ -38,6 +44,9 @@ EXPERIMENTS = {
     "rudra/cifar-times": Experiment(lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0),
     "rudra/imagenet-times": Experiment(
         lazily("paper_figures.rudra.experiments.times:imagenet_times"), lambda spec: 6.0
+    ),
+    "rudra/leave-one-out": Experiment(
+        lazily("paper_figures.rudra.experiments.times:leave_one_out"), _leave_one_out_seconds
     ),
     "rudra/identities": Experiment(lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0),
     "rudra/throughput": Experiment(lazily("paper_figures.rudra.experiments.throughput:run"), lambda spec: 4.0),

@@ -1,27 +1,36 @@
-"""The experiments ``rudra/cifar-times`` and ``rudra/imagenet-times``: cost models, calibrated and put to the test.
+"""The experiments ``rudra/cifar-times``, ``rudra/imagenet-times`` and ``rudra/leave-one-out``: two cost models.
 
-Both fit a few constants on stated rows of the paper's tables by least squares of log time, with the simulation
-itself as the model, and then predict every row; rows that were not used to fit are the test. The rows come in
-through the specification, so that the printed values stand in one place only.
+All fit a few constants on stated rows of the paper's tables by least squares of log time, with the simulation
+itself as the model. The first two then predict every row; rows that were not used to fit are the test. The third
+predicts each row that they were fitted on from the others. The rows come in through the specification, so that the
+printed values stand in one place only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
-from paper_figures.rudra.settings import cifar_server, imagenet_server
+from paper_figures.rudra.settings import (
+    CIFAR_START,
+    IMAGENET_START,
+    Configuration,
+    cifar_server,
+    imagenet_server,
+)
+from paper_figures.rudra.simulations import ImageNetRow
 from suite.experiments import Context
 from suite.server_schedule import simulation
 from suite.spec import RunSpec, thaw
 from suite.store import Outcome
 
-Row = tuple[int, int, int]  # n, mu, lambda
+Predict = Callable[[Sequence[float], Any], float]  # constants and a row to its time
 
 
-def seconds_per_gradient(server: dict[str, Any], row: Row, rounds: int, seed: int) -> float:
+def seconds_per_gradient(server: dict[str, Any], row: Configuration, rounds: int, seed: int) -> float:
     """Virtual seconds between gradients of the whole system in steady state.
 
     ``rounds``: gradients per learner that are timed, after a third as many to settle down.
@@ -37,40 +46,46 @@ def seconds_per_gradient(server: dict[str, Any], row: Row, rounds: int, seed: in
     return (ends[-1] - ends[settle - 1]) / sum(gradients[settle:])
 
 
-def fit(predict: Callable[[Sequence[float]], list[float]], printed: list[float], start: list[float]) -> list[float]:
-    """Positive constants that minimise the squared log errors, in the neighbourhood of ``start``."""
+def fit(predict: Predict, rows: Sequence[Sequence[Any]], start: Sequence[float]) -> list[float]:
+    """Positive constants that minimise the squared log errors of rows [*row, printed], from ``start`` on."""
     import numpy as np
     from scipy.optimize import least_squares
 
     def residuals(logs: Any) -> Any:
-        return [math.log(ours / theirs) for ours, theirs in zip(predict(np.exp(logs).tolist()), printed, strict=True)]
+        constants = np.exp(logs).tolist()
+        return [math.log(predict(constants, tuple(row)) / printed) for *row, printed in rows]
 
     found = least_squares(residuals, np.log(start), diff_step=0.03, max_nfev=60)
     return np.exp(found.x).tolist()
+
+
+def cifar_seconds(settings: Mapping[str, Any], seed: int, constants: Sequence[float], row: Configuration) -> float:
+    """Seconds of all epochs on CIFAR-10 by per_call, per_example, crowding and update_seconds."""
+    per_call, per_example, crowding, update = constants
+    server = cifar_server(row[2])
+    server["seconds"] |= {"per_call": per_call, "per_example": per_example, "crowding": crowding}
+    server["update_seconds"] = update
+    return seconds_per_gradient(server, row, settings["rounds"], seed) * settings["images"] / row[1]
+
+
+def imagenet_minutes(settings: Mapping[str, Any], seed: int, constants: Sequence[float], row: ImageNetRow) -> float:
+    """Minutes per epoch of ImageNet by per_call, per_example, bandwidth and memory."""
+    name, n, batch, learners = row
+    server = imagenet_server(name, *constants)
+    seconds = seconds_per_gradient(server, (n, batch, learners), settings["rounds"], seed)
+    return seconds * settings["images"] / batch / 60
 
 
 def cifar_times(spec: RunSpec, context: Context) -> Outcome:
     """Seconds of 140 epochs of every configuration of a grid.
 
     Settings: ``calibrate`` [[n, mu, lambda, printed seconds]], ``predict`` [[n, mu, lambda]], ``rounds``,
-    ``images`` in all epochs. Constants: per_call, per_example, crowding, update_seconds.
+    ``images`` in all epochs. Constants: those of :func:`cifar_seconds`.
     """
     s = thaw(spec.settings)
-
-    def total(constants: Sequence[float], row: Row, rounds: int) -> float:
-        server = cifar_server(row[2])
-        per_call, per_example, crowding, update = constants
-        server["seconds"] |= {"per_call": per_call, "per_example": per_example, "crowding": crowding}
-        server["update_seconds"] = update
-        return seconds_per_gradient(server, row, rounds, spec.seed) * s["images"] / row[1]
-
-    rows = [tuple(row[:3]) for row in s["calibrate"]]
-    constants = fit(
-        lambda values: [total(values, row, s["rounds"]) for row in rows],
-        [row[3] for row in s["calibrate"]],
-        [0.01, 0.003, 0.2, 0.001],
-    )
-    predicted = [total(constants, tuple(row), s["rounds"]) for row in s["predict"]]
+    total = partial(cifar_seconds, s, spec.seed)
+    constants = fit(total, s["calibrate"], CIFAR_START)
+    predicted = [total(constants, tuple(row)) for row in s["predict"]]
     names = ("per_call", "per_example", "crowding", "update_seconds")
     return Outcome(
         "finished",
@@ -87,18 +102,9 @@ def imagenet_times(spec: RunSpec, context: Context) -> Outcome:
     of one gradient, bandwidth of a server's port, and that of copies within a machine.
     """
     s = thaw(spec.settings)
-
-    def minutes(constants: Sequence[float], row: list[Any], rounds: int) -> float:
-        name, n, batch, learners = row
-        server = imagenet_server(name, *constants)
-        return seconds_per_gradient(server, (n, batch, learners), rounds, spec.seed) * s["images"] / batch / 60
-
-    constants = fit(
-        lambda values: [minutes(values, row[:4], s["rounds"]) for row in s["calibrate"]],
-        [row[4] for row in s["calibrate"]],
-        [0.6, 0.18, 5e9, 5e9],
-    )
-    predicted = [minutes(constants, row, s["rounds"]) for row in s["predict"]]
+    minutes = partial(imagenet_minutes, s, spec.seed)
+    constants = fit(minutes, s["calibrate"], IMAGENET_START)
+    predicted = [minutes(constants, tuple(row)) for row in s["predict"]]
     results: dict[str, Any] = {
         **dict(zip(("per_call", "per_example", "bandwidth", "memory"), constants, strict=True)),
         "predicted": predicted,
@@ -114,6 +120,25 @@ def imagenet_times(spec: RunSpec, context: Context) -> Outcome:
     results["push_seconds"] = case["model_bytes"] / constants[2]
     results["incast_seconds"] = 16 * results["push_seconds"]
     return Outcome("finished", results)
+
+
+def leave_one_out(spec: RunSpec, context: Context) -> Outcome:
+    """Each row of a calibration, predicted by constants that are fitted on the others alone.
+
+    Settings: ``model`` "cifar" or "imagenet", ``calibrate`` as above, ``starts`` [[4 constants]] from which each fit
+    begins, ``rounds``, ``images``. Results: ``predicted`` [row][start] in the unit of the printed times. Where rows
+    are fewer than constants, fits from different starts end at different constants: how far apart their predictions
+    lie is how little the other rows say of the one left out.
+    """
+    s = thaw(spec.settings)
+    models: dict[str, Callable[..., float]] = {"cifar": cifar_seconds, "imagenet": imagenet_minutes}
+    predict = partial(models[s["model"]], s, spec.seed)
+    rows, predicted = s["calibrate"], []
+    for at, (*row, _) in enumerate(rows):
+        others = rows[:at] + rows[at + 1 :]
+        predicted.append([predict(fit(predict, others, start), tuple(row)) for start in s["starts"]])
+        context.report((at + 1) / len(rows))
+    return Outcome("finished", {"rows": [row[:-1] for row in rows], "predicted": predicted})
 
 
 def _table(rows: list[list[int]], predicted: list[float]) -> Any:
