@@ -21,6 +21,7 @@ from suite.archive import Archive
 from suite.claims import Verdict
 from suite.experiments import Context
 from suite.spec import RunSpec
+from suite.store import Outcome, Store, encode
 
 RUDRA = paper("rudra")
 SHIPPED = COMMITTED / "rudra.zip"
@@ -123,6 +124,39 @@ def test_a_row_left_out_is_predicted_by_the_others(monkeypatch: pytest.MonkeyPat
     (last,) = found["predicted"][-1]
     assert last == pytest.approx(exact_time({}, 0, law, rows[-1]), rel=1e-3)
     assert found["predicted"][0][0] != pytest.approx(calibrate[0][-1], rel=0.05)
+
+
+def stored(root: Path, spec: RunSpec, rows: list[Any], predicted: list[list[float]]) -> Store:
+    """A store with one run, a leave-one-out."""
+    store = Store(root, create=True)
+    store.commit(spec.id, encode(spec, {}, Outcome("finished", {"rows": rows, "predicted": predicted})))
+    return store
+
+
+def test_rows_left_out_are_named_as_in_their_tables_with_the_ends_over_the_starts(tmp_path: Path) -> None:
+    rows = [list(row) for row in simulations.CALIBRATED]
+    source = stored(tmp_path, simulations.cifar_left_out(), rows, [[100.0 + at] for at in range(6)])
+    table2 = measure(RUDRA.artifact("rudra/table2"), source, "reduced").found
+    assert {name: value.values for name, value in table2.items() if name.endswith("left-out")} == {
+        "r01-left-out": (101.0,),
+        "r02-left-out": (102.0,),
+        "r04-left-out": (103.0,),
+        "r12-left-out": (104.0,),
+        "r19-left-out": (105.0,),
+    }
+    table3 = measure(RUDRA.artifact("rudra/table3"), source, "reduced").found
+    assert {name: value.values for name, value in table3.items() if name.endswith("left-out")} == {
+        "r01-left-out": (101.0,),
+        "r03-left-out": (102.0,),
+        "baseline-left-out": (100.0,),
+    }
+    rows = [list(simulations.TABLE4[name]) for name in simulations.CALIBRATED4]
+    source = stored(tmp_path, simulations.imagenet_left_out(), rows, [[250.0, 200.0, 300.0, 240.0, 260.0]] * 4)
+    found = measure(RUDRA.artifact("rudra/table4"), source, "reduced").found["base-softsync-left-out"]
+    assert found.spans == ((250.0, 200.0, 300.0),)
+    assert (
+        measure(RUDRA.artifact("rudra/table4"), source, "smoke").found.keys().isdisjoint({"base-softsync-left-out"})
+    )
 
 
 def test_constants_in_specifications_are_those_that_calibration_finds(evidence: Archive) -> None:
