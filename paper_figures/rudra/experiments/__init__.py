@@ -38,7 +38,7 @@ EXPERIMENTS = {
         _training_seconds,
         training_cost.data,
         training_cost.memory,
-        pilot=training_cost.pilot,
+        pilot=training_cost.TRAIN.pilot,
     ),
     "rudra/protocol": Experiment(lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds),
     "rudra/cifar-times": Experiment(lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0),
