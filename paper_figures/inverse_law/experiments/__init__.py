@@ -11,8 +11,7 @@ from collections.abc import Hashable
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
 from suite.models.table import counts
-from suite.runner import cost as training_cost
-from suite.runner.cost import FLOPS_PER_SECOND, SMALL
+from suite.runner.cost import FLOPS_PER_SECOND, SMALL, TRAIN
 from suite.spec import RunSpec, canonical
 
 UPDATE_OVERHEAD = 1.0e-3  # seconds per update outside the network
@@ -68,7 +67,7 @@ EXPERIMENTS = {
         lambda spec: 700_000_000,
         sweep_pack,
         lazily("paper_figures.inverse_law.experiments.sweep:sweep_together"),
-        training_cost.measure,
+        TRAIN.measure,
     ),
     "inverse_law/networks": Experiment(lazily("paper_figures.inverse_law.experiments.networks:networks")),
     "inverse_law/noise": Experiment(
