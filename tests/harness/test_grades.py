@@ -28,7 +28,7 @@ from suite.papers.artifact import Artifact, Evidence
 from suite.papers.described import Described, describe
 from suite.papers.grades import Grade, ReadOf, Rests, departures, grade, rests_of
 from suite.papers.printed_settings import LENGTHS, SCALES, SettingsError, load, missing, settings
-from suite.papers.reaching import TIME_MODELS, definitions, reaches, reads_a_clock
+from suite.papers.reaching import TIME_MODELS, reaches, reads_a_clock
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import measure
 from suite.parameter_server.tree import Adv, server_tree
