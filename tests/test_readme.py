@@ -9,12 +9,15 @@ import pytest
 from fake_paper import fill, registered
 
 from suite.papers.evidence import committed
-from suite.papers.registry import homes
+from suite.papers.grades import Grade, ReadOf, Rests, grade, machine_of
+from suite.papers.registry import PAPERS, homes, paper
 from suite.report import changes, readme, speed
 from suite.report.page import all_verdicts
-from suite.report.readme import BEGIN, END, SPEED, ReadmeError, judged, main, rewritten, table, telling
+from suite.report.readme import BEGIN, END, SPEED, ReadmeError, main, rewritten, table, telling
+from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
+from suite.spec import RunSpec
 
 
 @pytest.fixture
@@ -79,9 +82,34 @@ def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
 
 
 @pytest.fixture(scope="module")
-def committed_verdicts():
+def committed_measured():
+    """What every artifact's committed runs say, by paper, and the verdicts on it."""
+    source, measured = Layered(committed()), {}
+    found = [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source, measured)]
+    return found, measured, source
+
+
+@pytest.fixture(scope="module")
+def committed_verdicts(committed_measured):
     """Verdicts of all papers on the committed evidence, as ``sgd-suite check`` without a profile gives them."""
-    return judged(Layered(committed()))
+    return committed_measured[0]
+
+
+def test_every_committed_grade_follows_from_the_stored_specifications(committed_measured):
+    """Read again from the run folders: specification and machine, and nothing that was computed."""
+    found, measured, source = committed_measured
+    told = [verdict for verdict in found if verdict.measured is not None]
+    assert len(told) > 400
+    for verdict in told:
+        claim = verdict.claim
+        rests = measured[claim.artifact, verdict.profile].rests[claim.quantity]
+        assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
+        runs = [source.read(read.spec.id) for read in rests.runs]
+        again = tuple(ReadOf(RunSpec.from_json(run.files["spec.json"].decode()), machine_of(run)) for run in runs)
+        experiments = {"train": TRAIN, **paper(claim.paper).experiments}
+        assert grade(claim.id, Rests(rests.measure, again), experiments) == Grade(
+            verdict.rests_on, verdict.because, verdict.decides
+        ), claim.id
 
 
 def test_nothing_that_is_committed_is_red(committed_verdicts):

@@ -75,7 +75,7 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     batch, updates = s.get("batch", s.get("words")), s.get("updates")
     epochs = s.get("epochs")
     if epochs is None and updates and batch and images:
-        each = batch * workers // max(splitting or 1, 1)
+        each = batch * (workers // (splitting or 1))  # floor(lambda / n) gradients an update
         epochs = updates * each / (subset or images)
     drops = s.get("drops", ()) if updates and epochs else ()
     evaluate = s.get("evaluate", {})

@@ -80,7 +80,7 @@ def _handed(function: Callable[..., Any]) -> Iterator[Any]:
 
 def _references(function: Callable[..., Any]) -> list[Place]:
     """What the text of a function itself refers to; several functions on its line count together."""
-    kind = function if hasattr(function, "__code__") else type(function)
+    kind = function if hasattr(function, "__code__") or inspect.isclass(function) else type(function)
     module = present().module(kind.__module__) if _ours(kind.__module__) else None
     if module is None:
         return []

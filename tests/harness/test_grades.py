@@ -49,10 +49,12 @@ def graded(claim: str, *specs: RunSpec, machine: str = HERE, results: frozenset[
     return grade(claim, Rests(measuring, tuple(ReadOf(spec, machine, results) for spec in specs)), experiments)
 
 
-def rudra(n: int = 1, batch: int = 4, learners: int = 30, epochs: int = 140, **changes) -> RunSpec:
+def rudra(
+    n: int = 1, batch: int = 4, learners: int = 30, epochs: int = 140, images: int = 50_000, **changes
+) -> RunSpec:
     """One of Table 2's rows as section 4.2 prints it."""
     each = batch * (learners // max(n, 1))
-    updates = round(epochs * 50_000 / each)
+    updates = round(epochs * images / each)
     rate = 0.001 / n if n else 0.001 * (learners * batch / 128) ** 0.5
     made = {
         "data": {"name": "cifar10", "transform": "mean-image"},
@@ -83,7 +85,7 @@ CIFAR = {"name": "cifar10", "transform": "mean-image"}
     [
         (rudra(epochs=8), SHORTENED, "8 of 140 epochs"),
         (rudra(epochs=160), STAND_IN, "160 epochs for 140"),
-        (rudra(data=CIFAR | {"subset": 10_000}), SHORTENED, "10,000 of 50,000 images"),
+        (rudra(data=CIFAR | {"subset": 10_000}, images=10_000), SHORTENED, "10,000 of 50,000 images"),
         (rudra(data=CIFAR | {"name": "digits"}), STAND_IN, "digits for cifar10"),
         (rudra(data=CIFAR | {"transform": "scale"}), STAND_IN, "preparation scale for mean-image"),
         (rudra(model={"name": "caffe_cifar_quick"}), STAND_IN, "caffe_cifar_quick for caffe_cifar_full"),
@@ -199,7 +201,7 @@ def built(printed) -> RunSpec | None:
     from suite.data.catalogue import DATASETS
 
     images = DATASETS[name].sizes["train"]
-    each = batch * workers // max(splitting or 1, 1)
+    each = batch * (workers // (splitting or 1))
     epochs = value("epochs", 200)
     updates = value("updates", round(epochs * images / each))
     drops = value("drops", [])
