@@ -1,0 +1,79 @@
+"""The boards: verdicts counted by what they rest on, *as printed* first; properties and statements apart.
+
+One function counts for ``check``, the README, the report and pytest, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from suite.claims.judge import VERDICTS, Verdict
+
+AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, PROPERTY, STATED = GRADES = (
+    "as printed",
+    "shortened",
+    "stand-in",
+    "simulated",
+    "property",
+    "stated",
+)
+EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
+NOTHING = "nothing measured"  # the row of claims that were not run
+WORDS: Mapping[str, str] = {  # what is said of a property or a statement
+    "reproduced": "holds",
+    "not reproduced": "does not hold",
+    **{verdict: verdict for verdict in VERDICTS[2:]},
+}
+MEANINGS: Mapping[str, str] = {
+    AS_PRINTED: "The paper's data, network and schedule, as far as it prints them.",
+    SHORTENED: "Less of one of them (epochs, seeds, images, tests); decides only a claim that speaks of that size.",
+    STAND_IN: "Another data set, network or rate, or seconds of another machine; decides nothing.",
+    SIMULATED: "Virtual time or a cost model; decides nothing about a machine.",
+    PROPERTY: "Of our implementation, an identity or a theorem checked; no data of the paper.",
+    STATED: "Settings, counts and arithmetic on what is printed; nothing is run.",
+    NOTHING: "Not run, or measured at a scale that could not decide.",
+}
+
+
+@dataclass(frozen=True)
+class Board:
+    """Counts of verdicts by grade: ``empirical`` by verdict, ``properties`` by word; rows in the order of GRADES."""
+
+    empirical: Mapping[str, Counter[str]]
+    properties: Mapping[str, Counter[str]]
+    decides: Counter[str]  # verdicts among ``empirical`` whose evidence decides the claim
+
+
+def word(verdict: Verdict) -> str:
+    """What is said of a claim: a property or a statement holds or does not, anything else has its verdict."""
+    return WORDS[verdict.verdict] if verdict.rests_on in PROPERTIES else verdict.verdict
+
+
+def board(verdicts: Iterable[Verdict]) -> Board:
+    """All verdicts counted, each once."""
+    empirical = {row: Counter[str]() for row in (*EMPIRICAL, NOTHING)}
+    properties = {row: Counter[str]() for row in PROPERTIES}
+    decides = Counter[str]()
+    for verdict in verdicts:
+        if verdict.rests_on in PROPERTIES:
+            properties[verdict.rests_on][word(verdict)] += 1
+        else:
+            empirical[verdict.rests_on or NOTHING][verdict.verdict] += 1
+            decides[verdict.verdict] += verdict.decides
+    return Board(empirical, properties, +decides)
+
+
+def lines(counted: Board) -> list[str]:
+    """Both boards as text: the empirical claims, headed by what is decided, then properties and statements."""
+    decided = ", ".join(f"{n} {verdict}" for verdict in VERDICTS if (n := counted.decides[verdict])) or "none"
+    text = [f"empirical claims, {sum(map(Counter.total, counted.empirical.values()))}; decided: {decided}"]
+    text += [f"  {row + ':':<18}{_told(counted.empirical[row], VERDICTS)}" for row in counted.empirical]
+    text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
+    text += [f"  {row + ':':<18}{_told(counted.properties[row], WORDS.values())}" for row in counted.properties]
+    return text
+
+
+def _told(counts: Counter[str], order: Iterable[str]) -> str:
+    return ", ".join(f"{counts[name]} {name}" for name in order if counts[name]) or "none"
