@@ -44,6 +44,7 @@ class Board:
     empirical: Mapping[str, Counter[str]]
     properties: Mapping[str, Counter[str]]
     decides: Counter[str]  # verdicts among ``empirical`` whose evidence decides the claim
+    order: Mapping[str, Counter[str]]  # by row of ``empirical``, of what was decided: did the rule come first?
 
 
 def word(verdict: Verdict) -> str:
@@ -56,23 +57,33 @@ def board(verdicts: Iterable[Verdict]) -> Board:
     empirical = {row: Counter[str]() for row in (*EMPIRICAL, NOTHING)}
     properties = {row: Counter[str]() for row in PROPERTIES}
     decides = Counter[str]()
+    order = {row: Counter[str]() for row in EMPIRICAL}
     for verdict in verdicts:
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
         else:
             empirical[verdict.rests_on or NOTHING][verdict.verdict] += 1
             decides[verdict.verdict] += verdict.decides
-    return Board(empirical, properties, +decides)
+            if verdict.rests_on:
+                order[verdict.rests_on][verdict.order] += 1
+    return Board(empirical, properties, +decides, order)
 
 
 def lines(counted: Board) -> list[str]:
     """Both boards as text: the empirical claims, headed by what is decided, then properties and statements."""
     decided = ", ".join(f"{n} {verdict}" for verdict in VERDICTS if (n := counted.decides[verdict])) or "none"
     text = [f"empirical claims, {sum(map(Counter.total, counted.empirical.values()))}; decided: {decided}"]
-    text += [f"  {row + ':':<18}{_told(counted.empirical[row], VERDICTS)}" for row in counted.empirical]
+    for row, counts in counted.empirical.items():
+        text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{apart(counted, row)}")
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
     text += [f"  {row + ':':<18}{_told(counted.properties[row], WORDS.values())}" for row in counted.properties]
     return text
+
+
+def apart(counted: Board, row: str) -> str:
+    """Of a row of the board, what was not registered before its evidence."""
+    later = {order: n for order, n in counted.order.get(row, Counter()).items() if order not in ("registered", "")}
+    return " (" + ", ".join(f"{n} {order}" for order, n in sorted(later.items())) + ")" if later else ""
 
 
 def _told(counts: Counter[str], order: Iterable[str]) -> str:

@@ -61,6 +61,8 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "empirical": claim.empirical,
         "rests_on": verdict.rests_on,
         "rests_because": verdict.because,
+        "order": verdict.order,
+        "earlier": verdict.earlier,
         "decides": verdict.decides,
         "ours": _measured(verdict.measured),
         "proxy": _measured(verdict.proxy),

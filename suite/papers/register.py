@@ -26,15 +26,16 @@ from typing import Any
 
 from suite.claims.judge import PROFILES, Claim
 from suite.papers.artifact import Artifact, Paper
+from suite.papers.published import published
 from suite.papers.registry import PAPERS, homes, paper
-from suite.papers.verdicts import published
 from suite.runs.fingerprint import present
 from suite.spec import canonical
 
 FILE = "register.json"
 RULE = ("printed", "unit", "rule", "tolerance", "relative", "side", "order", "quantity", "profile", "doubt")
 PARTS = ("rule", "measure", "runs")
-CHANGES = ("registered", "reworded", "amended", "late", "undated", "withdrawn")
+REGISTERED, UNREGISTERED = "registered", "unregistered"
+CHANGES = (REGISTERED, "reworded", "amended", "late", "undated", "withdrawn")
 APART = ("amended", "late", "undated")  # counted apart from what was registered before its evidence
 START = "0" * 64  # what the first entry holds as the digest of the one before
 

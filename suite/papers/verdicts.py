@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 
-from suite.claims.judge import PROFILES, Claim, Verdict, judge, load, not_run
+from suite.claims.judge import PROFILES, Claim, Verdict, judge, not_run
 from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Evidence, Missing, Paper
 from suite.papers.grades import Rests, grade, rests_of
-from suite.papers.registry import PAPERS
+from suite.papers.published import published
+from suite.papers.register import REGISTERED, UNREGISTERED, standing
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
 from suite.runs.store import DamagedRun
-
-
-@cache
-def published(paper: str) -> tuple[Claim, ...]:
-    """All claims of a paper, in its order."""
-    path = PAPERS[paper].home / "published" / f"{paper}.toml"
-    return tuple(load(path)) if path.exists() else ()
 
 
 @dataclass
@@ -99,7 +92,16 @@ def verdicts(
         verdict = _verdict(claim, at)
         if verdict.measured is not None:
             found = grade(claim.id, at[verdict.profile].rests[claim.quantity], experiments)
-            verdict = replace(verdict, rests_on=found.rests_on, because=found.because, decides=found.decides)
+            held = standing(claim.id)
+            order = held.change if held else UNREGISTERED
+            verdict = replace(
+                verdict,
+                rests_on=found.rests_on,
+                because=found.because,
+                decides=found.decides and order == REGISTERED,
+                order=order,
+                earlier=held.earlier if held else None,
+            )
         result.append(verdict)
     return result
 

@@ -17,8 +17,9 @@ from suite.claims.judge import PROFILES, VERDICTS, Verdict
 from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.code import count
+from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
-from suite.papers.verdicts import Measurement, besides, published, verdicts
+from suite.papers.verdicts import Measurement, besides, verdicts
 from suite.report.drawing import drawing, inline_svg, write
 from suite.report.numerals import number, ours, printed, tolerance, values
 from suite.report.provenance import departures, runs_and_environments
