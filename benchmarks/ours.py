@@ -15,12 +15,13 @@ import torch
 from benchmarks.counting import TRANSLATION
 from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
 from benchmarks.workloads import SENTENCE, WORDS, Workload
-from paper_figures.inverse_law.stepped import SteppedSgd
-from paper_figures.rudra.machine import cifar_server
+from paper_figures.inverse_law.experiments.search import SteppedSgd
+from paper_figures.rudra.settings import cifar_server
 from suite.communication.collectives import in_process as rows_here
 from suite.data.order import FixedCycle, WithReplacement
 from suite.data.word_batches import WordOrder
 from suite.experiment import Context
+from suite.parameter_server.placement import simulation
 from suite.parameter_server.training import ServerSession
 from suite.runner.autotune import measure_training
 from suite.runner.packing import Lockstep
@@ -96,6 +97,11 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
     )
     context = Context(Path(tempfile.gettempdir()), chosen)
     return (ServerSession if served else Session)(spec, context, made, PATHS[chosen["path"]](problem))
+
+
+def server_schedule(workload: Workload) -> Any:
+    """Updates of the simulated server, endlessly: (virtual seconds, turn)."""
+    return iter(simulation(cifar_server(workload.learners), workload.learners, workload.softsync, workload.batch, 0))
 
 
 def repeated(update: Update) -> Callable[[int], None]:

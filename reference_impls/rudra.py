@@ -20,13 +20,11 @@ weights it was computed on. From timestamp i to i + 1, with c gradients:
     lambda        | workers             |       | learners
     n             | n                   |       | splitting parameter; 0 is hardsync
     c             | Server.collect      |       | gradients per update
-    mu            | examples            |       | examples in a learner's mini-batch
-    B             | reference_examples  |       | examples in the reference model's mini-batch
     ts_i          | Entry.read, Turn.t  |       | updates
     sigma         | Turn.t - Entry.read |       | updates
     <sigma>       | average_staleness   |       | updates
 
-The model evaluated is theta at the server.
+c and alpha are plain numbers: :mod:`reference_impls.rudra_rates`. The model evaluated is theta at the server.
 
 Differs from the paper:
 - The paper's server updates after "at least" c gradients. Gradients that come one by one make it exactly c; a
@@ -44,33 +42,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from reference_impls.contract import Algorithm, Entry, Points, Sent, Turn
-
-
-def gradients_per_update(workers: int, n: int) -> int:
-    """c. Raises ValueError unless 0 <= n <= workers and workers >= 1."""
-    if workers < 1 or not 0 <= n <= workers:
-        raise ValueError(
-            f"rudra: n={n} with {workers} learners; n must be 0 (hardsync) or from 1 (softsync over all "
-            "learners) to the number of learners (async), of which there must be at least one"
-        )
-    return workers // max(n, 1)
-
-
-def hardsync_rate(base_rate: float, workers: int, examples: int, reference_examples: int = 128) -> float:
-    """alpha_0 sqrt(lambda mu / B)."""
-    return base_rate * sqrt(workers * examples / reference_examples)
-
-
-def softsync_rate(base_rate: float, n: int) -> float:
-    """alpha_0 / n (Eq. 6); whatever the mini-batch."""
-    return base_rate / n
+from reference_impls.rudra_rates import gradients_per_update
 
 
 def average_staleness(turn: Turn) -> float:

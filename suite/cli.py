@@ -165,6 +165,26 @@ def check(
 
 
 @app.command()
+def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
+    """Every counted claim against evidence from worlds in which it is false; exit 1 when a verdict does not flip."""
+    from suite.commands.falsify import falsify_selection
+
+    raise typer.Exit(falsify_selection(selector or [], source(store), as_json))
+
+
+@app.command()
+def register(
+    because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
+    revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
+) -> None:
+    """Append to the register what the rules say today, beside what those of before say of the same runs."""
+    from suite.commands.register import register as append
+
+    for sentence in append(because, revision):
+        print(sentence)
+
+
+@app.command()
 def figures(
     selector: Selectors = None,
     *,

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from reference_impls import rudra
 from reference_impls.contract import Optimizer, Turn
+from reference_impls.rudra_rates import gradients_per_update
 from suite.communication.collectives import Local
 from suite.communication.group import Group, WorkerLost
 
@@ -92,7 +93,7 @@ def train(
     learners = group.size - 1
     if learners < 1:
         raise ValueError("a server needs at least one learner: start two processes or more")
-    rudra.gradients_per_update(learners, n)
+    gradients_per_update(learners, n)
     group.agree({"n": n, "updates": updates, "parameters": x0.numel(), "sum": float(x0.double().sum())})
     with group.watched():
         connections = [Connection(group, learner) for learner in range(learners)]

@@ -13,7 +13,7 @@ import pytest
 import torch
 from quadratic import LR, QUADRATIC, D, close, drive, one, streams
 
-from reference_impls import rudra
+from reference_impls import rudra, rudra_rates
 from reference_impls.contract import Entry, Turn
 from reference_impls.inverse_law import SGD
 from suite.communication.collectives import Local
@@ -202,9 +202,9 @@ def test_server_survives_json():
 
 def test_rates():
     """lambda = 30, mu = 128, B = 128: sqrt(30); n = 4: a quarter, whatever mu."""
-    assert rudra.hardsync_rate(0.1, 30, 128) == pytest.approx(0.1 * sqrt(30))
-    assert rudra.hardsync_rate(0.1, 1, 128) == 0.1
-    assert rudra.softsync_rate(0.1, 4) == 0.025
+    assert rudra_rates.hardsync_rate(0.1, 30, 128) == pytest.approx(0.1 * sqrt(30))
+    assert rudra_rates.hardsync_rate(0.1, 1, 128) == 0.1
+    assert rudra_rates.softsync_rate(0.1, 4) == 0.025
 
 
 @pytest.mark.parametrize("wrong", [(0, 0, 1), (4, 5, 1), (4, -1, 1), (4, 2, 0)])
