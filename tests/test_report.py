@@ -139,9 +139,7 @@ def test_the_verdicts_are_the_judge_s_and_counted_apart(paper, parsed, tmp_path)
     assert counted.empirical["stand-in"].total() == 6
     assert counted.empirical[NOTHING] == {"not run": 1}
     assert not counted.decides
-    assert (
-        "Of 8 empirical claims, 0 are decided" in parsed.words
-    )  # seven, and one of an artifact that nothing measures
+    assert "Of 8 empirical claims, 0 are decided" in parsed.words
     assert "3 properties of our code and statements of the papers" in parsed.words
 
 

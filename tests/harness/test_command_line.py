@@ -77,8 +77,17 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     red = sgd("check")
     assert red.returncode == 1
     assert "RED toy/table1/eight" in red.stdout
-    assert red.stdout.splitlines()[-2] == "empirical claims: 1 reproduced, 2 not run"
-    assert red.stdout.splitlines()[-1] == "definitions and arithmetic: 1 reproduced, 2 not reproduced"
+    assert red.stdout.splitlines()[-9:] == [
+        "empirical claims, 3; decided: none",
+        "  as printed:       none",
+        "  shortened:        none",
+        "  stand-in:         1 reproduced",
+        "  simulated:        none",
+        "  nothing measured: 2 not run",
+        "properties and statements, 3",
+        "  property:         none",
+        "  stated:           1 holds, 2 does not hold",
+    ]
     calm = sgd("check", "toy/fig2")
     assert calm.returncode == 0
     assert "a cluster of 64 machines" in calm.stdout
