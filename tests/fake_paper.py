@@ -13,6 +13,7 @@ import pytest
 from suite.claims.measured import Measured, exact, interval, point
 from suite.papers import registry, selection, verdicts
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
+from suite.papers.published import published as claims_of
 from suite.report import page as report
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
@@ -172,12 +173,12 @@ def registered(home: Path) -> Iterator[Paper]:
     (published / "fake.toml").write_text(PUBLISHED)
     paper = fake_paper()
     with pytest.MonkeyPatch.context() as patch:
-        verdicts.published.cache_clear()
+        claims_of.cache_clear()
         registry.paper.cache_clear()
         for module in (registry, report, selection, verdicts):
             patch.setattr(module, "PAPERS", {"fake": registry.Registered(lambda: paper, home)})
         yield paper
-    verdicts.published.cache_clear()
+    claims_of.cache_clear()
     registry.paper.cache_clear()
 
 

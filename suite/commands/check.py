@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from suite.claims.judge import VERDICTS, Verdict
+from suite.claims.board import board, word
+from suite.claims.board import lines as board_lines
+from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
 from suite.papers.selection import select
 from suite.papers.verdicts import verdicts
@@ -58,23 +59,25 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "rule": claim.rule,
         "because": claim.because,
         "empirical": claim.empirical,
+        "rests_on": verdict.rests_on,
+        "rests_because": verdict.because,
+        "order": verdict.order,
+        "earlier": verdict.earlier,
+        "decides": verdict.decides,
         "ours": _measured(verdict.measured),
         "proxy": _measured(verdict.proxy),
     }
 
 
 def lines(found: Sequence[Verdict]) -> list[str]:
-    """One line per claim and a summary: empirical claims first, definitions and arithmetic apart."""
+    """One line per claim, then the two boards."""
     text = []
     for v in found:
         ours = ", ".join(f"{x:.4g}" for x in v.measured.values) if v.measured else "-"
         mark = "RED " if v.red else "    "
-        text.append(f"{mark}{v.claim.id:<52} {v.verdict:<24} ours {ours}  ({v.why})")
-    for empirical, title in ((True, "empirical claims"), (False, "definitions and arithmetic")):
-        counts = Counter(v.verdict for v in found if v.claim.empirical is empirical)
-        if counts:
-            text.append(f"{title}: " + ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]))
-    return text
+        rests = f" [{v.rests_on}{': ' + v.because if v.because else ''}]" if v.rests_on else ""
+        text.append(f"{mark}{v.claim.id:<52} {word(v):<24}{rests} ours {ours}  ({v.why})")
+    return text + board_lines(board(found))
 
 
 def junit(found: Sequence[Verdict], path: Path) -> None:

@@ -21,7 +21,8 @@ from paper_figures.isgd.experiments.parallel import Tree, broadcast
 from paper_figures.isgd.reduction_tree import tree
 from paper_figures.isgd.settings import SYSTEMS
 from suite.papers.artifact import Evidence
-from suite.papers.verdicts import published, verdicts
+from suite.papers.published import published
+from suite.papers.verdicts import verdicts
 from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Store
 
