@@ -14,6 +14,7 @@ import nox
 
 nox.options.sessions = ["lint", "tests", "suite"]
 nox.options.reuse_existing_virtualenvs = True
+nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"
 
 # Independent processes with one thread each beat one process with many, and keep sums in one order.
