@@ -150,6 +150,9 @@ class Verdict:
     profile: str = ""
     proxy: Measured | None = None
     red: bool = field(default=False)
+    rests_on: str = ""  # the grade of what was measured, derived from its runs; empty where nothing was
+    because: str = ""  # the first reason why the grade is no better
+    decides: bool = False  # whether evidence of that grade decides the claim, or is shown beside it
 
 
 def _all(decisions: Iterable[bool | None]) -> bool | None:
