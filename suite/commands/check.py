@@ -1,17 +1,18 @@
-"""The command ``check``: verdicts as text, JSON or JUnit, and the exit code."""
+"""The command ``check``: verdicts as a table, JSON or JUnit, and the exit code."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from suite.claims.board import board, word
+from suite.claims.board import board
 from suite.claims.board import lines as board_lines
 from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
+from suite.commands.check_table import show
 from suite.papers.selection import select
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Runs
@@ -69,15 +70,15 @@ def row(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def lines(found: Sequence[Verdict]) -> list[str]:
-    """One line per claim, then the two boards."""
-    text = []
-    for v in found:
-        ours = ", ".join(f"{x:.4g}" for x in v.measured.values) if v.measured else "-"
-        mark = "RED " if v.red else "    "
-        rests = f" [{v.rests_on}{': ' + v.because if v.because else ''}]" if v.rests_on else ""
-        text.append(f"{mark}{v.claim.id:<52} {word(v):<24}{rests} ours {ours}  ({v.why})")
-    return text + board_lines(board(found))
+def summary(found: Sequence[Verdict]) -> list[str]:
+    """The two boards."""
+    return board_lines(board(found))
+
+
+def evidence(found: Sequence[Verdict], own: Collection[str]) -> str:
+    """Whose runs the verdicts were read from; ``own`` are the ids of the runs in the user's store."""
+    ids = {run for v in found for measured in (v.measured, v.proxy) if measured for run in measured.runs}
+    return f"evidence: {len(ids.intersection(own))} yours, {len(ids.difference(own))} committed"
 
 
 def junit(found: Sequence[Verdict], path: Path) -> None:
@@ -97,14 +98,21 @@ def junit(found: Sequence[Verdict], path: Path) -> None:
 
 
 def check_selection(
-    selectors: Sequence[str], profile: str | None, source: Runs, as_json: bool, junit_path: Path | None
+    selectors: Sequence[str],
+    profile: str | None,
+    source: Runs,
+    own: Collection[str],
+    *,
+    as_json: bool,
+    junit_path: Path | None,
+    verbose: bool,
 ) -> int:
-    """Print verdicts; returns 1 when one is red."""
+    """Print verdicts on the runs of ``source``, of which ``own`` are the user's; returns 1 when one is red."""
     found = judge_selection(selectors, profile, source)
     if junit_path:
         junit(found, junit_path)
     if as_json:
         print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
     else:
-        print("\n".join(lines(found)))
+        show(found, verbose=verbose, closing=[*summary(found), evidence(found, own)])
     return 1 if any(v.red for v in found) else 0

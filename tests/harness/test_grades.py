@@ -23,11 +23,12 @@ from suite.claims.judge import Claim, Verdict
 from suite.claims.measured import exact
 from suite.clock import Link, WallClock
 from suite.cost_models.machines import DGX1, network
+from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.described import Described, describe
-from suite.papers.grades import Grade, ReadOf, Rests, departures, grade, rests_of
-from suite.papers.printed_settings import LENGTHS, SCALES, SettingsError, load, missing, settings
+from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, rests_of
+from suite.papers.printed_settings import LENGTHS, SCALES, missing, settings
 from suite.papers.reaching import TIME_MODELS, reaches, reads_a_clock
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import measure
@@ -163,8 +164,6 @@ def test_the_law_s_searches_are_never_as_printed_since_no_length_is(specs, becau
 
 def reasons(claim: str, *specs: RunSpec) -> set[str]:
     """Every departure of runs from the one experiment that a claim names."""
-    from suite.papers.grades import _together
-
     (printed,) = settings(claim.partition("/")[0]).basis(claim).experiments
     ours = [describe(spec) for spec in specs]
     each = [reason for run in ours for _, reason in departures(run, printed)]
@@ -198,8 +197,6 @@ def built(printed) -> RunSpec | None:
     else:
         rate = value("rate", 0.1)
     name = value("data")
-    from suite.data.catalogue import DATASETS
-
     images = DATASETS[name].sizes["train"]
     each = batch * (workers // (splitting or 1))
     epochs = value("epochs", 200)
@@ -394,76 +391,6 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     assert text[0] == "empirical claims, 4; decided: 1 reproduced, 1 not reproduced"
     assert text[1].split() == ["as", "printed:", "1", "reproduced"]
     assert text[-1].split() == ["stated:", "1", "does", "not", "hold"]
-
-
-# --- the table of printed settings
-
-GROUP = """
-[groups.one]
-data = { is = "mnist", where = "2" }
-preparation = "not printed"
-network = { is = "caffe_lenet", where = "2" }
-batch = "not printed"
-rate = "not printed"
-momentum = "not printed"
-decay = "not printed"
-drops = "not printed"
-seeds = "not printed"
-sample = "not printed"
-epochs = "not printed"
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        ("[figures]\n", "unknown ['figures']"),
-        ("[groups.one]\nspeed = 3\n", "unknown ['speed']"),
-        ("[groups.one]\nrate = 3\n", "rate = 3: it must be a table with `is` and `where`, or 'not printed'"),
-        ("[groups.one]\nrate = { is = 3 }\n", "rate: it does not say where the paper prints it"),
-        ("[groups.one]\nrate = { where = '2' }\n", "it needs one of `is`, `range` and `share`"),
-        ("[groups.one]\nrate = { is = 1, where = '2', times = 'lambda' }\n", "times = 'lambda' must be one of"),
-        ("[groups.one]\nlike = 'two'\n", "there is no group 'two' that it could be like"),
-        ("[groups.one]\nlike = 'one'\n", "there is no group 'one' that it could be like"),
-        (GROUP + "[artifacts.fig9]\nfrom = ['one']\n", "[artifacts.fig9]: the paper has no such artifact"),
-        (GROUP + "[artifacts.fig1]\nfrom = ['two']\n", "there is no group 'two'; there are ['one']"),
-        (GROUP + "[artifacts.fig1.gian]\nfrom = ['one']\n", "unknown ['gian']"),
-        (GROUP.replace("seeds", "rule") + "[artifacts.fig1]\nfrom = ['one']\n", "does not say ['seeds']"),
-        (GROUP.replace("epochs", "rule") + "[artifacts.fig1]\nfrom = ['one']\n", "['epochs or updates or until']"),
-        ("[exact]\n'toy/run' = ''\n", "toy/run: it must say why"),
-        ("[groups\n", "toy.toml"),
-    ],
-)
-def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, text, wrong):
-    path = tmp_path / "toy.toml"
-    path.write_text(text)
-    with pytest.raises(SettingsError) as refused:
-        load(path, frozenset({"toy/fig1/gain"}))
-    assert wrong in str(refused.value)
-    assert "toy.toml" in str(refused.value)
-
-
-def test_a_claim_s_own_entry_stands_over_its_artifact_s(tmp_path):
-    path = tmp_path / "toy.toml"
-    own = "[artifacts.fig1]\nfrom = ['one']\n"
-    own += "[artifacts.fig1.gain]\nepochs = { is = 3, where = '5' }\nspeaks_of = 'three'\n"
-    path.write_text("hardware = { is = ['K80'], where = '4' }\n" + GROUP + own)
-    table = load(path, frozenset({"toy/fig1/gain", "toy/fig1/loss"}))
-    (gain,), (loss,) = (table.basis(f"toy/fig1/{name}").experiments for name in ("gain", "loss"))
-    assert gain["epochs"].values == (3,)
-    assert loss["epochs"] is None
-    assert table.basis("toy/fig1/gain").speaks_of == "three"
-    assert table.basis("toy/fig1/loss").machine.values == ("K80",)
-
-
-def test_every_artifact_that_trains_names_its_experiments_or_is_held_against_all():
-    for name in PAPERS:
-        table = settings(name)
-        assert table.machine is not None
-        basis = table.basis(f"{name}/no-such-figure/claim")
-        assert {e.name for e in basis.experiments} == {
-            e.name for e in table.experiments.values() if e.trains and not missing(e)
-        }
 
 
 def test_descriptions_count_epochs_as_the_papers_do():
