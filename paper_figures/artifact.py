@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suite.archive import Runs
+from suite.archive import Runs, versions
 from suite.experiments import Experiment
 from suite.measured import Measured
 from suite.spec import RunSpec
@@ -32,6 +32,7 @@ class Evidence:
     def __init__(self, source: Runs, groups: Groups, profile: str):
         self.source, self.groups, self.profile = source, groups, profile
         self.sources: dict[str, str] = {}  # run id -> fingerprint of the code that computed it
+        self.versions: dict[str, list[Run]] = {}  # runs that the source holds more than once
 
     def runs(self, group: str) -> tuple[Run, ...]:
         """All runs of a group, verified. Raises Missing saying how many are not stored."""
@@ -40,8 +41,11 @@ class Evidence:
             raise Missing(f"no runs of {group!r} at {self.profile}")
         for spec in self.groups[group]:
             try:
-                found.append(self.source.read(spec.id))
-                self.sources[spec.id] = found[-1].environment.get("source", "unknown")
+                run, *others = versions(self.source, spec.id)
+                found.append(run)
+                self.sources[spec.id] = run.environment.get("source", "unknown")
+                if others:
+                    self.versions[spec.id] = [run, *others]
             except KeyError:
                 absent += 1
         if absent:
@@ -51,7 +55,7 @@ class Evidence:
     def restricted(self, groups: Groups) -> Evidence:
         """The same evidence seen through some of its groups."""
         part = Evidence(self.source, groups, self.profile)
-        part.sources = self.sources
+        part.sources, part.versions = self.sources, self.versions
         return part
 
     def run(self, group: str) -> Run:

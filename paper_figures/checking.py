@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,19 +11,26 @@ from typing import Any
 from xml.etree import ElementTree
 
 from paper_figures.selection import select
-from paper_figures.verdicts import verdicts
+from paper_figures.verdicts import Measurement, verdicts
 from suite.archive import Runs
 from suite.claims import VERDICTS, Verdict
 from suite.measured import Measured
+from suite.runs.contest import Survey
 
 
-def judge_selection(selectors: Sequence[str], profile: str | None, source: Runs) -> list[Verdict]:
-    """Verdicts of all claims of a selection, in the papers' order."""
-    return [
-        verdict
-        for paper, artifacts in select(selectors)
-        for verdict in verdicts(paper, source, profile=profile, artifacts=[a.id for a in artifacts])
-    ]
+def judge_selection(
+    selectors: Sequence[str], profile: str | None, source: Runs, found: Survey | None = None
+) -> list[Verdict]:
+    """Verdicts of all claims of a selection, in the papers' order; ``found`` takes up what runs are held twice."""
+    judged: list[Verdict] = []
+    for paper, artifacts in select(selectors):
+        measured: dict[tuple[str, str], Measurement] = {}
+        chosen = [artifact.id for artifact in artifacts]
+        judged += verdicts(paper, source, profile=profile, artifacts=chosen, measured=measured)
+        for measurement in measured.values():
+            if found is not None:
+                found.add(measurement.survey)
+    return judged
 
 
 def _measured(measured: Measured | None) -> dict[str, Any] | None:
@@ -97,11 +105,14 @@ def check_selection(
     selectors: Sequence[str], profile: str | None, source: Runs, as_json: bool, junit_path: Path | None
 ) -> int:
     """Print verdicts; returns 1 when one is red."""
-    found = judge_selection(selectors, profile, source)
+    several = Survey()
+    found = judge_selection(selectors, profile, source, several)
     if junit_path:
         junit(found, junit_path)
     if as_json:
         print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
     else:
         print("\n".join(lines(found)))
+    for line in several.lines():
+        print(line, file=sys.stderr)
     return 1 if any(v.red for v in found) else 0

@@ -19,7 +19,7 @@ from paper_figures.registry import PAPERS, paper
 from paper_figures.speed import COLUMNS
 from paper_figures.speed_figures import measured_speed
 from paper_figures.verdicts import Measurement, besides, published, verdicts
-from suite.archive import Runs
+from suite.archive import Runs, versions
 from suite.claims import PROFILES, VERDICTS, Verdict
 from suite.environment import ROOT, revision, source_fingerprint
 from suite.measured import Measured
@@ -101,18 +101,21 @@ class Once:
 
     def __init__(self, source: Runs):
         self._source = source
-        self._read: dict[str, Run | DamagedRun] = {}
+        self._read: dict[str, list[Run] | DamagedRun] = {}
         self._ids = source.ids()
 
     def ids(self) -> set[str]:
         return self._ids
 
     def read(self, run_id: str) -> Run:
+        return self.versions(run_id)[0]
+
+    def versions(self, run_id: str) -> list[Run]:
         if run_id not in self._ids:
             raise KeyError(run_id)
         if run_id not in self._read:
             try:
-                self._read[run_id] = self._source.read(run_id)
+                self._read[run_id] = versions(self._source, run_id)
             except DamagedRun as error:
                 self._read[run_id] = error
         found = self._read[run_id]

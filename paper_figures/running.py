@@ -19,6 +19,7 @@ from suite.data.catalogue import DataError
 from suite.execute import Surroundings, execute_all
 from suite.experiments import CHECKPOINT_SECONDS
 from suite.progress import Progress
+from suite.runner.interruption import leave_if_asked, watched
 from suite.spec import RunSpec
 from suite.store import Store
 
@@ -47,7 +48,7 @@ def run_selection(
     workers: int,
     budget: float | None,
 ) -> int:
-    """Compute what is not stored. Returns 0, or 1 when a run failed.
+    """Compute what is not stored. Returns 0, or 1 when a run failed; raises Interrupted when a signal ended it.
 
     Runs that another process is computing are waited for. With a ``budget`` (seconds) the order is that of
     ``paper_figures.value``, and what the budget does not suffice for is left, with its checkpoint, to the next call.
@@ -76,7 +77,7 @@ def run_selection(
         stages = {item.spec.id: place for place, stage in enumerate(made) for item in stage}
     counts: Counter[str] = Counter()
     todo = [p.spec for p in planned]
-    with Progress(weights) as progress:
+    with watched(), Progress(weights) as progress:
         while todo:
             busy = []
             reports = execute_all(todo, experiment, around, workers=workers, progress=progress.update, stages=stages)
@@ -91,11 +92,12 @@ def run_selection(
                     progress.note(f"{report.spec.id}: {report.why}")
             todo = _wait(busy, opened, around.deadline, progress)
             counts["late"] += len(busy) if busy and not todo else 0
-    print(
-        f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
-        f"{counts['failed']} failed",
-        file=sys.stderr,
-    )
+        print(
+            f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
+            f"{counts['failed']} failed",
+            file=sys.stderr,
+        )
+        leave_if_asked()
     return 1 if counts["failed"] else 0
 
 

@@ -8,11 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from paper_figures.artifact import Artifact, Evidence, Missing, Paper
+from paper_figures.registry import experiment
 from suite.archive import Runs
-from suite.claims import PROFILES, Claim, Verdict, judge, load, not_run
+from suite.claims import PROFILES, Claim, ClaimError, Verdict, judge, load, not_run
 from suite.environment import source_fingerprint
 from suite.measured import Measured
-from suite.store import DamagedRun
+from suite.runs.contest import Survey, survey
+from suite.store import DamagedRun, Run
 
 PUBLISHED = Path(__file__).parent / "published"
 
@@ -32,6 +34,8 @@ class Measurement:
     missing: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     stale: frozenset[str] = frozenset()  # ids of runs that another version of the source computed
+    rests: dict[str, set[str]] = field(default_factory=dict)  # quantity -> ids of the runs read for it
+    survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
@@ -41,11 +45,15 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
     ``damaged``, and hinders neither the other functions nor the other artifacts.
     """
     result = Measurement()
-    evidence = Evidence(source, artifact.runs(profile), profile)
+    groups = artifact.runs(profile)
+    made_by: dict[str, str] = {}
+    held: dict[str, list[Run]] = {}
     for function in artifact.measures:
+        evidence, mine = Evidence(source, groups, profile), set()
         try:
             for name, value in function(evidence):
                 result.found[name] = value
+                mine.add(name)
         except Missing as error:
             result.missing.append(str(error))
         except DamagedRun as error:
@@ -53,8 +61,21 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
         except Exception as error:
             why = f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}"
             result.damaged.append(why)
-    result.stale = frozenset(i for i, made_by in evidence.sources.items() if made_by != source_fingerprint())
+        made_by |= evidence.sources
+        held |= evidence.versions
+        for name in mine:
+            result.rests[name] = set(evidence.sources)
+    result.stale = frozenset(run_id for run_id, source in made_by.items() if source != source_fingerprint())
+    result.survey = survey(held, is_timed)
     return result
+
+
+def is_timed(name: str) -> bool:
+    """Whether the results of an experiment rest on times, so that no two runs of it agree."""
+    try:
+        return experiment(name).timed
+    except KeyError:  # of a paper that is not here
+        return False
 
 
 def verdicts(
@@ -120,9 +141,13 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
         ours = measurement.found.get(claim.quantity)
         if ours is not None and large_enough:
             shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
-            verdict = judge(claim, ours, profile, shown or None)
+            try:
+                verdict = judge(claim, ours, profile, shown or None)
+            except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
+                return Verdict(claim, "not run", str(error), ours, profile, red=True)
             if verdict.verdict != "not run":
-                return replace(verdict, stale=bool(measurement.stale & set(ours.runs)))
+                stale = bool(measurement.stale & set(ours.runs))
+                return _unless_contested(replace(verdict, stale=stale), measurement)
             proxy = proxy or verdict.proxy
         proxy = proxy or ours
         if large_enough:
@@ -142,3 +167,16 @@ def lacking(claim: Claim, missing: list[str]) -> str:
         why = next((text for text in missing if subject in text), missing[0])
         return f"needs profile {claim.profile}{resource}: {why}"
     return f"needs profile {claim.profile}{resource}"
+
+
+def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
+    """The verdict, or a red *inconclusive* that names the contested runs it would have rested on."""
+    needed = [verdict.claim.quantity]
+    if verdict.claim.known_difference:
+        needed.append(verdict.claim.known_difference.shown_by)
+    read = set().union(*(measurement.rests.get(name, set()) for name in needed))
+    if not (odd := sorted(read & set(measurement.survey.contested))):
+        return verdict
+    why = f"would be {verdict.verdict}, but rests on contested evidence: {measurement.survey.contested[odd[0]]}"
+    more = f" (and {len(odd) - 1} more runs)" if len(odd) > 1 else ""
+    return replace(verdict, verdict="inconclusive", why=why + more, red=True)

@@ -8,13 +8,16 @@ Imports are made inside the commands: ``list``, ``plan`` and ``check`` must not 
 from __future__ import annotations
 
 import json
+import math
 import os
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 from suite.garbage import search_rarely
+from suite.runner.interruption import Interrupted
 
 search_rarely()
 
@@ -54,13 +57,34 @@ class Format(StrEnum):
 Selectors = Annotated[
     list[str] | None, typer.Argument(metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all")
 ]
-StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D")]
+
+
+def a_path(text: str | Path) -> Path:
+    """The value of an option that names a place. Raises BadParameter for an empty one: it would mean this folder."""
+    if not str(text).strip():
+        raise typer.BadParameter("the name is empty; name a place, or leave the option out")
+    return Path(text)
+
+
+def finite(seconds: float | None) -> float | None:
+    """A number of seconds that an option gave. Raises BadParameter for one that is no time."""
+    if seconds is not None and not math.isfinite(seconds):
+        raise typer.BadParameter(f"{seconds} is no number of seconds; leave the option out for no limit")
+    return seconds
+
+
+StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D", parser=a_path)]
 SourceOption = Annotated[
     Path | None,
-    typer.Option("--store", help="folder of runs, or an exported file; committed evidence lies beneath", metavar="D"),
+    typer.Option(
+        "--store",
+        help="folder of runs, or an exported file; committed evidence lies beneath",
+        metavar="D",
+        parser=a_path,
+    ),
 ]
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D")
+    Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D", parser=a_path)
 ]
 Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
 ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
@@ -68,7 +92,8 @@ STORE = Path("runs.store")
 
 
 def say(text: str) -> None:
-    print(text, file=sys.stderr)
+    """One line on stderr; what a terminal would obey rather than show is left out."""
+    print("".join(c for c in text if c.isprintable()), file=sys.stderr)
 
 
 def emit(document: Any) -> None:
@@ -141,7 +166,9 @@ def run(
     data: DataOption = None,
     device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
     workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
-    budget: Annotated[float | None, typer.Option(min=1, help="seconds after which to stop cleanly")] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
+    ] = None,
 ) -> None:
     """Compute and store the runs of a selection; what is stored already is not computed again."""
     from paper_figures.running import run_selection
@@ -160,7 +187,10 @@ def check(
 ) -> None:
     """A verdict for every claim. Exit 1 when one is red."""
     from paper_figures.checking import check_selection
+    from suite.runs.files import check_writable
 
+    if junit:
+        check_writable(junit.parent)
     raise typer.Exit(check_selection(selector or [], profile, source(store), as_json, junit))
 
 
@@ -170,12 +200,14 @@ def figures(
     *,
     profile: Annotated[Profile | None, typer.Option(help="draw this profile only")] = None,
     store: SourceOption = None,
-    out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D")] = Path("figures"),
+    out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D", parser=a_path)] = Path("figures"),
     form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
 ) -> None:
     """Draw every figure whose runs are stored."""
     from paper_figures.drawing import draw_selection
+    from suite.runs.files import check_writable
 
+    check_writable(out)
     for line in draw_selection(selector or [], source(store), out, form, profile):
         say(line)
 
@@ -184,11 +216,13 @@ def figures(
 def report(
     *,
     store: SourceOption = None,
-    out: Annotated[Path, typer.Option(help="folder for the report", metavar="D")] = Path("report"),
+    out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
 ) -> None:
     """Write one self-contained HTML file with every artifact, number and verdict."""
     from paper_figures.report import write_report
+    from suite.runs.files import check_writable
 
+    check_writable(out)
     print(write_report(source(store), out))
 
 
@@ -250,12 +284,14 @@ def export(
     selector: Selectors = None,
     *,
     store: StoreOption = STORE,
-    out: Annotated[Path, typer.Option(help="file to write", metavar="F")] = Path("runs.zip"),
+    out: Annotated[Path, typer.Option(help="file to write", metavar="F", parser=a_path)] = Path("runs.zip"),
     profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
 ) -> None:
     """Write stored runs into one file."""
     from paper_figures.evidence import export_selection
+    from suite.runs.files import check_writable
 
+    check_writable(out.parent)
     print(export_selection(selector or [], store, out, profile))
 
 
@@ -263,13 +299,20 @@ def export(
 def merge(
     file: Annotated[Path, typer.Argument(help="a file that export wrote")], *, store: StoreOption = STORE
 ) -> None:
-    """Take an exported file into a store; nothing is taken from one that does not verify."""
+    """Take an exported file into a store, whole or not at all. Exit 1 when it contests a stored run."""
+    from paper_figures.verdicts import is_timed
     from suite.archive import Archive
     from suite.archive import merge as take
+    from suite.runs.contest import relation
     from suite.store import Store
 
-    new, present = take(Archive(file), Store(store, create=True))
-    print(f"{new} runs added, {present} already there")
+    relate = lambda held, brought: relation(held, brought, timed=is_timed(held.spec.experiment))
+    done = take(Archive(file), Store(store, create=True), relate)
+    other = f", {len(done.others)} kept as another execution made them" if done.others else ""
+    print(f"{len(done.new)} runs added, {len(done.present)} already there{other}")
+    for run_id in done.contested:
+        print(f"CONTESTED {run_id}: other tables than the store's of the same execution; both are kept, see `check`")
+    raise typer.Exit(1 if done.contested else 0)
 
 
 data_app = typer.Typer(help="Data sets: list, fetch, verify.", no_args_is_help=True)
@@ -311,15 +354,26 @@ def data_verify(name: Annotated[str | None, typer.Argument()] = None, *, data: D
 
 
 @app.command()
-def doctor(*, data: DataOption = None, as_json: Json = False) -> None:
-    """This machine: versions, devices, data found, and which profiles can run."""
+def doctor(
+    *,
+    data: DataOption = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store", help="test the file system of this store with two processes", metavar="D", parser=a_path
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """This machine: versions, devices, data found, and which profiles can run. Exit 1 where a store cannot be shared."""
     from paper_figures.diagnosis import diagnose, lines
 
-    facts = diagnose(data)
+    facts = diagnose(data, store)
     if as_json:
         emit(facts)
     else:
         print("\n".join(lines(facts)))
+    raise typer.Exit(0 if facts.get("store", {"ok": True})["ok"] else 1)
 
 
 @app.command()
@@ -331,13 +385,19 @@ def reproduce(
     data: DataOption = None,
     device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
     workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
-    budget: Annotated[float | None, typer.Option(min=1, help="seconds after which to stop cleanly")] = None,
-    out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D")] = Path("report"),
+    budget: Annotated[
+        float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D", parser=a_path)] = Path(
+        "report"
+    ),
     accept: Annotated[bool, typer.Option("--accept", help="commit these verdicts as the expected ones")] = False,
 ) -> None:
     """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
     from paper_figures.reproduction import reproduce_selection
+    from suite.runs.files import check_writable
 
+    check_writable(out)
     raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out, accept))
 
 
@@ -346,15 +406,22 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)  # what typer.Exit carries
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        say("interrupted; finished runs are stored, the one under way resumes from its checkpoint")
-        code = 130
-    except BrokenPipeError:  # the reader of stdout left, as head does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+    except Interrupted as interrupted:
+        say(str(interrupted))
+        code = interrupted.exit_code
+    except SystemExit as stop:  # click ends the process itself when the reader of stdout left, and calls it a failure
+        code = _nobody_reads() if isinstance(stop.__context__, BrokenPipeError) else stop.code
+    except BrokenPipeError:
+        code = _nobody_reads()
     except Exception as error:
         code = explain(error)
     sys.exit(code or 0)
+
+
+def _nobody_reads() -> int:
+    """The exit code where the reader of stdout left, as head does; nothing more is written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 128 + signal.SIGPIPE
 
 
 def explain(error: Exception) -> int:
@@ -363,8 +430,9 @@ def explain(error: Exception) -> int:
 
     # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
     kind = type(error).__name__
-    if kind == "Abort":
-        return 130
+    if kind == "Abort":  # what click makes of Ctrl-C where no run is under way
+        say(str(Interrupted(signal.SIGINT)))
+        return Interrupted(signal.SIGINT).exit_code
     if kind == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
     elif hasattr(error, "format_message"):

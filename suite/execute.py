@@ -15,6 +15,9 @@ from suite.choices import decide
 from suite.experiments import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.garbage import spare_imports
 from suite.packing import Pack, packs
+from suite.runner.interruption import asked_to_stop, deferred
+from suite.runs.files import write_whole
+from suite.runs.lease import Claim
 from suite.spec import RunSpec
 from suite.store import DamagedRun, Outcome, Store, encode
 from suite.telemetry import Watch
@@ -52,6 +55,7 @@ class Opened:
 
     spec: RunSpec
     context: Context
+    claim: Claim
     why: str
 
 
@@ -108,7 +112,10 @@ def _open(
     progress: Callable[[float], None],
 ) -> Opened | Report:
     """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute."""
-    if not claims.enter_context(store.claim(spec.id)):
+    if asked_to_stop():
+        return Report(spec, "late")
+    claim = claims.enter_context(store.claim(spec.id))
+    if claim is None:
         return Report(spec, "busy")
     why = ""
     if store.has(spec.id):
@@ -117,7 +124,8 @@ def _open(
         except DamagedRun as error:
             why = f"{error}; moved to {store.refuse(spec.id)} and computed again"
         else:
-            store.forget(spec.id)
+            claim.open(lambda folder: False)
+            claim.forget()
             return Report(spec, "present", status)
     deadline = None
     if around.deadline is not None:
@@ -125,11 +133,13 @@ def _open(
         if deadline < time.monotonic():
             return Report(spec, "late")
     try:
-        folder = partial_folder(store, spec.id)
+        folder = partial_folder(claim)
         fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
     except Exception as error:
-        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
-    return Opened(spec, Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds), why)
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(claim, error)}")
+    stop = lambda: asked_to_stop() or claim.lost
+    context = Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds, stop)
+    return Opened(spec, context, claim, why)
 
 
 def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opened, Outcome | Exception]]:
@@ -142,7 +152,8 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
         try:
             body = resolve(run.spec.experiment).load()
             spare_imports(run.spec.experiment)
-            ended: Outcome | Exception = body(run.spec, run.context)
+            with deferred():
+                ended: Outcome | Exception = body(run.spec, run.context)
         except Exception as error:
             ended = error
         yield run, ended
@@ -153,9 +164,10 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
             assert load is not None
             compute = load()
             spare_imports(name)
-            for place, ended in compute([(run.spec, run.context) for run in runs]):
-                left.remove(runs[place])
-                yield runs[place], ended
+            with deferred():
+                for place, ended in compute([(run.spec, run.context) for run in runs]):
+                    left.remove(runs[place])
+                    yield runs[place], ended
         except Exception as error:
             for run in left:
                 yield run, error
@@ -168,26 +180,25 @@ def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) 
         if isinstance(ended, Exception):
             raise ended
         where = environment.describe(dict(run.context.execution)) | {"telemetry": watch.seen()}
-        store.commit(spec.id, encode(spec, where, ended))
+        new = store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
-        return Report(spec, "late")
+        return Report(spec, "busy" if run.claim.gone else "late")
     except Exception as error:
-        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
-    store.forget(spec.id)
-    return Report(spec, "stored", ended.status, run.why)
+        if run.claim.gone:
+            return Report(spec, "busy", why="another process took it over while this one stood still")
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(run.claim, error)}")
+    run.claim.forget()
+    return Report(spec, "stored", ended.status, run.why) if new else Report(spec, "present", ended.status)
 
 
-def partial_folder(store: Store, run_id: str) -> Path:
-    """The folder of a run under way; emptied first if other source code has left its checkpoint there.
+def partial_folder(claim: Claim) -> Path:
+    """The folder of a run under way, with the checkpoint of an earlier claim if the present source left it there.
 
     A checkpoint promises the same bits only under the code that wrote it.
     """
-    folder = store.partial(run_id)
-    note, source = folder / "source", environment.source_fingerprint()
-    if not note.exists() or note.read_text() != source:
-        store.forget(run_id)
-        folder.mkdir(parents=True)
-        note.write_text(source)
+    source = environment.source_fingerprint()
+    folder = claim.open(lambda left: (left / "source").exists() and (left / "source").read_text() == source)
+    write_whole(folder / "source", source.encode())
     return folder
 
 
@@ -199,9 +210,9 @@ def explain(error: Exception) -> str:
     return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
 
 
-def keep_traceback(store: Store, run_id: str, error: Exception) -> str:
+def keep_traceback(claim: Claim, error: Exception) -> str:
     """Write the traceback beside the checkpoint, if the disk lets us, and say where it is."""
-    path = store.partial(run_id) / "failure.txt"
+    path = claim.folder / "failure.txt"
     try:
         path.write_text("".join(traceback.format_exception(error)))
     except OSError as error:

@@ -16,7 +16,7 @@ CHECKPOINT_SECONDS = 30.0
 
 
 class OutOfTime(Exception):
-    """The session's time budget ended; the run has left a checkpoint and can be continued."""
+    """The session ends, by its time budget or a signal; the run has left a checkpoint and can be continued."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Context:
     deadline: float | None = None  # time.monotonic() at which to checkpoint and raise OutOfTime
     report: Callable[[float], None] = field(default=lambda fraction: None)  # share of the run done, 0..1
     checkpoint_seconds: float = CHECKPOINT_SECONDS  # between two checkpoints
+    stop: Callable[[], bool] = field(default=lambda: False)  # whether to end now as at the deadline
 
     @property
     def device(self) -> str:
@@ -36,7 +37,7 @@ class Context:
 
     @property
     def late(self) -> bool:
-        return self.deadline is not None and time.monotonic() > self.deadline
+        return self.stop() or (self.deadline is not None and time.monotonic() > self.deadline)
 
 
 class Body(Protocol):
@@ -66,7 +67,7 @@ class Pilot(Protocol):
 
 
 def lazily(place: str) -> Callable[[], Any]:
-    """A function that imports what ``place`` ("package.module:name") names and returns it: finding is not importing."""
+    """A function that imports and returns what ``place`` ("package.module:name") names: finding imports nothing."""
     module, _, name = place.partition(":")
     return lambda: getattr(importlib.import_module(module), name)
 
@@ -87,6 +88,7 @@ class Experiment:
     together: Callable[[], Together] | None = None  # imports what computes a pack
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
+    timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
 
 
 Registry = Mapping[str, Experiment]

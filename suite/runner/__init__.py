@@ -1,0 +1,1 @@
+"""Computing runs: processes, and how they end."""

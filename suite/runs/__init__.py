@@ -1,0 +1,1 @@
+"""What is stored of runs, and what may be trusted of it."""
