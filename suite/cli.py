@@ -365,7 +365,7 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """This machine: versions, devices, data found, and which profiles can run. Exit 1 where a store cannot be shared."""
+    """This machine: versions, devices, data found, which profiles can run. Exit 1 where --store cannot be shared."""
     from paper_figures.diagnosis import diagnose, lines
 
     facts = diagnose(data, store)

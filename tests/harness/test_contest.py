@@ -1,4 +1,4 @@
-"""Runs that two sources hold: what is contested is named and decides nothing, what another made is judged by seeds."""
+"""Runs that two sources hold: contested ones are named and decide nothing, those made elsewhere seeds judge."""
 
 from __future__ import annotations
 
