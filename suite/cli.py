@@ -8,11 +8,9 @@ Imports are made inside the commands: ``list``, ``plan`` and ``check`` must not 
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +20,22 @@ from suite.runner.interruption import Interrupted
 search_rarely()
 
 import typer  # noqa: E402
+
+from suite.options import (  # noqa: E402
+    STORE,
+    DataOption,
+    Device,
+    Format,
+    Json,
+    Profile,
+    ProfileOption,
+    Selectors,
+    SourceOption,
+    StoreOption,
+    a_path,
+    a_share,
+    finite,
+)
 
 # typer reads arguments through pydantic, whose search for plugins among all installed packages takes a tenth of the
 # time of ``list``. There are none to be found here.
@@ -34,61 +48,6 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-
-
-class Profile(StrEnum):
-    smoke = "smoke"
-    reduced = "reduced"
-    paper = "paper"
-
-
-class Device(StrEnum):
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Format(StrEnum):
-    svg = "svg"
-    png = "png"
-    pdf = "pdf"
-
-
-Selectors = Annotated[
-    list[str] | None, typer.Argument(metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all")
-]
-
-
-def a_path(text: str | Path) -> Path:
-    """The value of an option that names a place. Raises BadParameter for an empty one: it would mean this folder."""
-    if not str(text).strip():
-        raise typer.BadParameter("the name is empty; name a place, or leave the option out")
-    return Path(text)
-
-
-def finite(seconds: float | None) -> float | None:
-    """A number of seconds that an option gave. Raises BadParameter for one that is no time."""
-    if seconds is not None and not math.isfinite(seconds):
-        raise typer.BadParameter(f"{seconds} is no number of seconds; leave the option out for no limit")
-    return seconds
-
-
-StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D", parser=a_path)]
-SourceOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        help="folder of runs, or an exported file; committed evidence lies beneath",
-        metavar="D",
-        parser=a_path,
-    ),
-]
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D", parser=a_path)
-]
-Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
-ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
-STORE = Path("runs.store")
 
 
 def say(text: str) -> None:
@@ -169,11 +128,57 @@ def run(
     budget: Annotated[
         float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
     ] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")] = False,
+    share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
+    memory: Annotated[
+        int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")
+    ] = None,
+    on: Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="with --on: how many workers")] = None,
+    engine_options: Annotated[
+        Path | None, typer.Option(help="with --on: the engine's own options, TOML", metavar="F", parser=a_path)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="with --on: print what would be submitted")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="with --on: end when the workers have")] = False,
 ) -> None:
-    """Compute and store the runs of a selection; what is stored already is not computed again."""
-    from paper_figures.running import run_selection
+    """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
+    part, chosen = a_share(share), selector or []
+    if on is None:
+        from paper_figures.running import run_selection
 
-    raise typer.Exit(run_selection(selector or [], profile, store, data, device, workers, budget))
+        if jobs or engine_options or dry_run or wait:
+            raise typer.BadParameter("--jobs, --engine-options, --dry-run and --wait need --on")
+        around = (chosen, profile, store, data, device, workers, budget)
+        raise typer.Exit(run_selection(*around, wait=not no_wait, share=part, memory=memory))
+    from paper_figures.submission import Request, submit_selection
+
+    if budget or share or memory or no_wait:
+        raise typer.BadParameter("--budget, --share, --memory and --no-wait do not go with --on")
+    to = Request(on, jobs, engine_options, dry_run, wait)
+    raise typer.Exit(submit_selection(chosen, profile, store, data, device, workers, to))
+
+
+@app.command()
+def status(
+    *,
+    store: StoreOption = STORE,
+    watch: Annotated[bool, typer.Option("--watch", help="again every ten seconds, until nothing is left")] = False,
+    as_json: Json = False,
+) -> None:
+    """What of a store's plans is stored, running (where, since when, how far), failed and queued."""
+    import time
+
+    from paper_figures import status as state
+
+    found = state.status(store)
+    while watch and not as_json and any(found["counts"][name] for name in ("queued", "running")):
+        print("\n".join(state.lines(found)), flush=True)
+        time.sleep(10)
+        found = state.status(store)
+    if as_json:
+        emit(found)
+    else:
+        print("\n".join(state.lines(found)))
 
 
 @app.command()

@@ -16,6 +16,7 @@ from suite.experiments import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.garbage import spare_imports
 from suite.packing import Pack, packs
 from suite.runner.interruption import asked_to_stop, deferred
+from suite.runner.presence import Presence
 from suite.runs.files import write_whole
 from suite.runs.lease import Claim
 from suite.spec import RunSpec
@@ -96,7 +97,8 @@ def execute_pack(
                 advance(spec.id, 1.0)
             else:
                 opened.append(found)
-        with Watch(around.device, LOOK_SECONDS) as watch:
+        folders = {run.spec.id: run.claim.folder for run in opened}
+        with Watch(around.device, LOOK_SECONDS) as watch, Presence(folders, fractions):
             for run, ended in _compute(opened, resolve):
                 reports[run.spec.id] = _close(store, run, ended, watch)
                 advance(run.spec.id, 1.0)

@@ -1,7 +1,8 @@
 """SIGINT, SIGTERM and SIGUSR1: the run under way leaves a checkpoint at its next update, and the session ends.
 
-A run that does not look (:attr:`suite.experiments.Context.late`) is ended ``GRACE`` seconds later, without one; a
-second signal does not wait. Nothing but :func:`watched` installs handlers.
+A run that does not look (:attr:`suite.experiments.Context.late`) is ended ``GRACE`` seconds later, without one, or by
+a second Ctrl-C. Other signals come twice of themselves: from a scheduler to every process, and from a parent to its
+workers. Nothing but :func:`watched` installs handlers.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 GRACE = 15.0  # seconds for the next update and its checkpoint; schedulers kill 30 s after SIGTERM
+IMPATIENT = 1.0  # seconds after the first signal from which a Ctrl-C is meant
 SENTENCE = "interrupted by {}: finished runs are stored, those under way resume from their checkpoints"
 
 
@@ -34,6 +37,7 @@ class Interrupted(BaseException):
 
 
 _received: int | None = None  # the first signal since ``watched`` began
+_when = 0.0  # time.monotonic() at which it came
 _deferring = 0  # how many blocks want to look for themselves
 
 
@@ -49,11 +53,15 @@ def leave_if_asked() -> None:
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
-    global _received
-    second, _received = _received is not None, _received or number
-    if second or not _deferring:
+    global _received, _when
+    if number == signal.SIGALRM or not _deferring:
+        _received = _received or number
         raise Interrupted(_received)
-    signal.setitimer(signal.ITIMER_REAL, GRACE)
+    if _received is None:
+        _received, _when = number, time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
+    elif number == signal.SIGINT and time.monotonic() - _when > IMPATIENT:
+        raise Interrupted(_received)
 
 
 @contextlib.contextmanager

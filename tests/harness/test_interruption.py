@@ -14,9 +14,17 @@ import pytest
 import toy
 
 from suite import checkpoint
-from suite.runner import interruption
+from suite.runner import interruption, presence
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+
+
+def wait_until_training(store: Path, process: subprocess.Popen[str]) -> None:
+    """Until some run of the store says that it has made updates."""
+    folders = lambda: (store / "partial").glob("*/*")
+    while not any(note["fraction"] > 0 for note in map(presence.note_in, folders()) if note):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
 
 
 def started(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
@@ -32,10 +40,7 @@ def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path, numbe
     """No checkpoint is due for an hour: what is there, the signal left."""
     process = started(tmp_path, "toy/fig1", TOY_UPDATES="100000", SGD_SUITE_CHECKPOINT_SECONDS="3600")
     try:
-        while not list((tmp_path / "s" / "partial").glob("*/*/execution.json")):
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.05)
-        time.sleep(0.5)
+        wait_until_training(tmp_path / "s", process)
         process.send_signal(number)
         told = process.communicate(timeout=120)[1]
     finally:
@@ -106,13 +111,7 @@ def test_workers_leave_a_checkpoint_when_their_parent_is_asked_to_stop(tmp_path:
         tmp_path, "toy", "--workers", "2", TOY_UPDATES="100000", TOY_SLEEP="0.1", SGD_SUITE_CHECKPOINT_SECONDS="3600"
     )
     try:
-        while (
-            not list((tmp_path / "s" / "partial").glob("*/*/execution.json"))
-            or len(list((tmp_path / "s" / "runs").iterdir())) < 3
-        ):
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.05)
-        time.sleep(1.0)
+        wait_until_training(tmp_path / "s", process)
         os.killpg(process.pid, signal.SIGINT)
         told = process.communicate(timeout=120)[1]
     finally:
@@ -138,9 +137,14 @@ def test_what_does_not_look_is_ended_after_the_grace(monkeypatch: pytest.MonkeyP
     assert not interruption.asked_to_stop()
 
 
-def test_a_second_signal_does_not_wait():
+def test_a_second_ctrl_c_does_not_wait(monkeypatch: pytest.MonkeyPatch):
+    """What a scheduler and a parent send twice within a second is one wish."""
     with interruption.watched(), interruption.deferred():
         signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert interruption.asked_to_stop()
+        monkeypatch.setattr(interruption, "IMPATIENT", -1.0)
         with pytest.raises(interruption.Interrupted) as caught:
             signal.raise_signal(signal.SIGINT)
     assert caught.value.exit_code == 143
