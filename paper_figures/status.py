@@ -14,6 +14,7 @@ from suite.engines import EngineError, engine
 from suite.runner.presence import SILENT, note_in
 from suite.store import Store, StoreError
 
+TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life
 STATES = ("stored", "running", "interrupted", "failed", "queued")
 
 
@@ -45,8 +46,10 @@ def _under_way(folder: Path, now: float) -> dict[str, Any]:
     failure = folder / "failure.txt"
     alive = bool(note) and now - note["seen"] < SILENT
     state = "failed" if failure.exists() else "running" if alive else "interrupted"
-    told = {name: note[name] for name in ("host", "pid", "job", "since", "fraction", "seen") if name in note}
-    return {"state": state, **told, **({"failure": str(failure)} if state == "failed" else {})}
+    told: dict[str, Any] = {name: note[name] for name in TOLD if name in note}
+    if state == "failed":
+        told["failure"] = str(failure)
+    return {"state": state, **told}
 
 
 def wanted_runs(store: Path) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""How fast updates are, and whether they stay so."""
