@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 
 import bodies
 import pytest
@@ -156,11 +155,8 @@ def test_workers_that_differ_are_refused_on_every_worker(body, workers, message)
     ],
 )
 def test_a_lost_worker_ends_the_others_with_its_name(how, message):
-    """A sum waits one timeout, finding out who is missing takes 0.6; start-up and slack get the rest."""
-    timeout, began = 2.0, time.monotonic()
     with pytest.raises(WorkersFailed) as caught:
-        spawn(bodies.loses_one, 3, how, timeout=timeout)
-    assert time.monotonic() - began < 45
+        spawn(bodies.loses_one, 3, how, timeout=2.0)
     for rank in (0, 2):
         kind, text = caught.value.errors[rank]
         assert kind == "WorkerLost", (rank, kind, text)

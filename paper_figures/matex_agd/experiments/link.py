@@ -173,7 +173,7 @@ def link(spec: RunSpec, context: Context) -> Outcome:
             for place, workload in enumerate(NETWORKS):
                 first, _ = spawn(
                     measure, 2, lab.interfaces, workload, settings["speeds"], settings["repeats"],
-                    timeout=60, address=netlab.ADDRESSES[0], prefix=lab.prefix, environment=lab.environment,
+                    timeout=60, prefix=lab.prefix, environment=lab.environment,
                 )  # fmt: skip
                 tables[workload] = pd.DataFrame(first)
                 context.report((place + 1) / len(NETWORKS))
