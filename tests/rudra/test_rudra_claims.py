@@ -15,7 +15,7 @@ import pytest
 from paper_figures.rudra import held_out, settings, simulations
 from suite.claims.judge import Verdict
 from suite.experiment import Context
-from suite.papers.evidence import COMMITTED
+from suite.papers.evidence import folders
 from suite.papers.printed import printed_value
 from suite.papers.published import published
 from suite.papers.registry import paper
@@ -25,7 +25,7 @@ from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
 RUDRA = paper("rudra")
-SHIPPED = COMMITTED / "rudra.zip"
+SHIPPED = folders()[0] / "rudra.zip"
 
 
 @pytest.fixture(scope="module")
