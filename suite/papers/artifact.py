@@ -148,6 +148,7 @@ class Artifact:
     draw: Callable[[Evidence, Figure], None] | None = None
     alt: str = ""  # what the drawing shows, for readers who cannot see it
     size: tuple[float, float] = (6.4, 4.0)  # inches
+    frame: Callable[[Evidence], pd.DataFrame] | None = None  # what is drawn, a row per value
 
 
 @dataclass(frozen=True)
