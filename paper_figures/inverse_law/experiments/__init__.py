@@ -40,7 +40,7 @@ def sweep_pack(spec: RunSpec, device: str) -> Hashable:
     s = spec.settings
     if counts(s["model"]["name"]).has_dropout or (device == "cpu" and s["batch"] > SMALL):
         return None
-    return canonical({name: s.get(name) for name in ("data", "share", "model", "batch", "workers")})
+    return canonical({name: s.get(name) for name in ("data", "share", "sample_of", "model", "batch", "workers")})
 
 
 def translate_seconds(spec: RunSpec) -> float:
