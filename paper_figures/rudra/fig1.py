@@ -8,6 +8,7 @@ from paper_figures.rudra.plots import draw_system
 from paper_figures.rudra.readings import counted
 from paper_figures.rudra.simulations import messages
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +31,12 @@ def measure_messages(evidence: Evidence) -> Quantities:
         for run, b in zip(both, book, strict=True)
     ]
     yield "vector-clock-recorded", counted(float(all(recorded)), *both)
+
+
+@counterfeit("rudra/fig1/pull-skipped-when-current", "rudra/fig1/one-by-one")
+def careless_messages(evidence: Evidence) -> Evidence:
+    """A learner pulls weights that it holds, and the server takes a message before it is done with the last."""
+    return edited(evidence, lambda run: forged(run, {"needless_pulls": 1, "overlapping_messages": 1}), "base")
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

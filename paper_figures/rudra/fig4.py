@@ -5,13 +5,14 @@ Fig. 4b adds when that bound breaks: the share of staler gradients against the j
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra.readings import counted, simulated
 from paper_figures.rudra.simulations import JITTERS, SPLITS, clock, messages
 from suite.claims.intervals import wilson
 from suite.claims.measured import interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.counterfeits import counterfeit, rerun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,6 +55,32 @@ def shares_above(evidence: Evidence) -> dict[int, list[float]]:
         for n, run in zip(SPLITS, evidence.runs(f"jitter {jitter}"), strict=True):
             found[n].append(run.results["above_2n"] / run.results["gradients"])
     return found
+
+
+@counterfeit(
+    "rudra/fig4a/one-softsync-mean",
+    "rudra/fig4a/two-softsync-mean",
+    "rudra/fig4a/one-softsync-values",
+    "rudra/fig4a/two-softsync-values",
+)
+def ten_softsync(evidence: Evidence) -> Evidence:
+    return rerun(evidence, lambda s: {**s, "n": 10, "updates": 400, "warm_up": 100}, "1-softsync", "2-softsync")
+
+
+@counterfeit("rudra/fig4b/mass-near-30", "rudra/fig4b/mean-n")
+def fifteen_softsync(evidence: Evidence) -> Evidence:
+    return rerun(evidence, lambda s: {**s, "n": 15, "updates": 1000, "warm_up": 300}, "30-softsync", "n")
+
+
+@counterfeit("rudra/fig4b/tail", "rudra/fig4b/range-2n")
+def uneven_learners(evidence: Evidence) -> Evidence:
+    """A gradient's time varies by twice its mean."""
+
+    def change(s: dict[str, Any]) -> dict[str, Any]:
+        server = {**s["server"], "seconds": {**s["server"]["seconds"], "jitter": 2.0}}
+        return {**s, "server": server, "updates": 3000, "warm_up": 600}
+
+    return rerun(evidence, change, "30-softsync")
 
 
 def draw_a(evidence: Evidence, figure: Figure) -> None:

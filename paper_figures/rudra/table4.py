@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.rudra.groups import imagenet_times_group, left_out_group
-from paper_figures.rudra.readings import final_error, left_out, minutes_by_row, simulated
+from paper_figures.rudra.readings import left_out, minutes_by_row, simulated
 from paper_figures.rudra.settings import IMAGENET_BYTES, imagenet_training, in_epochs
 from paper_figures.rudra.simulations import CALIBRATED4, TABLE4, imagenet_left_out, imagenet_messages
 from suite.claims.measured import exact, point
@@ -15,11 +15,7 @@ from suite.papers.printed import printed_value
 
 def runs(profile: str) -> Groups:
     groups = {**imagenet_times_group(), "adv": (imagenet_messages("adv", 1, 4, 54),)}
-    groups |= left_out_group(profile, imagenet_left_out())
-    if profile == "paper":
-        groups["base-hardsync"] = (imagenet_training((0, 16, 18), 30, 0),)
-        groups["baseline"] = (imagenet_training((0, 256, 1), 30, 0),)
-    return groups
+    return groups | left_out_group(profile, imagenet_left_out())
 
 
 def measure_arithmetic(evidence: Evidence) -> Quantities:
@@ -49,12 +45,6 @@ def measure_times(evidence: Evidence) -> Quantities:
     yield "adv-staleness-one", simulated(adv.results["mean"], adv)
 
 
-def measure_errors(evidence: Evidence) -> Quantities:
-    if evidence.profile == "paper":
-        yield "base-hardsync-top1", final_error(evidence, "base-hardsync")
-        yield "baseline-top1", final_error(evidence, "baseline")
-
-
 def measure_left_out(evidence: Evidence) -> Quantities:
     """The four times that calibrate four constants, each predicted from the three others."""
     found = left_out(evidence)
@@ -67,6 +57,6 @@ ARTIFACTS = (
         "rudra/table4",
         "Error and time of four configurations on ImageNet",
         runs,
-        (measure_arithmetic, measure_times, measure_errors, measure_left_out),
+        (measure_arithmetic, measure_times, measure_left_out),
     ),
 )

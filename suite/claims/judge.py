@@ -30,11 +30,13 @@ A straddling interval is *inconclusive*, whatever else the entry says.
 ``doubt = "why"`` marks a printed value that other printed facts exclude: when it fails on exact evidence the
 verdict is *paper contradicts itself*. ``known_difference = {because, shown_by}`` explains a failure at the
 claim's own profile and names the quantity of a second experiment that shows the cause.
+``property = "why"`` says why a statement cannot be false of the code at hand; the claim is then not empirical.
 ``finding = "why"`` states what a *not reproduced* teaches; it is then reported, and no longer red.
 """
 
 from __future__ import annotations
 
+import builtins
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -89,16 +91,17 @@ class Claim:
     quantity: str = ""
     empirical: bool = True
     lacks: str = ""
+    property: str = ""  # why the statement cannot be false of the code at hand: such a claim is not empirical
     timed: bool = False  # rests on wall-clock times of the machine at hand: another machine may decide otherwise
     doubt: str = ""
     finding: str = ""
     known_difference: KnownDifference | None = None
 
-    @property
+    @builtins.property  # the field hides the name
     def artifact(self) -> str:
         return self.id.rpartition("/")[0]
 
-    @property
+    @builtins.property  # the field hides the name
     def paper(self) -> str:
         return self.id.partition("/")[0]
 
@@ -262,7 +265,7 @@ def not_run(claim: Claim, why: str, proxy: Measured | None = None) -> Verdict:
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
           "lacks", "timed")  # fmt: skip
-OWN = ("says", "printed", "order", "quantity", "doubt", "finding", "known_difference")
+OWN = ("says", "printed", "order", "quantity", "property", "doubt", "finding", "known_difference")
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
@@ -284,7 +287,7 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     if raw["rule"] not in ("within", "bound"):
         raw.pop("relative", None)
     raw.setdefault("quantity", claim_id.rpartition("/")[2])
-    raw.setdefault("empirical", raw["needs"] != "nothing")
+    raw.setdefault("empirical", raw["needs"] != "nothing" and not raw.get("property"))
     return Claim(id=claim_id, **raw)
 
 

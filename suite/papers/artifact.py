@@ -17,6 +17,7 @@ from suite.runs.store import Run
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 Groups = Mapping[str, tuple[RunSpec, ...]]
@@ -78,6 +79,7 @@ class Artifact:
     draw: Callable[[Evidence, Figure], None] | None = None
     alt: str = ""  # what the drawing shows, for readers who cannot see it
     size: tuple[float, float] = (6.4, 4.0)  # inches
+    frame: Callable[[Evidence], pd.DataFrame] | None = None  # what is drawn, a row per value
 
 
 @dataclass(frozen=True)
