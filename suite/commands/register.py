@@ -63,9 +63,11 @@ def replay(revision: str, selectors: Iterable[str]) -> dict[str, dict[str, Any]]
         command = [sys.executable, "-m", "suite", "check", *selectors, "--json"]
         environment = {**os.environ, "PYTHONPATH": str(tree)}
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
-        if done.returncode not in (0, 1):
-            raise ReplayError(f"the code of {revision} could not judge: {done.stderr.strip()[-500:]}")
-        return {row["id"]: read_row(row) for row in json.loads(done.stdout)}
+        try:
+            return {row["id"]: read_row(row) for row in json.loads(done.stdout)}
+        except ValueError as error:
+            said = done.stderr.strip()[-500:]
+            raise ReplayError(f"the code of {revision} could not judge the stored runs: {said}") from error
 
 
 def change_of(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,15 +26,16 @@ from typing import Any
 
 from suite.claims.judge import PROFILES, Claim
 from suite.papers.artifact import Artifact, Paper
+from suite.papers.published import published
 from suite.papers.registry import PAPERS, homes, paper
-from suite.papers.verdicts import published
 from suite.runs.fingerprint import present
 from suite.spec import canonical
 
 FILE = "register.json"
 RULE = ("printed", "unit", "rule", "tolerance", "relative", "side", "order", "quantity", "profile", "doubt")
 PARTS = ("rule", "measure", "runs")
-CHANGES = ("registered", "reworded", "amended", "late", "undated", "withdrawn")
+REGISTERED, UNREGISTERED = "registered", "unregistered"
+CHANGES = (REGISTERED, "reworded", "amended", "late", "undated", "withdrawn")
 APART = ("amended", "late", "undated")  # counted apart from what was registered before its evidence
 START = "0" * 64  # what the first entry holds as the digest of the one before
 
@@ -71,10 +72,27 @@ def measure_of(claim: Claim, artifact: Artifact) -> str:
     """Fingerprint of the functions that measure a claim's quantity, with all that they reach.
 
     Those that name the quantity as a whole text; where none does (the name is put together), all of the artifact.
+    A measure that another function has made stands for that one and for what it was made with.
     """
-    places = [f"{function.__module__}:{function.__qualname__}" for function in artifact.measures]
-    named = [place for place in places if claim.quantity in texts(place)]
-    return present().fingerprint(*sorted(named or places)) if places else digest(None)
+    places = {function: place_of(function) for function in artifact.measures}
+    named = [function for function, place in places.items() if claim.quantity in texts(place)]
+    chosen = named or list(places)
+    if not chosen:
+        return digest(None)
+    code = present().fingerprint(*sorted({places[function] for function in chosen}))
+    made_with = sorted(text for function in chosen for text in captured(function))
+    return digest([code, made_with]) if made_with else code
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Where a function is defined, "package.module:name"; for one made inside another, where that one is."""
+    return f"{function.__module__}:{function.__qualname__.partition('.<locals>')[0]}"
+
+
+def captured(function: Callable[..., Any]) -> list[str]:
+    """What a function made inside another holds of it, as text."""
+    values = [cell.cell_contents for cell in function.__closure__ or ()]
+    return [value.__qualname__ if callable(value) else repr(value) for value in values]
 
 
 @cache

@@ -31,7 +31,7 @@ from paper_figures.inverse_law import (
 from reference_impls import inverse_law_model as forms
 from suite.batch_size.law import Updates, free_exponent
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.verdicts import published
+from suite.papers.published import published
 
 EMPTY = Evidence(None, {}, "smoke")
 PURE = (

@@ -17,8 +17,9 @@ from suite.claims.judge import Verdict
 from suite.experiment import Context
 from suite.papers.evidence import COMMITTED
 from suite.papers.printed import printed_value
+from suite.papers.published import published
 from suite.papers.registry import paper
-from suite.papers.verdicts import measure, published, verdicts
+from suite.papers.verdicts import measure, verdicts
 from suite.runs.archive import Archive
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
