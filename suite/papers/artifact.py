@@ -64,7 +64,7 @@ class ReadRun(Run):
 
     def __init__(self, run: Run, reads: Read):
         super().__init__(run.id, run.files)
-        self.__dict__["reads"] = reads
+        self.__dict__ |= {"reads": reads, "told": run}
 
     def __getattribute__(self, name: str) -> Any:
         if name in ("files", "spec", "environment", "outcome") and (reads := self.__dict__.get("reads")):
@@ -73,7 +73,20 @@ class ReadRun(Run):
 
     @property
     def results(self) -> dict[str, Any]:
-        return Results(super().results, lambda name: self.__dict__["reads"].note(self.id, name))
+        reads = self.__dict__["reads"]
+        reads.note(self.id)
+        return Results(self.__dict__["told"].results, lambda name: reads.note(self.id, name))
+
+    def curve(self, name: str) -> pd.DataFrame:
+        self.__dict__["reads"].note(self.id)
+        table: pd.DataFrame = self.__dict__["told"].curve(name)
+        return table
+
+
+def plain(run: Run) -> Run:
+    """The run behind one that tells what is read of it."""
+    told: Run = run.__dict__.get("told", run)
+    return told
 
 
 class Evidence:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.claims.judge import Claim, Verdict, judge
 from suite.claims.measured import Measured
-from suite.papers.artifact import Artifact, Evidence
+from suite.papers.artifact import Artifact, Evidence, plain
 from suite.runs.archive import Runs
 from suite.runs.store import Run
 from suite.spec import RunSpec, thaw
@@ -80,7 +80,7 @@ def forged(run: Run, results: Mapping[str, Any] | None = None, **tables: pd.Data
     """The run with some results and tables replaced. Raises ValueError for names it does not have."""
     if unknown := (set(results or {}) - set(run.results)) | (set(tables) - set(run.curves)):
         raise ValueError(f"run {run.id} has no {sorted(unknown)}: it has {sorted(run.results)} and {run.curves}")
-    before = run if isinstance(run, Forged) else None
+    before = run if isinstance(run := plain(run), Forged) else None
     return Forged(
         run.id,
         run.files,
@@ -91,6 +91,7 @@ def forged(run: Run, results: Mapping[str, Any] | None = None, **tables: pd.Data
 
 def told_as(run: Run, other: Run) -> Run:
     """What ``other`` came to, told under the specification of ``run``."""
+    other = plain(other)
     files = {**other.files, "spec.json": run.files["spec.json"]}
     before = other if isinstance(other, Forged) else None
     return Forged(run.id, files, before.says if before else {}, before.tables if before else {})
