@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.rudra.groups import tree_groups
-from paper_figures.rudra.plots import draw_system
 from paper_figures.rudra.readings import counted
 from paper_figures.rudra.settings import INTERCONNECT
+from paper_figures.rudra.systems import draw_system
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.rudra.groups import tree_groups
-from paper_figures.rudra.plots import draw_system
 from paper_figures.rudra.readings import counted, simulated
+from paper_figures.rudra.systems import draw_system
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged
 

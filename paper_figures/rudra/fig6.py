@@ -7,8 +7,8 @@ from functools import partial
 from math import log
 from typing import TYPE_CHECKING
 
+from paper_figures.rudra import tradeoff
 from paper_figures.rudra.groups import cifar_times_group, label, training_groups
-from paper_figures.rudra.plots import draw_tradeoff
 from paper_figures.rudra.readings import CifarTimes, error_steps, final_error, row_by_row
 from paper_figures.rudra.settings import LEARNERS, grid
 from paper_figures.rudra.simulations import BASELINE, throughput
@@ -76,7 +76,7 @@ def batches_exchanged(evidence: Evidence) -> Evidence:
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:
-    draw_tradeoff("hardsync", evidence, figure)
+    tradeoff.draw("hardsync", evidence, figure)
 
 
 ARTIFACTS = (
@@ -86,7 +86,8 @@ ARTIFACTS = (
         runs,
         (measure_grid, measure_times, measure_throughput, measure_errors),
         draw,
-        alt="Left: test error against virtual time; right: predicted time against learners for each mu.",
-        size=(9.0, 4.0),
+        alt="Left: test error against training time, printed and ours; right: predicted time against learners.",
+        size=(9.5, 5.0),
+        frame=partial(tradeoff.frame, "hardsync"),
     ),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from paper_figures.rudra import tradeoff
 from paper_figures.rudra.groups import cifar_times_group, label, training_groups
-from paper_figures.rudra.plots import draw_tradeoff
 from paper_figures.rudra.readings import (
     CifarTimes,
     counted,
@@ -89,7 +89,7 @@ def worst_of_mu_4(evidence: Evidence) -> Measured:
 
 
 def draw_a(evidence: Evidence, figure: Figure) -> None:
-    draw_tradeoff("lambda-softsync", evidence, figure)
+    tradeoff.draw("lambda-softsync", evidence, figure)
 
 
 @counterfeit("rudra/fig7a/max-2lambda")
@@ -124,7 +124,7 @@ def protocols_exchanged(evidence: Evidence) -> Evidence:
 
 
 def draw_b(evidence: Evidence, figure: Figure) -> None:
-    draw_tradeoff("1-softsync", evidence, figure)
+    tradeoff.draw("1-softsync", evidence, figure)
 
 
 ARTIFACTS = (
@@ -134,8 +134,9 @@ ARTIFACTS = (
         runs_a,
         (measure_a_protocol, measure_a_times, measure_a_errors),
         draw_a,
-        alt="Left: test error against virtual time; right: predicted time against learners for each mu.",
-        size=(9.0, 4.0),
+        alt="Left: test error against training time, printed and ours; right: predicted time against learners.",
+        size=(9.5, 5.0),
+        frame=partial(tradeoff.frame, "lambda-softsync"),
     ),
     Artifact(
         "rudra/fig7b",
@@ -143,7 +144,8 @@ ARTIFACTS = (
         runs_b,
         (measure_b_protocol, measure_b_times, measure_b_errors),
         draw_b,
-        alt="Left: test error against virtual time; right: predicted time against learners for each mu.",
-        size=(9.0, 4.0),
+        alt="Left: test error against training time, printed and ours; right: predicted time against learners.",
+        size=(9.5, 5.0),
+        frame=partial(tradeoff.frame, "1-softsync"),
     ),
 )

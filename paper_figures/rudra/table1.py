@@ -14,6 +14,7 @@ from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.papers.printed import printed_value
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 SYSTEMS = {"rudra-base": "base", "rudra-adv": "adv", "rudra-adv-star": "adv*"}
@@ -62,19 +63,35 @@ def more_communication(evidence: Evidence) -> Evidence:
     return telling(evidence, base=100 * share / (share + 1.4 * (1 - share)))
 
 
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """Share of computation in %. Columns: system, source ("printed" or "simulated"), share."""
+    import pandas as pd
+
+    ours = evidence.run("times").results
+    found = []
+    for name, system in SYSTEMS.items():
+        printed = printed_value(f"rudra/table1/{name}")
+        found.append({"system": f"Rudra-{system}", "source": "printed", "share": printed})
+        found.append({"system": f"Rudra-{system}", "source": "simulated", "share": ours[f"overlap {system}"]})
+    return pd.DataFrame(found)
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
-    run = evidence.run("times")
+    import seaborn as sns
+
+    from suite.report.style import INK, PALETTE
+
+    table = frame(evidence)
     axes = figure.subplots()
-    places = range(len(SYSTEMS))
-    theirs = [printed_value(f"rudra/table1/{name}") for name in SYSTEMS]
-    ours = [run.results[f"overlap {system}"] for system in SYSTEMS.values()]
-    axes.bar([p - 0.2 for p in places], theirs, 0.4, label="paper")
-    axes.bar([p + 0.2 for p in places], ours, 0.4, label="simulated")
-    axes.set_xticks(list(places), [f"Rudra-{s}" for s in SYSTEMS.values()])
+    ours, theirs = table[table["source"] == "simulated"], table[table["source"] == "printed"]
+    sns.barplot(ours, x="system", y="share", color=PALETTE[0], width=0.5, ax=axes, label="simulated", legend=False)
+    axes.scatter(
+        theirs["system"], theirs["share"], s=60, facecolors="white", edgecolors=INK, zorder=3, label="printed"
+    )
     size = ADVERSARIAL["model_bytes"] / 1e6
     case = f"mu = {ADVERSARIAL['batch']}, {ADVERSARIAL['learners']} learners, {size:.0f} MB"
-    axes.set(ylabel="computation / (computation + communication), %", title=case)
-    axes.legend()
+    axes.set(xlabel="", ylabel="computation / (computation + communication), %", title=case)
+    axes.legend(loc="upper left")
 
 
 ARTIFACTS = (
@@ -85,5 +102,6 @@ ARTIFACTS = (
         (measure_overlap, measure_arithmetic),
         draw,
         alt="Printed and simulated share of computation for the three systems.",
+        frame=frame,
     ),
 )

@@ -6,8 +6,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from paper_figures.rudra import rows
 from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
-from paper_figures.rudra.plots import draw_times
 from paper_figures.rudra.readings import CifarTimes, error_steps, final_error, left_out, row_by_row
 from paper_figures.rudra.settings import CIFAR_BYTES, EPOCHS, TRAINING_IMAGES, at_profile, in_epochs, training
 from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, TABLE3, cifar_left_out
@@ -18,6 +18,7 @@ from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.printed import printed, printed_value
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -67,8 +68,8 @@ def measure_times(evidence: Evidence) -> Quantities:
 
 
 def measure_errors(evidence: Evidence) -> Quantities:
-    rows = [(f"r{at:02d}-test-error", row) for at, row in enumerate(TABLE3, 1)] + [("baseline-error", BASELINE)]
-    yield from row_by_row((name, partial(final_error, evidence, label(row))) for name, row in rows)
+    each = [(f"r{at:02d}-test-error", row) for at, row in enumerate(TABLE3, 1)] + [("baseline-error", BASELINE)]
+    yield from row_by_row((name, partial(final_error, evidence, label(row))) for name, row in each)
 
 
 def measure_schedule(evidence: Evidence) -> Quantities:
@@ -84,8 +85,13 @@ def measure_left_out(evidence: Evidence) -> Quantities:
     yield "baseline-left-out", found[BASELINE]
 
 
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """The five rows and the baseline, as :func:`rows.cifar_rows` has them."""
+    return rows.cifar_rows(evidence, [*TABLE3, BASELINE])
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
-    draw_times(evidence, figure)
+    rows.draw_cifar(frame(evidence), figure)
 
 
 ARTIFACTS = (
@@ -95,7 +101,8 @@ ARTIFACTS = (
         runs,
         (measure_arithmetic, measure_times, measure_errors, measure_schedule, measure_left_out),
         draw,
-        alt="Error of the predicted time of every row of Tables 2 and 3, calibration rows in grey.",
-        size=(7.0, 6.5),
+        alt="Printed test errors and times of five configurations and the baseline beside ours.",
+        size=(9.0, 3.2),
+        frame=frame,
     ),
 )
