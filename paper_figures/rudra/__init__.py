@@ -23,6 +23,7 @@ from paper_figures.rudra import (
     table3,
     table4,
 )
+from paper_figures.rudra import worlds as worlds  # counterfeits, which register themselves
 from paper_figures.rudra.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper
 

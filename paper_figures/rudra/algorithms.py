@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from paper_figures.rudra.groups import protocol_groups
 from paper_figures.rudra.readings import counted, simulated
-from paper_figures.rudra.settings import BASE_RATE, REFERENCE_BATCH
+from paper_figures.rudra.settings import BASE_RATE, JITTER, REFERENCE_BATCH
 from paper_figures.rudra.simulations import SPLITS
 from reference_impls.rudra_rates import hardsync_rate
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged, rerun
 
 
 def runs(profile: str) -> Groups:
@@ -62,6 +65,56 @@ def measure_clock(evidence: Evidence) -> Quantities:
     yield "increment", counted([0.0 if steps == 1 else 1.0, steps], *several)
     yield "non-negative", counted(min(run.results["smallest"] for run in several), *several)
     yield "clock-below", counted(max(run.results["clock_above"] for run in several), *several)
+
+
+def changed(evidence: Evidence, group: str, **settings: Any) -> Evidence:
+    """A group's runs computed again with other settings."""
+    return rerun(evidence, lambda s: {**s, **settings}, group)
+
+
+@counterfeit("rudra/alg-hardsync/staleness-zero", "rudra/alg-hardsync/one-gradient-each")
+def server_does_not_wait(evidence: Evidence) -> Evidence:
+    """1-softsync in the place of hardsync."""
+    return changed(evidence, "hardsync", n=1)
+
+
+@counterfeit("rudra/alg-async/one-gradient-one-update")
+def server_gathers_two(evidence: Evidence) -> Evidence:
+    return changed(evidence, "async", n=15)
+
+
+@counterfeit("rudra/alg-async/unbounded")
+def no_slow_learner(evidence: Evidence) -> Evidence:
+    return changed(evidence, "stalled", clock={"jitter": JITTER}, updates=6000)
+
+
+@counterfeit("rudra/alg-softsync/range")
+def uneven_learners(evidence: Evidence) -> Evidence:
+    """A gradient's time varies by three times its mean."""
+    return changed(evidence, "n", clock={"jitter": 3.0}, updates=1000)
+
+
+@counterfeit("rudra/alg-softsync/mean", "rudra/alg-softsync/mean-exact", "rudra/alg-softsync/n1-min-staleness")
+def splitting_does_nothing(evidence: Evidence) -> Evidence:
+    """Every server gathers 15 gradients."""
+    return changed(evidence, "n", n=2, updates=1000, warm_up=100)
+
+
+@counterfeit("rudra/alg-softsync/lambda1")
+def a_second_learner(evidence: Evidence) -> Evidence:
+    return changed(evidence, "one learner", learners=2)
+
+
+@counterfeit("rudra/alg-softsync/one-softsync-not-hardsync")
+def server_waits_for_all(evidence: Evidence) -> Evidence:
+    """Hardsync in the place of 1-softsync."""
+    return changed(evidence, "n", n=0, updates=200, warm_up=20)
+
+
+@counterfeit("rudra/alg-clock/increment", "rudra/alg-clock/non-negative", "rudra/alg-clock/clock-below")
+def clock_runs_ahead(evidence: Evidence) -> Evidence:
+    """One update skips a timestamp and holds a gradient of weights that are not there yet."""
+    return edited(evidence, lambda run: forged(run, {"out_of_step": 1, "smallest": -1, "clock_above": 0}), "hardsync")
 
 
 ARTIFACTS = (

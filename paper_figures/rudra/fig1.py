@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.rudra.plots import draw_system
 from paper_figures.rudra.readings import counted
 from paper_figures.rudra.simulations import messages
+from paper_figures.rudra.systems import draw_system
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,8 +33,19 @@ def measure_messages(evidence: Evidence) -> Quantities:
     yield "vector-clock-recorded", counted(float(all(recorded)), *both)
 
 
+@counterfeit("rudra/fig1/pull-skipped-when-current", "rudra/fig1/one-by-one")
+def careless_messages(evidence: Evidence) -> Evidence:
+    """A learner pulls weights that it holds, and the server takes a message before it is done with the last."""
+    return edited(evidence, lambda run: forged(run, {"needless_pulls": 1, "overlapping_messages": 1}), "base")
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
+    """The simulated system, and in dashed frames the servers of the paper's figure that are not simulated."""
     draw_system("base", figure)
+    (axes,) = figure.axes
+    frame = {"boxstyle": "round", "facecolor": "none", "linestyle": "--"}
+    for height, name in ((1.0, "statistics server"), (0.86, "data server")):
+        axes.text(0.85, height, f"{name} (not simulated)", ha="center", va="center", fontsize=8, bbox=frame)
 
 
 ARTIFACTS = (

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra.groups import cifar_times_group, label, training_groups
 from paper_figures.rudra.readings import CifarTimes, error_steps
+from paper_figures.rudra.rows import FITTED, HELD_OUT, PRINTED, printed_seconds
 from paper_figures.rudra.settings import LEARNERS, MANY, PROTOCOLS, splitting
+from paper_figures.rudra.simulations import BASELINE, CALIBRATED
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.printed import printed_value
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -58,21 +61,46 @@ def measure_b(evidence: Evidence) -> Quantities:
     yield "time-ratio-at-30", times.simulated([seconds[1] - seconds[0], seconds[2] - seconds[1]])
 
 
-def _draw(mu: int, evidence: Evidence, figure: Figure) -> None:
-    axes: Axes = figure.subplots()
+def frame(mu: int, evidence: Evidence) -> pd.DataFrame:
+    """Speed-ups over (0, mu, 1): predicted ones of all protocols, and those of printed times where both are printed.
+
+    Columns: protocol, learners, source ("printed", "predicted", "calibrated on" where its time was), speedup.
+    """
+    import pandas as pd
+
+    found = []
     for protocol, values in speedups(CifarTimes(evidence), mu).items():
-        axes.plot(LEARNERS, values, marker="o", markersize=4, label=protocol)
-    axes.plot(LEARNERS, LEARNERS, color="0.6", linewidth=0.8, linestyle="--", label="linear")
-    axes.set(xlabel="learners", ylabel=f"speed-up over (0, {mu}, 1), predicted")
+        for learners, speedup in zip(LEARNERS, values, strict=True):
+            row = (splitting(protocol, learners) if learners > 1 else 0, mu, learners)
+            source = FITTED if row in CALIBRATED else HELD_OUT
+            found.append({"protocol": protocol, "learners": learners, "source": source, "speedup": speedup})
+            if BASELINE[1] == mu and row in PRINTED:
+                printed = {"source": "printed", "speedup": printed_seconds(BASELINE) / printed_seconds(row)}
+                found.append({"protocol": protocol, "learners": learners, **printed})
+    return pd.DataFrame(found)
+
+
+def draw(mu: int, evidence: Evidence, figure: Figure) -> None:
+    import seaborn as sns
+
+    from suite.report.style import GRID, INK, MARKERS, PALETTE
+
+    table = frame(mu, evidence)
+    axes = figure.subplots()
+    looks: dict[str, Any] = {"hue": "protocol", "hue_order": PROTOCOLS, "palette": PALETTE[:3], "ax": axes}
+    ours = table[table["source"] != "printed"]
+    sns.lineplot(ours, x="learners", y="speedup", style="protocol", markers=list(MARKERS[:3]), markersize=6, **looks)
+    printed, fitted = table[table["source"] == "printed"], table[table["source"] == FITTED]
+    if len(printed):
+        sns.scatterplot(printed, x="learners", y="speedup", s=70, facecolors="none", legend=False, **looks)
+        edges = [PALETTE[PROTOCOLS.index(protocol)] for protocol in printed["protocol"]]
+        axes.collections[-1].set(edgecolors=edges, facecolors="none")
+        axes.scatter([], [], s=60, facecolors="none", edgecolors=INK, label="printed times")
+    axes.scatter(fitted["learners"], fitted["speedup"], marker="x", color=INK, zorder=4, label=FITTED)
+    axes.plot(LEARNERS, LEARNERS, color=GRID, linewidth=0.8, linestyle="--", label="linear")
+    axes.set(xlabel="learners", ylabel=f"speed-up over (0, {mu}, 1)", title="times predicted by the cost model")
+    axes.set_xticks(LEARNERS, [str(k) for k in LEARNERS])
     axes.legend()
-
-
-def draw_a(evidence: Evidence, figure: Figure) -> None:
-    _draw(128, evidence, figure)
-
-
-def draw_b(evidence: Evidence, figure: Figure) -> None:
-    _draw(4, evidence, figure)
 
 
 ARTIFACTS = (
@@ -81,15 +109,17 @@ ARTIFACTS = (
         "Speed-up against learners at mu = 128",
         runs,
         (measure_a_arithmetic, measure_a_times, measure_a_errors),
-        draw_a,
+        partial(draw, 128),
         alt="Predicted speed-ups of three protocols at mu = 128; hardsync is lowest.",
+        frame=partial(frame, 128),
     ),
     Artifact(
         "rudra/fig8b",
         "Speed-up against learners at mu = 4",
         runs,
         (measure_b,),
-        draw_b,
+        partial(draw, 4),
         alt="Predicted speed-ups of three protocols at mu = 4; 1-softsync is highest.",
+        frame=partial(frame, 4),
     ),
 )

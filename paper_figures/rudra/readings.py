@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from paper_figures.rudra import seeds
 from paper_figures.rudra.settings import Configuration
 from paper_figures.rudra.simulations import CALIBRATED, ImageNetRow
-from suite.claims.intervals import mean_interval, paired_difference
 from suite.claims.measured import Measured, exact, interval, point
-from suite.papers.artifact import Evidence, Missing
+from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.runs.store import Run
-
-TEST_IMAGES = 10_000
 
 
 def counted(value: float | Sequence[float], *runs: Run) -> Measured:
@@ -27,10 +24,19 @@ def simulated(value: float | Sequence[float], *runs: Run) -> Measured:
 
 
 def runs_of(evidence: Evidence, group: str) -> tuple[Run, ...]:
-    """A group's runs; Missing also where the profile does not run it at all."""
-    if group not in evidence.groups:
-        raise Missing(f"{group} is not trained at profile {evidence.profile}")
-    return evidence.runs(group)
+    """A training group's runs of the first seeds, up to the first that is not stored.
+
+    Raises Missing where there is none, and where the profile does not run the group at all.
+    """
+    found: list[Run] = []
+    for spec in evidence.groups.get(group, ()):
+        try:
+            found.append(evidence.restricted({group: (spec,)}).run(group))
+        except Missing:
+            break
+    if not found:
+        raise Missing(f"no training of {group} at {evidence.profile}")
+    return tuple(found)
 
 
 def errors(evidence: Evidence, group: str) -> list[float]:
@@ -38,42 +44,37 @@ def errors(evidence: Evidence, group: str) -> list[float]:
     return [100 * float(run.results["test_error"]) for run in runs_of(evidence, group)]
 
 
-def sampling(error: float) -> float:
-    """Half the 95% interval of a test error in points, as far as the choice of the test images goes."""
-    share = error / 100
-    return 196 * math.sqrt(max(share * (1 - share), 1e-9) / TEST_IMAGES)
+def contrast(evidence: Evidence, weights: Mapping[str, float]) -> Measured:
+    """Weighted sum of final errors of groups, with the interval of :func:`seeds.contrast`."""
+    found = seeds.contrast(weights, {group: errors(evidence, group) for group in weights})
+    ids = [run.id for group in weights for run in runs_of(evidence, group)]
+    note = f"{found.n} seed{'s' * (found.n > 1)}; spread between seeds pooled with that of Table 2's pairs of rows"
+    return interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=ids, note=note)
 
 
 def final_error(evidence: Evidence, group: str) -> Measured:
-    """Mean final error with a t interval over seeds, or one run's with the test set's sampling interval."""
-    values = errors(evidence, group)
-    ids = [run.id for run in runs_of(evidence, group)]
-    if len(values) == 1:
-        note = "one seed; interval of the test set's sampling alone"
-        return point(values[0], kind="measured", spread=sampling(values[0]), runs=ids, note=note)
-    found = mean_interval(values)
-    return interval(found.mean, found.low, found.high, kind="measured", n=len(values), runs=ids)
+    """Mean final error in %."""
+    return contrast(evidence, {group: 1.0})
 
 
-def error_steps(evidence: Evidence, groups: list[str]) -> Measured:
+def error_steps(evidence: Evidence, groups: Sequence[str]) -> Measured:
     """Steps of the final error in points from each group to the next."""
-    values = [errors(evidence, group) for group in groups]
-    ids = [run.id for group in groups for run in runs_of(evidence, group)]
-    pairs = list(itertools.pairwise(values))
-    if any(len(v) == 1 for v in values):
-        steps = [b[0] - a[0] for a, b in pairs]
-        spread = [math.hypot(sampling(a[0]), sampling(b[0])) for a, b in pairs]
-        note = "one seed each; interval of the test set's sampling alone"
-        return point(steps, kind="measured", spread=spread, runs=ids, note=note)
-    found = [paired_difference(a, b) for a, b in pairs]
-    return interval(
-        [f.mean for f in found],
-        [f.low for f in found],
-        [f.high for f in found],
-        kind="measured",
-        n=len(values[0]),
-        runs=ids,
-    )
+    return joined([contrast(evidence, {a: -1.0, b: 1.0}) for a, b in itertools.pairwise(groups)])
+
+
+def row_by_row(rows: Iterable[tuple[str, Callable[[], Measured]]]) -> Quantities:
+    """Each quantity whose runs are stored; a Missing at the end says of how many they are not."""
+    lacking, count = [], 0
+    for name, measure in rows:
+        count += 1
+        try:
+            value = measure()
+        except Missing as error:
+            lacking.append(str(error))
+        else:
+            yield name, value
+    if lacking:
+        raise Missing(lacking[0] if count == 1 else f"{len(lacking)} of {count} rows lack their runs")
 
 
 def joined(parts: list[Measured]) -> Measured:
