@@ -78,10 +78,10 @@ def _timing_seconds(spec: RunSpec) -> float:
 
 EXPERIMENTS = {
     "crossbow/algebra": Experiment(_algebra, lambda spec: 3.0),
-    "crossbow/tasks": Experiment(_tasks, lambda spec: 1.0),
+    "crossbow/tasks": Experiment(_tasks, lambda spec: 1.0, timed=True),
     "crossbow/tuner": Experiment(_tuner, lambda spec: 0.3),
     "crossbow/sizes": Experiment(_sizes, lambda spec: 1.0),
-    "crossbow/throughput": Experiment(_throughput, _timing_seconds),
+    "crossbow/throughput": Experiment(_throughput, _timing_seconds, timed=True),
     "crossbow/memory": Experiment(_memory, lambda spec: 2.0),
     "crossbow/followed": Experiment(
         _followed, _training_seconds, lambda spec: (spec.settings["data"]["name"],), measure=_choose_path

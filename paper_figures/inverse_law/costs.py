@@ -83,5 +83,5 @@ EXPERIMENTS = {
     "inverse_law/attention": Experiment(_load("experiments", "attention"), lambda spec: 1.0),
     "inverse_law/phrases": Experiment(_load("translate", "phrases"), phrases_seconds, translate_data),
     "inverse_law/translate": Experiment(_load("translate", "search"), translate_seconds, translate_data),
-    "inverse_law/loop": Experiment(_load("loop", "loop"), lambda spec: 25.0),
+    "inverse_law/loop": Experiment(_load("loop", "loop"), lambda spec: 25.0, timed=True),
 }

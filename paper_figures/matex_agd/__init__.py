@@ -73,11 +73,13 @@ PAPER = Paper(
     experiments={
         "matex_agd/layers": Experiment(_layers, seconds=_seconds(2.0)),
         "matex_agd/properties": Experiment(_properties, seconds=_seconds(9.0)),
-        "matex_agd/link": Experiment(_link, seconds=_seconds(240.0), memory=lambda spec: 900_000_000),
+        "matex_agd/link": Experiment(_link, seconds=_seconds(240.0), memory=lambda spec: 900_000_000, timed=True),
         "matex_agd/serial_gap": Experiment(_serial_gap, seconds=_seconds(6.0)),
         "matex_agd/imagenet": Experiment(
             _imagenet, _imagenet_seconds, lambda spec: ("imagenet",), lambda spec: 8_000_000_000
         ),
-        "matex_agd/workers": Experiment(_workers, seconds=_seconds(10.0), memory=lambda spec: 900_000_000),
+        "matex_agd/workers": Experiment(
+            _workers, seconds=_seconds(10.0), memory=lambda spec: 900_000_000, timed=True
+        ),
     },
 )

@@ -70,5 +70,5 @@ EXPERIMENTS = {
     "rudra/cifar-times": Experiment(_cifar_times, lambda spec: 4.0),
     "rudra/imagenet-times": Experiment(_imagenet_times, lambda spec: 6.0),
     "rudra/identities": Experiment(_identities, lambda spec: 1.0),
-    "rudra/throughput": Experiment(_throughput, lambda spec: 4.0),
+    "rudra/throughput": Experiment(_throughput, lambda spec: 4.0, timed=True),
 }
