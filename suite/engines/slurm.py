@@ -26,9 +26,8 @@ run() {{
   worker=
   [ "$code" -eq 0 ] && return
   [ "$code" -lt 128 ] && failed=$code && return
-  if [ "$code" -eq 143 ] && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
-    scontrol requeue "$SLURM_JOB_ID"
-  fi
+  task="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
+  if [ "$code" -eq 143 ] && [ "$(squeue -h -j "$task" -o %T)" = RUNNING ]; then scontrol requeue "$task"; fi
   exit "$code"
 }}
 failed=0

@@ -43,6 +43,7 @@ EXPERIMENTS = {
     "crossbow/throughput": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:throughput"),
         timing_seconds,
+        timed=True,
     ),
     "crossbow/memory": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:memory"),

@@ -83,5 +83,7 @@ EXPERIMENTS = {
     "inverse_law/translate": Experiment(
         lazily("paper_figures.inverse_law.experiments.translate:search"), translate_seconds, translate_data
     ),
-    "inverse_law/loop": Experiment(lazily("paper_figures.inverse_law.experiments.loop:loop"), lambda spec: 25.0),
+    "inverse_law/loop": Experiment(
+        lazily("paper_figures.inverse_law.experiments.loop:loop"), lambda spec: 25.0, timed=True
+    ),
 }
