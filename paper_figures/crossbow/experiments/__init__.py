@@ -31,6 +31,7 @@ EXPERIMENTS = {
     "crossbow/tasks": Experiment(
         lazily("paper_figures.crossbow.experiments.tasks:tasks"),
         lambda spec: 1.0,
+        timed=True,
     ),
     "crossbow/tuner": Experiment(
         lazily("paper_figures.crossbow.experiments.tuner:tuner"),
