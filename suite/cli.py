@@ -257,14 +257,31 @@ def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: 
 
 
 @app.command()
+def explain(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")], *, store: SourceOption = None
+) -> None:
+    """One verdict: value, rule, register entry, counterfeits, power, runs and figure."""
+    from suite.commands.explain import lines
+
+    for line in lines(claim, source(store)):
+        print(line)
+
+
+@app.command()
 def register(
     because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
     revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
+    reasons: Annotated[
+        Path | None, typer.Option(help="TOML: reasons of single claims, by claim or glob", metavar="F", parser=a_path)
+    ] = None,
 ) -> None:
     """Append to the register what the rules say today, beside what those of before say of the same runs."""
+    import tomllib
+
     from suite.commands.register import register as append
 
-    for sentence in append(because, revision):
+    special = tomllib.loads(reasons.read_text(encoding="utf-8")) if reasons else {}
+    for sentence in append(because, revision, special):
         print(sentence)
 
 
