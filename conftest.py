@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("suite", deadline=None)  # a busy machine is no failure
+settings.load_profile("suite")
 
 pytest_plugins = ["suite.commands.pytest_plugin"]
 
+REQUIRABLE = ("cluster", "data", "gpu")  # markers of tests that not every machine can run
 CHECKOUT = Path(__file__).resolve().parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
+    parser.addoption(
+        "--require",
+        type=_requirements,
+        default=frozenset(),
+        metavar="NAMES",
+        help=f"fail instead of skipping where these are missing: any of {','.join(REQUIRABLE)}",
+    )
+
+
+def _requirements(text: str) -> frozenset[str]:
+    names = frozenset(text.split(","))
+    if unknown := names - set(REQUIRABLE):
+        raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: choose from {', '.join(REQUIRABLE)}")
+    return names
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A skip of what ``--require`` names is a failure; tests left out for being slow are not missing anything."""
+    report = yield
+    needed = item.config.getoption("--require") & {marker.name for marker in item.iter_markers()}
+    if report.skipped and needed and not hasattr(report, "wasxfail") and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if "slow: give --slow" not in reason:
+            report.outcome, report.longrepr = "failed", f"required by --require {','.join(sorted(needed))}: {reason}"
+    return report
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -3,6 +3,7 @@
 nox -s suite                        the main job at --profile smoke
 nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reproduce``
 nox -s tests -- --slow              arguments after -- go to pytest
+nox -s cluster                      trials on a real Slurm of two nodes on this machine
 nox -s guard                        canaries, benchmark and gate, against the baselines of this machine class
 nox -s prove                        the guard's own proof
 nox -s gpu -- --data DIR            everything that a GPU is borrowed for, within a budget
@@ -45,9 +46,17 @@ def suite(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests but those marked slow, in two processes."""
+    """All tests but those marked slow and those of a cluster, in two processes."""
     install(session, "test")
-    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)
+    session.run("pytest", "-n", "2", "--dist", "worksteal", "-m", "not cluster", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def cluster(session: nox.Session) -> None:
+    """Trials on a real Slurm of two nodes, which must be installed; writes the table of cases."""
+    install(session, "test")
+    cases = ["--cases", "tests/cluster/cases.md"]
+    session.run("pytest", "tests/cluster", "--require", "cluster", *cases, *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session

@@ -11,14 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from paper_figures.inverse_law.stepped import SteppedSgd
 
 from benchmarks.counting import TRANSLATION
 from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
 from benchmarks.workloads import SENTENCE, WORDS, Workload
+from paper_figures.inverse_law.experiments.search import SteppedSgd
 from paper_figures.rudra.settings import cifar_server
-from reference_impls.rudra import Config as Softsync
-from suite.algorithms import algorithm
+from suite.communication.collectives import in_process as rows_here
 from suite.data.order import FixedCycle, WithReplacement
 from suite.data.word_batches import WordOrder
 from suite.experiment import Context
@@ -27,12 +26,12 @@ from suite.parameter_server.training import ServerSession
 from suite.runner.autotune import measure_training
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
-from suite.training.build import Assembly, random_classification
+from suite.training.build import Assembly, make_algorithm, random_classification
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply, choose
-from suite.training.optimizers import Torch
+from suite.training.optimizers import TorchSGD
 from suite.training.schedules import rounds
 from suite.training.translation import Corpus, Side, Translation
 
@@ -79,22 +78,20 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
         chosen["precision"],
         chosen["channels_last"],
     )
-    module = algorithm(spec.settings["algorithm"]["name"])
-    config: Any = None
+    rule = dict(spec.settings["algorithm"])
     if workload.family == "averaging":
-        config = module.Config(momentum=MOMENTUM)
+        rule |= {"momentum": MOMENTUM}
     elif workload.family == "server":
-        config = Softsync(workers=workload.learners, n=workload.softsync, history=3 * workload.softsync + 3)
+        rule |= {"workers": workload.learners, "history": 3 * workload.softsync + 3}
     served = workload.family == "server"
     order = (WithReplacement if served else FixedCycle)(len(problem.targets), workload.batch, 0)
-    solver = Torch(MOMENTUM, DECAY)
+    collective = rows_here(workload.learners)
+    algorithm = make_algorithm(rule, TorchSGD(MOMENTUM, DECAY), collective, order.batches_per_epoch)
     made = Assembly(
         problem,
         problem.flat.point(),
         order.to(chosen["device"]),
-        module,
-        config,
-        solver,
+        algorithm,
         problem.inputs,
         problem.targets,
     )
@@ -163,7 +160,7 @@ class Sentences(SteppedSgd):
         corpus = Corpus(range(TRANSLATION["vocabulary"]), Side(rows), Side(rows))  # type: ignore[arg-type]
         sizes = {name: size for name, size in TRANSLATION.items() if name != "vocabulary"}
         problem = Translation(corpus, sizes, 0, device)
-        super().__init__(Bound(problem), Torch(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
+        super().__init__(Bound(problem), TorchSGD(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
         self.order = WordOrder([SENTENCE] * len(rows), WORDS, 0)
 
     def examples(self, t: int) -> torch.Tensor:

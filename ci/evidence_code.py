@@ -13,10 +13,10 @@ import json
 import subprocess
 from functools import cache
 
-from suite.papers.evidence import COMMITTED, committed
+from suite.papers.evidence import committed, folders
 from suite.runs.fingerprint import ROOT, Code, Place
 
-TABLE = COMMITTED / "code.json"
+TABLE = folders()[0] / "code.json"
 
 
 class Tree:

@@ -9,16 +9,33 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+from suite.interruption import Interrupted
 from suite.runner.garbage import search_rarely
 
 search_rarely()
 
 import typer  # noqa: E402
+
+from suite.options import (  # noqa: E402
+    STORE,
+    DataOption,
+    Device,
+    Format,
+    Json,
+    Profile,
+    ProfileOption,
+    Selectors,
+    SourceOption,
+    StoreOption,
+    a_path,
+    a_share,
+    finite,
+)
 
 # typer reads arguments through pydantic, whose search for plugins among all installed packages takes a tenth of the
 # time of ``list``. There are none to be found here.
@@ -31,24 +48,6 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-
-
-class Profile(StrEnum):
-    smoke = "smoke"
-    reduced = "reduced"
-    paper = "paper"
-
-
-class Device(StrEnum):
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Format(StrEnum):
-    svg = "svg"
-    png = "png"
-    pdf = "pdf"
 
 
 def complete_selector(incomplete: str) -> list[str]:
@@ -84,31 +83,15 @@ def common(
     """Reproduce five papers on data-parallel mini-batch SGD: run, check, draw, report."""
 
 
-Selectors = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all", autocompletion=complete_selector
-    ),
-]
 OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]
 DatasetName = Annotated[
     str, typer.Argument(metavar="NAME", help="as `data list` calls it", autocompletion=complete_dataset)
 ]
-StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D")]
-SourceOption = Annotated[
-    Path | None,
-    typer.Option("--store", help="folder of runs, or an exported file; committed evidence lies beneath", metavar="D"),
-]
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D")
-]
-Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
-ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
-STORE = Path("runs.store")
 
 
 def say(text: str) -> None:
-    print(text, file=sys.stderr)
+    """One line on stderr; what a terminal would obey rather than show is left out."""
+    print("".join(c for c in text if c.isprintable()), file=sys.stderr)
 
 
 def emit(document: Any) -> None:
@@ -183,12 +166,60 @@ def run(
     data: DataOption = None,
     device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
     workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
-    budget: Annotated[float | None, typer.Option(min=1, help="seconds after which to stop cleanly")] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
+    ] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")] = False,
+    share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
+    memory: Annotated[
+        int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")
+    ] = None,
+    on: Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="with --on: how many workers")] = None,
+    engine_options: Annotated[
+        Path | None, typer.Option(help="with --on: the engine's own options, TOML", metavar="F", parser=a_path)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="with --on: print what would be submitted")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="with --on: end when the workers have")] = False,
 ) -> None:
-    """Compute and store the runs of a selection; what is stored already is not computed again."""
-    from suite.commands.run import run_selection
+    """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
+    part, chosen = a_share(share), selector or []
+    if on is None:
+        from suite.commands.run import run_selection
 
-    raise typer.Exit(run_selection(selector or [], profile, store, data, device, workers, budget))
+        if jobs or engine_options or dry_run or wait:
+            raise typer.BadParameter("--jobs, --engine-options, --dry-run and --wait need --on")
+        around = (chosen, profile, store, data, device, workers, budget)
+        raise typer.Exit(run_selection(*around, wait=not no_wait, share=part, memory=memory))
+    from suite.commands.submit import Request, submit_selection
+
+    if budget or share or memory or no_wait:
+        raise typer.BadParameter("--budget, --share, --memory and --no-wait do not go with --on")
+    to = Request(on, jobs, engine_options, dry_run, wait)
+    raise typer.Exit(submit_selection(chosen, profile, store, data, device, workers, to))
+
+
+@app.command()
+def status(
+    *,
+    store: StoreOption = STORE,
+    watch: Annotated[bool, typer.Option("--watch", help="again every ten seconds, until nothing is left")] = False,
+    as_json: Json = False,
+) -> None:
+    """What of a store's plans is stored, running (where, since when, how far), failed and queued."""
+    import time
+
+    from suite.commands import status as state
+
+    found = state.status(store)
+    while watch and not as_json and any(found["counts"][name] for name in ("queued", "running")):
+        print("\n".join(state.lines(found)), flush=True)
+        time.sleep(10)
+        found = state.status(store)
+    if as_json:
+        emit(found)
+    else:
+        print("\n".join(state.lines(found)))
 
 
 @app.command()
@@ -205,8 +236,11 @@ def check(
     """A verdict for every claim. Exit 1 when one is red."""
     from suite.commands.check import check_selection
     from suite.papers.evidence import ids_of_user
+    from suite.runs.files import check_writable
 
     judged = source(store, only_mine)
+    if junit:
+        check_writable(junit.parent)
     raise typer.Exit(
         check_selection(
             selector or [], profile, judged, ids_of_user(store), as_json=as_json, junit_path=junit, verbose=verbose
@@ -223,14 +257,31 @@ def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: 
 
 
 @app.command()
+def explain(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")], *, store: SourceOption = None
+) -> None:
+    """One verdict: value, rule, register entry, counterfeits, power, runs and figure."""
+    from suite.commands.explain import lines
+
+    for line in lines(claim, source(store)):
+        print(line)
+
+
+@app.command()
 def register(
     because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
     revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
+    reasons: Annotated[
+        Path | None, typer.Option(help="TOML: reasons of single claims, by claim or glob", metavar="F", parser=a_path)
+    ] = None,
 ) -> None:
     """Append to the register what the rules say today, beside what those of before say of the same runs."""
+    import tomllib
+
     from suite.commands.register import register as append
 
-    for sentence in append(because, revision):
+    special = tomllib.loads(reasons.read_text(encoding="utf-8")) if reasons else {}
+    for sentence in append(because, revision, special):
         print(sentence)
 
 
@@ -241,12 +292,14 @@ def figures(
     profile: Annotated[Profile | None, typer.Option(help="draw this profile only")] = None,
     store: SourceOption = None,
     only_mine: OnlyMine = False,
-    out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D")] = Path("figures"),
+    out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D", parser=a_path)] = Path("figures"),
     form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
 ) -> None:
     """Draw every figure whose runs are stored."""
     from suite.report.drawing import draw_selection
+    from suite.runs.files import check_writable
 
+    check_writable(out)
     for line in draw_selection(selector or [], source(store, only_mine), out, form, profile):
         say(line)
 
@@ -255,11 +308,13 @@ def figures(
 def report(
     *,
     store: SourceOption = None,
-    out: Annotated[Path, typer.Option(help="folder for the report", metavar="D")] = Path("report"),
+    out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
 ) -> None:
     """Write one self-contained HTML file with every artifact, number and verdict."""
     from suite.report.page import write_report
+    from suite.runs.files import check_writable
 
+    check_writable(out)
     print(write_report(source(store), out))
 
 
@@ -285,7 +340,9 @@ def compare(
 
 @app.command()
 def gate(
-    new: Annotated[list[Path], typer.Argument(help="benchmark documents of one state of the code, one per session")],
+    new: Annotated[
+        list[Path] | None, typer.Argument(help="benchmark documents of one state of the code, one per session")
+    ] = None,
     *,
     base: Annotated[Path | None, typer.Option(help="compare with this document instead", metavar="F")] = None,
     baselines: Annotated[
@@ -293,14 +350,30 @@ def gate(
     ] = None,
     accept: Annotated[bool, typer.Option("--accept", help="make these the baseline of their machine class")] = False,
     add: Annotated[bool, typer.Option("--add", help="as --accept, keeping the sessions it has")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="with --accept: this level is wanted")] = False,
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", help="draw all accepted sessions instead", metavar="F", parser=a_path),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
+    from suite.runs.environment import machine_class
     from suite.speed import baselines as kept
     from suite.speed import gate as regression
+    from suite.speed import history as memory
 
     folder = baselines or kept.FOLDER
-    documents = [kept.read(path) for path in new]
+    documents = [kept.read(path) for path in new or ()]
+    sessions = memory.recall(folder, documents[0]["machine"]["class"] if documents else machine_class())
+    if history:
+        memory.draw(sessions).savefig(history)
+        print("\n".join(memory.lines(sessions)))
+        return
+    if not documents:
+        raise typer.BadParameter("name a benchmark document; `nox -s benchmark` writes one")
+    if accept or add:
+        memory.remember(documents, folder, anew=anew)
     if add:
         documents.insert(0, kept.read(kept.find_baseline(folder, documents[0]["machine"]["class"])))
     if accept or add:
@@ -309,6 +382,8 @@ def gate(
     measured = kept.baseline(documents)
     known = kept.read(base or kept.find_baseline(folder, measured["machine"]["class"]))
     found = regression.compare(kept.baseline([known]), measured)
+    now = [memory.session(document) for document in documents]
+    found["creeping"] = [str(rise) for rise in memory.rises([*sessions, *now])]
     if as_json:
         emit(found)
     else:
@@ -321,12 +396,14 @@ def export(
     selector: Selectors = None,
     *,
     store: StoreOption = STORE,
-    out: Annotated[Path, typer.Option(help="file to write", metavar="F")] = Path("runs.zip"),
+    out: Annotated[Path, typer.Option(help="file to write", metavar="F", parser=a_path)] = Path("runs.zip"),
     profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
 ) -> None:
     """Write stored runs into one file."""
     from suite.papers.evidence import export_selection
+    from suite.runs.files import check_writable
 
+    check_writable(out.parent)
     print(export_selection(selector or [], store, out, profile))
 
 
@@ -334,13 +411,20 @@ def export(
 def merge(
     file: Annotated[Path, typer.Argument(help="a file that export wrote")], *, store: StoreOption = STORE
 ) -> None:
-    """Take an exported file into a store; nothing is taken from one that does not verify."""
+    """Take an exported file into a store, whole or not at all. Exit 1 when it contests a stored run."""
+    from suite.papers.verdicts import is_timed
     from suite.runs.archive import Archive
     from suite.runs.archive import merge as take
+    from suite.runs.contest import relation
     from suite.runs.store import Store
 
-    new, present = take(Archive(file), Store(store, create=True))
-    print(f"{new} runs added, {present} already there")
+    relate = lambda held, brought: relation(held, brought, timed=is_timed(held.spec.experiment))
+    done = take(Archive(file), Store(store, create=True), relate)
+    other = f", {len(done.others)} kept as another execution made them" if done.others else ""
+    print(f"{len(done.new)} runs added, {len(done.present)} already there{other}")
+    for run_id in done.contested:
+        print(f"CONTESTED {run_id}: other tables than the store's of the same execution; both are kept, see `check`")
+    raise typer.Exit(1 if done.contested else 0)
 
 
 data_app = typer.Typer(help="Data sets: list, fetch, verify.", no_args_is_help=True)
@@ -382,15 +466,26 @@ def data_verify(name: DatasetName | None = None, *, data: DataOption = None) -> 
 
 
 @app.command()
-def doctor(*, data: DataOption = None, as_json: Json = False) -> None:
-    """This machine: versions, devices, data found, and which profiles can run."""
+def doctor(
+    *,
+    data: DataOption = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store", help="test the file system of this store with two processes", metavar="D", parser=a_path
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """This machine: versions, devices, data found, which profiles can run. Exit 1 where --store cannot be shared."""
     from suite.commands.doctor import diagnose, lines
 
-    facts = diagnose(data)
+    facts = diagnose(data, store)
     if as_json:
         emit(facts)
     else:
         print("\n".join(lines(facts)))
+    raise typer.Exit(0 if facts.get("store", {"ok": True})["ok"] else 1)
 
 
 @app.command()
@@ -402,13 +497,19 @@ def reproduce(
     data: DataOption = None,
     device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
     workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
-    budget: Annotated[float | None, typer.Option(min=1, help="seconds after which to stop cleanly")] = None,
-    out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D")] = Path("report"),
+    budget: Annotated[
+        float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D", parser=a_path)] = Path(
+        "report"
+    ),
     accept: Annotated[bool, typer.Option("--accept", help="commit these verdicts as the expected ones")] = False,
 ) -> None:
     """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
     from suite.commands.reproduce import reproduce_selection
+    from suite.runs.files import check_writable
 
+    check_writable(out)
     raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out, accept))
 
 
@@ -417,15 +518,22 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)  # what typer.Exit carries
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        say("interrupted; finished runs are stored, the one under way resumes from its checkpoint")
-        code = 130
-    except BrokenPipeError:  # the reader of stdout left, as head does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+    except Interrupted as interrupted:
+        say(str(interrupted))
+        code = interrupted.exit_code
+    except SystemExit as stop:  # click ends the process itself when the reader of stdout left, and calls it a failure
+        code = _nobody_reads() if isinstance(stop.__context__, BrokenPipeError) else stop.code
+    except BrokenPipeError:
+        code = _nobody_reads()
     except Exception as error:
         code = explain(error)
     sys.exit(code or 0)
+
+
+def _nobody_reads() -> int:
+    """The exit code where the reader of stdout left, as head does; nothing more is written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 128 + signal.SIGPIPE
 
 
 def explain(error: Exception) -> int:
@@ -434,8 +542,9 @@ def explain(error: Exception) -> int:
 
     # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
     kind = type(error).__name__
-    if kind == "Abort":
-        return 130
+    if kind == "Abort":  # what click makes of Ctrl-C where no run is under way
+        say(str(Interrupted(signal.SIGINT)))
+        return Interrupted(signal.SIGINT).exit_code
     if kind == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
     elif hasattr(error, "format_message"):

@@ -17,7 +17,7 @@ CHECKPOINT_SECONDS = 30.0
 
 
 class OutOfTime(Exception):
-    """The session's time budget ended; the run has left a checkpoint and can be continued."""
+    """The session ends, by its time budget or a signal; the run has left a checkpoint and can be continued."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Context:
     deadline: float | None = None  # time.monotonic() at which to checkpoint and raise OutOfTime
     report: Callable[[float], None] = field(default=lambda fraction: None)  # share of the run done, 0..1
     checkpoint_seconds: float = CHECKPOINT_SECONDS  # between two checkpoints
+    stop: Callable[[], bool] = field(default=lambda: False)  # whether to end now as at the deadline
 
     @property
     def device(self) -> str:
@@ -37,7 +38,7 @@ class Context:
 
     @property
     def late(self) -> bool:
-        return self.deadline is not None and time.monotonic() > self.deadline
+        return self.stop() or (self.deadline is not None and time.monotonic() > self.deadline)
 
 
 class Body(Protocol):
@@ -93,6 +94,7 @@ class Experiment:
     together: Callable[[], Together] | None = None  # imports what computes a pack
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
+    timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
 
     @property
     def code(self) -> str:

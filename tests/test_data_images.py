@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 
 from suite.data import cache, catalogue, parquet
+from suite.data import verify as verify_module
 from suite.data.catalogue import DataError, available, dataset, fetch, locate
 from suite.data.images import load_images
 from suite.data.verify import verify
@@ -384,3 +385,19 @@ def test_rows_are_the_same_without_datasets(tmp_path: Path, monkeypatch: pytest.
     through_datasets = read()
     monkeypatch.setitem(sys.modules, "datasets.io.parquet", None)
     assert read() == through_datasets == table.select(["image", "label"]).to_pylist()
+
+
+@pytest.mark.data
+def test_shifted_labels_are_found_and_another_order_is_not_held_against_a_copy(decoded: Path) -> None:
+    """All labels one picture further: size, classes, pixels and statistics are those of MNIST."""
+    images = load_images("mnist", "test", real_root("mnist"), decoded)
+    failed = lambda found: [check.name for check in verify_module._images(found) if not check.passed]
+    order = torch.randperm(10_000, generator=torch.Generator().manual_seed(0))
+    assert failed(images._replace(inputs=images.inputs[order], targets=images.targets[order])) == []
+    assert failed(images._replace(targets=images.targets.roll(1))) == ["test content"]
+
+
+def test_content_is_that_of_the_examples_and_not_of_their_order() -> None:
+    assert verify_module.content([b"a", b"b", b"b"]) == verify_module.content([b"b", b"a", b"b"])
+    assert verify_module.content([b"a", b"b"]) != verify_module.content([b"a", b"b", b"b"])
+    assert verify_module.content([b"ab", b"c"]) != verify_module.content([b"a", b"bc"])

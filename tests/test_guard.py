@@ -15,7 +15,7 @@ import torch
 
 from ci import canaries, gpu, guard, summary
 from ci.planted import wrong_rate
-from suite.algorithms import algorithm
+from reference_impls.crossbow import SMA
 from suite.runs.comparison import compare_runs
 from suite.runs.environment import ROOT, machine_class, slug
 from suite.runs.store import Outcome, Store, encode, verified
@@ -81,7 +81,7 @@ def test_a_planted_rate_reaches_the_algorithm_and_is_gone_afterwards(tmp_path: P
     spec = replace(canaries.by_paper()["crossbow"][0])
     settings = dict(spec.settings) | {"updates": 4, "evaluate": {"every": 4, "train_examples": 100}}
     short = RunSpec(spec.experiment, settings, 0)
-    whole = algorithm("crossbow").tell
+    whole = SMA.update
 
     def loss(name: str) -> float:
         reports = list(canaries.execute_all([short], canaries.experiment, canaries.Surroundings(tmp_path / name)))
@@ -92,7 +92,7 @@ def test_a_planted_rate_reaches_the_algorithm_and_is_gone_afterwards(tmp_path: P
     with wrong_rate(2.0):
         assert loss("wrong") != right
     assert loss("again") == right
-    assert algorithm("crossbow").tell is whole
+    assert SMA.update is whole
     found = compare_runs(Store(tmp_path / "right"), Store(tmp_path / "wrong"))
     assert found["differ"] == [short.id]
 

@@ -51,7 +51,7 @@ def curve(evidence: Evidence, row: Row) -> tuple[Run, ...]:
     A curve may be judged while some of its batch sizes are still to run: the intervals say what that leaves
     open, and the quantities name the batch sizes they come from. Raises Missing for fewer than three.
     """
-    points = [name for name in evidence.groups if name.startswith(f"{row.name}/")]
+    points = [name for name in evidence.groups if name.startswith(f"{row.name}/") and not name.endswith("/lower")]
     if not points:
         raise Missing(f"no runs of {row.name} at {evidence.profile}")
     found: list[tuple[Run, ...]] = []

@@ -2,7 +2,10 @@
 
 The paper prints no threshold. Ours are halvings of the loss of a uniform guess, ln(classes): a half, a quarter,
 an eighth, ... ; at ``reduced`` as far down as the largest batch gets within about two minutes of one CPU core.
-On CIFAR-10 that is the first halving, so quarter steps towards it give several thresholds there too.
+On CIFAR that is the first halving, so quarter steps towards it give several thresholds there too.
+
+The searches at ``reduced`` read one sample of 500 examples, the same for all. Lower thresholds are looked for in runs
+of their own, in which every seed reads a sample of its own: the sample's error is then part of the scatter of seeds.
 """
 
 from __future__ import annotations
@@ -26,8 +29,9 @@ DECAY = 1e-4  # light regularisation; the constant is lost in the text
 class Row:
     """A curve of Figure 1: a row of Table 1 at one of its learning rates.
 
-    ``halvings`` are the thresholds at reduced, ln(``guess``) / 2^h; ``batches`` and ``seeds`` belong to reduced. On
-    MNIST, where a search is cheap, these are as many seeds as the paper's.
+    ``halvings`` are the thresholds at reduced, ln(``guess``) / 2^h, looked for at all ``powers`` by ``seeds`` seeds;
+    none: no runs at reduced. On MNIST, where a search is cheap, these are as many seeds as the paper's. ``lower`` are
+    thresholds below them, likewise at all powers, with samples of the seeds' own.
     """
 
     name: str
@@ -41,7 +45,7 @@ class Row:
     guess: int = 10
     classes: int = 10
     halvings: tuple[float, ...] = ()
-    batches: tuple[int, ...] = ()
+    lower: tuple[float, ...] = ()
     seeds: int = 10
     validation: tuple[float, ...] = ()  # halvings also looked for in the validation loss
 
@@ -71,29 +75,28 @@ class Row:
         """ln(guess) / 2^halving nats, rounded to what is printed in figures."""
         return round(math.log(self.guess) / 2**halving, 4)
 
-    def thresholds(self, profile: str) -> tuple[float, ...]:
-        """The thresholds of the training loss at a profile, highest first."""
-        return tuple(self.threshold(h) for h in (PAPER_HALVINGS if profile == "paper" else self.halvings))
+    def thresholds(self, profile: str, *, lower: bool = False) -> tuple[float, ...]:
+        """The thresholds of the training loss at a profile, or the lower ones searched apart, highest first."""
+        own = () if lower else PAPER_HALVINGS
+        halvings = own if profile == "paper" else self.lower if lower else self.halvings
+        return tuple(self.threshold(h) for h in halvings)
 
 
 ROWS: tuple[Row, ...] = (
-    Row("mnist_small-lr0p01", "mnist", "digits", "lenet_small", 0.01, 1, halvings=(1, 2, 3),
-        batches=(1, 2, 4, 8, 16, 32, 64, 256, 1024)),
-    Row("mnist_medium-lr0p01", "mnist", "digits", "lenet_medium", 0.01, 2, halvings=(1, 2, 3),
-        batches=(1, 2, 4, 8, 16, 32, 64)),
-    Row("mnist_medium-lr0p05", "mnist", "digits", "lenet_medium", 0.05, 2, halvings=(1, 2, 3),
-        batches=(4, 8, 16, 32, 64, 256, 1024), validation=(3,)),
-    Row("mnist_evenodd-lr0p05", "mnist", "parity", "lenet_medium", 0.05, 3, guess=2, halvings=(1, 2),
-        batches=(4, 8, 16, 32, 64, 256)),
-    Row("mnist_large-lr0p01", "mnist", "digits", "lenet_large", 0.01, 4),
-    Row("cifar10_small-lr0p05", "cifar10", "classes", "cifar_lenet", 0.05, 5, halvings=(0.5, 0.75, 1),
-        batches=(16, 32, 64, 128, 256), seeds=3),
+    Row("mnist_small-lr0p01", "mnist", "digits", "lenet_small", 0.01, 1, halvings=(1, 2, 3), lower=(4,)),
+    Row("mnist_medium-lr0p01", "mnist", "digits", "lenet_medium", 0.01, 2, halvings=(1, 2, 3)),
+    Row("mnist_medium-lr0p05", "mnist", "digits", "lenet_medium", 0.05, 2, halvings=(1, 2, 3), lower=(4, 5),
+        validation=(3,)),
+    Row("mnist_evenodd-lr0p05", "mnist", "parity", "lenet_medium", 0.05, 3, guess=2, halvings=(1, 2), lower=(3, 4)),
+    Row("mnist_large-lr0p01", "mnist", "digits", "lenet_large", 0.01, 4, halvings=(1, 2)),
+    Row("cifar10_small-lr0p05", "cifar10", "classes", "cifar_lenet", 0.05, 5, halvings=(0.5, 0.75, 1), seeds=3),
     Row("cifar10_medium-lr0p01", "cifar10", "classes", "vgg_medium", 0.01, 6),
     Row("cifar10_medium-lr0p05", "cifar10", "classes", "vgg_medium", 0.05, 6),
     Row("cifar10_medium-adam", "cifar10", "classes", "vgg_medium", None, 6),
     Row("cifar10_large-lr0p025", "cifar10", "classes", "vgg_large", 0.025, 7),
     Row("cifar10_resnet-lr0p05", "cifar10", "classes", "resnet20", 0.05, 8),
-    Row("cifar100_small-lr0p05", "cifar100", "classes", "cifar_lenet", 0.05, 9, smallest=16, guess=100, classes=100),
+    Row("cifar100_small-lr0p05", "cifar100", "classes", "cifar_lenet", 0.05, 9, smallest=16, guess=100, classes=100,
+        halvings=(0.125, 0.25, 0.375), seeds=3),
     Row("cifar100_medium-lr0p05", "cifar100", "classes", "vgg_medium", 0.05, 10, smallest=16, guess=100, classes=100),
     Row("cifar100_large-lr0p025", "cifar100", "classes", "vgg_large", 0.025, 11, smallest=16, guess=100, classes=100),
     Row("cifar100_large-lr0p05", "cifar100", "classes", "vgg_large", 0.05, 11, smallest=16, guess=100, classes=100),
@@ -107,13 +110,20 @@ PAPER_EPOCHS = 200  # likewise at paper
 CHECKED = ("mnist_medium-lr0p05", 256, 2)  # tested after every update on the whole sample: row, batch, seeds
 
 
-def sweep_spec(row: Row, batch: int, seed: int, profile: str, *, every_update: bool = False) -> RunSpec:
-    """The search of one point of one curve. ``every_update`` reads the whole sample after every update."""
+def sweep_spec(
+    row: Row, batch: int, seed: int, profile: str, *, every_update: bool = False, lower: bool = False
+) -> RunSpec:
+    """The search of one point of one curve.
+
+    ``every_update`` reads the whole sample after every update; ``lower`` looks for the lower thresholds alone, each
+    seed on a sample of its own.
+    """
     paper = profile == "paper"
     size = {"size": 32} if row.data == "mnist" else {}
     examples = 60_000 if row.data == "mnist" else 50_000
-    monitors = {"training": list(row.thresholds(profile))}
-    if validation := (PAPER_HALVINGS if paper else row.validation):
+    halvings = PAPER_HALVINGS if paper else row.lower if lower else row.halvings
+    monitors = {"training": [row.threshold(h) for h in halvings]}
+    if validation := (PAPER_HALVINGS if paper else () if lower else row.validation):
         monitors["validation"] = [row.threshold(h) for h in validation]
     whole = paper or every_update
     settings: dict[str, Any] = {
@@ -129,18 +139,18 @@ def sweep_spec(row: Row, batch: int, seed: int, profile: str, *, every_update: b
         "limit": max(LIMIT, PAPER_EPOCHS * examples // batch) if paper else LIMIT,
         "monitors": monitors,
     }
-    return RunSpec("inverse_law/sweep", settings, seed)
+    return RunSpec("inverse_law/sweep", settings | ({"sample_of": "each seed"} if lower else {}), seed)
 
 
-def curve_specs(row: Row, profile: str) -> tuple[RunSpec, ...]:
-    """All searches of a curve at a profile; none where the profile leaves the curve out."""
+def curve_specs(row: Row, profile: str, *, lower: bool = False) -> tuple[RunSpec, ...]:
+    """All searches of a curve at a profile, or those for its ``lower`` thresholds; none where it has none."""
     if profile == "paper":
-        batches, seeds = row.powers, PAPER_SEEDS[row.data]
-    elif profile == "reduced":
-        batches, seeds = row.batches, row.seeds
+        seeds = 0 if lower else PAPER_SEEDS[row.data]
+    elif profile == "reduced" and (row.lower if lower else row.halvings):
+        seeds = row.seeds
     else:
-        return ()
-    return tuple(sweep_spec(row, batch, seed, profile) for batch in batches for seed in range(seeds))
+        seeds = 0
+    return tuple(sweep_spec(row, batch, seed, profile, lower=lower) for batch in row.powers for seed in range(seeds))
 
 
 def check_specs(profile: str) -> tuple[RunSpec, ...]:
@@ -199,12 +209,13 @@ BATCHES = tuple(2**k for k in range(11))  # 1 .. 1024, for the method and the la
 
 
 def curve_runs(profile: str) -> Groups:
-    """A group of runs per point of every curve that the profile has, named CURVE/M."""
+    """A group of runs per point of every curve that the profile has: CURVE/M, and CURVE/M/lower."""
     groups: dict[str, tuple[RunSpec, ...]] = {}
     for row in ROWS:
-        for spec in curve_specs(row, profile):
-            name = f"{row.name}/{spec.settings['batch']}"
-            groups[name] = (*groups.get(name, ()), spec)
+        for lower, ending in ((False, ""), (True, "/lower")):
+            for spec in curve_specs(row, profile, lower=lower):
+                name = f"{row.name}/{spec.settings['batch']}{ending}"
+                groups[name] = (*groups.get(name, ()), spec)
     return groups
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,24 @@ from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
 from suite.commands.check_table import show
 from suite.papers.selection import select
-from suite.papers.verdicts import verdicts
+from suite.papers.verdicts import Measurement, verdicts
 from suite.runs.archive import Runs
+from suite.runs.contest import Survey
 
 
-def judge_selection(selectors: Sequence[str], profile: str | None, source: Runs) -> list[Verdict]:
-    """Verdicts of all claims of a selection, in the papers' order."""
-    return [
-        verdict
-        for paper, artifacts in select(selectors)
-        for verdict in verdicts(paper, source, profile=profile, artifacts=[a.id for a in artifacts])
-    ]
+def judge_selection(
+    selectors: Sequence[str], profile: str | None, source: Runs, found: Survey | None = None
+) -> list[Verdict]:
+    """Verdicts of all claims of a selection, in the papers' order; ``found`` takes up what runs are held twice."""
+    judged: list[Verdict] = []
+    for paper, artifacts in select(selectors):
+        measured: dict[tuple[str, str], Measurement] = {}
+        chosen = [artifact.id for artifact in artifacts]
+        judged += verdicts(paper, source, profile=profile, artifacts=chosen, measured=measured)
+        for measurement in measured.values():
+            if found is not None:
+                found.add(measurement.survey)
+    return judged
 
 
 def _measured(measured: Measured | None) -> dict[str, Any] | None:
@@ -108,11 +116,14 @@ def check_selection(
     verbose: bool,
 ) -> int:
     """Print verdicts on the runs of ``source``, of which ``own`` are the user's; returns 1 when one is red."""
-    found = judge_selection(selectors, profile, source)
+    several = Survey()
+    found = judge_selection(selectors, profile, source, several)
     if junit_path:
         junit(found, junit_path)
     if as_json:
         print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
     else:
         show(found, verbose=verbose, closing=[*summary(found), evidence(found, own)])
+    for line in several.lines():
+        print(line, file=sys.stderr)
     return 1 if any(v.red for v in found) else 0

@@ -11,10 +11,14 @@ from suite.commands.plan import missing_data, plan
 from suite.data.catalogue import DATASETS, available
 from suite.papers.selection import select
 from suite.runs.environment import machine, revision, versions
+from suite.runs.lease import PROBED, probe
 
 
-def diagnose(data: Path | None) -> dict[str, Any]:
-    """Facts about this machine as plain values. Imports torch to look for devices."""
+def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
+    """Facts about this machine as plain values. Imports torch to look for devices.
+
+    Where a store is named, its file system is tested by two processes; raises OSError where nothing can be written.
+    """
     import torch
 
     gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
@@ -23,7 +27,7 @@ def diagnose(data: Path | None) -> dict[str, Any]:
     for profile in PROFILES:
         absent = missing_data(plan(selection, profile), data)
         profiles[profile] = {"can_run": not absent, "missing": absent}
-    return {
+    facts = {
         "machine": machine(),
         "versions": versions(),
         **revision(),
@@ -31,6 +35,7 @@ def diagnose(data: Path | None) -> dict[str, Any]:
         "data": {name: dict(zip(("here", "where"), available(name, data), strict=True)) for name in DATASETS},
         "profiles": profiles,
     }
+    return facts | {"store": probe(store)} if store else facts
 
 
 def lines(facts: Mapping[str, Any]) -> list[str]:
@@ -55,4 +60,8 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
     for profile, state in facts["profiles"].items():
         why = "" if state["can_run"] else f": needs {', '.join(state['missing'])}"
         text.append(f"profile {profile:<8} {'can run' if state['can_run'] else 'cannot run'}{why}")
+    if tested := facts.get("store"):
+        wrong = [name.replace("_", " ") for name in PROBED if not tested[name]]
+        verdict = f"CANNOT BE SHARED: it fails {', '.join(wrong)}" if wrong else "two processes see each other's work"
+        text.append(f"store on {tested['file_system']}, claims by {tested['claims']}: {verdict}")
     return text

@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,10 @@ def change_of(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> s
     return "reworded" if old == new else "amended"
 
 
-def register(because: str, revision: str = "HEAD") -> list[str]:
+def register(because: str, revision: str = "HEAD", reasons: Mapping[str, str] | None = None) -> list[str]:
     """Append what has changed since the registers were written; returns a sentence per home.
+
+    ``reasons`` are of single claims, by their id or a glob of ids: the first that fits stands beside the claim.
 
     Raises ReplayError when the code of ``revision``, which must be that of the registers, cannot be replayed.
     """
@@ -104,6 +107,8 @@ def register(because: str, revision: str = "HEAD") -> list[str]:
             before = old.get(claim) if claim in known else None
             change = change_of(before, new.get(claim) if claim in prints else None)
             rows[claim] = {**prints.get(claim, {}), "change": change}
+            if reason := next((text for name, text in (reasons or {}).items() if fnmatchcase(claim, name)), ""):
+                rows[claim]["because"] = reason
             if before and change in ("amended", "late"):
                 rows[claim]["earlier"] = before
         date = datetime.now(UTC).isoformat(timespec="seconds")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import sys
@@ -10,18 +12,20 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from suite.commands.plan import missing_data, plan
+from suite.commands.plan import Planned, missing_data, plan
 from suite.commands.priority import stages as by_value
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
+from suite.interruption import leave_if_asked, watched
 from suite.papers.evidence import with_committed
 from suite.papers.register import newest
 from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.execute import Surroundings, execute_all
 from suite.runner.progress import Progress
+from suite.runs.files import write_whole
 from suite.runs.store import Store
-from suite.spec import RunSpec
+from suite.spec import RunSpec, canonical
 from suite.training.numerics import pick_device
 
 LOOK = 0.5  # seconds between two looks at runs that another process is computing
@@ -35,16 +39,22 @@ def run_selection(
     device: str,
     workers: int,
     budget: float | None,
+    *,
+    wait: bool = True,
+    share: tuple[int, int] | None = None,
+    memory: int | None = None,
 ) -> int:
-    """Compute what is not stored. Returns 0, or 1 when a run failed.
+    """Compute what is not stored. Returns 0, or 1 when a run failed; raises Interrupted when a signal ended it.
 
-    Runs that another process is computing are waited for. With a ``budget`` (seconds) the order is that of
-    ``suite.commands.priority``, and what the budget does not suffice for is left, with its checkpoint, to the next
-    call. Raises ValueError (DataError, StoreError) before anything is computed when a data set is missing or the
-    store cannot be written.
+    Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
+    i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes. With a ``budget`` (seconds) the
+    order is that of ``suite.commands.priority``, and what the budget does not suffice for is left, with its
+    checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed when a data
+    set is missing or the store cannot be written.
     """
     selection = select(selectors)
-    planned = plan(selection, profile)
+    whole = plan(selection, profile)
+    planned = [p for p in share_of(whole, share) if memory is None or p.memory <= memory]
     names = {p.spec.id: p.artifacts[0] for p in planned}
     weights = {p.spec.id: p.seconds for p in planned}
     stored = Store(store).ids() if (store / "runs").is_dir() else set()
@@ -60,13 +70,14 @@ def run_selection(
         register=newest(),
     )
     opened = Store(store, create=True)
+    keep_wanted(opened, whole, selectors, profile)
     stages = None
     if budget:
         made = by_value(selection, planned, profile, around.device, stored | with_committed(store).ids())
         stages = {item.spec.id: place for place, stage in enumerate(made) for item in stage}
     counts: Counter[str] = Counter()
     todo = [p.spec for p in planned]
-    with Progress(weights) as progress:
+    with watched(), Progress(weights) as progress:
         while todo:
             busy = []
             reports = execute_all(todo, experiment, around, workers=workers, progress=progress.update, stages=stages)
@@ -79,14 +90,33 @@ def run_selection(
                 progress.finish(report.spec.id, "" if report.state == "present" else ending)
                 if report.why:
                     progress.note(f"{report.spec.id}: {report.why}")
-            todo = _wait(busy, opened, around.deadline, progress)
-            counts["late"] += len(busy) if busy and not todo else 0
-    print(
-        f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
-        f"{counts['failed']} failed",
-        file=sys.stderr,
-    )
+            # Who does not wait still looks again: a run may have been let go of since, unfinished.
+            if wait:
+                todo = _wait(busy, opened, around.deadline, progress)
+            else:
+                todo = [spec for spec in busy if not opened.busy(spec.id)]
+            counts["late"] += len(busy) - len(todo)
+        print(
+            f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
+            f"{counts['failed']} failed",
+            file=sys.stderr,
+        )
+        leave_if_asked()
     return 1 if counts["failed"] else 0
+
+
+def share_of(planned: Sequence[Planned], share: tuple[int, int] | None) -> list[Planned]:
+    """The i-th of n parts (i from 0) of about equal cost; the same on every machine. All of it without a share."""
+    ordered = sorted(planned, key=lambda p: (-p.seconds, p.spec.id))
+    return ordered if share is None else ordered[share[0] :: share[1]]
+
+
+def keep_wanted(store: Store, planned: Sequence[Planned], selectors: Sequence[str], profile: str) -> None:
+    """Leave the plan in the store, so that ``status`` knows what is still to come."""
+    runs = {p.spec.id: {"artifact": p.artifacts[0], "seconds": p.seconds} for p in planned}
+    name = hashlib.sha256(canonical([sorted(selectors), profile]).encode()).hexdigest()[:12]
+    (store.root / "wanted").mkdir(exist_ok=True)
+    write_whole(store.root / "wanted" / f"{profile}-{name}.json", json.dumps(runs).encode())
 
 
 def checkpoint_seconds() -> float:

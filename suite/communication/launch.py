@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ import torch
 import torch.distributed as dist
 
 from suite.communication.group import START_UP, TIMEOUT, join
+from suite.interruption import blocked
 
 Prefix = Callable[[int], Sequence[str]]  # by rank: what stands before the interpreter on the command line
 
@@ -44,33 +46,30 @@ def spawn(
     *arguments: Any,
     timeout: float = TIMEOUT,
     threads: int = 1,
-    address: str = "127.0.0.1",
     prefix: Prefix = lambda rank: (),
     environment: Callable[[int], Mapping[str, str]] = lambda rank: {},
 ) -> list[Any]:
     """Run ``body(group, *arguments)`` in ``workers`` gloo processes; what each returned, by rank.
 
-    ``body`` must be importable by name, arguments and results picklable. Worker 0 keeps the rendezvous store at
-    ``address`` if a prefix is given, this process otherwise. When a worker fails, the others have four timeouts
-    to stop by themselves before they are killed.
+    ``body`` must be importable by name, arguments and results picklable. The workers meet in a file of a folder
+    that only this user can open: a store that listens on a port would take keys from anybody who reaches it. When a
+    worker fails, the others have four timeouts to stop by themselves before they are killed.
     Raises WorkersFailed with what each failed worker said; one that was killed says so by its exit status.
     """
     if body.__module__ == "__main__":
         raise ValueError(f"spawn: {body.__name__} must live in a module that workers can import, not in a script")
-    apart = bool(prefix(0))
-    store = None if apart else dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    port = 29_511 if store is None else store.port
     call = (body.__module__, body.__qualname__, arguments)
     with tempfile.TemporaryDirectory() as folder:
         answers = [Path(folder, str(rank)) for rank in range(workers)]
         crew = []
         for rank in range(workers):
-            process = subprocess.Popen(
-                [*prefix(rank), sys.executable, "-m", "suite.communication.launch"],
-                stdin=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environment(rank)},
-            )
-            order = (call, rank, workers, address, port, apart, timeout, threads, str(answers[rank]))
+            with blocked([signal.SIGINT]):  # Ctrl-C is this process's, which ends its workers
+                process = subprocess.Popen(
+                    [*prefix(rank), sys.executable, "-m", "suite.communication.launch"],
+                    stdin=subprocess.PIPE,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environment(rank)},
+                )
+            order = (call, rank, workers, str(Path(folder, "meeting")), timeout, threads, str(answers[rank]))
             assert process.stdin is not None
             pickle.dump(order, process.stdin)
             process.stdin.flush()
@@ -122,23 +121,18 @@ def _end_with_parent() -> None:
 
 def _work() -> int:
     """A worker process: take the order, join, run the body, leave the answer."""
-    call, rank, workers, address, port, holds_store, timeout, threads, answer = pickle.load(sys.stdin.buffer)
+    call, rank, workers, meeting, timeout, threads, answer = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(workers), "LOCAL_RANK": str(rank)}
     torch.set_num_threads(threads)
     module, name, arguments = call
     try:
         body = getattr(import_module(module), name)
-        store = dist.TCPStore(
-            address,
-            port,
-            is_master=holds_store and rank == 0,
-            timeout=timedelta(seconds=max(timeout, START_UP)),
-            wait_for_workers=False,
-        )
+        store = dist.FileStore(meeting, workers)
+        store.set_timeout(timedelta(seconds=max(timeout, START_UP)))
         with join(timeout=timeout, backend="gloo", store=store) as group:
             said = ("value", body(group, *arguments))
-            group.agree({"finished": True})  # worker 0 may hold the store: leave together
+            group.agree({"finished": True})  # whoever fails now must find the others here
     except Exception as error:
         traceback.print_exc()
         said = ("error", (type(error).__name__, str(error)))

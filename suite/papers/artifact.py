@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.claims.measured import Measured
 from suite.experiment import Experiment
-from suite.runs.archive import Runs
+from suite.runs.archive import Runs, versions
 from suite.runs.store import Run
 from suite.spec import RunSpec
 
@@ -98,6 +98,7 @@ class Evidence:
     def __init__(self, source: Runs, groups: Groups, profile: str):
         self.source, self.groups, self.profile = source, groups, profile
         self.reads = Read()
+        self.versions: dict[str, list[Run]] = {}  # runs that the source holds more than once
 
     def runs(self, group: str) -> tuple[Run, ...]:
         """All runs of a group, verified. Raises Missing saying how many are not stored."""
@@ -106,7 +107,10 @@ class Evidence:
             raise Missing(f"no runs of {group!r} at {self.profile}")
         for spec in self.groups[group]:
             try:
-                run = self.reads.given[spec.id] = self.source.read(spec.id)
+                run, *others = versions(self.source, spec.id)
+                if others:
+                    self.versions[spec.id] = [run, *others]
+                self.reads.given[spec.id] = run
                 found.append(ReadRun(run, self.reads))
             except KeyError:
                 absent += 1
@@ -117,7 +121,7 @@ class Evidence:
     def restricted(self, groups: Groups) -> Evidence:
         """The same evidence seen through some of its groups."""
         part = Evidence(self.source, groups, self.profile)
-        part.reads = self.reads
+        part.reads, part.versions = self.reads, self.versions
         return part
 
     def run(self, group: str) -> Run:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from suite.claims.judge import PROFILES, Claim, Verdict, judge, not_run
+from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Evidence, Missing, Paper
 from suite.papers.grades import Rests, grade, rests_of
 from suite.papers.published import published
 from suite.papers.register import REGISTERED, UNREGISTERED, standing
+from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
+from suite.runs.contest import Survey, survey
 from suite.runs.store import DamagedRun
 
 
@@ -24,6 +26,7 @@ class Measurement:
     missing: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
+    survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
@@ -51,7 +54,16 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
         except Exception as error:
             why = f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}"
             result.damaged.append(why)
+    result.survey = survey(evidence.versions, is_timed)
     return result
+
+
+def is_timed(name: str) -> bool:
+    """Whether the results of an experiment rest on times, so that no two runs of it agree."""
+    try:
+        return experiment(name).timed
+    except KeyError:  # of a paper that is not here
+        return False
 
 
 def verdicts(
@@ -132,9 +144,12 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
         ours = measurement.found.get(claim.quantity)
         if ours is not None and large_enough:
             shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
-            verdict = judge(claim, ours, profile, shown or None)
+            try:
+                verdict = judge(claim, ours, profile, shown or None)
+            except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
+                return Verdict(claim, "not run", str(error), ours, profile, red=True)
             if verdict.verdict != "not run":
-                return verdict
+                return _unless_contested(verdict, measurement)
             proxy = proxy or verdict.proxy
         proxy = proxy or ours
         if large_enough:
@@ -154,3 +169,16 @@ def lacking(claim: Claim, missing: list[str]) -> str:
         why = next((text for text in missing if subject in text), missing[0])
         return f"needs profile {claim.profile}{resource}: {why}"
     return f"needs profile {claim.profile}{resource}"
+
+
+def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
+    """The verdict, or a red *inconclusive* that names the contested runs it would have rested on."""
+    needed = [verdict.claim.quantity]
+    if verdict.claim.known_difference:
+        needed.append(verdict.claim.known_difference.shown_by)
+    read = {run.spec.id for name in needed if name in measurement.rests for run in measurement.rests[name].runs}
+    if not (odd := sorted(read & set(measurement.survey.contested))):
+        return verdict
+    why = f"would be {verdict.verdict}, but rests on contested evidence: {measurement.survey.contested[odd[0]]}"
+    more = f" (and {len(odd) - 1} more runs)" if len(odd) > 1 else ""
+    return replace(verdict, verdict="inconclusive", why=why + more, red=True)

@@ -25,7 +25,7 @@ from suite.report.numerals import number, ours, printed, tolerance, values
 from suite.report.provenance import departures, runs_and_environments
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
-from suite.runs.archive import Runs
+from suite.runs.archive import Runs, versions
 from suite.runs.environment import ROOT, revision
 from suite.runs.store import DamagedRun, Run
 
@@ -99,18 +99,21 @@ class Once:
 
     def __init__(self, source: Runs):
         self._source = source
-        self._read: dict[str, Run | DamagedRun] = {}
+        self._read: dict[str, list[Run] | DamagedRun] = {}
         self._ids = source.ids()
 
     def ids(self) -> set[str]:
         return self._ids
 
     def read(self, run_id: str) -> Run:
+        return self.versions(run_id)[0]
+
+    def versions(self, run_id: str) -> list[Run]:
         if run_id not in self._ids:
             raise KeyError(run_id)
         if run_id not in self._read:
             try:
-                self._read[run_id] = self._source.read(run_id)
+                self._read[run_id] = versions(self._source, run_id)
             except DamagedRun as error:
                 self._read[run_id] = error
         found = self._read[run_id]

@@ -9,8 +9,6 @@ of the measured trainings, everything else that of a simulation on the host. Onl
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +21,7 @@ from typing import Any
 from suite.experiment import Experiment
 from suite.runner.packing import Pack, packs
 from suite.runs.environment import machine_class
+from suite.runs.files import write_whole
 from suite.spec import RunSpec, canonical
 
 FORMAT = 1
@@ -152,9 +151,7 @@ def here(
 def keep(store: Path, calibration: Calibration) -> Path:
     """Write it into a store, whole or not at all; returns where."""
     path = store / FILE
-    staging = path.with_name(f".{FILE}-{secrets.token_hex(4)}")
-    staging.write_text(json.dumps({"format": FORMAT, **asdict(calibration)}, indent=1) + "\n", encoding="utf-8")
-    os.replace(staging, path)
+    write_whole(path, (json.dumps({"format": FORMAT, **asdict(calibration)}, indent=1) + "\n").encode())
     return path
 
 

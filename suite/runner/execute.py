@@ -13,16 +13,21 @@ from functools import partial
 from pathlib import Path
 
 from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
+from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide
 from suite.runner.garbage import spare_imports
 from suite.runner.packing import Pack, packs
+from suite.runner.presence import Presence
 from suite.runner.report import Report
 from suite.runs import environment
+from suite.runs.files import write_whole
+from suite.runs.lease import Claim
 from suite.runs.store import DamagedRun, Outcome, Store, encode
 from suite.runs.telemetry import Watch
 from suite.spec import RunSpec
 from suite.training import numerics as execution
 
+BEGUN = "begun.json"  # in the folder of a run under way: when, by which code, under which rules
 LOOK_SECONDS = 5.0  # between two looks at the machine's state during a run
 
 Resolve = Callable[[str], Experiment]
@@ -48,6 +53,7 @@ class Opened:
     spec: RunSpec
     context: Context
     begun: Mapping[str, str]  # when (UTC), by which code, under which register of rules
+    claim: Claim
     why: str
 
 
@@ -88,7 +94,8 @@ def execute_pack(
                 advance(spec.id, 1.0)
             else:
                 opened.append(found)
-        with Watch(around.device, LOOK_SECONDS) as watch:
+        folders = {run.spec.id: run.claim.folder for run in opened}
+        with Watch(around.device, LOOK_SECONDS) as watch, Presence(folders, fractions):
             for run, ended in _compute(opened, resolve):
                 reports[run.spec.id] = _close(store, run, ended, watch)
                 advance(run.spec.id, 1.0)
@@ -105,7 +112,10 @@ def _open(
     progress: Callable[[float], None],
 ) -> Opened | Report:
     """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute."""
-    if not claims.enter_context(store.claim(spec.id)):
+    if asked_to_stop():
+        return Report(spec, "late")
+    claim = claims.enter_context(store.claim(spec.id))
+    if claim is None:
         return Report(spec, "busy")
     why = ""
     if store.has(spec.id):
@@ -114,7 +124,8 @@ def _open(
         except DamagedRun as error:
             why = f"{error}; moved to {store.refuse(spec.id)} and computed again"
         else:
-            store.forget(spec.id)
+            claim.open(lambda folder: False)
+            claim.forget()
             return Report(spec, "present", status)
     deadline = None
     if around.deadline is not None:
@@ -122,12 +133,13 @@ def _open(
         if deadline < time.monotonic():
             return Report(spec, "late")
     try:
-        folder, begun = partial_folder(store, spec.id, resolve(spec.experiment).code, around.register)
+        folder, begun = partial_folder(claim, resolve(spec.experiment).code, around.register)
         fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
     except Exception as error:
-        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
-    context = Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds)
-    return Opened(spec, context, begun, why)
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(claim, error)}")
+    stop = lambda: asked_to_stop() or claim.lost
+    context = Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds, stop)
+    return Opened(spec, context, begun, claim, why)
 
 
 def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opened, Outcome | Exception]]:
@@ -140,7 +152,8 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
         try:
             body = resolve(run.spec.experiment).load()
             spare_imports(run.spec.experiment)
-            ended: Outcome | Exception = body(run.spec, run.context)
+            with deferred():
+                ended: Outcome | Exception = body(run.spec, run.context)
         except Exception as error:
             ended = error
         yield run, ended
@@ -151,9 +164,10 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
             assert load is not None
             compute = load()
             spare_imports(name)
-            for place, ended in compute([(run.spec, run.context) for run in runs]):
-                left.remove(runs[place])
-                yield runs[place], ended
+            with deferred():
+                for place, ended in compute([(run.spec, run.context) for run in runs]):
+                    left.remove(runs[place])
+                    yield runs[place], ended
         except Exception as error:
             for run in left:
                 yield run, error
@@ -166,30 +180,35 @@ def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) 
         if isinstance(ended, Exception):
             raise ended
         where = environment.describe(dict(run.context.execution), run.begun) | {"telemetry": watch.seen()}
-        store.commit(spec.id, encode(spec, where, ended))
+        new = store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
-        return Report(spec, "late")
+        return Report(spec, "busy" if run.claim.gone else "late")
     except Exception as error:
-        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(store, spec.id, error)}")
-    store.forget(spec.id)
-    return Report(spec, "stored", ended.status, run.why)
+        if run.claim.gone:
+            return Report(spec, "busy", why="another process took it over while this one stood still")
+        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(run.claim, error)}")
+    run.claim.forget()
+    return Report(spec, "stored", ended.status, run.why) if new else Report(spec, "present", ended.status)
 
 
-def partial_folder(store: Store, run_id: str, code: str, register: str) -> tuple[Path, dict[str, str]]:
-    """The folder of a run under way, and how it was begun; emptied first if other code has left its checkpoint there.
+def partial_folder(claim: Claim, code: str, register: str) -> tuple[Path, dict[str, str]]:
+    """The folder of a run under way and how it was begun, with the checkpoint of an earlier claim by the same code.
 
     A checkpoint promises the same bits only under the code that wrote it.
     """
-    folder = store.partial(run_id)
-    note = folder / "begun.json"
-    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-        begun = json.loads(note.read_text())
-        if begun["code"] == code:
-            return folder, begun
-    store.forget(run_id)
-    folder.mkdir(parents=True)
-    begun = {"code": code, "started": datetime.now(UTC).isoformat(timespec="seconds"), "register": register}
-    note.write_text(json.dumps(begun))
+
+    def begun_with(folder: Path) -> dict[str, str] | None:
+        try:
+            begun = json.loads((folder / BEGUN).read_text())
+            return begun if begun["code"] == code else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    folder = claim.open(lambda left: begun_with(left) is not None)
+    begun = begun_with(folder)
+    if begun is None:
+        begun = {"code": code, "started": datetime.now(UTC).isoformat(timespec="seconds"), "register": register}
+        write_whole(folder / BEGUN, json.dumps(begun).encode())
     return folder, begun
 
 
@@ -201,9 +220,9 @@ def explain(error: Exception) -> str:
     return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
 
 
-def keep_traceback(store: Store, run_id: str, error: Exception) -> str:
+def keep_traceback(claim: Claim, error: Exception) -> str:
     """Write the traceback beside the checkpoint, if the disk lets us, and say where it is."""
-    path = store.partial(run_id) / "failure.txt"
+    path = claim.folder / "failure.txt"
     try:
         path.write_text("".join(traceback.format_exception(error)))
     except OSError as error:

@@ -6,7 +6,9 @@ and the parent always knows which run it had.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -14,11 +16,12 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Protocol
 
+from suite import interruption
 from suite.runner.report import Report
 from suite.spec import RunSpec
 
 LOOK = 1.0  # seconds between two looks at whether a silent worker still lives
-GRACE = 5.0  # seconds for an idle worker to leave before it is terminated
+GRACE = 5.0  # seconds more than a run may take to leave its checkpoint, after which a worker is killed
 
 
 class Compute(Protocol):
@@ -30,14 +33,14 @@ class Compute(Protocol):
 def work(orders: Connection, compute: Compute) -> None:
     """A worker process: specifications come in, fractions (float) and one report each go out.
 
-    It leaves when the parent closes the pipe or is gone.
+    It leaves when the parent closes the pipe or is gone, and on a signal, with a checkpoint.
     """
-    try:
-        while True:
-            spec = orders.recv()
-            orders.send(compute(spec, progress=lambda fraction: orders.send(float(fraction))))
-    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-        return
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError, interruption.Interrupted):  # noqa: SIM117
+        with interruption.watched():
+            while True:
+                spec = orders.recv()
+                orders.send(compute(spec, progress=lambda fraction: orders.send(float(fraction))))
+                interruption.leave_if_asked()
 
 
 @dataclass(eq=False)
@@ -66,22 +69,25 @@ class Crew:
             member.orders.close()
             if member.spec is not None:
                 member.process.terminate()
+        deadline = time.monotonic() + interruption.GRACE + GRACE
         for member in self.members:
-            member.process.join(GRACE)
+            member.process.join(max(0.0, deadline - time.monotonic()))
             if member.process.exitcode is None:
-                member.process.terminate()
+                member.process.kill()
                 member.process.join()
 
     def hire(self) -> Member:
         """Start another worker."""
         spawn = multiprocessing.get_context("spawn")  # a forked child would inherit torch's thread pools
         ours, theirs = spawn.Pipe()
-        # Not a daemon: an experiment may start processes of its own.
-        process = spawn.Process(target=work, args=(theirs, self.compute_one))
-        process.start()
-        theirs.close()
-        member = Member(process, ours)
-        self.members.append(member)
+        # Not a daemon: an experiment may start processes of its own. A signal must neither part a worker from its
+        # parent while it starts nor end it before it can leave a checkpoint: it waits until the worker looks.
+        with interruption.blocked():
+            process = spawn.Process(target=work, args=(theirs, self.compute_one))
+            process.start()
+            theirs.close()
+            member = Member(process, ours)
+            self.members.append(member)
         return member
 
     def compute(self, specs: Sequence[RunSpec], progress: Callable[[str, float], None]) -> Iterator[Any]:

@@ -1,7 +1,8 @@
 """Runs as one file: ``export`` writes it, ``merge`` takes it in, and evidence is read from it in place.
 
 The file is a zip of run folders with a manifest. Both ends verify every run; a file that does not verify is
-refused whole, so a store never holds half of an import.
+refused whole, so a store never holds half of an import. Whoever wrote it, reading it takes bounded memory: names
+and sizes are looked at before anything is unpacked, and only what ``export`` writes is unpacked at all.
 """
 
 from __future__ import annotations
@@ -11,15 +12,32 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from suite.runs.store import CHECKSUMS, DamagedRun, Run, Store, StoreError, digest, is_run_id, plain_name, verified
+from suite.runs.store import (
+    CHECKSUMS,
+    DamagedRun,
+    Entry,
+    Run,
+    Store,
+    StoreError,
+    digest,
+    is_run_id,
+    plain_name,
+    verified,
+)
 from suite.spec import SCHEMA
 
 MANIFEST = "manifest.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date: the same runs give the same bytes
+MOST_FILE = 64 * 2**20  # bytes of one unpacked file; the largest committed one has a tenth of a megabyte
+# Bytes of all files together: what any export may unpack to, or so many times its size. The tables of runs are packed
+# already, so exports unpack to less than twice their size; to a thousand times only a bomb does.
+MOST_SMALL, MOST_RATIO = 2**28, 30
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others unfold without bound at each step
 
 
 class Runs(Protocol):
@@ -29,6 +47,15 @@ class Runs(Protocol):
 
     def read(self, run_id: str) -> Run: ...
 
+
+@runtime_checkable
+class Versioned(Protocol):
+    """A source that may hold several versions of a run."""
+
+    def versions(self, run_id: str) -> list[Run]: ...
+
+
+Relate = Callable[[Run, Run], str]
 
 # What zipfile raises for a file that is damaged, encrypted or packed in a way it does not know
 UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
@@ -44,24 +71,55 @@ class Archive:
         self.path = Path(path)
         try:
             self._zip = zipfile.ZipFile(self.path)
-            manifest = json.loads(self._zip.read(MANIFEST))
+            infos = self._zip.infolist()
+            self._check_sizes(infos)
+            manifest = json.loads(self._unpack(MANIFEST))
             schema, self.sealed = manifest["schema"], dict(manifest["runs"])
         except (*UNREADABLE, TypeError) as error:
+            if isinstance(error, StoreError):
+                raise
             raise StoreError(f"{self.path} is not an export of runs: {error}") from error
         if schema != SCHEMA:
             raise StoreError(f"{self.path} has schema {schema!r}; this version reads {SCHEMA}")
         self._names: dict[str, list[str]] = {}
-        for name in self._zip.namelist():
-            if name == MANIFEST:
+        for info in infos:
+            if info.filename == MANIFEST:
                 continue
-            run_id, _, file = name.partition("/")
+            run_id, _, file = info.filename.partition("/")
             if not is_run_id(run_id) or not plain_name(file):
-                raise DamagedRun(f"{self.path}: {name!r} is not a file of a run")
+                raise DamagedRun(f"{self.path}: {info.filename[:200]!r} is not a file of a run")
             self._names.setdefault(run_id, []).append(file)
-        if len(set(self._zip.namelist())) != len(self._zip.namelist()):
+        if len({info.filename for info in infos}) != len(infos):
             raise DamagedRun(f"{self.path}: it holds two files of one name")
         if set(self._names) != set(self.sealed):
             raise DamagedRun(f"{self.path}: its runs are not those of its manifest")
+
+    def _check_sizes(self, infos: Iterable[zipfile.ZipInfo]) -> None:
+        """Raise DamagedRun for packings that ``export`` does not write, and for more bytes than runs would have."""
+        total = 0
+        for info in infos:
+            total += info.file_size
+            if info.compress_type not in PACKINGS:
+                raise DamagedRun(f"{self.path}: {info.filename[:200]!r} is packed in a way that export does not use")
+            if info.file_size > MOST_FILE:
+                raise DamagedRun(
+                    f"{self.path}: {info.filename[:200]!r} has {info.file_size:,} bytes; a file of a run may have "
+                    f"{MOST_FILE:,}"
+                )
+        if total > max(MOST_SMALL, MOST_RATIO * self.path.stat().st_size):
+            raise DamagedRun(f"{self.path}: its files unpack to {total:,} bytes, far more than runs do")
+
+    def _unpack(self, name: str) -> bytes:
+        """One file, no longer than the zip's directory says, which has been looked at."""
+        info = self._zip.getinfo(name)
+        with self._zip.open(info) as stream:
+            return stream.read(info.file_size)
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._zip.close()
 
     def ids(self) -> set[str]:
         return set(self.sealed)
@@ -70,7 +128,7 @@ class Archive:
         """All files of a run, checked against the manifest. Raises KeyError or DamagedRun."""
         names = self._names[run_id]
         try:
-            files = {name: self._zip.read(f"{run_id}/{name}") for name in names}
+            files = {name: self._unpack(f"{run_id}/{name}") for name in names}
         except UNREADABLE as error:
             raise DamagedRun(f"run {run_id} in {self.path}: {error}") from error
         if digest(files.get(CHECKSUMS, b"")) != self.sealed[run_id]:
@@ -97,6 +155,25 @@ class Layered:
             except KeyError:
                 continue
         raise KeyError(run_id)
+
+    def versions(self, run_id: str) -> list[Run]:
+        """The run from every source that holds it, in their order; raises as ``read``."""
+        found = [run for runs in collect(self.sources, run_id) for run in runs]
+        if not found:
+            raise KeyError(run_id)
+        return found
+
+
+def collect(sources: Iterable[Runs], run_id: str) -> Iterator[list[Run]]:
+    """The versions of a run in each of the sources that hold it."""
+    for source in sources:
+        with contextlib.suppress(KeyError):
+            yield versions(source, run_id)
+
+
+def versions(source: Runs, run_id: str) -> list[Run]:
+    """Every version of a run that a source holds, the deciding one first. Raises as ``read``."""
+    return source.versions(run_id) if isinstance(source, Versioned) else [source.read(run_id)]
 
 
 def open_runs(path: Path) -> Runs:
@@ -128,6 +205,8 @@ def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping
             for run_id in sorted(runs):
                 for name in sorted(runs[run_id]):
                     write(f"{run_id}/{name}", runs[run_id][name])
+        with open(staging, "rb") as written:
+            os.fsync(written.fileno())
         os.replace(staging, target)
     except OSError as error:
         raise StoreError(f"could not write {target}: {error.strerror}") from error
@@ -136,25 +215,51 @@ def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping
             staging.unlink()
 
 
-def merge(archive: Archive, store: Store) -> tuple[int, int]:
-    """Take an exported file into a store. Returns (new, already there).
+@dataclass
+class Merged:
+    """What an import came to: runs by what became of them."""
 
-    Every run is verified before the first is stored: a file that does not verify changes nothing. A run that is
-    stored but damaged is moved aside for the one that verifies.
+    new: list[str] = field(default_factory=list)
+    present: list[str] = field(default_factory=list)  # with the same deterministic tables
+    others: list[str] = field(default_factory=list)  # of another execution; the store's version stays
+    contested: list[str] = field(default_factory=list)  # kept beside the store's version, for ``check`` to name
+
+
+def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
+    """Take an exported file into a store, whole or not at all.
+
+    Every run is verified and its tables are parsed before the first is stored: a file that holds anything else,
+    and a disk that fills up, change nothing. A run that is stored but damaged is moved aside for the one that
+    verifies. ``relate`` says how two versions of a run relate (``suite.runs.contest.relation``).
     """
-    ids = sorted(archive.ids())
-    for run_id in ids:
-        archive.read(run_id)
-    new = 0
-    for run_id in ids:
-        if store.has(run_id):
+    done = Merged()
+
+    def entries() -> Iterator[Entry]:
+        for run_id in sorted(archive.ids()):
+            run = archive.read(run_id)
+            for name in run.curves:
+                run.curve(name)
             try:
-                store.read(run_id)
-                continue
+                kind = relate(store.read(run_id), run)
+            except KeyError:
+                done.new.append(run_id)
+                yield Entry(run_id, run.files)
             except DamagedRun:
-                store.refuse(run_id)
-        new += store.commit(run_id, archive.files(run_id))
+                done.new.append(run_id)
+                yield Entry(run_id, run.files, replaces=True)
+            else:
+                if kind == "contested":
+                    done.contested.append(run_id)
+                    yield Entry(run_id, run.files, contests=True)
+                elif kind == "other execution":
+                    done.others.append(run_id)
+                else:
+                    done.present.append(run_id)
+
+    store.commit_all(entries())
+    for run_id in done.new:
         with store.claim(run_id) as mine:
             if mine:
-                store.forget(run_id)
-    return new, len(ids) - new
+                mine.open(lambda folder: False)
+                mine.forget()
+    return done

@@ -1,10 +1,11 @@
 """Runs on disk: a folder that explains itself, committed once by a rename and verified whenever it is read.
 
     STORE/runs/ID/       spec.json environment.json outcome.json *.parquet checksums.json     finished
-    STORE/partial/ID/    execution.json, checkpoint                                            under way
-    STORE/locks/ID       held (flock) by the process that computes ID; freed by the kernel when it dies
+    STORE/partial/ID/X/  execution.json, checkpoint of the claim X                             under way
+    STORE/locks/         held by the process that computes a run; see ``suite.runs.lease``
     STORE/staging/       folders being written, each renamed into runs/ when it is complete
     STORE/refused/       folders that failed to verify, kept for inspection
+    STORE/contested/     other versions of stored runs that an import brought, whole; see ``suite.runs.contest``
 
 A finished folder is never modified. Files from elsewhere are data: JSON and parquet are parsed, nothing is
 unpickled, and no name leads out of the folder.
@@ -13,19 +14,21 @@ unpickled, and no name leads out of the folder.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from suite.runs.files import sync_folder
+from suite.runs.lease import Claim, Locks
+from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 STATUSES = ("finished", "diverged", "out of budget")
 CHECKSUMS = "checksums.json"
 REQUIRED = {"spec.json", "environment.json", "outcome.json"}
+LONGEST_NAME = 128  # bytes of a file's name
 ABANDONED = 3600.0  # seconds after which a staging folder is taken to be a dead process's
 
 
@@ -92,13 +96,13 @@ class Run:
         return sorted(name.removesuffix(".parquet") for name in self.files if name.endswith(".parquet"))
 
     def curve(self, name: str) -> pd.DataFrame:
-        """The table ``name``; raises KeyError naming the tables there are."""
-        import pandas as pd
-
+        """The table ``name``; raises KeyError naming the tables there are, DamagedRun for what is no table."""
         try:
-            return pd.read_parquet(io.BytesIO(self.files[f"{name}.parquet"]))
+            return read_table(self.files[f"{name}.parquet"])
         except KeyError:
             raise KeyError(f"run {self.id} has no curve {name!r}; it has {self.curves}") from None
+        except ValueError as error:
+            raise DamagedRun(f"run {self.id}: {name}.parquet is {error}") from error
 
 
 def digest(data: bytes) -> str:
@@ -111,8 +115,9 @@ def seal(files: Mapping[str, bytes]) -> bytes:
 
 
 def plain_name(name: str) -> bool:
-    """Whether a file name is a single visible name that leads nowhere else."""
-    return bool(name) and not name.startswith(".") and not any(c in name for c in "/\\:\0")
+    """Whether a file name is a single visible name that leads nowhere else and fits every file system."""
+    fits = name.isprintable() and 0 < len(name.encode(errors="replace")) <= LONGEST_NAME
+    return fits and not name.startswith(".") and not any(c in name for c in "/\\:")
 
 
 def verified(run_id: str, files: Mapping[str, bytes]) -> Run:
@@ -177,6 +182,15 @@ def is_run_id(name: str) -> bool:
     return len(name) == ID_LENGTH and all(c in "0123456789abcdef" for c in name)
 
 
+class Entry(NamedTuple):
+    """A run to be stored: ``replaces`` what stands there damaged, or ``contests`` it and is kept beside it."""
+
+    run_id: str
+    files: Mapping[str, bytes]
+    replaces: bool = False
+    contests: bool = False
+
+
 class Store:
     """A folder of runs. Any number of processes may read and write it at once.
 
@@ -185,6 +199,7 @@ class Store:
 
     def __init__(self, root: Path, *, create: bool = False):
         self.root = Path(root)
+        self.locks = Locks(self.root / "locks", self.root / "partial")
         if create:
             try:
                 for part in ("runs", "partial", "locks", "staging"):
@@ -223,17 +238,17 @@ class Store:
         """All files of a run folder, unverified. Raises KeyError when there is no such run, DamagedRun when
         it is not a folder of readable plain files.
         """
-        folder = self.root / "runs" / run_id
         try:
-            with os.scandir(folder) as entries:
-                names = [(e.name, e.is_file(follow_symlinks=False)) for e in entries]
-            if odd := [name for name, plain in names if not plain]:
-                raise DamagedRun(f"run {run_id}: {odd[0]!r} is not a plain file")
-            return {name: (folder / name).read_bytes() for name, _ in names}
-        except OSError as error:
-            if isinstance(error, FileNotFoundError) and not self.has(run_id):
+            return _files(run_id, self.root / "runs" / run_id)
+        except FileNotFoundError as error:
+            if not self.has(run_id):
                 raise KeyError(run_id) from None
             raise DamagedRun(f"run {run_id}: {error.strerror}") from error
+
+    def versions(self, run_id: str) -> list[Run]:
+        """The run as ``read`` gives it, then the other versions that were imported; raises as ``read``."""
+        others = sorted((self.root / "contested").glob(f"{run_id}-*"))
+        return [self.read(run_id), *(verified(run_id, _files(run_id, folder)) for folder in others)]
 
     def commit(self, run_id: str, files: Mapping[str, bytes]) -> bool:
         """Store a run in one step: afterwards it is there whole, or not at all.
@@ -241,73 +256,103 @@ class Store:
         Returns False when the run was there already. Raises DamagedRun when the files do not verify, StoreError
         when the disk is full or read-only.
         """
-        verified(run_id, files)
-        target = self.root / "runs" / run_id
-        staging = self.root / "staging" / f"{run_id}-{os.urandom(6).hex()}"
+        return self.commit_all([Entry(run_id, files)]) == [True]
+
+    def commit_all(self, entries: Iterable[Entry]) -> list[bool]:
+        """Store all entries or none: each is written and synced before the first appears under its name.
+
+        Returns for each whether it is new; another process may have stored a run meanwhile. Raises as ``commit``,
+        and whatever ``entries`` raises.
+        """
+        staged: list[tuple[Path, Path, bool]] = []  # folder, where it will stand, whether it replaces what is there
+        moves: list[tuple[Path, Path]] = []  # (from, to), made so far
+        new = []
+        run_id = "of an import"
+        try:
+            for entry in entries:
+                run_id = entry.run_id
+                staged.append(self._stage(entry))
+            for folder, target, replaces in staged:
+                if replaces and os.path.lexists(target):
+                    moves.append(self._move(target, self._refused(target.name)))
+                try:
+                    moves.append(self._move(folder, target))
+                    new.append(True)
+                except OSError:
+                    if not target.is_dir():
+                        raise
+                    new.append(False)
+            for parent in {target.parent for _, target, _ in staged}:
+                sync_folder(parent)
+        except BaseException as error:
+            for origin, target in reversed(moves):
+                with contextlib.suppress(OSError):
+                    os.rename(target, origin)
+            if isinstance(error, OSError):
+                raise StoreError(f"could not store run {run_id} in {self.root}: {error.strerror}") from error
+            raise
+        finally:
+            for folder, _, _ in staged:
+                shutil.rmtree(folder, ignore_errors=True)
+        return new
+
+    def _stage(self, entry: Entry) -> tuple[Path, Path, bool]:
+        """Write an entry where nobody looks for it, and sync it; what is half written is removed again."""
+        verified(entry.run_id, entry.files)
+        target = self.root / "runs" / entry.run_id
+        if entry.contests:
+            target = self.root / "contested" / f"{entry.run_id}-{digest(entry.files[CHECKSUMS])[:12]}"
+            target.parent.mkdir(exist_ok=True)
+        staging = self.root / "staging" / f"{entry.run_id}-{os.urandom(6).hex()}"
         try:
             staging.mkdir(parents=True)
-            for name, data in files.items():
+            for name, data in entry.files.items():
                 with open(staging / name, "wb") as stream:
                     stream.write(data)
                     stream.flush()
                     os.fsync(stream.fileno())
-            _sync_folder(staging)
-            try:
-                os.rename(staging, target)
-            except OSError:
-                if not target.is_dir():
-                    raise
-                return False
-            _sync_folder(target.parent)
-        except OSError as error:
-            raise StoreError(f"could not store run {run_id} in {self.root}: {error.strerror}") from error
-        finally:
+            sync_folder(staging)
+        except BaseException:
             shutil.rmtree(staging, ignore_errors=True)
-        return True
+            raise
+        return staging, target, entry.replaces
+
+    @staticmethod
+    def _move(origin: Path, target: Path) -> tuple[Path, Path]:
+        os.rename(origin, target)
+        return origin, target
+
+    def _refused(self, name: str) -> Path:
+        (self.root / "refused").mkdir(exist_ok=True)
+        return self.root / "refused" / f"{name}-{os.urandom(4).hex()}"
 
     def refuse(self, run_id: str) -> Path:
         """Move a damaged run folder aside so that the run can be computed again; returns where it went."""
-        refused = self.root / "refused"
-        refused.mkdir(exist_ok=True)
-        target = refused / f"{run_id}-{os.urandom(4).hex()}"
-        os.rename(self.root / "runs" / run_id, target)
-        return target
+        return self._move(self.root / "runs" / run_id, self._refused(run_id))[1]
 
     def partial(self, run_id: str) -> Path:
-        """Where the checkpoint of an unfinished run lives."""
+        """Where an unfinished run lives: a folder for each claim on it, of which all but the last are leftovers."""
         return self.root / "partial" / run_id
 
-    def forget(self, run_id: str) -> None:
-        """Remove what an unfinished run has left. Only the process that has claimed the run may do this."""
-        shutil.rmtree(self.partial(run_id), ignore_errors=True)
-
-    @contextlib.contextmanager
-    def claim(self, run_id: str) -> Iterator[bool]:
-        """Hold the right to compute a run; yields False when another process holds it.
-
-        The lock belongs to the process: if it is killed, the kernel frees it.
-        """
-        with open(self.root / "locks" / run_id, "w") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            try:
-                yield True
-            finally:
-                fcntl.flock(handle, fcntl.LOCK_UN)
+    def claim(self, run_id: str) -> contextlib.AbstractContextManager[Claim | None]:
+        """Hold the right to compute a run; None while another process holds it, until that one dies."""
+        return self.locks.claim(run_id)
 
     def busy(self, run_id: str) -> bool:
         """Whether another process is computing a run at this moment."""
         with self.claim(run_id) as mine:
-            return not mine
+            return mine is None
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+def _files(run_id: str, folder: Path) -> dict[str, bytes]:
+    """All files of a folder. Raises FileNotFoundError where it is none, DamagedRun for any but plain files."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        with os.scandir(folder) as entries:
+            names = [(e.name, e.is_file(follow_symlinks=False)) for e in entries]
+        if odd := [name for name, plain in names if not plain]:
+            raise DamagedRun(f"run {run_id}: {odd[0]!r} is not a plain file")
+        return {name: (folder / name).read_bytes() for name, _ in names}
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DamagedRun(f"run {run_id}: {error.strerror}") from error

@@ -187,8 +187,12 @@ def lines(found: Mapping[str, Any]) -> Iterable[str]:
         yield f"UNDECIDED {name}: a slowdown of {TARGET:.0%} could go unseen; {advice}"
     for line in found["regressions"]:
         yield f"REGRESSION {line}"
+    for line in found.get("creeping", ()):
+        yield f"CREEPING {line}"
 
 
 def exit_code(found: Mapping[str, Any]) -> int:
-    """1 for a regression; 3 when there is none to be seen but one could hide; 0 when all is well."""
-    return 1 if found["regressions"] else 3 if found["undecided"] or found["missing"] else 0
+    """1 for a regression, at once or crept up; 3 when none is to be seen but one could hide; 0 when all is well."""
+    if found["regressions"] or found.get("creeping"):
+        return 1
+    return 3 if found["undecided"] or found["missing"] else 0

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
-import os
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suite.runs.files import write_whole
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -85,9 +84,7 @@ def fixed(
     if (known := recorded(folder)) is not None:
         return known
     execution = refine(choose(spec, device, threads))
-    staging = folder / f".execution-{secrets.token_hex(4)}"
-    staging.write_text(json.dumps(execution, indent=1))
-    os.replace(staging, folder / "execution.json")
+    write_whole(folder / "execution.json", json.dumps(execution, indent=1).encode())
     return execution
 
 

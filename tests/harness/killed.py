@@ -48,6 +48,6 @@ if __name__ == "__main__":
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         killed += os.WIFSIGNALED(status)
-        under_way += (store.partial(SPEC.id) / "checkpoint").exists()
+        under_way += any(store.partial(SPEC.id).glob("*/checkpoint"))
     _, status = os.waitpid(child(around), 0)
     print(json.dumps({"killed": killed, "under_way": under_way, "exit": os.waitstatus_to_exitcode(status)}))

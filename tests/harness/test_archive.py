@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import zipfile
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from toy import files_of
 
+from suite.runs import archive as archive_module
+from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
-from suite.runs.store import CHECKSUMS, DamagedRun, Store, StoreError, seal
+from suite.runs.contest import relation
+from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, encode, seal
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {"a": 1}, s) for s in range(3)]
@@ -29,6 +39,12 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store", create=True)
 
 
+def taken(path: Path, store: Store) -> dict[str, int]:
+    """Merge an exported file; how many runs came to what."""
+    done = merge(Archive(path), store, partial(relation, timed=False))
+    return {name: len(ids) for name, ids in vars(done).items() if ids}
+
+
 def rewritten(path: Path, change) -> Path:
     """The export with its entries passed through ``change(entries)``."""
     with zipfile.ZipFile(path) as old:
@@ -40,9 +56,9 @@ def rewritten(path: Path, change) -> Path:
 
 
 def test_export_and_merge_carry_every_byte(exported: Path, store: Store):
-    assert merge(Archive(exported), store) == (3, 0)
+    assert taken(exported, store) == {"new": 3}
     assert {run_id: store.files(run_id) for run_id in store.ids()} == FILES
-    assert merge(Archive(exported), store) == (0, 3)
+    assert taken(exported, store) == {"present": 3}
     assert not list((store.root / "partial").iterdir())
 
 
@@ -99,7 +115,31 @@ SPOILED = {
     "manifest of another shape": lambda es: with_manifest(es, lambda m: m.update(runs=3)),
     "manifest without runs": lambda es: with_manifest(es, lambda m: m.pop("runs")),
     "newer schema": lambda es: with_manifest(es, lambda m: m.update(schema=99)),
+    "name too long for a disk": lambda es: sealed_anew(es, lambda f: f.update({"x" * 308 + ".parquet": b""})),
+    "control characters in a name": lambda es: sealed_anew(es, lambda f: f.update({"\x1b[31m.parquet": b""})),
+    "no table": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": b"PAR1 is no table PAR1"})),
+    "a table that unfolds": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": unfolding()})),
 }
+
+
+def sealed_anew(entries, change):
+    """All three runs, the last changed and sealed again, manifest included: nothing but the change is wrong."""
+    target = max(FILES)
+    files = {n.partition("/")[2]: d for n, d in entries if n.startswith(target)}
+    del files[CHECKSUMS]
+    change(files)
+    files[CHECKSUMS] = seal(files)
+    others = [(n, d) for n, d in entries if not n.startswith(target)]
+    changed = with_manifest(others, lambda m: m["runs"].update({target: store_module.digest(files[CHECKSUMS])}))
+    return [*changed, *((f"{target}/{name}", data) for name, data in files.items())]
+
+
+def unfolding() -> bytes:
+    """A table of 30 million equal numbers: some hundred kilobytes."""
+    stream = io.BytesIO()
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(30_000_000, np.int8)), pa.array([1.0]))
+    pq.write_table(pa.table({"x": column}), stream, compression="zstd")
+    return stream.getvalue()
 
 
 @pytest.mark.parametrize("change", SPOILED.values(), ids=SPOILED)
@@ -108,7 +148,7 @@ def test_a_spoiled_file_changes_nothing(exported: Path, store: Store, change):
     rewritten(exported, change)
     before = sorted(store.root.rglob("*"))
     with pytest.raises(StoreError):
-        merge(Archive(exported), store)
+        taken(exported, store)
     assert sorted(store.root.rglob("*")) == before
     assert not list(exported.parent.rglob("*escaped*"))
 
@@ -118,7 +158,7 @@ def test_a_truncated_file_is_refused(exported: Path, store: Store, share: float)
     data = exported.read_bytes()
     exported.write_bytes(data[: int(len(data) * share)])
     with pytest.raises(StoreError, match=r"runs\.zip"):
-        merge(Archive(exported), store)
+        taken(exported, store)
     assert store.ids() == set()
 
 
@@ -142,18 +182,18 @@ def test_any_flipped_byte_is_harmless_or_refused(exported: Path, tmp_path: Path)
 
 
 def test_merge_replaces_a_damaged_run(exported: Path, store: Store):
-    merge(Archive(exported), store)
+    taken(exported, store)
     (store.root / "runs" / SPECS[0].id / "outcome.json").write_text("{}")
-    assert merge(Archive(exported), store) == (1, 2)
+    assert taken(exported, store) == {"new": 1, "present": 2}
     assert store.read(SPECS[0].id).results == {"value": 0.0}
     assert len(list((store.root / "refused").iterdir())) == 1
 
 
 def test_merge_leaves_the_checkpoint_of_a_run_that_is_being_computed(exported: Path, store: Store):
     for spec in SPECS[:2]:
-        store.partial(spec.id).mkdir()
+        (store.partial(spec.id) / "left").mkdir(parents=True)
     with store.claim(SPECS[0].id):
-        merge(Archive(exported), store)
+        taken(exported, store)
     # flock belongs to the open file, so this process counts as another one
     assert [p.name for p in (store.root / "partial").iterdir()] == [SPECS[0].id]
 
@@ -178,3 +218,90 @@ def test_layers_answer_in_order(exported: Path, store: Store):
     (store.root / "runs" / SPECS[0].id / "outcome.json").write_text("{}")
     with pytest.raises(DamagedRun, match=SPECS[0].id):
         both.read(SPECS[0].id)
+
+
+@pytest.mark.parametrize("at", [1, 6, 13, 16])
+def test_a_disk_that_fills_up_during_an_import_keeps_nothing_of_it(
+    exported: Path, store: Store, monkeypatch, at: int
+):
+    """The ``at``-th flush to disk fails: 15 write three runs of four files, the last makes their names last."""
+    store.commit(SPECS[0].id, {**FILES[SPECS[0].id]})
+    (store.root / "runs" / SPECS[0].id / "outcome.json").write_text("{}")
+    before = {p: p.read_bytes() for p in store.root.rglob("*") if p.is_file()}
+    real, calls = store_module.os.fsync, []
+
+    def full(handle: int) -> None:
+        calls.append(handle)
+        if len(calls) == at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(store_module.os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        taken(exported, store)
+    monkeypatch.undo()
+    assert {p: p.read_bytes() for p in store.root.rglob("*") if p.is_file()} == before
+    assert taken(exported, store) == {"new": 3}
+
+
+def packed(path: Path, packing: int) -> Path:
+    with zipfile.ZipFile(path) as old:
+        entries = [(name, old.read(name)) for name in old.namelist()]
+    with zipfile.ZipFile(path, "w", packing) as new:
+        for name, data in entries:
+            new.writestr(name, data)
+    return path
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2], ids=["lzma", "bzip2"])
+@pytest.mark.parametrize("spoiled", [False, True], ids=["whole", "spoiled"])
+def test_only_what_export_packs_is_unpacked(exported: Path, store: Store, packing: int, spoiled: bool):
+    packed(exported, packing)
+    if spoiled:
+        data = bytearray(exported.read_bytes())
+        data[60:70] = bytes(10)
+        exported.write_bytes(bytes(data))
+    with pytest.raises(StoreError, match="packed in a way"):
+        taken(exported, store)
+
+
+def test_a_bomb_is_refused_before_it_unfolds(exported: Path, store: Store, monkeypatch: pytest.MonkeyPatch):
+    """Its checksums are right; only its size tells, of one file or of all together."""
+    bomb = bytes(2**20)
+    rewritten(exported, lambda es: sealed_anew(es, lambda f: f.update({"a.parquet": bomb, "b.parquet": bomb})))
+    packed(exported, zipfile.ZIP_DEFLATED)
+    assert exported.stat().st_size < 20_000
+    monkeypatch.setattr(archive_module, "MOST_FILE", 2**19)
+    with pytest.raises(DamagedRun, match="a file of a run may have"):
+        Archive(exported)
+    monkeypatch.undo()
+    monkeypatch.setattr(archive_module, "MOST_SMALL", 2**20)
+    with pytest.raises(DamagedRun, match="far more than runs do"):
+        Archive(exported)
+
+
+def test_what_another_made_of_a_run_is_told_from_what_contests_it(tmp_path: Path, store: Store):
+    """The store's version decides; of what it contests a copy is kept, and read beside it."""
+    here = {"source": "s", "versions": {"torch": "1"}, "execution": {"path": "looped"}, "machine": {"cpu": "c"}}
+    made = lambda where, value, seconds: encode(
+        SPECS[0],
+        where,
+        Outcome("finished", {"value": value}, {"t": pd.DataFrame({"x": [value], "seconds": [seconds]})}),
+    )
+    store.commit(SPECS[0].id, made(here, 1.0, 3.0))
+    cases = {
+        "timed again": (made(here, 1.0, 4.0), {"present": 1}),
+        "elsewhere, alike": (made(here | {"source": "t"}, 1.0, 4.0), {"present": 1}),
+        "elsewhere, chosen for another reason": (
+            made(here | {"execution": {"path": "looped", "reason": "measured"}}, 2.0, 3.0),
+            {"contested": 1},
+        ),
+        "elsewhere": (made(here | {"execution": {"path": "captured"}}, 2.0, 3.0), {"others": 1}),
+        "another processor": (made(here | {"machine": {"cpu": "d"}}, 2.0, 3.0), {"others": 1}),
+        "contested": (made(here, 2.0, 3.0), {"contested": 1}),
+    }
+    for name, (files, expected) in cases.items():
+        export({SPECS[0].id: files}, tmp_path / "brought.zip", {})
+        assert taken(tmp_path / "brought.zip", store) == expected, name
+        assert store.read(SPECS[0].id).results == {"value": 1.0}
+    assert [run.results["value"] for run in store.versions(SPECS[0].id)] == [1.0, 2.0, 2.0]

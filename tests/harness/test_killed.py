@@ -66,13 +66,13 @@ def test_the_command_line_resumes_after_a_kill(tmp_path: Path, sgd):
     process = subprocess.Popen(command, env=toy.environment(**variables), stderr=subprocess.DEVNULL)
     partial = tmp_path / "s" / "partial"
     try:
-        while not list(partial.glob("*/checkpoint")):
+        while not list(partial.glob("*/*/checkpoint")):
             assert process.poll() is None
             time.sleep(0.01)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    (checkpoint,) = partial.glob("*/checkpoint")
+    (checkpoint,) = partial.glob("*/*/checkpoint")
     done = sgd("run", "toy/fig1", "--profile", "smoke", "--store", tmp_path / "s", **variables)
     assert done.returncode == 0, done.stderr
     assert "1 runs stored, 0 already there" in done.stderr

@@ -138,9 +138,8 @@ def test_a_full_disk_leaves_nothing_half_stored(store: Store, monkeypatch: pytes
         store.commit(SPEC.id, files_of(SPEC))
     monkeypatch.undo()
     assert list((store.root / "staging").iterdir()) == []
-    if at < 6:
-        assert list((store.root / "runs").iterdir()) == []
-        assert store.commit(SPEC.id, files_of(SPEC)) is True
+    assert list((store.root / "runs").iterdir()) == []
+    assert store.commit(SPEC.id, files_of(SPEC)) is True
     assert store.read(SPEC.id).spec == SPEC
 
 
@@ -174,7 +173,7 @@ def test_a_refused_folder_is_kept_and_its_name_is_free(store: Store, folder: Pat
 
 def test_a_claim_excludes_others_and_ends(store: Store):
     with store.claim(SPEC.id) as mine, store.claim(SPEC.id) as also, store.claim("0" * 20) as other:
-        assert (mine, also, other) == (True, False, True)
+        assert [bool(claim) for claim in (mine, also, other)] == [True, False, True]
         assert store.busy(SPEC.id)
     assert not store.busy(SPEC.id)
 

@@ -18,6 +18,7 @@ from suite.experiment import Context, Experiment, OutOfTime
 from suite.papers import evidence, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper
 from suite.papers.published import published as claims_of
+from suite.runs.files import write_whole
 from suite.runs.store import Outcome, encode
 from suite.spec import RunSpec, seed
 
@@ -27,12 +28,9 @@ CHECKOUT = HERE.parents[1]
 
 def body(spec: RunSpec, context: Context) -> Outcome:
     """A curve that depends on the seed alone; ``does`` says what else happens."""
-    log = os.environ.get("TOY_LOG")
-    if log:
-        with open(log, "a") as stream:  # one write of a short line is atomic
-            stream.write(f"{spec.id}\n")
+    log(os.environ.get("TOY_LOG"), spec)
     does = spec.settings.get("does", "")
-    time.sleep(spec.settings.get("sleep", 0.0))
+    sleep(spec.settings.get("sleep", 0.0), context)
     context.report(0.5)
     if does == "raise":
         raise KeyError("no such thing")
@@ -46,11 +44,33 @@ def body(spec: RunSpec, context: Context) -> Outcome:
     draws = [seed(spec.seed, "draw", i) / 2**63 for i in range(5)]
     status = "diverged" if does == "diverge" else "finished"
     value = float("nan") if does == "diverge" else spec.settings.get("value", 0.0) + draws[0]
+    log(os.environ.get("TOY_DONE"), spec)
     return Outcome(status, {"value": value}, {"draws": pd.DataFrame({"draw": draws})})
 
 
+def log(path: str | None, spec: RunSpec) -> None:
+    """Add a run to a list of those begun or done."""
+    if path:
+        with open(path, "a") as stream:  # one write of a short line is atomic
+            stream.write(f"{spec.id}\n")
+
+
+def sleep(seconds: float, context: Context) -> None:
+    """Work of a kind: in steps, with a checkpoint that a later call goes on from."""
+    kept = context.folder / "slept"
+    done = float(kept.read_text()) if kept.exists() else 0.0
+    while done < seconds:
+        step = min(0.1, seconds - done)
+        time.sleep(step)
+        done += step
+        context.report(0.5 * done / seconds)
+        if context.late:
+            write_whole(kept, str(done).encode())
+            raise OutOfTime
+
+
 def specs(**settings: object) -> tuple[RunSpec, ...]:
-    return tuple(RunSpec("toy/draw", settings, s) for s in range(3))
+    return tuple(RunSpec("toy/draw", settings, s) for s in range(int(os.environ.get("TOY_RUNS", "3"))))
 
 
 def runs(profile: str) -> Groups:

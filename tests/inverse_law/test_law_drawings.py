@@ -10,6 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from paper_figures.inverse_law import PAPER, settings
+from paper_figures.inverse_law.plots import TICKS
 from suite.papers.artifact import Evidence
 from suite.papers.verdicts import measure
 from suite.report import style
@@ -37,13 +38,14 @@ def legend(axes) -> list[str]:
 
 def test_a_panel_of_figure_1_for_every_curve_with_the_law_in_its_legend(store):
     panels = drawn(store, "fig1a").axes
-    rows = [row for row in settings.ROWS if row.batches]
+    rows = [row for row in settings.ROWS if row.halvings]
     assert [axes.get_title(loc="left") for axes in panels] == [row.title for row in rows]
     for axes, row in zip(panels, rows, strict=True):
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-        assert [float(t.get_text()) for t in axes.get_xticklabels()] == list(row.batches)
+        ticks = [float(t.get_text()) for t in axes.get_xticklabels()]
+        assert ticks == list(row.powers[:: 1 if len(row.powers) <= TICKS else 2])
         said = legend(axes)
-        assert len(said) == len(row.halvings) + (1 in row.batches)
+        assert len(said) == len(row.halvings) + (1 in row.powers)
         floor, sensitivity = (
             float(number.replace(",", "")) for number in re.search(r": ([\d,]+) \+ ([\d,]+)/M", said[0]).groups()
         )
@@ -56,7 +58,7 @@ def test_residuals_and_the_rival_law(store):
     residuals, rival = drawn(store, "fig1b").axes
     values = [value for line in residuals.lines for value in line.get_ydata()]
     assert 0 < max(map(abs, values)) < 100 * 5 * fabricated.SCATTER
-    assert len(rival.patches) == sum(bool(row.batches) for row in settings.ROWS)
+    assert len(rival.patches) == sum(bool(row.halvings) for row in settings.ROWS)
     assert all(bar.get_width() > 0 for bar in rival.patches), "the runs follow this law"
 
 
@@ -90,5 +92,5 @@ def test_no_measure_stumbles_over_a_full_store(store):
     law = seen["fig2d"].found["law"]
     assert law.values[0] == pytest.approx(-1, abs=0.5)
     assert law.kind == "proxy"
-    assert {f"rival-{row.name}" for row in settings.ROWS if row.batches} <= set(seen["fig1b"].found)
+    assert {f"rival-{row.name}" for row in settings.ROWS if row.halvings} <= set(seen["fig1b"].found)
     assert seen["eq8"].found["regret"].values == (1.0,)

@@ -69,6 +69,20 @@ def test_the_two_samples_are_disjoint_and_only_one_is_trained_on(tmp_path):
     assert len(trainer.samples["training"][1]) == int(0.2 * 1437) == len(trainer.samples["validation"][1])
 
 
+def test_seeds_may_read_samples_of_their_own(tmp_path):
+    """Other examples for every seed, all from the sample that the settings share."""
+    same, own, other = (
+        Trainer(RunSpec("inverse_law/sweep", {**spec_of(sample=40).settings, **more}, number), context_in(tmp_path))
+        for number, more in ((1, {}), (1, {"sample_of": "each seed"}), (2, {"sample_of": "each seed"}))
+    )
+    whole = Trainer(spec_of(), context_in(tmp_path))
+    for name in ("training", "validation"):
+        rows = [{row.numpy().tobytes() for row in t.samples[name][0]} for t in (same, own, other)]
+        assert [len(t.samples[name][1]) for t in (same, own, other)] == [40] * 3
+        assert rows[0] != rows[1] != rows[2]
+        assert rows[1] | rows[2] <= {row.numpy().tobytes() for row in whole.samples[name][0]}
+
+
 def test_a_resumed_search_ends_in_the_same_crossings(tmp_path):
     spec = spec_of()
     (tmp_path / "whole").mkdir()
@@ -219,5 +233,6 @@ def test_what_may_share_its_steps(tmp_path):
     assert pack(spec_of(), "cpu") == pack(spec_of(rate=1.0, limit=9), "cpu") is not None
     assert pack(spec_of(batch=32), "cpu") is None
     assert pack(spec_of(batch=32), "cuda") not in (None, pack(spec_of(), "cuda"))
+    assert pack(spec_of(sample_of="each seed"), "cpu") not in (None, pack(spec_of(), "cpu"))
     labels = {**DIGITS["data"], "labels": "parity"}
     assert pack(spec_of(data=labels), "cpu") != pack(spec_of(), "cpu")

@@ -29,7 +29,6 @@ def test_a_sum_takes_what_the_rate_allows():
             lab.interfaces,
             (1e8, 2e9),
             timeout=30,
-            address=netlab.ADDRESSES[0],
             prefix=lab.prefix,
             environment=lab.environment,
         )[0]

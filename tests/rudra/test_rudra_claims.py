@@ -17,9 +17,10 @@ from suite.claims.judge import Verdict
 from suite.commands.falsify import falsified
 from suite.experiment import Context
 from suite.papers.artifact import Artifact, Evidence
+from suite.papers.evidence import folders
 from suite.papers.printed import printed_value
 from suite.papers.published import published
-from suite.papers.registry import PAPERS, paper
+from suite.papers.registry import paper
 from suite.papers.verdicts import measure, verdicts
 from suite.report.drawing import drawing
 from suite.runs.archive import Archive
@@ -27,7 +28,7 @@ from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
 RUDRA = paper("rudra")
-SHIPPED = PAPERS["rudra"].home / "evidence" / "rudra.zip"
+SHIPPED = folders()[0] / "rudra.zip"
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def sweep_pack(spec: RunSpec, device: str) -> Hashable:
     s = spec.settings
     if counts(s["model"]["name"]).has_dropout or (device == "cpu" and s["batch"] > SMALL):
         return None
-    return canonical({name: s.get(name) for name in ("data", "share", "model", "batch", "workers")})
+    return canonical({name: s.get(name) for name in ("data", "share", "sample_of", "model", "batch", "workers")})
 
 
 def translate_seconds(spec: RunSpec) -> float:
@@ -83,5 +83,7 @@ EXPERIMENTS = {
     "inverse_law/translate": Experiment(
         lazily("paper_figures.inverse_law.experiments.translate:search"), translate_seconds, translate_data
     ),
-    "inverse_law/loop": Experiment(lazily("paper_figures.inverse_law.experiments.loop:loop"), lambda spec: 25.0),
+    "inverse_law/loop": Experiment(
+        lazily("paper_figures.inverse_law.experiments.loop:loop"), lambda spec: 25.0, timed=True
+    ),
 }

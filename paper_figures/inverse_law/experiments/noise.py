@@ -24,7 +24,7 @@ def gradient_noise(spec: RunSpec, context: Context) -> Outcome:
     settings = spec.settings
     trainer = Trainer(spec, context)
     state = trainer.advance(trainer.start(), 0, settings["warm"])
-    point = trainer.algorithm.model(None, state, trainer.collective)[None]
+    point = trainer.algorithm.model(state)[None]
     rows = []
     for batch in settings["batches"]:
         order = WithReplacement(len(trainer.problem.targets), batch, seed(spec.seed, "noise", batch))

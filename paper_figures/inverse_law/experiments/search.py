@@ -13,15 +13,15 @@ from typing import Any
 
 from torch import Tensor
 
-from reference_impls.contract import Ask, Told, Turn
-from suite.algorithms import algorithm
+from reference_impls.contract import Optimizer, Points, Turn
+from reference_impls.inverse_law import SGD
 from suite.batch_size.threshold import Monitor, Search, Test
 from suite.communication.collectives import in_process
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training import checkpoint
-from suite.training.fused_step import donated
+from suite.training.fused_step import in_place
 from suite.training.gradients.batching import answer
 from suite.training.gradients.types import Gradients
 from suite.training.reading import Reading
@@ -38,12 +38,11 @@ class SteppedSgd:
 
     test_examples: int  # that a reading looks at
 
-    def __init__(self, gradients: Gradients, descent: Any, rate: Tensor, workers: int = 1):
+    def __init__(self, gradients: Gradients, optimizer: Optimizer, rate: Tensor, workers: int = 1):
         """``gradients`` knows its problem, flat parameters with ``b0()``; ``rate`` is 0-d."""
         self.gradients, self.problem = gradients, gradients.problem
-        self.algorithm, self.collective = algorithm("sgd"), in_process(workers)
-        self.flat = self.problem.flat
-        self.descent, self.rate, self.workers = donated(self.algorithm, descent, self.flat.x), rate, workers
+        self.flat, self.rate, self.workers = self.problem.flat, rate, workers
+        self.algorithm = in_place(SGD(optimizer, in_process(workers)), self.flat.x.device)
         self.buffers = self.problem.b0()[None].repeat(workers, 1)
         self.seconds = 0.0  # spent on updates alone
 
@@ -57,7 +56,7 @@ class SteppedSgd:
 
     def start(self) -> Any:
         """The state before the first update."""
-        return self.algorithm.init(None, self.flat.point(), self.workers, self.workers, self.descent)
+        return self.algorithm.init(self.flat.point())
 
     def advance(self, state: Any, first: int, last: int) -> Any:
         """The state after updates ``first`` .. ``last - 1``; the one passed in stays as it is."""
@@ -71,32 +70,24 @@ class SteppedSgd:
     def update(self, state: Any, t: int) -> Any:
         """The state after update t; the one passed in may be overwritten."""
         turn = self.turn(t)
-        ask, examples = self.request(state, turn)
-        return self.tell(state, turn, *answer(self.gradients, ask, self.buffers, examples))
+        points, examples = self.request(state, turn)
+        return self.apply_gradients(state, turn, *answer(self.gradients, points, self.buffers, examples))
 
     def turn(self, t: int) -> Turn:
         return next(rounds(self.workers, start=t))
 
-    def request(self, state: Any, turn: Turn) -> tuple[Ask, Tensor]:
+    def request(self, state: Any, turn: Turn) -> tuple[Points, Tensor]:
         """Points and examples [n, b] of a turn's gradients."""
-        return self.algorithm.ask(None, state, turn), self.examples(turn.t)
+        return self.algorithm.points(state, turn), self.examples(turn.t)
 
-    def tell(self, state: Any, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> Any:
+    def apply_gradients(self, state: Any, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> Any:
         """The state after the turn; the one passed in may be overwritten."""
         self.buffers = buffers
-        return self.algorithm.tell(
-            None,
-            state,
-            turn,
-            Told(losses, sums),
-            collective=self.collective,
-            descent=self.descent,
-            lr=self.rate,
-        )
+        return self.algorithm.update(state, turn, losses, sums, self.rate)
 
     def load(self, state: Any) -> None:
         """Put the weights of a state, and the first worker's buffers, into the network."""
-        self.flat.load(self.algorithm.model(None, state, self.collective), self.buffers[0])
+        self.flat.load(self.algorithm.model(state), self.buffers[0])
 
 
 def copied(state: Any) -> Any:
@@ -154,15 +145,15 @@ class SearchRun:
     def buffers(self) -> Tensor:
         return self.trainer.buffers
 
-    def request(self, turn: Turn) -> tuple[Ask, Tensor]:
+    def request(self, turn: Turn) -> tuple[Points, Tensor]:
         """Points and examples [n, b] of a turn's gradients."""
         if self._held:
             self.state, self._held = copied(self.state), False
         return self.trainer.request(self.state, turn)
 
-    def tell(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None:
+    def apply_gradients(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None:
         """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
-        self.state = self.trainer.tell(self.state, turn, losses, sums, buffers)
+        self.state = self.trainer.apply_gradients(self.state, turn, losses, sums, buffers)
         self.t = turn.t + 1
 
     def close_turn(self) -> None:

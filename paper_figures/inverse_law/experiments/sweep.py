@@ -7,12 +7,13 @@ Settings (plain values)::
     rate, batch, workers?                        limit     updates after which the rest is censored
     share     of the data in each of the two samples (0.2)
     sample    examples of a sample that a test reads; null: all of them
+    sample_of "each seed"?: every seed reads examples of its own choice; without it all read the same
     growth    of the test grid; 0 tests every update
     every     least distance of two tests; above 1 crossings are multiples of it
     monitors  {training: [thresholds], validation?: [thresholds]}
 
 The data are permuted once, the same for every run. The first sample is held out for the validation loss, the
-second is part of what is trained on; ``sample`` keeps the first so many examples of each.
+second is part of what is trained on; ``sample`` keeps so many examples of each.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from suite.runner.packing import run_together
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import evaluation
-from suite.training.build import DTYPES, make_descent, make_network
+from suite.training.build import DTYPES, make_network, make_optimizer
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import FlatModule
 from suite.training.gradients.cuda_graph import recorder_of
@@ -74,11 +75,15 @@ class Trainer(SteppedSgd):
             raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")
         rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
         gradients = gradients_of_run(context.execution["path"], problem)
-        super().__init__(gradients, make_descent(settings["descent"], flat), rate, workers)
+        super().__init__(gradients, make_optimizer(settings["descent"], flat), rate, workers)
         read = settings["sample"] or held
+        chosen = torch.arange(held)
+        if settings.get("sample_of") == "each seed":
+            chosen = torch.randperm(held, generator=torch.Generator().manual_seed(seed(spec.seed, "sample")))
+        chosen = chosen[:read].to(device)
         self.samples = {
-            "validation": self._sample(decode, inputs[:held][:read], targets[:held][:read]),
-            "training": self._sample(decode, inputs[held : 2 * held][:read], targets[held : 2 * held][:read]),
+            name: self._sample(decode, inputs[first + chosen], targets[first + chosen])
+            for name, first in (("validation", 0), ("training", held))
         }
         self.test_examples = len(self.samples["training"][1])
         recorder = recorder_of(self.gradients)
@@ -100,7 +105,7 @@ class Trainer(SteppedSgd):
         chunk = CHUNKS[inputs.device.type]
 
         def read(state: Any, threshold: float) -> Reading:
-            x = self.algorithm.model(None, state, self.collective)
+            x = self.algorithm.model(state)
             if self.tests is None:
                 return evaluation.read(
                     self.problem, x, self.buffers[0], inputs, targets, threshold, chunk=chunk, decode=already
@@ -125,7 +130,7 @@ def sweep(spec: RunSpec, context: Context) -> Outcome:
 def build(spec: RunSpec, context: Context, first: SearchRun | None) -> SearchRun:
     """A search that shares the pictures of ``first``."""
     trainer = Trainer(spec, context)
-    if first is not None and trainer.problem.share(first.problem):
+    if first is not None and trainer.problem.share(first.problem) and "sample_of" not in spec.settings:
         trainer.samples = first.trainer.samples  # type: ignore[attr-defined]
     return SearchRun(spec, context, trainer)
 

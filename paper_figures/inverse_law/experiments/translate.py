@@ -23,7 +23,7 @@ from suite.data.word_batches import WordOrder
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.training.build import make_descent
+from suite.training.build import make_optimizer
 from suite.training.gradients.looped import Bound
 from suite.training.numerics import apply
 from suite.training.reading import Reading, read_loss
@@ -46,7 +46,7 @@ class Trainer(SteppedSgd):
         )
         problem = Translation(corpus, dict(settings["model"]), seed(spec.seed, "weights"), context.device)
         rate = torch.tensor(settings["rate"], device=context.device)
-        super().__init__(Bound(problem), make_descent(settings["descent"], problem.flat), rate)
+        super().__init__(Bound(problem), make_optimizer(settings["descent"], problem.flat), rate)
         self.order = WordOrder(corpus.lengths, settings["words"], seed(spec.seed, "order"))
         drawn = torch.randperm(
             len(corpus.lengths), generator=torch.Generator().manual_seed(seed("samples", settings["corpus"]))

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from reference_impls import rudra
-from reference_impls.contract import Entry, Told, Turn
+from reference_impls.contract import Entry, Turn
+from reference_impls.rudra import Server, Softsync
 from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.parameter_server.protocol import GammaDurations, play
 from suite.parameter_server.tree import server_tree, weighted_mean
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Quadratic
 
 EXAMPLES, DIMENSIONS, RATE = 240, 12, 0.05
@@ -44,38 +43,36 @@ def batch(worker: int, number: int, size: int) -> Tensor:
 
 def follow(made: Quadratic, turns: Iterable[Turn], learners: int, n: int, size: int, momentum: float) -> Tensor:
     """Weights after the turns, computed by the reference implementation."""
-    descent = Caffe(momentum)
-    collective: Any = Local(learners)
-    config = rudra.Config(learners, n, history=4 * learners + 4)
-    state = rudra.init(config, torch.zeros(DIMENSIONS, dtype=torch.float64), learners, learners, descent)
+    algorithm = Softsync(CaffeSGD(momentum), Local(learners), learners, n, history=4 * learners + 4)
+    state = algorithm.init(torch.zeros(DIMENSIONS, dtype=torch.float64))
+    rate = torch.tensor(RATE, dtype=torch.float64)
     for turn in turns:
-        ask = rudra.ask(config, state, turn)
+        points = algorithm.points(state, turn)
         parts: list[Tensor] = []
         start = 0
-        for point, share in zip(ask.points, ask.shares, strict=True):
+        for point, share in zip(points.parameters, points.shares, strict=True):
             entries = turn.entries[start : start + share]
             grads = [gradient(made, point, batch(e.worker, e.number, size) % EXAMPLES) for e in entries]
             parts.append(torch.stack(grads).sum(0))
             start += share
-        told = Told(torch.zeros(len(turn.entries), dtype=torch.float64), torch.stack(parts))
-        rate = torch.tensor(RATE, dtype=torch.float64)
-        state = rudra.tell(config, state, turn, told, collective=collective, descent=descent, lr=rate)
-    return rudra.model(config, state, collective)
+        losses = torch.zeros(len(turn.entries), dtype=torch.float64)
+        state = algorithm.update(state, turn, losses, torch.stack(parts), rate)
+    return algorithm.model(state)
 
 
 def plain(made: Quadratic, batches: Sequence[Tensor], momentum: float) -> Tensor:
     """Single-learner SGD over the batches."""
     x = torch.zeros(DIMENSIONS, dtype=torch.float64)
-    descent = Caffe(momentum)
-    memory = descent.init(x)
+    optimizer = CaffeSGD(momentum)
+    memory = optimizer.init(x)
     for examples in batches:
-        x, memory = descent.step(memory, x, gradient(made, x, examples), torch.tensor(RATE, dtype=torch.float64))
+        x, memory = optimizer.step(memory, x, gradient(made, x, examples), torch.tensor(RATE, dtype=torch.float64))
     return x
 
 
 def schedule(learners: int, n: int, updates: int, seed: int) -> list[Turn]:
     durations = GammaDurations(1.0, 0.05, seed)
-    return [turn for _, turn in islice(play(rudra.Server(learners, n), learners, durations), updates)]
+    return [turn for _, turn in islice(play(Server(learners, n), learners, durations), updates)]
 
 
 def apart(a: Tensor, b: Tensor) -> float:

@@ -47,12 +47,13 @@ def refusals(problem: Any) -> dict[str, str]:
     return found
 
 
-def gradients_of_run(path: str, problem: Any) -> Gradients:
-    """The gradients of a run executed by ``path``.
-
-    Raises ValueError where they would not be those of the loop: vectorised with dropout, whose masks the loop draws
-    row by row. (Captured refuses dropout itself.)
-    """
-    if path == "vectorised" and (why := refusals(problem).get(path)):
+def vectorised_of_run(problem: Any) -> Vectorised:
+    """The vectorised gradients of a run. Raises ValueError with dropout, whose masks the loop draws row by row."""
+    if why := refusals(problem).get("vectorised"):
         raise ValueError(f"{why}; use path looped")
-    return PATHS[path](problem)
+    return Vectorised(problem)
+
+
+def gradients_of_run(path: str, problem: Any) -> Gradients:
+    """The gradients of a run executed by ``path``. Raises ValueError where they would not be those of the loop."""
+    return vectorised_of_run(problem) if path == "vectorised" else PATHS[path](problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from suite.training.optimizers import Adam, Caffe, Torch
+from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 
 D, STEPS = 5, 30
 SCALE = torch.tensor([1.0, 2.0, 1.0, 0.0, 1.0], dtype=torch.float64)
@@ -21,11 +21,11 @@ def rate(t):
     return 0.1 / (1 + t // 10)
 
 
-def run(descent):
+def run(optimizer):
     x = torch.ones(D, dtype=torch.float64)
-    memory = descent.init(x)
+    memory = optimizer.init(x)
     for t, g in enumerate(gradients()):
-        x, memory = descent.step(memory, x, g, torch.tensor(rate(t), dtype=torch.float64))
+        x, memory = optimizer.step(memory, x, g, torch.tensor(rate(t), dtype=torch.float64))
     return x
 
 
@@ -45,7 +45,7 @@ def run_optimizer(make):
 @pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 0.01)])
 def test_torch_equals_torch(momentum, decay):
     theirs = run_optimizer(lambda p: torch.optim.SGD(p, 1.0, momentum=momentum, weight_decay=decay))
-    torch.testing.assert_close(run(Torch(momentum, decay)), theirs, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(run(TorchSGD(momentum, decay)), theirs, rtol=1e-12, atol=1e-12)
 
 
 def test_torch_multipliers_equal_parameter_groups():
@@ -58,7 +58,7 @@ def test_torch_multipliers_equal_parameter_groups():
             momentum=0.9,
         )
     )
-    torch.testing.assert_close(run(Torch(0.9, 0.01, SCALE, DECAYS)), theirs, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(run(TorchSGD(0.9, 0.01, SCALE, DECAYS)), theirs, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.01])
@@ -78,52 +78,52 @@ def test_caffe_equals_its_rule_written_out(scaled):
             diff = g[i] + 0.01 * decay_mult[i] * w[i]
             history[i] = 0.9 * history[i] + local_rate * diff
             w[i] -= history[i]
-    ours = run(Caffe(0.9, 0.01, SCALE, DECAYS) if scaled else Caffe(0.9, 0.01))
+    ours = run(CaffeSGD(0.9, 0.01, SCALE, DECAYS) if scaled else CaffeSGD(0.9, 0.01))
     torch.testing.assert_close(ours, torch.tensor(w, dtype=torch.float64), rtol=1e-12, atol=1e-12)
 
 
 def test_conventions_agree_at_a_constant_rate_and_part_when_it_changes():
     """After one gradient of 1 and then none: rates 1, 0 leave Caffe's velocity and stop PyTorch's."""
-    for descent, expected in ((Caffe(0.5), -1.5), (Torch(0.5), -1.0)):
+    for optimizer, expected in ((CaffeSGD(0.5), -1.5), (TorchSGD(0.5), -1.0)):
         x, memory = torch.zeros(1), torch.zeros(1)
         for g, lr in ((1.0, 1.0), (0.0, 0.0)):
-            x, memory = descent.step(memory, x, torch.tensor([g]), torch.tensor(lr))
+            x, memory = optimizer.step(memory, x, torch.tensor([g]), torch.tensor(lr))
         assert x.item() == expected
 
 
 @pytest.mark.parametrize(
-    "descent",
-    [Caffe(0.9, 0.01, SCALE, DECAYS), Torch(0.9, 0.01, SCALE, DECAYS), Adam(decay=0.01)],
+    "optimizer",
+    [CaffeSGD(0.9, 0.01, SCALE, DECAYS), TorchSGD(0.9, 0.01, SCALE, DECAYS), Adam(decay=0.01)],
     ids=["Caffe", "Torch", "Adam"],
 )
-def test_parts_stepped_alone_equal_the_whole(descent):
+def test_parts_stepped_alone_equal_the_whole(optimizer):
     """Also when the parts take turns: the count of Adam belongs to each parameter."""
-    whole = run(descent)
+    whole = run(optimizer)
     for part in (slice(0, 2), slice(2, 5)):
         x = torch.ones(D, dtype=torch.float64)[part]
-        memory = descent.init(torch.ones(D, dtype=torch.float64))[..., part]
+        memory = optimizer.init(torch.ones(D, dtype=torch.float64))[..., part]
         for t, g in enumerate(gradients()):
             lr = torch.tensor(rate(t), dtype=torch.float64)
-            x, memory = descent.step(memory, x, g[part], lr, part)
+            x, memory = optimizer.step(memory, x, g[part], lr, part)
         assert torch.equal(x, whole[part])
 
 
-@pytest.mark.parametrize("descent", [Caffe(0.9, 0.01), Torch(0.9, 0.01), Adam()])
-def test_rows_are_independent_and_keep_their_dtype(descent):
+@pytest.mark.parametrize("optimizer", [CaffeSGD(0.9, 0.01), TorchSGD(0.9, 0.01), Adam()])
+def test_rows_are_independent_and_keep_their_dtype(optimizer):
     points = torch.rand(3, D, generator=torch.Generator().manual_seed(1))
     grads = torch.rand(3, D, generator=torch.Generator().manual_seed(2))
-    memory, lr = descent.init(points), torch.tensor(0.1)
-    together, kept = descent.step(memory, points, grads, lr)
+    memory, lr = optimizer.init(points), torch.tensor(0.1)
+    together, kept = optimizer.step(memory, points, grads, lr)
     assert together.dtype == kept.dtype == torch.float32
     for j in range(3):
-        alone, memory_alone = descent.step(memory[j], points[j], grads[j], lr)
+        alone, memory_alone = optimizer.step(memory[j], points[j], grads[j], lr)
         assert torch.equal(together[j], alone)
         assert torch.equal(kept[j], memory_alone)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Caffe(1.0), lambda: Torch(decay=-1), lambda: Adam(beta1=1), lambda: Adam(epsilon=-1)]
+    "make", [lambda: CaffeSGD(1.0), lambda: TorchSGD(decay=-1), lambda: Adam(beta1=1), lambda: Adam(epsilon=-1)]
 )
 def test_refuses_values_out_of_range(make):
-    with pytest.raises(ValueError, match=r"(descent|adam): "):
+    with pytest.raises(ValueError, match=r"(optimizer|adam): "):
         make()

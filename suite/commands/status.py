@@ -1,0 +1,132 @@
+"""The command ``status``: what of a store's plans is stored, running, failed, interrupted or queued."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from suite.engines import EngineError, engine
+from suite.runner.presence import SILENT, note_in
+from suite.runs.store import Store, StoreError
+
+TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life
+STATES = ("stored", "running", "interrupted", "failed", "queued")
+
+
+def status(store: Path) -> dict[str, Any]:
+    """The state of a store as plain values; reads files alone and disturbs no worker. Raises StoreError."""
+    held = Store(store)
+    wanted = wanted_runs(store)
+    stored, now = held.ids(), _clock(store)
+    runs: dict[str, dict[str, Any]] = {}
+    for folder in sorted((store / "partial").glob("*/*")):
+        run_id = folder.parent.name
+        if folder.is_dir() and run_id not in stored:
+            runs[run_id] = _under_way(folder, now)
+    counts = Counter(run["state"] for run in runs.values())
+    counts["stored"] = len(stored)
+    counts["queued"] = len(set(wanted) - stored - set(runs))
+    return {
+        "store": str(store),
+        "counts": {name: counts[name] for name in STATES},
+        "runs": {run_id: {**run, **wanted.get(run_id, {})} for run_id, run in sorted(runs.items())},
+        "jobs": job_states(store),
+        "seconds_left": seconds_left(wanted, stored, runs, now),
+    }
+
+
+def _under_way(folder: Path, now: float) -> dict[str, Any]:
+    """What a claim's folder tells of its run; failed where it left a traceback and no later sign of life."""
+    note = note_in(folder) or {}
+    failure = folder / "failure.txt"
+    alive = bool(note) and now - note["seen"] < SILENT
+    state = "failed" if failure.exists() else "running" if alive else "interrupted"
+    told: dict[str, Any] = {name: note[name] for name in TOLD if name in note}
+    if state == "failed":
+        told["failure"] = str(failure)
+    return {"state": state, **told}
+
+
+def wanted_runs(store: Path) -> dict[str, dict[str, Any]]:
+    """By id, what the ``run`` commands on this store have planned: artifact and estimated seconds."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((store / "wanted").glob("*.json")):
+        try:
+            found |= json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{path} cannot be read as a plan: {error}") from error
+    return found
+
+
+def job_states(store: Path) -> dict[str, dict[str, int]]:
+    """By engine, how many workers of the jobs submitted for this store are in which state; or why that is unknown."""
+    names: dict[str, list[str]] = {}
+    for path in sorted((store / "jobs").glob("*.json")):
+        record = json.loads(path.read_bytes())
+        names.setdefault(record["engine"], []).append(record["job"])
+    found: dict[str, Any] = {}
+    for name, jobs in names.items():
+        try:
+            found[name] = dict(engine(name).states(jobs))
+        except EngineError as error:
+            found[name] = {"unknown": str(error)}
+    return found
+
+
+def seconds_left(
+    wanted: Mapping[str, Mapping[str, Any]], stored: set[str], runs: Mapping[str, Mapping[str, Any]], now: float
+) -> float | None:
+    """Until all is stored, if those who work now go on as they do; None where nobody has got anywhere yet."""
+    estimated = {run_id: float(wanted[run_id]["seconds"]) for run_id in wanted if run_id not in stored}
+    working = [run for run in runs.values() if run["state"] == "running"]
+    done = {run_id: run.get("fraction", 0.0) * estimated.get(run_id, 0.0) for run_id, run in runs.items()}
+    spent = sum(max(0.0, now - run["since"]) for run in working)
+    gained = sum(done[run_id] for run_id, run in runs.items() if run["state"] == "running")
+    if not gained or not spent:
+        return 0.0 if not estimated else None
+    return (sum(estimated.values()) - sum(done.values())) / (gained / spent) / len(working)
+
+
+def _clock(store: Path) -> float:
+    """The time by the file system's clock, which the signs of life carry; ours where nothing can be written."""
+    probe = store / "staging" / f"clock-{os.urandom(4).hex()}"
+    try:
+        probe.touch()
+        return probe.stat().st_mtime
+    except OSError:
+        return time.time()
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def lines(found: Mapping[str, Any]) -> list[str]:
+    """The state as text."""
+    text = [f"{found['store']}: " + ", ".join(f"{count} {name}" for name, count in found["counts"].items())]
+    for run_id, run in found["runs"].items():
+        where = f"on {run['host']}" + (f" in job {run['job']}" if run.get("job") else "") if "host" in run else ""
+        if run["state"] == "running":
+            where += f" since {_ago(found, run)}, {run['fraction']:.0%} done"
+        where = where or run.get("failure", "")
+        text.append(f"  {run['state']:<12} {run_id} {run.get('artifact', '')} {where}".rstrip())
+    for name, states in found["jobs"].items():
+        told = ", ".join(f"{count} {state}" for state, count in states.items()) or "no worker left"
+        text.append(f"{name}: {states.get('unknown', told)}")
+    left = found["seconds_left"]
+    if left is not None:
+        text.append(f"about {_duration(left)} left" if left else "nothing left to do")
+    return text
+
+
+def _ago(found: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    return _duration(max(0.0, run["seen"] - run["since"]))
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -1,0 +1,68 @@
+"""Engines start workers on other machines, and nothing more: the store is the queue.
+
+A worker is ``sgd-suite run`` on the store: it claims what nobody computes, resumes what others left, and ends when
+nothing is left. An engine therefore only has to start a number of equal processes and may lose any of them. It is
+a class of three methods; another package adds one under the entry-point group ``sgd_suite.engines``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+GROUP = "sgd_suite.engines"
+BUILT_IN = {"slurm": "suite.engines.slurm:Slurm"}
+INDEX = "{index}"  # in a command: the number of the worker, from 0; in a path, which worker's it is
+
+
+class EngineError(ValueError):
+    """An engine that is not there, or that refused what it was asked to do."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """``workers`` equal workers, each of which runs ``commands`` one after another.
+
+    ``memory`` is bytes. ``after`` names jobs that must have ended. ``options`` are the user's, for this engine.
+    """
+
+    name: str
+    commands: Sequence[Sequence[str]]
+    logs: Path
+    workers: int = 1
+    cores: int = 1
+    memory: int = 0
+    gpus: int = 0
+    after: Sequence[str] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """What starts workers. Every method raises EngineError in a sentence that the user can act on."""
+
+    def script(self, job: Job) -> str:
+        """What ``submit`` would hand over, for ``--dry-run``; raises for options that it does not know."""
+        ...
+
+    def submit(self, job: Job) -> str:
+        """Hand a job over and return the name under which the engine knows it."""
+        ...
+
+    def states(self, jobs: Sequence[str]) -> Mapping[str, int]:
+        """How many workers of these jobs are in which state (``running``, ``pending``, ...), less those gone."""
+        ...
+
+
+def engine(name: str) -> Engine:
+    """The engine of that name. Raises EngineError naming those there are."""
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name in found:
+        return found[name].load()()
+    if name in BUILT_IN:
+        from suite.experiment import lazily
+
+        return lazily(BUILT_IN[name])()()
+    raise EngineError(f"no engine is called {name!r}; there are {', '.join(sorted({*found, *BUILT_IN}))}")

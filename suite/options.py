@@ -1,0 +1,75 @@
+"""The options that commands share, and what their values must be."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Profile(StrEnum):
+    smoke = "smoke"
+    reduced = "reduced"
+    paper = "paper"
+
+
+class Device(StrEnum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Format(StrEnum):
+    svg = "svg"
+    png = "png"
+    pdf = "pdf"
+
+
+Selectors = Annotated[
+    list[str] | None, typer.Argument(metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all")
+]
+
+
+def a_path(text: str | Path) -> Path:
+    """The value of an option that names a place. Raises BadParameter for an empty one: it would mean this folder."""
+    if not str(text).strip():
+        raise typer.BadParameter("the name is empty; name a place, or leave the option out")
+    return Path(text)
+
+
+def finite(seconds: float | None) -> float | None:
+    """A number of seconds that an option gave. Raises BadParameter for one that is no time."""
+    if seconds is not None and not math.isfinite(seconds):
+        raise typer.BadParameter(f"{seconds} is no number of seconds; leave the option out for no limit")
+    return seconds
+
+
+def a_share(text: str | None) -> tuple[int, int] | None:
+    """``I/N`` as two numbers. Raises BadParameter for anything else."""
+    if text is None:
+        return None
+    first, _, second = text.partition("/")
+    if not (first.isdecimal() and second.isdecimal() and int(first) < int(second)):
+        raise typer.BadParameter(f"--share {text!r} must be I/N with I from 0 to N - 1")
+    return int(first), int(second)
+
+
+StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D", parser=a_path)]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        help="folder of runs, or an exported file; committed evidence lies beneath",
+        metavar="D",
+        parser=a_path,
+    ),
+]
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D", parser=a_path)
+]
+Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
+ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
+STORE = Path("runs.store")

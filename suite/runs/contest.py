@@ -1,0 +1,146 @@
+"""Several versions of one run: equal, timed again, of another execution, or contested.
+
+A run's id says what was to be computed, not what came out. Two sources may hold different results under one id:
+
+``equal``             the same deterministic tables and times
+``timed again``       the same deterministic tables, or an experiment whose results rest on times: times never contest
+``confirmed``         the same deterministic tables from another execution
+``other execution``   other tables from another execution; the spread over the seeds judges whether that is plausible
+``contested``         other tables, though source, versions, execution and processor are the same: one is wrong
+
+A checksum shows damage, not forgery: whoever changes a number can seal the folder again. What this module shows is
+that two sources disagree, which no seal can hide.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from suite.runs.comparison import identical
+from suite.runs.store import Run
+from suite.spec import canonical
+
+ALARM = 0.01  # probability that one survey calls an honest execution implausible
+FEWEST_SEEDS = 3  # from which their spread says anything
+NOTES = ("measured", "reason", "refused")  # of an execution: why it was chosen, not what it is
+
+Timed = Callable[[str], bool]  # whether the results of an experiment, by name, rest on times
+
+
+def made_by(run: Run) -> str:
+    """What promises a run the same bits: source, versions, execution, device and processor, as text."""
+    where = run.environment
+    execution = {name: value for name, value in dict(where.get("execution", {})).items() if name not in NOTES}
+    host = where.get("machine")
+    cpu = host.get("cpu") if isinstance(host, Mapping) else host
+    parts = where.get("code", where.get("source")), where.get("versions"), execution, where.get("device"), cpu
+    return json.dumps(parts, sort_keys=True)
+
+
+def relation(one: Run, other: Run, *, timed: bool) -> str:
+    """How two versions of a run relate, in a word of this module's docstring."""
+    if one.files == other.files:
+        return "equal"
+    same_maker = made_by(one) == made_by(other)
+    if identical(one, other):
+        return "timed again" if same_maker else "confirmed"
+    if timed and same_maker:
+        return "timed again"
+    return "contested" if same_maker else "other execution"
+
+
+def implausible(run: Run, seeds: Sequence[Run], alarm: float) -> str | None:
+    """Which result of ``run`` lies outside what ``seeds``, runs of its setting by another execution, let expect.
+
+    A prediction interval (Student's t) of each plain number, together alarming with probability ``alarm``. Empty
+    when all lie within, None with too few seeds to tell.
+    """
+    from scipy.stats import t
+
+    if len(seeds) < FEWEST_SEEDS:
+        return None
+    numbers = [_numbers(seed) for seed in seeds]
+    names = sorted(set(_numbers(run)).intersection(*numbers))
+    for name in names:
+        values = [found[name] for found in numbers]
+        mean, spread = statistics.fmean(values), max(statistics.stdev(values), 1e-6 * max(map(abs, values)))
+        reach = t.isf(alarm / 2 / len(names), len(values) - 1) * spread * math.sqrt(1 + 1 / len(values))
+        value = _numbers(run)[name]
+        if abs(value - mean) > reach:
+            return f"{name} is {value:.6g}, where {len(values)} seeds lead to expect {mean:.6g} +- {reach:.2g}"
+    return ""
+
+
+def _numbers(run: Run) -> dict[str, float]:
+    """The finite plain numbers among a run's results, less its times."""
+    return {
+        name: float(value)
+        for name, value in run.results.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not name.endswith("seconds")
+    }
+
+
+@dataclass
+class Survey:
+    """What the versions of many runs came to."""
+
+    kinds: dict[str, str] = field(default_factory=dict)  # run id -> relation of the version that differs most
+    contested: dict[str, str] = field(default_factory=dict)  # run id -> why a verdict must not rest on it
+    untold: set[str] = field(default_factory=set)  # of another execution, with too few seeds to judge it
+
+    def add(self, other: Survey) -> None:
+        self.kinds |= other.kinds
+        self.contested |= other.contested
+        self.untold |= other.untold
+
+    def lines(self) -> list[str]:
+        """The survey as text; nothing where every run has one version."""
+        if not self.kinds:
+            return []
+        counts = Counter(self.kinds.values())
+        text = ", ".join(f"{counts[kind]} {kind}" for kind in SEVERITY if counts[kind])
+        found = [f"{len(self.kinds)} runs are held in several versions: {text}; the first source decides"]
+        if self.untold:
+            some = ", ".join(sorted(self.untold)[:5]) + (", ..." if len(self.untold) > 5 else "")
+            found.append(f"too few seeds to judge the other execution of {len(self.untold)} runs: {some}")
+        return found + [f"CONTESTED {why}" for why in self.contested.values()]
+
+
+SEVERITY = ("equal", "timed again", "confirmed", "other execution", "contested")
+
+
+def survey(held: Mapping[str, Sequence[Run]], timed: Timed) -> Survey:
+    """Judge the versions of runs, by run id, the deciding version first; runs of one version are no matter."""
+    found = Survey()
+    several = {run_id: list(runs) for run_id, runs in held.items() if len(runs) > 1}
+    odd: list[tuple[str, Run, Run]] = []
+    for run_id, (first, *others) in several.items():
+        kinds = [relation(first, other, timed=timed(first.spec.experiment)) for other in others]
+        kind = max(kinds, key=SEVERITY.index)
+        found.kinds[run_id] = kind
+        if kind == "contested":
+            found.contested[run_id] = (
+                f"run {run_id} ({first.spec.experiment}): two versions of the same source, execution and processor "
+                "hold different tables; find out which is right and remove the other"
+            )
+        elif kind == "other execution" and not timed(first.spec.experiment):
+            odd.append((run_id, first, others[kinds.index(kind)]))
+    settings = {run_id: _setting(runs[0]) for run_id, runs in several.items()}
+    for run_id, first, other in odd:
+        seeds = [runs[-1] for sibling, runs in several.items() if settings[sibling] == settings[run_id]]
+        why = implausible(first, [seed for seed in seeds if made_by(seed) == made_by(other)], ALARM / len(odd))
+        if why is None:
+            found.untold.add(run_id)
+        elif why:
+            found.contested[run_id] = f"run {run_id} ({first.spec.experiment}), of two executions: {why}"
+    return found
+
+
+def _setting(run: Run) -> tuple[str, str]:
+    return run.spec.experiment, canonical(run.spec.settings)

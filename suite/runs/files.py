@@ -1,0 +1,43 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that replaces what is there in one step, synced first: a power cut leaves the old or the new."""
+    staging = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        with open(staging, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(staging, path)
+        sync_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            staging.unlink()
+
+
+def check_writable(folder: Path) -> None:
+    """Raise ValueError where no file could be written below ``folder``, which need not exist yet; leaves nothing."""
+    place = next(part for part in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(part))
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise ValueError(f"could not write {folder}: {error.strerror}") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,154 @@
+"""Runs that two sources hold: contested ones are named and decide nothing, those made elsewhere seeds judge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import toy
+
+from suite.claims.measured import exact
+from suite.commands.check import judge_selection
+from suite.papers import verdicts as verdicts_module
+from suite.papers.verdicts import Measurement
+from suite.runs.archive import Archive, Layered, export
+from suite.runs.contest import Survey, implausible, relation, survey
+from suite.runs.store import CHECKSUMS, Outcome, Run, Store, encode, seal, verified
+from suite.spec import RunSpec
+
+HERE = {"source": "s", "versions": {"torch": "1"}, "execution": {"path": "looped"}, "machine": {"cpu": "c"}}
+ELSEWHERE = HERE | {"execution": {"path": "captured"}}
+
+
+def run(value: float = 1.0, seconds: float = 1.0, seed: int = 0, where: dict = HERE, curve: float = 0.0) -> Run:
+    spec = RunSpec("toy/draw", {"profile": "smoke", "sleep": 0.0}, seed)
+    table = pd.DataFrame({"x": [curve], "seconds": [seconds]})
+    return verified(
+        spec.id, encode(spec, where, Outcome("finished", {"value": value, "seconds": seconds}, {"t": table}))
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "timed", "expected"),
+    [
+        (run(), False, "equal"),
+        (run(seconds=2.0), False, "timed again"),
+        (run(value=2.0), True, "timed again"),
+        (run(where=ELSEWHERE), False, "confirmed"),
+        (run(value=2.0, where=ELSEWHERE), False, "other execution"),
+        (run(value=2.0, where=HERE | {"source": "t"}), False, "other execution"),
+        (run(value=2.0), False, "contested"),
+        (run(curve=1.0), False, "contested"),
+    ],
+)
+def test_how_two_versions_relate(other: Run, timed: bool, expected: str):
+    assert relation(run(), other, timed=timed) == expected
+    assert relation(other, run(), timed=timed) == expected
+
+
+def test_the_spread_over_seeds_judges_another_execution():
+    """Ten seeds around 1 with deviation 0.1: 1.2 is one of them, 3 is not, and two seeds say nothing."""
+    seeds = [run(1 + 0.1 * (-1) ** i, seed=i) for i in range(10)]
+    assert implausible(run(1.2), seeds, 0.01) == ""
+    assert implausible(run(3.0), seeds, 0.01).startswith("value is 3, where 10 seeds lead to expect 1 +-")
+    assert implausible(run(3.0), seeds[:2], 0.01) is None
+
+
+def test_honest_seeds_are_seldom_called_implausible():
+    """Of 2,000 fresh draws beside ten seeds, at a hundredth: 20 expected, 45 or more with probability 1e-6."""
+    import numpy as np
+
+    draws = np.random.default_rng(0).normal(size=(2000, 11))
+    alarms = sum(bool(implausible(run(row[0]), [run(value, seed=i) for i, value in enumerate(row[1:])], 0.01))
+                 for row in draws)  # fmt: skip
+    assert alarms < 45
+
+
+def test_a_survey_names_what_is_contested_and_what_cannot_be_judged():
+    held = {r.id: [r, run(2.0)] for r in [run()]}
+    assert list(survey(held, lambda name: False).contested) == [run().id]
+    assert survey(held, lambda name: True).contested == {}
+    alone = survey({run().id: [run(), run(9.0, where=ELSEWHERE)]}, lambda name: False)
+    assert (alone.contested, alone.untold) == ({}, {run().id})
+    seeds = {
+        run(seed=i).id: [run(5.0 if i == 3 else 1 + i / 100, seed=i), run(1 + i / 50, seed=i, where=ELSEWHERE)]
+        for i in range(6)
+    }
+    found = survey(seeds, lambda name: False)
+    assert list(found.contested) == [run(seed=3).id]
+    assert "value is 5" in found.lines()[-1]
+    assert survey({run().id: [run()]}, lambda name: False).lines() == []
+
+
+@pytest.fixture
+def layers(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch):
+    """A store over exported evidence: the toy's three draws in both, changed in the store as asked."""
+    monkeypatch.delenv("TOY_SLEEP", raising=False)
+
+    def made(where: dict, *values: float) -> Layered:
+        specs = [spec for group in toy.runs("smoke").values() for spec in group]
+        table = pd.DataFrame({"draw": [0.5]})
+        files = lambda spec, value, env: encode(spec, env, Outcome("finished", {"value": value}, {"draws": table}))
+        store = Store(tmp_path / "store", create=True)
+        for spec, value in zip(specs, values, strict=True):
+            store.commit(spec.id, files(spec, value, where))
+        export({spec.id: files(spec, 0.5, HERE) for spec in specs}, tmp_path / "evidence.zip", {})
+        return Layered([store, Archive(tmp_path / "evidence.zip")])
+
+    return made
+
+
+def verdict_of(source: Layered, claim: str):
+    several = Survey()
+    found = {v.claim.id: v for v in judge_selection(["toy/table1"], "smoke", source, several)}
+    return found[claim], several
+
+
+def test_a_contested_run_decides_nothing_silently(layers):
+    verdict, several = verdict_of(layers(HERE, 0.5, 0.5, 0.7), "toy/table1/share")
+    assert (verdict.verdict, verdict.red) == ("inconclusive", True)
+    assert "would be reproduced, but rests on contested evidence: run" in verdict.why
+    assert len(several.contested) == 1
+
+
+def test_another_execution_within_the_spread_is_told_and_decides(layers):
+    verdict, several = verdict_of(layers(ELSEWHERE, 0.5, 0.5, 0.5), "toy/table1/share")
+    assert (verdict.verdict, verdict.red) == ("reproduced", False)
+    assert several.lines() == ["3 runs are held in several versions: 3 confirmed; the first source decides"]
+
+
+def test_the_command_line_names_contested_runs(sgd, tmp_path: Path):
+    """A number is changed and the folder sealed again; exported, merged and checked it is told each time."""
+    assert sgd("run", "toy/table1", "--profile", "smoke", "--store", "a").returncode == 0
+    assert sgd("export", "--store", "a", "--out", "a.zip").returncode == 0
+    store = Store(tmp_path / "a")
+    forged = sorted(store.ids())[0]
+    files = dict(store.files(forged))
+    outcome = json.loads(files["outcome.json"])
+    outcome["results"]["value"] += 1.0
+    files["outcome.json"] = json.dumps(outcome).encode()
+    del files[CHECKSUMS]
+    files[CHECKSUMS] = seal(files)
+    Store(tmp_path / "b", create=True).commit(forged, files)
+    assert sgd("check", "toy/table1", "--store", "b").returncode == 1  # another claim of the toy is red by design
+    merged = sgd("merge", "a.zip", "--store", "b")
+    assert merged.returncode == 1
+    assert f"CONTESTED {forged}" in merged.stdout
+    checked = sgd("check", "toy/table1", "--store", "b")
+    assert f"CONTESTED run {forged}" in checked.stderr
+    (line,) = (line for line in checked.stdout.splitlines() if "toy/table1/share" in line)
+    assert line.startswith("RED ")
+    assert "inconclusive" in line
+
+
+def test_what_does_not_fit_a_claim_is_a_red_verdict_of_that_claim_only(papers, tmp_path: Path, monkeypatch):
+    """Two values for a claim that prints one."""
+
+    measured = Measurement({"seven": exact((7.0, 7.0)), "share": exact(1.0)})
+    monkeypatch.setattr(verdicts_module, "measure", lambda artifact, source, profile: measured)
+    found = {v.claim.id: v for v in judge_selection(["toy/table1"], "smoke", Store(tmp_path, create=True))}
+    assert (found["toy/table1/seven"].verdict, found["toy/table1/seven"].red) == ("not run", True)
+    assert "2 values for 1 of the paper's" in found["toy/table1/seven"].why
+    assert found["toy/table1/share"].verdict == "reproduced"

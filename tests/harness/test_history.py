@@ -1,0 +1,124 @@
+"""The gate's memory: slow rises are found, steady histories are not, and an accepted level starts anew."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_regression import document
+
+from suite.speed.baselines import GateError
+from suite.speed.history import CREEP, changes, draw, file_of, recall, remember, rises, session
+
+NOISE = 0.01  # between medians of sessions
+
+
+def history(levels: list[float], seed: int, workloads: int = 4) -> list[dict]:
+    """Sessions of several workloads, of which the first follows ``levels``."""
+    draws = np.random.default_rng(seed)
+    return [
+        {
+            "when": f"week {week:02}",
+            "anew": False,
+            "versions": {"torch": "2"},
+            "workloads": {
+                f"w{i}": {"wall": (level if i == 0 else 0.0) + draws.normal(0, NOISE)} for i in range(workloads)
+            },
+        }
+        for week, level in enumerate(levels)
+    ]
+
+
+def test_two_per_cent_a_week_is_found_though_no_week_is_a_regression():
+    """Ten weeks of five sessions: nothing for five of them, then 2% a week."""
+    levels = [0.02 * max(0, week - 4) for week in range(10) for _ in range(5)]
+    for seed in range(5):
+        (rise,) = rises(history(levels, seed))
+        assert (rise.workload, rise.clock) == ("w0", "wall")
+        assert CREEP <= rise.after - rise.before < 0.12
+        assert rise.changes
+
+
+def test_a_steady_history_seldom_shows_a_change():
+    """Of 100 histories without a change, with probability 0.05 each: 18 or more with probability 1e-6."""
+    draws = np.random.default_rng(0)
+    assert sum(bool(changes(draws.normal(0, 1, 24), 0.05)) for _ in range(100)) < 18
+
+
+def test_changes_are_found_where_they_are():
+    draws = np.random.default_rng(1)
+    values = np.concatenate([draws.normal(0, 1, 20), draws.normal(5, 1, 15), draws.normal(-3, 1, 12)])
+    found = changes(values, 0.01)
+    assert len(found) == 2
+    assert abs(found[0] - 20) <= 1
+    assert abs(found[1] - 35) <= 1
+    assert changes([0.0] * 30, 0.01) == []
+    assert changes([0.0, 1.0], 0.01) == []
+
+
+@pytest.mark.parametrize(
+    "levels", [[0.0] * 20 + [0.8 * CREEP] * 20, [0.2] * 20 + [0.0] * 20], ids=["below what counts", "faster"]
+)
+def test_what_is_small_or_faster_is_no_rise(levels: list[float]):
+    assert rises(history(levels, 2)) == []
+
+
+def test_a_recovered_level_is_no_rise_and_other_versions_begin_anew():
+    assert rises(history([0.0] * 20 + [0.2] * 10 + [0.0] * 10, 3)) == []
+    rising = history([0.0] * 20 + [0.2] * 20, 4)
+    assert rises(rising)
+    for old in rising[:20]:
+        old["versions"] = {"torch": "1"}
+    assert rises(rising) == []
+
+
+def test_accepted_sessions_are_remembered_until_a_level_is_wanted(tmp_path: Path):
+    draws = np.random.default_rng(5)
+    documents = [document({"a": 0.1}, draws) for _ in range(3)]
+    path = remember(documents, tmp_path)
+    assert path == file_of(tmp_path, "cpu-a")
+    found = recall(tmp_path, "cpu-a")
+    assert [row["workloads"]["a"]["wall"] for row in found] == [
+        session(one)["workloads"]["a"]["wall"] for one in documents
+    ]
+    assert math.isclose(found[0]["workloads"]["a"]["wall"], 0.1, abs_tol=0.05)
+    remember(documents[:1], tmp_path, anew=True)
+    assert len(recall(tmp_path, "cpu-a")) == 1
+    assert recall(tmp_path, "cpu-b") == []
+    with open(path, "a") as stream:
+        stream.write("no session\n")
+    with pytest.raises(GateError, match="line 5, is no session"):
+        recall(tmp_path, "cpu-a")
+
+
+def test_the_history_is_drawn(tmp_path: Path):
+    figure = draw(history([0.0] * 10 + [0.2] * 10, 6))
+    assert [axes.get_title() for axes in figure.axes] == ["w0", "w1", "w2", "w3"]
+    levels = figure.axes[0].collections
+    assert len(levels) == 2
+    with pytest.raises(GateError, match="begins a history"):
+        draw([])
+
+
+def test_the_command_remembers_finds_and_draws(tmp_path: Path, sgd):
+    """Eight accepted sessions, then eight 30% slower ones accepted as the baseline: nothing is slower than that."""
+    folder, draws = tmp_path / "baselines", np.random.default_rng(7)
+    names = []
+    for number in range(18):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(document({"a": 0.0 if number < 8 else 0.3}, draws)))
+        names.append(path.name)
+    for some in (names[:8], names[8:16]):
+        assert sgd("gate", *some, "--baselines", folder, "--accept").returncode == 0
+    alarm = sgd("gate", names[16], "--baselines", folder)
+    assert alarm.returncode == 1, alarm.stdout
+    assert "REGRESSION" not in alarm.stdout
+    assert "CREEPING a: +" in alarm.stdout
+    drawn = sgd("gate", names[16], "--baselines", folder, "--history", "history.svg")
+    assert (drawn.returncode, (tmp_path / "history.svg").stat().st_size > 1000) == (0, True)
+    assert drawn.stdout.startswith("16 accepted sessions")
+    assert sgd("gate", *names[8:16], "--baselines", folder, "--accept", "--anew").returncode == 0
+    assert sgd("gate", names[17], "--baselines", folder).returncode != 1

@@ -1,0 +1,161 @@
+"""Signals: a checkpoint at the next update, a sentence, the exit code of the signal, and nobody left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import toy
+
+from suite import interruption, presence
+from suite.training import checkpoint
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+
+
+def wait_until_training(store: Path, process: subprocess.Popen[str]) -> None:
+    """Until some run of the store says that it has made updates."""
+    folders = lambda: (store / "partial").glob("*/*")
+    while not any(note["fraction"] > 0 for note in map(presence.note_in, folders()) if note):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+
+
+def started(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+    command = [sys.executable, toy.__file__, "run", *arguments, "--profile", "smoke", "--device", "cpu"]
+    command += ["--store", str(tmp_path / "s")]
+    return subprocess.Popen(
+        command, env=toy.environment(**variables), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=[number.name for number in SIGNALS])
+def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path, number: signal.Signals, sgd):
+    """No checkpoint is due for an hour: what is there, the signal left."""
+    process = started(tmp_path, "toy/fig1", TOY_UPDATES="100000", SGD_SUITE_CHECKPOINT_SECONDS="3600")
+    try:
+        wait_until_training(tmp_path / "s", process)
+        process.send_signal(number)
+        told = process.communicate(timeout=120)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 128 + number
+    assert told.splitlines()[-1].startswith(f"interrupted by {number.name}: finished runs are stored")
+    assert "0 runs stored, 0 already there, 1 left for later, 0 failed" in told
+    assert "Traceback" not in told
+    assert len(list((tmp_path / "s" / "partial").glob(f"*/*/{checkpoint.NAME}"))) == 1
+
+
+def test_a_signal_before_anything_runs_ends_with_the_same_sentence(tmp_path: Path):
+    """While another process computes the run that this one waits for."""
+    from suite.runs.store import Store
+    from suite.spec import RunSpec
+
+    store = Store(tmp_path / "s", create=True)
+    (spec,) = toy.training("smoke")["train"]
+    assert isinstance(spec, RunSpec)
+    with store.claim(spec.id):
+        process = started(tmp_path, "toy/fig1")
+        try:
+            for line in process.stderr:
+                if "waiting for 1 runs" in line:
+                    break
+            process.send_signal(signal.SIGTERM)
+            told = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    assert process.returncode == 143
+    assert told.splitlines() == [str(interruption.Interrupted(signal.SIGTERM))]
+
+
+def gone(group: int, seconds: float = 60.0) -> bool:
+    """Whether a process group ends within the time."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    os.killpg(group, signal.SIGKILL)
+    return False
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parents_leave_no_workers_behind(tmp_path: Path, seed: int):
+    """SIGTERM at a random moment while workers start or compute."""
+    process = started(tmp_path, "toy/table1", "--workers", "2", TOY_SLEEP="3")
+    try:
+        while not (tmp_path / "s" / "staging").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.01)
+        time.sleep(random.Random(seed).uniform(0.0, 3.0))
+        process.send_signal(signal.SIGTERM)
+        told = process.communicate(timeout=120)[1]
+    finally:
+        process.kill()
+    assert gone(process.pid), told
+    assert process.returncode in (0, 143), told
+    assert "Traceback" not in told
+
+
+def test_workers_leave_a_checkpoint_when_their_parent_is_asked_to_stop(tmp_path: Path):
+    """Ctrl-C reaches the whole group, as on a terminal."""
+    process = started(
+        tmp_path, "toy", "--workers", "2", TOY_UPDATES="100000", TOY_SLEEP="0.1", SGD_SUITE_CHECKPOINT_SECONDS="3600"
+    )
+    try:
+        wait_until_training(tmp_path / "s", process)
+        os.killpg(process.pid, signal.SIGINT)
+        told = process.communicate(timeout=120)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 130, told
+    assert gone(process.pid)
+    assert "Traceback" not in told
+    assert len(list((tmp_path / "s" / "partial").glob(f"*/*/{checkpoint.NAME}"))) == 1
+
+
+def test_what_does_not_look_is_ended_after_the_grace(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(interruption, "GRACE", 0.05)
+
+    def never_looks() -> None:
+        with interruption.deferred():
+            signal.raise_signal(signal.SIGUSR1)
+            assert interruption.asked_to_stop()
+            while True:
+                time.sleep(0.01)
+
+    with interruption.watched(), pytest.raises(interruption.Interrupted):
+        never_looks()
+    assert not interruption.asked_to_stop()
+
+
+def test_a_second_ctrl_c_does_not_wait(monkeypatch: pytest.MonkeyPatch):
+    """What a scheduler and a parent send twice within a second is one wish."""
+    with interruption.watched(), interruption.deferred():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert interruption.asked_to_stop()
+        monkeypatch.setattr(interruption, "IMPATIENT", -1.0)
+        with pytest.raises(interruption.Interrupted) as caught:
+            signal.raise_signal(signal.SIGINT)
+    assert caught.value.exit_code == 143
+
+
+def test_handlers_and_clock_are_put_back():
+    before = [signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)]
+    with interruption.watched():
+        with interruption.deferred():
+            signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(interruption.Interrupted):
+            interruption.leave_if_asked()
+    assert [signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)] == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
