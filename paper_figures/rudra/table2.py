@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra import held_out, rows
 from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
@@ -154,7 +154,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
         first, last = min(members(group)) - 1, max(members(group)) - 1
         for axes in figure.axes:
             axes.axhline(last + 0.5, color=GRID, linewidth=1)
-        place = {"va": "center", "ha": "right", "transform": times.get_yaxis_transform()}
+        place: dict[str, Any] = {"va": "center", "ha": "right", "transform": times.get_yaxis_transform()}
         times.text(0.99, first, rf"$\mu\lambda\approx$ {group}", **place)
 
 
