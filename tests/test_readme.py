@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 from fake_paper import PUBLISHED, fake_paper, fill
@@ -11,7 +12,18 @@ from suite.claims.judge import judge, load, not_run
 from suite.papers.evidence import committed
 from suite.papers.verdicts import measure
 from suite.report import readme
-from suite.report.readme import ReadmeError, blocks, first_results, judged, main, results, rewritten, table, telling
+from suite.report.readme import (
+    ReadmeError,
+    blocks,
+    first_results,
+    first_table,
+    judged,
+    main,
+    results,
+    rewritten,
+    table,
+    telling,
+)
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 
@@ -39,6 +51,12 @@ def test_the_table_counts_empirical_claims_first(verdicts):
     definitions = lines.index(next(line for line in lines if line.startswith("| Definitions and arithmetic")))
     assert definitions > lines.index("| fake | 2 | 2 | 1 | 2 | 1 | 0 | 8 |")
     assert lines[definitions + 2] == "| fake | 2 | 0 | 0 | 0 | 0 | 1 | 3 |"
+
+
+def test_the_readme_tells_the_definitions_in_a_sentence(verdicts):
+    lines = first_table(verdicts).splitlines()
+    assert "| all | 2 | 2 | 1 | 2 | 1 | 0 | 8 |" in lines
+    assert lines[-1] == "Definitions and arithmetic: 2 reproduced, 1 paper contradicts itself."
 
 
 def test_the_results_told_are_decided_and_empirical_findings_first(verdicts):
@@ -101,6 +119,16 @@ def test_readme_and_docs_say_what_the_committed_evidence_says(committed_verdicts
             assert rewritten(text, block, wanted) == text, (
                 f"{name}: python -m suite.report.readme --write brings it up to date"
             )
+
+
+def test_the_badges_are_true():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "Python 3.11 to 3.13" in text
+    assert project["requires-python"] == ">=3.11,<3.14"
+    assert "torch 2.11 to 2.15" in text
+    assert "torch>=2.11,<2.16" in project["dependencies"]
+    assert ("Apache License 2.0" in text) == (project["license"] == "Apache-2.0")
 
 
 def test_the_readme_is_short_and_its_links_lead_somewhere():

@@ -21,7 +21,7 @@ DPI = 80  # thumbnails that can be read
 def page(names: Sequence[str], source: Runs, pictures: Path) -> str:
     """The gallery of these papers as Markdown, beside whose file ``pictures`` lies; draws what can be drawn."""
     pictures.mkdir(parents=True, exist_ok=True)
-    parts = ["# All figures", "Drawn from the committed evidence. The line at the foot of each says what it rests on."]
+    parts = ["# All figures", "Drawn from the committed evidence; the line at a figure's foot says what it rests on."]
     for name in names:
         parts.append(f"## {paper(name).title}")
         lacking = []

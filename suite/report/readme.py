@@ -21,6 +21,7 @@ from suite.report.page import all_verdicts, counts
 from suite.runs.archive import Layered, Runs
 from suite.runs.environment import ROOT
 
+KINDS = {"empirical": "Empirical claims", "definitions": "Definitions and arithmetic"}
 PER_PAPER = 3  # results told in words, for each paper
 FIRST = 3  # of these, those that the README tells
 
@@ -31,14 +32,20 @@ class ReadmeError(ValueError):
 
 def table(verdicts: Sequence[Verdict]) -> str:
     """Verdict counts per paper, empirical claims first; Markdown."""
-    by_paper = {found[0].claim.paper: found for found in _by_paper(verdicts)}
-    parts = []
-    for kind, title in (("empirical", "Empirical claims"), ("definitions", "Definitions and arithmetic")):
-        rows = [_row(name, counts(found)[kind]) for name, found in by_paper.items()]
-        rows.append(_row("all", counts(verdicts)[kind]))
-        head = ["| " + " | ".join((title, *VERDICTS, "claims")) + " |", "|---" + "|--:" * (len(VERDICTS) + 1) + "|"]
-        parts.append("\n".join(head + rows))
-    return "\n\n".join(parts)
+    return "\n\n".join(_counted(verdicts, kind, title) for kind, title in KINDS.items())
+
+
+def first_table(verdicts: Sequence[Verdict]) -> str:
+    """The empirical claims' counts, and those of the definitions in a sentence; Markdown."""
+    tally = counts(verdicts)["definitions"]
+    told = ", ".join(f"{tally[v]} {v}" for v in VERDICTS if tally[v])
+    return f"{_counted(verdicts, 'empirical', KINDS['empirical'])}\n\n{KINDS['definitions']}: {told or 'none'}."
+
+
+def _counted(verdicts: Sequence[Verdict], kind: str, title: str) -> str:
+    rows = [_row(found[0].claim.paper, counts(found)[kind]) for found in _by_paper(verdicts)]
+    head = ["| " + " | ".join((title, *VERDICTS, "claims")) + " |", "|---" + "|--:" * (len(VERDICTS) + 1) + "|"]
+    return "\n".join([*head, *rows, _row("all", counts(verdicts)[kind])])
 
 
 def results(verdicts: Sequence[Verdict]) -> str:
@@ -114,7 +121,7 @@ def judged(source: Runs) -> list[Verdict]:
 def blocks(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
     """File below the root -> name of a block -> its text."""
     return {
-        "README.md": {"verdicts": table(verdicts), "results": first_results(verdicts)},
+        "README.md": {"verdicts": first_table(verdicts), "results": first_results(verdicts)},
         "docs/results.md": {"verdicts": table(verdicts), "results": results(verdicts)},
         "docs/speed.md": {"speed": speed.tables(speed.committed())},
     }
