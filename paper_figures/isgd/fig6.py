@@ -126,7 +126,7 @@ def time_to(curve: Curve, accuracy: float) -> float:
 
 
 def extreme(found: list[Curve], accuracy: float) -> Quantities:
-    """Log ratio, by seed, of modelled times to an accuracy on four cards: the largest batch, the better of two below."""
+    """Log ratio, by seed, of modelled times to an accuracy on four cards: the largest batch and the better below."""
     import math
 
     *_, faster, fast, largest = dict.fromkeys(curve.batch for curve in found if curve.gpus > 1)

@@ -25,19 +25,19 @@ from typing import Any
 
 import torch
 import toy
-
 from paper_figures.planning import plan
 from paper_figures.registry import experiment
 from paper_figures.selection import select
-from reference_impls import matex_agd
-from suite import training  # noqa: F401 (imported before the fork)
 from suite.comparison import identical
-from suite.distributed import Training, spawn
 from suite.execute import Surroundings, execute_pack
 from suite.packing import Pack
 from suite.processes import Group
-from suite.spec import RunSpec
 from suite.store import Store
+
+from reference_impls import matex_agd
+from suite import training  # noqa: F401 (imported before the fork)
+from suite.distributed import Training, spawn
+from suite.spec import RunSpec
 
 PACKED = {"path": "vectorised"}
 
