@@ -72,11 +72,7 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
     spec = specification(workload)
     spec = RunSpec(spec.experiment, {**spec.settings, **changes})
     problem = random_classification(
-        {"name": workload.network},
-        example_count(workload),
-        chosen["device"],
-        chosen["precision"],
-        chosen["channels_last"],
+        {"name": workload.network}, example_count(workload), chosen, chosen["channels_last"]
     )
     rule = dict(spec.settings["algorithm"])
     if workload.family == "averaging":
@@ -195,7 +191,7 @@ def replica_bytes(workload: Workload, chosen: Mapping[str, Any]) -> int:
 def in_process(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
     """The whole workload in this process, and how it is executed."""
     chosen = execution(workload, device, threads, workload.runs)
-    apply(chosen)  # what is built next keeps its kernels; the process-wide rest is alike for all sides
+    apply(chosen)
     if workload.family == "sweep":
         return sweep(workload, chosen, workload.runs), chosen
     kinds: dict[str, Callable[..., Callable[[int], None]]] = {"server": served, "translation": translation}

@@ -80,7 +80,3 @@ class Server:
     def throughput(self, batch: int, gpus: int, learners: int, tau: int | None = 1) -> float:
         """Examples per second with ``batch`` examples per learner and iteration."""
         return batch * gpus * learners / self.iteration(gpus, learners, tau)
-
-    def seconds_per_epoch(self, examples: int, batch: int, gpus: int, learners: int, tau: int | None = 1) -> float:
-        """Seconds for ``examples`` examples, all GPUs together."""
-        return examples / self.throughput(batch, gpus, learners, tau)

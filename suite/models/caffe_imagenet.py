@@ -126,7 +126,8 @@ class Inception(nn.Module):
 class GoogLeNet(Network):
     """Forward gives logits, and in training ``(main, auxiliary after 4a, auxiliary after 4d)``.
 
-    In evaluation, and without ``aux``, it gives the main logits alone.
+    The auxiliary losses count 0.3 each (``loss_weight`` in train_val.prototxt). In evaluation, and without ``aux``,
+    it gives the main logits alone.
     """
 
     def __init__(self, input_size: int, classes: int, aux: bool) -> None:

@@ -13,6 +13,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,11 +101,10 @@ class Way(NamedTuple):
     channels_last: bool
     onednn: bool
     width: int  # runs that share the call
-    unfolded: bool = False
 
     def __str__(self) -> str:
         layout = ", channels-last" if self.channels_last else ""
-        kernels = ", unfolded" if self.unfolded else "" if self.onednn else ", own convolutions"
+        kernels = "" if self.onednn else ", own convolutions"
         return self.path + layout + kernels + (f", {self.width} runs" if self.width > 1 else "")
 
 
@@ -128,28 +128,21 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
     for channels_last in (True, False):
-        problem = random_classification(
-            settings["model"], examples, execution["device"], execution["precision"], channels_last
-        )
+        problem = random_classification(settings["model"], examples, execution, channels_last)
         calls[Way("looped", channels_last, True, 1)] = gradient_call(problem, "looped", width * rows, examples)
         if on_cpu and not channels_last:
-            apply({**execution, "onednn": False})
-            calls[Way("looped", False, False, 1)] = gradient_call(problem, "looped", width * rows, examples)
-            apply(execution)
+            own = problem.under(replace(problem.numerics, onednn=False))
+            calls[Way("looped", False, False, 1)] = gradient_call(own, "looped", width * rows, examples)
         if width * rows == 1:
             refused["vectorised"] = "there is one point only"
         elif problem.dropout:
             refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
-            # Unfolding took 1.2 to 2 times as long as grouped convolutions on a CPU from 4 examples on.
-            for unfolded in (False,) if on_cpu else (False, True):
-                apply({**execution, "unfolded": unfolded})
-                calls[Way("vectorised", channels_last, True, width, unfolded)] = (
-                    gradient_call(problem, "vectorised", rows, examples)
-                    if width == 1
-                    else packed_call(problem, width * rows, examples)
-                )
-            apply(execution)
+            calls[Way("vectorised", channels_last, True, width)] = (
+                gradient_call(problem, "vectorised", rows, examples)
+                if width == 1
+                else packed_call(problem, width * rows, examples)
+            )
         if why := refusal(problem):
             refused["captured"] = why
         else:

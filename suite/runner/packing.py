@@ -116,7 +116,7 @@ def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Itera
     shapes: list[tuple[Any, ...]] = []
     for place, (_, context) in enumerate(runs):
         execution = context.execution
-        names = ("path", "width", "threads", "precision", "device", "channels_last", "unfolded", "deterministic")
+        names = ("path", "width", "threads", "precision", "device", "channels_last", "deterministic")
         shape = tuple(execution[name] for name in names)
         slot = execution["slot"]
         for known, group in zip(shapes, groups, strict=True):

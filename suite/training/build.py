@@ -24,6 +24,7 @@ from suite.data.order import Order
 from suite.models import build, initialise
 from suite.spec import seed, thaw
 from suite.training.flat import FlatModule
+from suite.training.numerics import Numerics
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
 
@@ -162,7 +163,12 @@ def assemble(
     )
     return Assembly(
         problem=Classification(
-            flat, inputs, targets, lambda pixels: decode(pixels).to(dtype), augmentation=augmentation
+            flat,
+            inputs,
+            targets,
+            lambda pixels: decode(pixels).to(dtype),
+            augmentation=augmentation,
+            numerics=Numerics.of(execution),
         ),
         x0=flat.point(),
         order=batches,
@@ -173,13 +179,14 @@ def assemble(
 
 
 def random_classification(
-    model: Mapping[str, Any], examples: int, device: str, precision: str, channels_last: bool
+    model: Mapping[str, Any], examples: int, execution: Mapping[str, Any], channels_last: bool
 ) -> Classification:
     """A network on ``examples`` random pictures of its input's shape, for timing."""
-    dtype = DTYPES[precision]
+    device, dtype = execution["device"], DTYPES[execution["precision"]]
     network = make_network(model, 0, device, dtype)
     generator = torch.Generator().manual_seed(0)
     pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
     targets = torch.randint(network.classes, (examples,), generator=generator)
     flat = FlatModule(network, channels_last=channels_last)
-    return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256)
+    numerics = Numerics.of(execution)
+    return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256, numerics=numerics)

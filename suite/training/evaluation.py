@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.func import vmap
 from torch.nn import functional as F
 
-from suite.training.numerics import lowered
 from suite.training.reading import Reading, read_loss
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:
 def functional(problem: Any, point: Tensor, row: Tensor, batch: Tensor) -> Tensor:
     """Outputs [b, classes] of a point [d] with buffers [q], in the point's type."""
     flat = problem.flat
-    with lowered(batch.device.type):
+    with problem.numerics.forward(batch.device.type):
         tensors = {**flat.named(point), **flat.named_buffers(row)}
         return torch.func.functional_call(flat.module, tensors, (batch,)).to(point.dtype)
 
@@ -188,7 +187,7 @@ def _looped(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
             if i != loaded:  # a model alone is loaded once for all chunks
                 flat.load_for_test(point, row)
                 loaded = i
-            with lowered(batch.device.type):
+            with problem.numerics.forward(batch.device.type):
                 answers.append(flat.module(batch).to(points.dtype))
         return torch.stack(answers)
 

@@ -9,24 +9,19 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.runs.files import write_whole
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import torch
 
 PRECISIONS = ("float32", "float64", "tf32", "bf16")
 PATHS = ("looped", "vectorised", "captured")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
 KEPT_BYTES = 1 << 30
-
-_autocast: torch.dtype | None = None
-_onednn, _unfolded = True, False
 
 
 def pick_device(device: str) -> str:
@@ -61,7 +56,6 @@ def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
         "device": device,
         "channels_last": True,
         "onednn": True,  # on a CPU: gradients of convolutions by oneDNN, else by torch's own kernels
-        "unfolded": False,  # gradients of convolutions as products of unfolded pictures
         "deterministic": True,
     }
 
@@ -89,10 +83,9 @@ def fixed(
 
 
 def apply(execution: Mapping[str, Any]) -> None:
-    """Set torch's process-wide switches to what the run recorded. Imports torch."""
+    """Set torch's process-wide switches to what the run recorded; :class:`Numerics` is the rest. Imports torch."""
     import torch
 
-    global _autocast, _onednn, _unfolded
     precision = execution["precision"]
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {PRECISIONS}, not {precision!r}")
@@ -101,48 +94,47 @@ def apply(execution: Mapping[str, Any]) -> None:
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.deterministic = execution["deterministic"]
     torch.backends.cudnn.benchmark = False
-    _autocast = torch.bfloat16 if precision == "bf16" else None
-    _onednn, _unfolded = execution.get("onednn", True), execution.get("unfolded", False)
     keep_freed_memory()
 
 
-def lowered(device: str) -> contextlib.AbstractContextManager[Any]:
-    """Where a network computes: under autocast when the run's precision is bf16, as written otherwise.
+@dataclass(frozen=True)
+class Numerics:
+    """What of an execution a network is computed under, where it is computed and nowhere else."""
 
-    Parameters, gradients and updates stay in float32.
-    """
-    if _autocast is None:
-        return contextlib.nullcontext()
-    import torch
+    lowered: bool = False  # forward under autocast to bfloat16; parameters, gradients and updates stay in float32
+    onednn: bool = True  # on a CPU: gradients of convolutions by oneDNN, else by torch's own kernels
 
-    return torch.autocast(device, dtype=_autocast)
+    @classmethod
+    def of(cls, execution: Mapping[str, Any]) -> Numerics:
+        """Those of a recorded execution."""
+        return cls(execution["precision"] == "bf16", execution.get("onednn", True))
 
-
-class Kernels:
-    """Where gradients are computed: with the kernels of convolutions of the execution applied when this was made.
-
-    For a few examples torch's own, which unfold pictures into a matrix, were up to 1.7 times as fast as oneDNN's;
-    for many they are slower. What a test of hundreds of images uses does not depend on it.
-    """
-
-    def __init__(self) -> None:
-        from suite.training.unfolding import Unfolded
-
-        self.onednn = _onednn
-        self.mode: contextlib.AbstractContextManager[Any] = Unfolded() if _unfolded else contextlib.nullcontext()
-
-    def __enter__(self) -> None:
+    def forward(self, device: str) -> contextlib.AbstractContextManager[Any]:
+        """Where a network computes."""
+        if not self.lowered:
+            return contextlib.nullcontext()
         import torch
 
-        self._before = bool(torch.backends.mkldnn.enabled)
-        torch.backends.mkldnn.enabled = self._before and self.onednn  # type: ignore[assignment]
-        self.mode.__enter__()
+        return torch.autocast(device, dtype=torch.bfloat16)
 
-    def __exit__(self, *raised: Any) -> None:
+    @contextlib.contextmanager
+    def kernels(self) -> Iterator[None]:
+        """Where gradients are computed.
+
+        For a few examples torch's own kernels, which unfold pictures into a matrix, were up to 1.7 times as fast as
+        oneDNN's; for many they are slower. What a test of hundreds of images uses does not depend on it.
+        """
         import torch
 
-        torch.backends.mkldnn.enabled = self._before  # type: ignore[assignment]
-        self.mode.__exit__(*raised)
+        before = bool(torch.backends.mkldnn.enabled)
+        torch.backends.mkldnn.enabled = before and self.onednn  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            torch.backends.mkldnn.enabled = before  # type: ignore[assignment]
+
+
+AS_WRITTEN = Numerics()
 
 
 def keep_freed_memory() -> bool:

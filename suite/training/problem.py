@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from suite.data.augmentation import Augmentation
 from suite.training.evaluation import scores
 from suite.training.flat import FlatModule
 from suite.training.gradients.types import Batch
+from suite.training.numerics import AS_WRITTEN, Numerics
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Quadratic:
     q: int = 0
     batch_norm: bool = False
     dropout: bool = False
+    numerics: Numerics = AS_WRITTEN
 
     @property
     def d(self) -> int:
@@ -54,16 +57,23 @@ class Classification:
         transform: Callable[[Tensor], Tensor],
         criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
         augmentation: Augmentation | None = None,
+        numerics: Numerics = AS_WRITTEN,
     ):
         self.flat, self.inputs, self.targets = flat, inputs, targets
         self.transform, self.criterion, self.augmentation = transform, criterion, augmentation
-        self.d, self.q = flat.d, flat.q
+        self.numerics, self.d, self.q = numerics, flat.d, flat.q
         self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
         self._initial_buffers = flat.buffers.clone()
 
     def b0(self) -> Tensor:
         """Initial buffers [q]."""
         return self._initial_buffers.clone()
+
+    def under(self, numerics: Numerics) -> Classification:
+        """The same network and pictures, computed otherwise."""
+        other = copy.copy(self)
+        other.numerics = numerics
+        return other
 
     def share(self, other: Classification) -> bool:
         """Read the pictures of another problem, if there are as many of one shape: one copy of the same is enough."""

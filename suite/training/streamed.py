@@ -22,6 +22,7 @@ from suite.data.transforms import CropFlip, centre_crop
 from suite.spec import seed
 from suite.training.build import DTYPES, Assembly, make_algorithm, make_network, make_optimizer
 from suite.training.flat import FlatModule
+from suite.training.numerics import Numerics
 
 MEAN = (123.0, 117.0, 104.0)  # red, green, blue of ImageNet's training set, 0..255 (Caffe's mean_value)
 
@@ -47,9 +48,17 @@ class StreamedImages:
     Raises DataError where ImageNet is absent or damaged. Call :meth:`close` to end the decoding processes.
     """
 
-    def __init__(self, settings: Mapping[str, Any], flat: FlatModule, run_seed: int, workers: int, root: Path | None):
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        flat: FlatModule,
+        run_seed: int,
+        workers: int,
+        root: Path | None,
+        numerics: Numerics,
+    ):
         self.flat, self.d, self.q = flat, flat.d, flat.q
-        self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
+        self.numerics, self.batch_norm, self.dropout = numerics, flat.batch_norm, flat.dropout
         self.settings, self.root, self.device = settings, root, flat.x.device
         self.criterion = F.cross_entropy
         self.crop, self.seed = CropFlip(settings["crop"]), seed(run_seed, "crop")
@@ -145,7 +154,7 @@ def assemble_streamed(
     network = make_network(settings["model"], run_seed, execution["device"], DTYPES[execution["precision"]])
     flat = FlatModule(network, channels_last=execution["channels_last"])
     workers = settings.get("workers", 1)
-    problem: Any = StreamedImages(settings, flat, run_seed, workers, root)
+    problem: Any = StreamedImages(settings, flat, run_seed, workers, root, Numerics.of(execution))
     nothing = flat.x.new_zeros(0)
     return Assembly(
         problem=problem,

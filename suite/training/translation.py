@@ -20,6 +20,7 @@ from suite.data.vocabulary import BEGIN, END, PAD, Vocabulary, train_vocabulary
 from suite.data.word_batches import padded
 from suite.models import build, initialise
 from suite.training.flat import FlatModule
+from suite.training.numerics import AS_WRITTEN
 
 
 class Side(NamedTuple):
@@ -100,7 +101,7 @@ def word_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor
 class Translation:
     """The training problem: satisfies ``problems.Problem``, with batches of sentences instead of images."""
 
-    q, batch_norm, dropout = 0, False, False
+    q, batch_norm, dropout, numerics = 0, False, False, AS_WRITTEN
 
     def __init__(self, corpus: Corpus, sizes: dict[str, int], weights_seed: int, device: str = "cpu"):
         network = build("cgru", vocabulary=len(corpus.vocabulary), **sizes)

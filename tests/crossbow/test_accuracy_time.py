@@ -54,7 +54,6 @@ def test_server_by_hand():
     assert server.iteration(2, 2, tau=3) == 2.0
     assert server.iteration(2, 2, tau=None) == 1.5
     assert server.throughput(10, 2, 2) == 40 / 3
-    assert server.seconds_per_epoch(400, 10, 2, 2) == 30.0
     with pytest.raises(ValueError, match="no task time for 3"):
         server.iteration(2, 3)
     with pytest.raises(ValueError, match="tau=0"):

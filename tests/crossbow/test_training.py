@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.func import grad
 
-from reference_impls import crossbow
+from reference_impls.crossbow import SMA
 from suite.experiment import Context
 from suite.runner.cost import TRAIN, seconds
 from suite.runner.execute import Surroundings, execute
@@ -33,19 +33,19 @@ SETTINGS = {
 
 @pytest.mark.parametrize(("restart", "turns"), [(True, [2, 5]), (False, [])])
 def test_restarts_at_every_drop_if_asked(tmp_path, monkeypatch, restart, turns):
-    seen, told = [], []
-    genuine, tell = crossbow.restart, crossbow.tell
+    seen, made = [], []
+    genuine, update = SMA.restart, SMA.update
 
-    def spy(config, state):
-        seen.append(len(told))
-        return genuine(config, state)
+    def spy(self, state):
+        seen.append(len(made))
+        return genuine(self, state)
 
-    def count(config, state, turn, *rest, **options):
-        told.append(turn.t)
-        return tell(config, state, turn, *rest, **options)
+    def count(self, state, turn, *rest):
+        made.append(turn.t)
+        return update(self, state, turn, *rest)
 
-    monkeypatch.setattr(crossbow, "restart", spy)
-    monkeypatch.setattr(crossbow, "tell", count)
+    monkeypatch.setattr(SMA, "restart", spy)
+    monkeypatch.setattr(SMA, "update", count)
     spec = RunSpec("train", {**SETTINGS, "restart": restart})
     report = execute(spec, lambda name: TRAIN, Surroundings(tmp_path / "store"))
     assert report.state == "stored", report

@@ -13,7 +13,7 @@ from suite.runner import autotune as choices
 from suite.runner.autotune import decide, measure_training
 from suite.runner.timing import alternating, preferred
 from suite.spec import RunSpec
-from suite.training.numerics import PRECISIONS, apply, choose, fixed, keep_freed_memory, lowered
+from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed, keep_freed_memory
 
 
 def experiment(answers, seconds=1000.0):
@@ -140,10 +140,10 @@ def test_unknown_paths_and_precisions_are_refused(name, value):
 def test_precision_is_strict_unless_named():
     try:
         for precision in PRECISIONS:
-            apply(choose(RunSpec("train", {"precision": precision}), "cpu", 1))
+            apply(execution := choose(RunSpec("train", {"precision": precision}), "cpu", 1))
             assert torch.backends.cuda.matmul.allow_tf32 == (precision == "tf32")
             assert torch.backends.cudnn.allow_tf32 == (precision == "tf32")
-            with lowered("cpu"):
+            with Numerics.of(execution).forward("cpu"):
                 product = torch.ones(2, 2) @ torch.ones(2, 2)
             assert product.dtype == (torch.bfloat16 if precision == "bf16" else torch.float32)
         assert choose(RunSpec("train"), "cpu", 1)["precision"] == "float32"

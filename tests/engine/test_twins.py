@@ -12,16 +12,14 @@ from reference_impls.contract import Points
 from suite.models import names
 from suite.models.table import counts
 from suite.runner.packing import Seats
-from suite.spec import RunSpec
 from suite.training.flat import FlatModule
 from suite.training.gradients.batching import Work, answer, spread
 from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import Bound, Functional
 from suite.training.gradients.paths import PATHS, gradients_of_run
 from suite.training.gradients.vectorised import Vectorised
-from suite.training.numerics import apply, choose
+from suite.training.numerics import Numerics
 from suite.training.problem import Quadratic
-from suite.training.unfolding import Unfolded, convolve
 
 SMALL = 1e8  # operations per example up to which a network is tested at every run
 
@@ -33,20 +31,10 @@ def cases() -> list:
     ]
 
 
-def execution(**changes):
-    return choose(RunSpec("train"), "cpu", 1) | changes
-
-
-@pytest.fixture(autouse=True)
-def _restored():
-    yield
-    apply(execution())
-
-
 @pytest.mark.parametrize("channels_last", [True, False], ids=["channels-last", "channels-first"])
 @pytest.mark.parametrize("name", cases())
 def test_every_way_agrees_on_every_network(name, channels_last):
-    """Looped, functional, vectorised, unfolded, packed, captured (rehearsed) and joined."""
+    """Looped, functional, vectorised, packed, captured (rehearsed) and joined."""
     case = without_masks(problem(name, channels_last=channels_last))
     x, rows = points(case, 2), case.b0().repeat(2, 1)
     examples = torch.arange(6).view(2, 3)
@@ -54,9 +42,7 @@ def test_every_way_agrees_on_every_network(name, channels_last):
     looped = tuple(part.clone() for part in Bound(case)(x, rows, batches))
     agree(looped, Functional(case)(x, rows, batches), case.d)
     agree(looped, (vectorised := Vectorised(case))(x, rows, batches), case.d)
-    apply(execution(unfolded=True))
-    agree(looped, Vectorised(case)(x, rows, batches), case.d)
-    apply(execution())
+    agree(looped, Bound(case.under(Numerics(onednn=False)))(x, rows, batches), case.d)
     works = {slot: Work(x[i : i + 1], rows[i : i + 1], examples[i : i + 1], False) for i, slot in ((0, 2), (1, 0))}
     packed = Seats(3, 1, 3, works[2]).compute(vectorised, works)
     agree(looped, tuple(torch.cat(parts) for parts in zip(packed[2], packed[0], strict=True)), case.d)
@@ -227,45 +213,10 @@ def test_a_borrowed_point_has_the_bits_of_a_copied_one(dtype):
 def test_bf16_lowers_the_network_and_nothing_else():
     case = problem("digits_lenet", dtype=torch.float32)
     x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(12))]
-    apply(execution())
     plain = tuple(part.clone() for part in Bound(case)(x, rows, batch))
-    apply(execution(precision="bf16"))
-    for function in (Bound(case), Vectorised(case)):
+    low = case.under(Numerics(lowered=True))
+    for function in (Bound(low), Vectorised(low)):
         lowered = function(x, rows, batch)
         assert lowered[1].dtype == torch.float32
         distance = float((lowered[1] - plain[1]).norm() / plain[1].norm())
         assert torch.finfo(torch.float32).eps * 100 < distance < 8 * torch.finfo(torch.bfloat16).eps
-
-
-@pytest.mark.parametrize(
-    ("pictures", "kernels", "more"),
-    [
-        ((2, 3, 9, 8), (4, 3, 3, 2), {}),
-        ((2, 4, 9, 8), (6, 2, 3, 3), {"stride": 2, "padding": (1, 2), "groups": 2}),
-        ((1, 4, 12, 11), (4, 4, 3, 3), {"stride": (2, 1), "padding": (2,), "dilation": 2}),
-    ],
-)
-def test_an_unfolded_convolution_is_the_convolution(pictures, kernels, more):
-    generator = torch.Generator().manual_seed(0)
-    draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)
-    x, weight, bias = draw(*pictures), draw(*kernels), draw(kernels[0])
-    for offset in (bias, None):
-        torch.testing.assert_close(convolve(x, weight, offset, **more), torch.conv2d(x, weight, offset, **more))
-
-
-def test_unfolding_replaces_what_it_can_and_ends(monkeypatch):
-    called = []
-
-    def counted(*args, **named):
-        called.append(named)
-        return convolve(*args, **named)
-
-    monkeypatch.setattr("suite.training.unfolding.convolve", counted)
-    layer, pictures = nn.Conv2d(1, 2, 3, padding=1), torch.ones(1, 1, 4, 4)
-    expected, weights = layer(pictures), {"weight": layer.weight, "bias": layer.bias}
-    with Unfolded():
-        torch.testing.assert_close(layer(pictures), expected)
-        torch.testing.assert_close(nn.functional.conv2d(input=pictures, padding=1, **weights), expected)
-        torch.conv2d(pictures, layer.weight, padding="same")
-    layer(pictures)
-    assert len(called) == 2

@@ -36,7 +36,7 @@ from suite.training.evaluation import CapturedTest
 from suite.training.flat import FlatModule
 from suite.training.gradients.cuda_graph import recorder_of
 from suite.training.gradients.paths import gradients_of_run
-from suite.training.numerics import apply
+from suite.training.numerics import Numerics, apply
 from suite.training.problem import Classification
 from suite.training.reading import Reading, read_loss
 
@@ -69,7 +69,7 @@ class Trainer(SteppedSgd):
         flat = FlatModule(network, channels_last=context.execution["channels_last"])
         fitted = transforms.fit(rule, inputs[held:], size)
         decode = lambda pixels: fitted(pixels).to(dtype)
-        problem = Classification(flat, inputs[held:], targets[held:], decode)
+        problem = Classification(flat, inputs[held:], targets[held:], decode, numerics=Numerics.of(context.execution))
         workers = settings.get("workers", 1)
         if settings["batch"] % workers:
             raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")

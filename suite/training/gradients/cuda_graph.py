@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from suite.training.gradients.types import Batch, Body, Recorder, Rows
-from suite.training.numerics import lowered
 
 STREAMS = 8  # branches of a graph that may run side by side
 WARM = 3  # calls before the capture: libraries allocate their workspaces in the first ones
@@ -145,7 +144,7 @@ class RowGradients:
         inputs, targets = self.fetch(tuple(part[i] for part in self.inputs))
         leaves = {name: view.detach().requires_grad_() for name, view in flat.named(self.points[i]).items()}
         buffers = {name: view.clone() for name, view in flat.named_buffers(self.buffers[i]).items()}
-        with lowered(self.points.device.type):
+        with self.problem.numerics.forward(self.points.device.type):
             state = {**leaves, **counters(flat.module), **buffers}
             outputs = torch.func.functional_call(flat.module, state, (inputs,))
             loss = self.problem.criterion(outputs, targets)

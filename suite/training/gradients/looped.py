@@ -11,7 +11,6 @@ from torch.func import grad_and_value
 
 from suite.training.flat import FlatModule
 from suite.training.gradients.types import Batch, Problem, Rows
-from suite.training.numerics import Kernels, lowered
 
 
 class Bound:
@@ -29,7 +28,6 @@ class Bound:
         self.flat: FlatModule = problem.flat
         self._on_cpu = self.flat.x.device.type == "cpu"
         self._keep(self.flat.grad[None])
-        self._kernels = Kernels()
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         n = len(batches)
@@ -52,8 +50,9 @@ class Bound:
         flat = self.flat
         flat.borrow(point, buffers)
         inputs, targets = batch
-        with self._kernels:
-            with lowered(flat.x.device.type):
+        numerics = self.problem.numerics
+        with numerics.kernels():
+            with numerics.forward(flat.x.device.type):
                 loss = self.problem.criterion(flat.module(inputs), targets)
             grads = torch.autograd.grad(loss, flat.parameters, allow_unused=True)
         if self._on_cpu:

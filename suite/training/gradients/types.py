@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from suite.training.numerics import Numerics
+
 Batch = tuple[Tensor, ...]
 Rows = tuple[Tensor, Tensor, Tensor]  # losses [n], gradients [n, d], buffers [n, q]
 Body = Callable[[], None]
@@ -19,6 +21,7 @@ class Problem(Protocol):
     q: int
     batch_norm: bool
     dropout: bool
+    numerics: Numerics
 
     def b0(self) -> Tensor: ...
 

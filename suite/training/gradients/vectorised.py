@@ -11,7 +11,6 @@ from torch.func import grad_and_value, vmap
 
 from suite.training.flat import FlatModule
 from suite.training.gradients.types import Batch, Rows
-from suite.training.numerics import Kernels, lowered
 
 
 class Vectorised:
@@ -28,7 +27,6 @@ class Vectorised:
         self.problem = problem
         self.flat: FlatModule | None = getattr(problem, "flat", None)
         loss = problem.loss if self.flat is None else problem.loss_of
-        self._kernels = Kernels()
         randomness = "different" if problem.dropout else "error"
         self._function = vmap(grad_and_value(loss, has_aux=True), randomness=randomness)
 
@@ -38,7 +36,8 @@ class Vectorised:
     def stacked(self, points: Tensor, buffers: Tensor, batch: Batch) -> Rows:
         """The same for batches that already lie in one tensor: inputs [n, b, ...], targets [n, b]."""
         flat = self.flat
-        with self._kernels, lowered(points.device.type):
+        numerics = self.problem.numerics
+        with numerics.kernels(), numerics.forward(points.device.type):
             grads, (losses, after) = self._function(
                 points if flat is None else flat.named_rows(points), buffers, batch
             )
