@@ -43,10 +43,11 @@ def test_what_needs_other_memory_is_another_array():
 
 def test_workers_without_a_common_disk_share_the_plan_and_a_last_job_merges(tmp_path: Path):
     base = ["sgd", "run", "toy", "--profile", "smoke"]
-    options = {"node_local": "/scratch", "exports": str(tmp_path), "time": "10"}
+    options = {"node_local": "/scratch/$USER/${NODE}", "exports": str(tmp_path), "time": "10"}
     work, merge = jobs_for(planned((1.0, 1)), base, Path("/s"), 3, 1, 0, options)
     assert work.workers == 3
     assert work.commands[0][-2:] == ["--share", f"{INDEX}/3"]
+    assert work.commands[0][-3] == f"/scratch/{{env:USER}}/{{env:NODE}}/sgd-suite-{INDEX}"
     assert work.commands[1][-1] == str(tmp_path / f"{INDEX}.zip")
     assert [command[-3] for command in merge.commands] == [str(tmp_path / f"{n}.zip") for n in range(3)]
     assert work.options == merge.options == {"time": "10"}
@@ -64,7 +65,7 @@ def test_shares_are_disjoint_whole_and_alike():
 
 
 def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
-    job = Job("n", [["a b", "$HOME", f"x-{INDEX}.zip"]], tmp_path, 3, 2, 3 * GIB, 1, ("7", "8"),
+    job = Job("n", [["a b", "$HOME", f"x-{INDEX}.zip", "{env:NODE}/y z"]], tmp_path, 3, 2, 3 * GIB, 1, ("7", "8"),
               {"partition": "gpu", "signal": "B:TERM@9", "setup": ["module load x"], "mem": "9G"})  # fmt: skip
     text = Slurm().script(job)
     directives = {line.removeprefix("#SBATCH ") for line in text.splitlines() if line.startswith("#SBATCH")}
@@ -73,10 +74,10 @@ def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
     assert "\nmodule load x\n" in text
     (line,) = (line for line in text.splitlines() if line.startswith("run "))
     told = subprocess.run(
-        ["bash", "-c", f'run() {{ printf "%s\\n" "$@"; }}; SLURM_ARRAY_TASK_ID=5; {line}'],
+        ["bash", "-c", f'run() {{ printf "%s\\n" "$@"; }}; SLURM_ARRAY_TASK_ID=5; NODE="n 1"; {line}'],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert told.stdout.splitlines() == ["a b", "$HOME", "x-5.zip"]
+    assert told.stdout.splitlines() == ["a b", "$HOME", "x-5.zip", "n 1/y z"]
     assert subprocess.run(["bash", "-n"], input=text, text=True).returncode == 0
 
 
