@@ -152,9 +152,9 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     rows.draw_cifar(frame(evidence), figure)
     times = figure.axes[1]
     for group in GROUPS:
-        first, last = min(members(group)) - 1, max(members(group)) - 1
-        for axes in figure.axes:
-            axes.axhline(last + 0.5, color=GRID, linewidth=1)
+        first = min(members(group)) - 1
+        for axes in figure.axes if first else []:
+            axes.axhline(first - 0.5, color=GRID, linewidth=1)
         place: dict[str, Any] = {"va": "center", "ha": "right", "transform": times.get_yaxis_transform()}
         times.text(0.99, first, rf"$\mu\lambda\approx$ {group}", **place)
 
