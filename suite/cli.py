@@ -256,8 +256,8 @@ def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: 
     raise typer.Exit(falsify_selection(selector or [], source(store), as_json))
 
 
-@app.command()
-def explain(
+@app.command("explain")
+def explain_(
     claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")], *, store: SourceOption = None
 ) -> None:
     """One verdict: value, rule, register entry, counterfeits, power, runs and figure."""

@@ -50,13 +50,11 @@ def lines(claim: str, source: Runs) -> Iterator[str]:
         decides = "decides" if verdict.decides else "decides nothing"
         yield f"  rests on   {verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
     yield from _registered(verdict)
-    for function in artifact.measures:
-        yield f"  measure    {place_of(function)}"
+    for place in dict.fromkeys(map(place_of, artifact.measures)):
+        yield f"  measure    {place}"
     if measured is not None:
         departures = ", ".join(f"{p:.3g}" for p in power(rule, measured))
-        yield f"  power      catches a departure of {departures} {rule.unit} four times in five".replace(
-            "  four", " four"
-        )
+        yield f"  power      catches a departure of {departures} {rule.unit} four times in five"
     if counted(verdict):
         tried = trials(verdict, artifact, source)
         for trial in tried:
@@ -66,7 +64,8 @@ def lines(claim: str, source: Runs) -> Iterator[str]:
     for run_id in measured.runs if measured else ():
         run = source.read(run_id)
         began = run.environment.get("started", "before starts were recorded")
-        yield f"  run        {run_id} {run.spec.experiment} seed {run.spec.seed}, {made_by(run)} {code_of(run)}, {began}"
+        by = f"{made_by(run)} {code_of(run)}"
+        yield f"  run        {run_id} {run.spec.experiment} seed {run.spec.seed}, by {by}, begun {began}"
     if artifact.draw is not None:
         yield f"  figure     sgd-suite figures {artifact.id}"
     yield f"  again      sgd-suite run {artifact.id} --profile {verdict.profile or rule.profile}"

@@ -228,7 +228,8 @@ def test_a_worker_is_killed(slurm: Cluster, trial: Trial, record):
     trial.seconds = 6.0
     trial.submit(slurm, "--jobs", 3)
     first_running(slurm, trial)
-    notes = lambda: list((trial.store / "partial").glob("*/*/progress.json"))
+    begun = lambda path: path.parent.parent.name in trial.begun() - trial.done()
+    notes = lambda: list(filter(begun, (trial.store / "partial").glob("*/*/progress.json")))
     wait_for(notes, PATIENCE)
     os.kill(json.loads(notes()[0].read_text())["pid"], signal.SIGKILL)
     over(slurm)
@@ -261,7 +262,7 @@ def test_a_full_disk_on_one_node(slurm: Cluster, trial: Trial, record):
     scratch = trial.folder / "scratch"
     for node in ("n1", "n2"):
         (scratch / node).mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(scratch / "n2")], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "none", str(scratch / "n2")], check=True)
     options = trial.folder / "options.toml"
     options.write_text(
         f'node_local = "{scratch}/$SLURMD_NODENAME"\nexports = "{trial.folder / "exports"}"\n'
