@@ -23,7 +23,7 @@ from suite.papers.published import published
 from suite.papers.registry import paper
 from suite.papers.verdicts import measure, verdicts
 from suite.report.drawing import drawing
-from suite.runs.archive import Archive
+from suite.runs.archive import Archive, Layered
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
@@ -71,7 +71,7 @@ def test_calibration_rows_decide_nothing_and_all_others_are_predicted(judged: di
         verdict = judged[claim_id]
         if claim_id in fitted:
             assert verdict.verdict == "not run"
-            assert verdict.proxy is not None
+            assert (verdict.proxy is not None) == claim_id.startswith("rudra/table4")
         else:
             assert verdict.verdict in ("reproduced", "not reproduced")
             assert verdict.measured is not None
@@ -160,6 +160,30 @@ def test_rows_left_out_are_named_as_in_their_tables_with_the_ends_over_the_start
     assert (
         measure(RUDRA.artifact("rudra/table4"), source, "smoke").found.keys().isdisjoint({"base-softsync-left-out"})
     )
+
+
+def test_calibration_rows_of_cifar_are_judged_as_the_others_predict_them(tmp_path: Path, evidence: Archive) -> None:
+    rows = [list(row) for row in simulations.CALIBRATED]
+    seconds = [16_440.6, 2_099.9, 7_582.2, 3_173.7, 14_046.9, 999.1]  # as the experiment finds them
+    source = Layered([stored(tmp_path, simulations.cifar_left_out(), rows, [[s] for s in seconds]), evidence])
+    tried = {each.verdict.claim.id: each for each in falsified(["rudra/table2", "rudra/table3"], source)}
+    found = {
+        claim.removeprefix("rudra/"): each.verdict.verdict
+        for claim, each in tried.items()
+        if each.verdict.claim.quantity.endswith("left-out")
+    }
+    assert found == {
+        "table2/r01-training-time": "not reproduced",
+        "table2/r02-training-time": "not reproduced",
+        "table2/r04-training-time": "reproduced",
+        "table2/r12-training-time": "reproduced",
+        "table2/r19-training-time": "not reproduced",
+        "table3/r01-training-time": "not reproduced",
+        "table3/r03-training-time": "not reproduced",
+        "table3/baseline-time": "not reproduced",
+    }
+    assert [each.fault for each in tried.values() if each.fault] == []
+    assert not any(each.verdict.red for each in tried.values())
 
 
 def test_constants_in_specifications_are_those_that_calibration_finds(evidence: Archive) -> None:
