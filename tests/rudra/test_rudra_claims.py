@@ -300,3 +300,16 @@ def test_every_frame_can_be_made_and_drawn(artifact: Artifact, evidence: Archive
     assert drawn is not None
     profile = drawn.profile or "smoke"
     assert len(artifact.frame(Evidence(evidence, artifact.runs(profile), profile))) > 0
+
+
+def test_frames_tell_rows_left_out_with_the_ends_over_the_starts(tmp_path: Path, evidence: Archive) -> None:
+    left = [list(simulations.TABLE4[name]) for name in simulations.CALIBRATED4]
+    source = Layered([stored(tmp_path, simulations.imagenet_left_out(), left, [[250.0, 200.0, 300.0]] * 4), evidence])
+    artifact = RUDRA.artifact("rudra/table4")
+    table = artifact.frame(Evidence(source, artifact.runs("paper"), "paper"))
+    found = table[table["source"] == rows.LEFT_OUT]
+    assert found["row"].tolist() == table[table["source"] == rows.FITTED]["row"].tolist()
+    assert found[["value", "low", "high"]].to_numpy().tolist() == [[250, 200, 300]] * 4
+    drawn = drawing(artifact, source)
+    assert drawn is not None
+    assert rows.LEFT_OUT in {each.get_label() for each in drawn.figure.axes[0].collections}
