@@ -47,6 +47,7 @@ from suite.runs.store import Run
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -257,6 +258,19 @@ def slower_rate_trains_faster(evidence: Evidence) -> Evidence:
     return scaled(evidence, 0.1, "mnist_medium-lr0p01")
 
 
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """A row per curve, threshold (nats), batch size (examples) and seed: ``updates``, NaN beyond ``limit``."""
+    import pandas as pd
+
+    rows = []
+    for row in stored_rows(evidence):
+        for threshold, counted in families(evidence, row)[0].items():
+            for u in counted:
+                each = (row.name, threshold, u.batch)
+                rows += [(*each, seed, math.nan if n is None else n, u.limit) for seed, n in enumerate(u.seen)]
+    return pd.DataFrame(rows, columns=["curve", "threshold", "batch", "seed", "updates", "limit"])
+
+
 def draw_curves(evidence: Evidence, figure: Figure) -> None:
     """One panel per curve that has runs: points of every threshold, fitted law, 95% interval of the median."""
     panels = [(row, families(evidence, row)[0]) for row in stored_rows(evidence)]
@@ -322,6 +336,7 @@ ARTIFACTS = (
         curve_runs,
         tuple(measure_curve(row) for row in ROWS),
         draw=draw_curves,
+        frame=frame,
         alt="One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law.",
         size=(10.0, 7.0),
     ),

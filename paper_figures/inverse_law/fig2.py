@@ -29,7 +29,7 @@ CORPORA = {
 RATES = (0.1, 0.2, 0.5, 1.0)
 SEEDS = 5
 REDUCED_RATE, REDUCED_SEEDS = 1.0, 2
-REDUCED_WORDS = (12, 25, 50, 100, 200, 400, 800, 1600)  # above 100 the noise of a batch no longer shows
+CAPTION_WORDS = (12, 25, 50, 100, 200, 400, 800, 1600)  # above 100 the noise of a batch no longer shows
 WORDS = RunSpec("inverse_law/words", {"corpus": "number_phrases", "words": [100, 200, 400, 800, 1600, 3200, 6400]})
 
 
@@ -82,8 +82,8 @@ def figure_specs(rate: float, profile: str, *, captions: bool = False) -> tuple[
     if profile == "paper" and not captions:
         return tuple(translate_spec(w, rate, s, WHOLE) for w in WORD_BATCHES for s in range(SEEDS))
     if profile == "reduced" and rate == REDUCED_RATE:
-        design = CAPTIONS if captions else SITTINGS
-        return tuple(translate_spec(w, rate, s, design) for w in REDUCED_WORDS for s in range(REDUCED_SEEDS))
+        design, sizes = (CAPTIONS, CAPTION_WORDS) if captions else (SITTINGS, WORD_BATCHES)
+        return tuple(translate_spec(w, rate, s, design) for w in sizes for s in range(REDUCED_SEEDS))
     return ()
 
 

@@ -54,6 +54,16 @@ def test_a_panel_of_figure_1_for_every_curve_with_the_law_in_its_legend(store):
         assert len(axes.collections) == len(row.halvings) + len(row.lower), "an interval for each threshold"
 
 
+def test_the_table_behind_the_curves_holds_every_run_and_threshold(store):
+    artifact = PAPER.artifact("inverse_law/fig1a")
+    table = artifact.frame(Evidence(store, artifact.runs("reduced"), "reduced"))
+    rows = [row for row in settings.ROWS if row.halvings]
+    assert list(table["curve"].unique()) == [row.name for row in rows]
+    for row in rows:
+        part = table[table["curve"] == row.name]
+        assert len(part) == len((*row.halvings, *row.lower)) * len(row.powers) * row.seeds
+
+
 def test_residuals_and_the_rival_law(store):
     residuals, rival = drawn(store, "fig1b").axes
     values = [value for line in residuals.lines for value in line.get_ydata()]
@@ -66,8 +76,8 @@ def test_translation_shows_runs_that_did_not_reach_a_threshold(store):
     panels = drawn(store, "fig2d").axes
     assert ["sittings" in axes.get_title(loc="left") for axes in panels] == [True, False]
     assert "stand-in" in panels[1].get_title(loc="left")
-    for axes in panels:
-        assert [t.get_text() for t in axes.get_xticklabels()] == [str(words) for words in fig2.REDUCED_WORDS]
+    for axes, sizes in zip(panels, (fig2.WORD_BATCHES, fig2.CAPTION_WORDS), strict=True):
+        assert [t.get_text() for t in axes.get_xticklabels()] == [str(words) for words in sizes]
         assert legend(axes)[-1] == "not reached (limit)"
 
 
