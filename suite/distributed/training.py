@@ -26,9 +26,9 @@ Crossbow's synchronous model averaging takes the same lines, here with two learn
     training = Training(module, group, SMA, rate=0.05, momentum=0.9, learners=2)
 
 With ``partial(SMA, devices=1)`` the learners of a process share a reference model, and only it is averaged with
-those of the other processes (section 3.3). ``partial(elastic_averaging, alpha=0.1)`` in its place is elastic
-averaging (EA-SGD), and ``SGD`` plain synchronous SGD. With several learners the loop stays as it is: each ``update``
-is one learner's batch, and the learners of a process take turns.
+those of the other processes (section 3.3); a lone process averages flat. ``partial(elastic_averaging, alpha=0.1)``
+in its place is elastic averaging (EA-SGD), and ``SGD`` plain synchronous SGD. With several learners the loop stays as
+it is: each ``update`` is one learner's batch, and the learners of a process take turns.
 
 ``DelayedSGD`` as it is is synchronous, with ``segmented=True, order="backward"`` layer-wise, and with ``delay`` 1 to
 3 delayed exchange. Workers that bring different models, data sizes or
