@@ -1,0 +1,50 @@
+"""The processes that an optimiser finds itself among: none but its own, torchrun's, or the caller's."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import _get_default_group, _get_default_store
+
+from suite.processes import TIMEOUT, Group, join
+from suite.spec import seed
+
+_found: dict[str, Any] = {}  # the group of this process, and of which default process group it was made
+
+
+def group(timeout: float | None = None) -> Group:
+    """All processes of this job: those of ``init_process_group``, or of ``torchrun``, or this one alone.
+
+    Optimisers of one process share it. Under torchrun the processes meet here, and leave when the program ends.
+    ``timeout`` seconds without an answer, by default a minute, mean that another process is lost.
+    """
+    patience = TIMEOUT if timeout is None else timeout
+    if not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        joined = contextlib.ExitStack()
+        _found["group"] = joined.enter_context(join(timeout=patience))
+        _found["of"] = _get_default_group()
+        atexit.register(joined.close)
+    if not dist.is_initialized():
+        return Group(dist.HashStore(), 0, 1, patience, "nccl" if torch.cuda.is_available() else "gloo")
+    if _found.get("of") is not _get_default_group():
+        store, backend = dist.PrefixStore("optim", _get_default_store()), dist.get_backend()
+        _found["group"] = Group(store, dist.get_rank(), dist.get_world_size(), patience, backend)
+        _found["group"].heartbeat.start()
+        _found["of"] = _get_default_group()
+        atexit.register(_found["group"].heartbeat.stop)
+    return _found["group"]
+
+
+def own_random_numbers(group: Group) -> None:
+    """Let every process but the first draw its own numbers from here on: its own batches, its own masks.
+
+    Scripts seed all processes alike, which gives them the same initial weights and would give a shuffling loader the
+    same batches in each.
+    """
+    if group.rank:
+        torch.manual_seed(seed(torch.initial_seed(), "process", group.rank))
