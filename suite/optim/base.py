@@ -235,15 +235,18 @@ class Algorithm(torch.optim.Optimizer):
 
     def _overflowed(self) -> bool:
         """Whether a gradient of any process overflowed, so that all skip the step; otherwise undo the scaling."""
-        found, scale = getattr(self, "found_inf", None), getattr(self, "grad_scale", None)
+        found = getattr(self, "found_inf", None)
+        if found is not None and self.group.size > 1:
+            found = Processes(self.group).sum(found.double().reshape(1, 1).to(self.vector.x.device))
+        return self._unscaled(found)
+
+    def _unscaled(self, found: Tensor | None) -> bool:
+        """Whether to skip the step as ``found`` overflows; otherwise undo the scaling."""
         if found is None:
             return False
-        total = found.double().reshape(1, 1).to(self.vector.x.device)
-        if self.group.size > 1:
-            total = Processes(self.group).sum(total)
-        if total.item():
+        if found.item():
             return True
-        if scale is not None:
+        if (scale := getattr(self, "grad_scale", None)) is not None:
             grads = [p.grad for p in self.vector.parameters if p.grad is not None]
             torch._foreach_mul_(grads, float(1 / scale.double()))
         return False

@@ -23,6 +23,7 @@ class Grouped:
 
     def __init__(self, vector: Vector, groups: Sequence[Mapping[str, Any]], *, fused: bool):
         self.vector, self.groups, self.fused = vector, groups, fused
+        self.divisor = 1  # of all rates
 
     def init(self, points: Tensor) -> Tensor:
         return torch.zeros_like(points)
@@ -39,7 +40,7 @@ class Grouped:
             return self._fused(memory, points, grads, lr, cuts)
         stepped = [
             Torch(group["momentum"], group["weight_decay"]).step(
-                memory[..., cut], points[..., cut], grads[..., cut], lr * group["lr"]
+                memory[..., cut], points[..., cut], grads[..., cut], lr * (group["lr"] / self.divisor)
             )
             for cut, group in cuts
         ]
@@ -68,7 +69,7 @@ class Grouped:
                 fused=True,
                 momentum=group["momentum"],
                 weight_decay=group["weight_decay"],
-                lr=factor * group["lr"],
+                lr=factor * (group["lr"] / self.divisor),
                 dampening=0.0,
                 nesterov=False,
                 maximize=False,
