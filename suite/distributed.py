@@ -1,4 +1,4 @@
-"""Training your own module on your own processes with any algorithm of the suite, one worker in each.
+"""Training your own module on your own processes with an algorithm that exchanges without a server.
 
 Started by ``torchrun --nproc-per-node 4 train.py``, on one or several nodes, gloo on CPUs and NCCL on GPUs::
 
@@ -104,6 +104,7 @@ class Training:
         bucket_bytes: int = 0,
     ):
         _check(module, group)
+        _check_algorithm(algorithm)
         sends = hasattr(algorithm, "send")
         if learners < 1 or (sends and learners > 1):
             raise ValueError(
@@ -283,6 +284,15 @@ class Training:
         finally:
             self.flat.load(weights, buffers)
             self.module.train(mode)
+
+
+def _check_algorithm(algorithm: Any) -> None:
+    """Refuse the algorithms whose gradients this loop would compute at other weights or batches than they ask for."""
+    name = algorithm.__name__.rpartition(".")[2]
+    if name == "isgd":
+        raise ValueError("isgd asks for the same batch again, which update(loss) cannot; use suite.optim.ISGD")
+    if name == "rudra":
+        raise ValueError("rudra needs a server, which update(loss) has not; use suite.optim.parameter_server")
 
 
 def _check(module: nn.Module, group: Group) -> None:

@@ -16,10 +16,24 @@ that dies or stalls ends the others with :class:`WorkerLost`, which names it.
 
 from suite.optim.delayed import DelayedSGD
 from suite.optim.easgd import EASGD
+from suite.optim.files import load_file, save_file
 from suite.optim.isgd import ISGD
+from suite.optim.joining import device, share
 from suite.optim.parameter_server import parameter_server
 from suite.optim.sma import SMA
 from suite.optim.softsync import Softsync
 from suite.processes import WorkerLost
 
-__all__ = ["EASGD", "ISGD", "SMA", "DelayedSGD", "Softsync", "WorkerLost", "parameter_server"]
+__all__ = [
+    "EASGD",
+    "ISGD",
+    "SMA",
+    "DelayedSGD",
+    "Softsync",
+    "WorkerLost",
+    "device",
+    "load_file",
+    "parameter_server",
+    "save_file",
+    "share",
+]

@@ -8,16 +8,19 @@ precision's skipped steps, and the state as plain tensors and numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from reference_impls.contract import Turn
+from suite import worker_checkpoints
 from suite.checkpoint import flatten, rebuild
 from suite.collectives import Processes, in_process
 from suite.optim import joining
 from suite.optim.core import Core
+from suite.optim.files import pack, unpack
 from suite.optim.module import Buffers, Tested, check_device, digest, unwrapped
 from suite.optim.solver import Grouped
 from suite.optim.vector import Vector
@@ -333,3 +336,32 @@ class Algorithm(torch.optim.Optimizer):
 
     def _take_up(self, held: Mapping[str, Any]) -> None:
         """Take what ``_further_state`` gave."""
+
+    def save(self, folder: str | Path, **plain: Any) -> None:
+        """Write this process's state, torch's random numbers and ``plain`` values of the caller's under ``folder``.
+
+        Every process must call it after the same update; older states are removed once all have written theirs, so a
+        kill at any moment leaves one that is whole. Raises ValueError for processes at different updates, OSError
+        where nothing can be written.
+        """
+        tensors: dict[str, Tensor] = {"random/cpu": torch.get_rng_state()}
+        if self.vector.x.is_cuda:
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
+        values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain}
+        worker_checkpoints.write(Path(folder), self.group, self.t, (), values, tensors)
+
+    def resume(self, folder: str | Path) -> dict[str, Any]:
+        """Go on from the newest state under ``folder`` that every process has whole; returns its ``plain`` values.
+
+        Training then ends in the same bits as if it had not been interrupted. Where there is none it returns an empty
+        dictionary and changes nothing. Every process must call it. Raises ValueError as ``load_state_dict`` does.
+        """
+        found = worker_checkpoints.newest(Path(folder), self.group, ())
+        if found is None:
+            return {}
+        _, values, tensors = found
+        self.load_state_dict(unpack(values["state"], tensors))
+        torch.set_rng_state(tensors["random/cpu"].cpu())
+        if "random/cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.vector.x.device)
+        return dict(values["plain"])

@@ -32,7 +32,7 @@ class ISGD(Algorithm):
 
     Args beyond those of :class:`~suite.optim.base.Algorithm`:
         batches: in an epoch, the length of the control chart.
-        zeta: rate of the extra steps (Algorithm 2), which have neither momentum nor decay.
+        zeta: rate of the extra steps (Algorithm 2), which have neither momentum nor decay and move all groups alike.
         stop: extra steps on a batch at most; 0 is plain SGD.
         margin: of the limit above the mean loss, in standard deviations.
     """

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import _get_default_group, _get_default_store
+from torch.utils.data import Dataset, Subset
 
+from suite import distributed
 from suite.processes import TIMEOUT, Group, join
 from suite.spec import seed
 
@@ -38,6 +40,21 @@ def group(timeout: float | None = None) -> Group:
         _found["of"] = _get_default_group()
         atexit.register(_found["group"].heartbeat.stop)
     return _found["group"]
+
+
+def device() -> torch.device:
+    """Where this process computes: its own GPU where there are any, otherwise the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def share(dataset: Dataset[Any]) -> Subset[Any]:
+    """This process's part of a data set: contiguous, disjoint and equally large for all (MaTEx, section 5.1).
+
+    What does not divide is left out. Raises ValueError for fewer examples than processes.
+    """
+    return Subset(dataset, distributed.share(len(dataset), group()))  # type: ignore[arg-type]
 
 
 def own_random_numbers(group: Group) -> None:

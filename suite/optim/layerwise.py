@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Pending
-from suite.optim.vector import Vector
+from suite.optim.vector import Vector, refuse_sparse
 
 Sent: TypeAlias = tuple[tuple[slice, Pending], ...]
 
@@ -65,6 +65,7 @@ class Departures:
     def _filled(self, index: int) -> None:
         grad = self._vector.parameters[index].grad
         assert grad is not None
+        refuse_sparse(grad)
         if self._versions[index] is not None:
             raise RuntimeError(
                 "layer-wise exchange sends a gradient once it is there, and backward ran twice before the step; call "

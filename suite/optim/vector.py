@@ -25,6 +25,15 @@ def _strides(parameter: Tensor) -> tuple[int, ...]:
     return torch.empty(parameter.shape, device="meta").stride()
 
 
+def refuse_sparse(grad: Tensor) -> None:
+    """Raise ValueError for a sparse gradient."""
+    if grad.is_sparse:
+        raise ValueError(
+            f"a parameter of shape {tuple(grad.shape)} has a sparse gradient; make its embedding with sparse=False, as "
+            "every algorithm adds up whole vectors"
+        )
+
+
 class Vector:
     """``x`` [d] holds the parameters of all ``groups`` in their order; d grows when a group is added.
 
@@ -89,12 +98,8 @@ class Vector:
             grad = parameter.grad
             if grad is None:
                 view.zero_()
-            elif grad.is_sparse:
-                raise ValueError(
-                    f"a parameter of shape {tuple(parameter.shape)} has a sparse gradient; make its embedding with "
-                    "sparse=False, as every algorithm adds up whole vectors"
-                )
             else:
+                refuse_sparse(grad)
                 into.append(view)
                 grads.append(grad)
         if grads:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from door import DECAY, METHODS, MOMENTUM, RATE, closure, examples, network, rows, train, weights
+from matrix import FEATURES, OPTIMISERS, Job, tried
 
 from suite.optim import WorkerLost, parameter_server
 from suite.processes import Group
@@ -69,3 +70,8 @@ def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
     except WorkerLost as error:
         said = {"error": str(error)}
     Path(f"{report}{group.rank}").write_text(json.dumps(said))
+
+
+def every_cell(group: Group) -> dict[str, str]:
+    """What came of each optimiser and feature."""
+    return {f"{name}/{feature}": tried(Job(name, group), feature) for name in OPTIMISERS for feature in FEATURES}
