@@ -14,6 +14,7 @@ is made, take up process 0's weights, and each but process 0 draws random number
 that dies or stalls ends the others with :class:`WorkerLost`, which names it.
 """
 
+from suite.batch_choice import choose_batch
 from suite.optim.delayed import DelayedSGD
 from suite.optim.easgd import EASGD
 from suite.optim.files import load_file, save_file
@@ -31,6 +32,7 @@ __all__ = [
     "DelayedSGD",
     "Softsync",
     "WorkerLost",
+    "choose_batch",
     "device",
     "load_file",
     "parameter_server",

@@ -29,8 +29,8 @@ def refuse_sparse(grad: Tensor) -> None:
     """Raise ValueError for a sparse gradient."""
     if grad.is_sparse:
         raise ValueError(
-            f"a parameter of shape {tuple(grad.shape)} has a sparse gradient; make its embedding with sparse=False, as "
-            "every algorithm adds up whole vectors"
+            f"a parameter of shape {tuple(grad.shape)} has a sparse gradient; make its embedding with sparse=False, "
+            "as every algorithm adds up whole vectors"
         )
 
 

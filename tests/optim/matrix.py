@@ -34,6 +34,8 @@ class Optimiser(NamedTuple):
 def served(module: nn.Module, params: Any = None, *, group: Group, **settings: Any) -> Any:
     """The optimiser that ``with parameter_server`` gives."""
     learners = settings.pop("learners")
+    if group.size > 1:
+        settings["n"] = group.size - 1  # asynchronous too
     with parameter_server(module, params, updates=STEPS, learners=learners, group=group, **settings) as opt:
         return opt
 
