@@ -262,7 +262,8 @@ def draw_accuracy(evidence: Evidence, figure: Figure, claim: str = "") -> None:
     if claim and data in AXES:
         level = printed_value(claim) / 100
         axes.axhline(level, color="0.3", linestyle=":", label="_")
-        axes.text(0.01, level, f"printed: {level:.0%}", transform=axes.get_yaxis_transform(), va="top")
+        label = f"printed: {level:.0%}\n"
+        axes.text(0.01, level, label, transform=axes.get_yaxis_transform(), va="center", linespacing=1.6)
 
 
 def draw_cifar_accuracy(evidence: Evidence, figure: Figure) -> None:

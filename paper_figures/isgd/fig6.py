@@ -254,11 +254,11 @@ def draw_curves(table: pd.DataFrame, axes: Axes, low: float, high: float) -> Non
         shown, x="time", y="accuracy", hue="configuration", style="configuration", errorbar=("pi", 100), ax=axes
     )
     floor = min(low, float(table.groupby("configuration")["accuracy"].max().min()) - 0.01)
-    longest = float(table[table["accuracy"] >= floor].groupby("configuration")["time"].max().max())
-    axes.set(xscale="log", xlim=(None, longest), ylim=(floor, high))
+    seen = shown.loc[shown["accuracy"] >= floor, "time"]
+    axes.set(xscale="log", xlim=(0.5 * seen.min(), 1.1 * seen.max()), ylim=(floor, high))
     axes.set(xlabel="time by Eq. 19 (images of four saturated cards)", ylabel="validation accuracy")
     axes.set_title("simulated: trained on one device, time by Eq. 19 with printed constants")
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper left")
 
 
 def draw_mnist(evidence: Evidence, figure: Figure) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from fabricated_trainings import evidence, training
+from fabricated_isgd_trainings import evidence, training
 
 from paper_figures.isgd import fig1
 from suite.claims.judge import judge

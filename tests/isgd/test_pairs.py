@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from fabricated_trainings import evidence, training
+from fabricated_isgd_trainings import evidence, training
 from matplotlib.figure import Figure
 
 from paper_figures.isgd import PAPER, fig5, fig6, readings

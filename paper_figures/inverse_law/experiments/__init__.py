@@ -56,7 +56,8 @@ def phrases_seconds(spec: RunSpec) -> float:
 
 
 def translate_data(spec: RunSpec) -> tuple[str, ...]:
-    return (spec.settings["corpus"],)
+    tested = spec.settings.get("test_corpus")
+    return (spec.settings["corpus"], *([tested] if tested else []))
 
 
 EXPERIMENTS = {
