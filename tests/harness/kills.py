@@ -25,19 +25,19 @@ from typing import Any
 
 import torch
 import toy
-from paper_figures.planning import plan
-from paper_figures.registry import experiment
-from paper_figures.selection import select
-from suite.comparison import identical
-from suite.execute import Surroundings, execute_pack
-from suite.packing import Pack
-from suite.processes import Group
-from suite.store import Store
 
 from reference_impls import matex_agd
-from suite import training  # noqa: F401 (imported before the fork)
-from suite.distributed import Training, spawn
+from suite.commands.plan import plan
+from suite.communication.group import Group
+from suite.distributed.training import Training, spawn
+from suite.papers.registry import experiment
+from suite.papers.selection import select
+from suite.runner.execute import Surroundings, execute_pack
+from suite.runner.packing import Pack
+from suite.runs.comparison import identical
+from suite.runs.store import Store
 from suite.spec import RunSpec
+from suite.training import loop as training  # noqa: F401 (imported before the fork)
 
 PACKED = {"path": "vectorised"}
 

@@ -1,0 +1,77 @@
+"""What worker processes run in the tests of the optimisers: importable by name, results as plain lists."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from door import DECAY, METHODS, MOMENTUM, RATE, closure, examples, network, rows, train, weights
+from matrix import FEATURES, OPTIMISERS, Job, tried
+
+from suite.communication.group import Group
+from suite.optim import WorkerLost, parameter_server
+
+
+def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:
+    """The evaluated model of each method after 50 updates, one start of the processes for all."""
+    found = {}
+    for name in names:
+        module = network(getattr(torch, dtype), seed=group.rank)  # only process 0's weights count
+        opt = METHODS[name].make(module, fused=False, group=group)
+        train(opt, module)
+        if METHODS[name].drains:
+            opt.finish()
+        found[name] = weights(opt.average()).tolist()
+    return found
+
+
+def serve(group: Group, n: int, updates: int, per_gradient: bool) -> dict[str, Any] | list[float]:
+    """The server's weights, clocks and buffers; on a learner the weights it holds at the end."""
+    module = network(torch.float64, seed=group.rank)
+    inputs, targets = examples(torch.float64)
+    settings = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": DECAY, "n": n, "per_gradient": per_gradient}
+    with parameter_server(module, updates=updates, group=group, **settings) as opt:
+        for number in opt.batches(itertools.count()):
+            batch = rows(number, group.rank - 1, group.size - 1)
+            opt.step(closure(opt, module, inputs[batch], targets[batch]))
+    if group.rank:
+        return opt.vector.x.tolist()
+    turns = [[turn.t, [list(entry) for entry in turn.entries]] for turn in opt.served.turns]
+    return {
+        "x": opt.vector.x.tolist(),
+        "turns": turns,
+        "losses": opt.served.losses,
+        "model": weights(opt.average()).tolist(),
+    }
+
+
+def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
+    """Process ``lost`` is killed at its fourth batch; the others write their ends to ``report`` and their rank."""
+    module = network(seed=group.rank)
+    inputs, targets = examples()
+    said = {}
+    try:
+        with parameter_server(module, lr=RATE, n=n, updates=60, group=group) as opt:
+            if group.rank == lost == 0:
+                threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            for number in opt.batches(itertools.count()):
+                time.sleep(0.02 if lost else 0.2)
+                if group.rank == lost and number == 3:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
+        said = {"t": opt.t, "lost": list(opt.served.lost)}
+    except WorkerLost as error:
+        said = {"error": str(error)}
+    Path(f"{report}{group.rank}").write_text(json.dumps(said))
+
+
+def every_cell(group: Group) -> dict[str, str]:
+    """What came of each optimiser and feature."""
+    return {f"{name}/{feature}": tried(Job(name, group), feature) for name in OPTIMISERS for feature in FEATURES}
