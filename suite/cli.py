@@ -109,12 +109,13 @@ def source(store: Path | None, only_mine: bool = False) -> Any:
 def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
     """Artifacts and claims, whose runs there are and what is missing."""
     from suite.commands.list_ import lines, listing
+    from suite.commands.terminal import show
 
     rows = listing(selector or [], store)
     if as_json:
         emit(rows)
     else:
-        print("\n".join(lines(rows)))
+        show(lines(rows))
 
 
 @app.command()
@@ -138,6 +139,7 @@ def plan(
     """
     from suite.commands import plan as planning
     from suite.commands.list_ import committed_ids
+    from suite.commands.terminal import show
     from suite.papers.evidence import ids_of_user
     from suite.papers.selection import select
     from suite.runner.calibration import known
@@ -154,7 +156,7 @@ def plan(
     if as_json:
         emit({**summary, "plan": planning.rows(planned, yours)})
     else:
-        print("\n".join(planning.lines(planned, yours, summary)))
+        show(planning.lines(planned, yours, summary))
 
 
 @app.command()
@@ -256,15 +258,32 @@ def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: 
     raise typer.Exit(falsify_selection(selector or [], source(store), as_json))
 
 
+@app.command("explain")
+def explain_(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")], *, store: SourceOption = None
+) -> None:
+    """One verdict: value, rule, register entry, counterfeits, power, runs and figure."""
+    from suite.commands.explain import lines
+
+    for line in lines(claim, source(store)):
+        print(line)
+
+
 @app.command()
 def register(
     because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
     revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
+    reasons: Annotated[
+        Path | None, typer.Option(help="TOML: reasons of single claims, by claim or glob", metavar="F", parser=a_path)
+    ] = None,
 ) -> None:
     """Append to the register what the rules say today, beside what those of before say of the same runs."""
+    import tomllib
+
     from suite.commands.register import register as append
 
-    for sentence in append(because, revision):
+    special = tomllib.loads(reasons.read_text(encoding="utf-8")) if reasons else {}
+    for sentence in append(because, revision, special):
         print(sentence)
 
 
@@ -417,14 +436,14 @@ app.add_typer(data_app, name="data")
 @data_app.command("list")
 def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
     """The data sets the papers use, and whether they are here."""
+    from suite.commands.terminal import show
     from suite.data.catalogue import DATASETS, available
 
     rows = [{"name": name, **dict(zip(("here", "where"), available(name, data), strict=True))} for name in DATASETS]
     if as_json:
         emit(rows)
     else:
-        for row in rows:
-            print(f"{row['name']:<16} {'here' if row['here'] else 'missing':<8} {row['where']}")
+        show(f"{row['name']:<16} {'here' if row['here'] else 'missing':<8} {row['where']}" for row in rows)
 
 
 @data_app.command("fetch")
@@ -462,12 +481,13 @@ def doctor(
 ) -> None:
     """This machine: versions, devices, data found, which profiles can run. Exit 1 where --store cannot be shared."""
     from suite.commands.doctor import diagnose, lines
+    from suite.commands.terminal import show
 
     facts = diagnose(data, store)
     if as_json:
         emit(facts)
     else:
-        print("\n".join(lines(facts)))
+        show(lines(facts))
     raise typer.Exit(0 if facts.get("store", {"ok": True})["ok"] else 1)
 
 

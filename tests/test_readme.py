@@ -1,8 +1,10 @@
-"""The README's tables equal what the committed evidence and the committed measurements say."""
+"""The generated blocks of README and docs equal what the committed evidence and the committed measurements say."""
 
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections import Counter
 
 import pytest
@@ -11,9 +13,19 @@ from fake_paper import fill, registered
 from suite.papers.evidence import committed
 from suite.papers.grades import ReadOf, Rests, grade, machine_of
 from suite.papers.registry import PAPERS, homes, paper
-from suite.report import changes, readme, speed
+from suite.report import changes, readme
 from suite.report.page import all_verdicts
-from suite.report.readme import BEGIN, END, SPEED, ReadmeError, main, rewritten, table, telling
+from suite.report.readme import (
+    ReadmeError,
+    blocks,
+    first_results,
+    first_table,
+    main,
+    results,
+    rewritten,
+    table,
+    telling,
+)
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
@@ -47,7 +59,8 @@ def test_the_table_leads_with_what_rests_on_the_paper_s_own_settings(verdicts):
 def test_the_results_told_are_decided_and_empirical_findings_first(verdicts):
     told = telling(verdicts)
     assert [v.claim.id for v in told] == ["fake/fig1/gain", "fake/fig1/accuracy", "fake/fig1/unexplained"]
-    text = table(verdicts)
+    text = results(verdicts)
+    assert first_results(verdicts) == text.splitlines()[0]  # one of this one paper's
     assert (
         "- **not reproduced** (`fake/fig1`): It needs 26.79% less time than SGD. Printed: 26.79%; ours: "
         "2.68 [2.37, 2.99]% (stand-in: the code of fake/descent is not read, n = 3). The gain shrinks to a tenth "
@@ -55,30 +68,42 @@ def test_the_results_told_are_decided_and_empirical_findings_first(verdicts):
     ) in text
 
 
+def test_the_readme_tells_the_properties_in_a_sentence(verdicts):
+    lines = first_table(verdicts).splitlines()
+    assert "| stand-in | 2 | 2 | 1 | 0 | 1 | 0 | 6 |" in lines
+    assert lines[-3] == "Of these, with rules that did not come before their evidence: stand-in (6 unregistered)."
+    assert lines[-1] == "Properties and statements: 2 holds, 1 paper contradicts itself."
+
+
+BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
+
+
 def test_only_the_block_between_the_markers_changes():
     text = f"# Title\n\n{BEGIN}\nold\n{END}\n\nAfter.\n"
-    assert rewritten(text, "new") == f"# Title\n\n{BEGIN}\nnew\n{END}\n\nAfter.\n"
-    assert rewritten(rewritten(text, "new"), "new") == rewritten(text, "new")
+    assert rewritten(text, "verdicts", "new") == f"# Title\n\n{BEGIN}\nnew\n{END}\n\nAfter.\n"
+    assert rewritten(rewritten(text, "verdicts", "new"), "verdicts", "new") == rewritten(text, "verdicts", "new")
 
 
 @pytest.mark.parametrize("text", ["", f"{BEGIN}\n", f"{END}\n{BEGIN}\n", f"{BEGIN}{BEGIN}{END}"])
-def test_a_readme_without_its_markers_is_refused(text):
+def test_a_file_without_its_markers_is_refused(text):
     with pytest.raises(ReadmeError, match="must hold <!-- verdicts:begin --> once"):
-        rewritten(text, "new")
+        rewritten(text, "verdicts", "new")
 
 
 def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
     monkeypatch.setattr(readme, "judged", lambda source: verdicts)
-    path = tmp_path / "README.md"
-    path.write_text(f"# Title\n{BEGIN}\n{END}\n{SPEED[0]}\n{SPEED[1]}\n")
-    assert main(["--readme", str(path)]) == 1
-    assert "out of date" in capsys.readouterr().err
-    assert main(["--write", "--readme", str(path)]) == 0
-    assert main(["--readme", str(path)]) == 0
-    path.write_text("# No place for it\n")
-    assert main(["--write", "--readme", str(path)]) == 2
-    assert path.read_text() == "# No place for it\n"
-    assert main(["--readme", str(tmp_path / "absent.md")]) == 2
+    (tmp_path / "docs").mkdir()
+    for name, made in blocks(verdicts).items():
+        (tmp_path / name).write_text("".join(f"<!-- {block}:begin -->\n<!-- {block}:end -->\n" for block in made))
+    there = ["--root", str(tmp_path)]
+    assert main(there) == 1
+    assert capsys.readouterr().err.count("out of date") == 3
+    assert main(["--write", *there]) == 0
+    assert main(there) == 0
+    (tmp_path / "README.md").write_text("# No place for it\n")
+    assert main(["--write", *there]) == 2
+    assert (tmp_path / "README.md").read_text() == "# No place for it\n"
+    assert main(["--root", str(tmp_path / "absent")]) == 2
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +142,31 @@ def test_nothing_that_is_committed_is_red(committed_verdicts):
     assert [(v.claim.id, v.why) for v in committed_verdicts if v.red] == []
 
 
-def test_the_readme_says_what_the_committed_evidence_says(committed_verdicts):
-    path = ROOT / "README.md"
-    assert path.is_file(), "the repository has no README.md"
-    text = path.read_text(encoding="utf-8")
-    assert rewritten(text, table(committed_verdicts)) == text, (
-        "python -m suite.report.readme --write brings it up to date"
-    )
+def test_readme_and_docs_say_what_the_committed_evidence_says(committed_verdicts):
+    for name, made in blocks(committed_verdicts).items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for block, wanted in made.items():
+            assert rewritten(text, block, wanted) == text, (
+                f"{name}: python -m suite.report.readme --write brings it up to date"
+            )
+
+
+def test_the_badges_are_true():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "Python 3.11 to 3.13" in text
+    assert project["requires-python"] == ">=3.11,<3.14"
+    assert "torch 2.11 to 2.15" in text
+    assert "torch>=2.11,<2.16" in project["dependencies"]
+    assert ("Apache License 2.0" in text) == (project["license"] == "Apache-2.0")
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) < 900
+    inside = [link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")]
+    assert inside
+    assert [link for link in inside if not (ROOT / link).exists()] == []
 
 
 def test_what_became_of_each_empirical_claim_is_told(committed_verdicts):
@@ -132,11 +175,4 @@ def test_what_became_of_each_empirical_claim_is_told(committed_verdicts):
     assert Counter(before.values())["reproduced"] == 199
     assert (published / "changes.md").read_text(encoding="utf-8") == changes.changes(before, committed_verdicts), (
         "python -m suite.report.changes --write brings it up to date"
-    )
-
-
-def test_the_readme_says_what_was_measured():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert rewritten(text, speed.tables(speed.committed()), SPEED) == text, (
-        "python -m suite.report.readme --write brings it up to date"
     )

@@ -40,6 +40,7 @@ def write_text(folder: Path, stem: str, german: str, english: str) -> None:
         ("europarl", "train", "Helsinki-NLP/europarl/de-en/train-00000-of-00001.parquet"),
         ("newstest2013", "test", "wmt/wmt14/de-en/validation-00000-of-00001.parquet"),
         ("multi30k", "validation", "multi30k/de-en/validation-00000-of-00001.parquet"),
+        ("europarl_sample", "test", "europarl-sample/de-en/test-00000-of-00001.parquet"),
         ("wmt14_sample", "train", "wmt14-sample/de-en/train-00000-of-00001.parquet"),
     ],
 )
@@ -127,7 +128,7 @@ def test_number_phrases_are_right_reproducible_and_never_in_two_splits() -> None
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["multi30k", "wmt14_sample"])
+@pytest.mark.parametrize("name", ["multi30k", "europarl_sample", "wmt14_sample"])
 def test_real_corpora_are_whole(name: str) -> None:
     named = os.environ.get("SGD_SUITE_DATA")
     root = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"

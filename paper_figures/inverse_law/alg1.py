@@ -18,6 +18,8 @@ from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import log_interval
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged
+from suite.runs.store import Run
 
 
 def measure_two_points(evidence: Evidence) -> Quantities:
@@ -61,6 +63,17 @@ def measure_constancy(evidence: Evidence) -> Quantities:
     ratios = [median(part["late"] / part["early"]) for _, part in runs.groupby(["batch", "seed"])]
     found = log_interval(ratios)
     yield "few-updates", interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id])
+
+
+@counterfeit("inverse_law/alg1/few-updates")
+def updates_grow_dearer(evidence: Evidence) -> Evidence:
+    """The last fifth of every training takes half as long again."""
+
+    def dearer(run: Run) -> Run:
+        table = run.curve("runs")
+        return forged(run, runs=table.assign(late=1.5 * table["late"]))
+
+    return edited(evidence, dearer, "loop")
 
 
 ARTIFACTS = (

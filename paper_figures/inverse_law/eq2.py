@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from paper_figures.inverse_law.readings import as_measured, curve, exponent, law_fit, reached, together
+from paper_figures.inverse_law.readings import as_measured, exponent, families, law_fit, reached, told_apart
 from paper_figures.inverse_law.settings import BATCHES, BY_NAME, law_runs
+from paper_figures.inverse_law.worlds import following
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,19 +26,17 @@ MNIST = ("mnist_small-lr0p01", "mnist_medium-lr0p01", "mnist_medium-lr0p05", "mn
 
 
 def measure_law(evidence: Evidence) -> Quantities:
-    """Over the MNIST curves: exponent, floor, and updates against the measured variance of the gradient."""
+    """Over the MNIST curves: one exponent, the floors, and updates against the measured variance of the gradient."""
     rows = [BY_NAME[name] for name in MNIST]
-    runs = [run for row in rows for run in curve(evidence, row)]
-    counted = [reached(evidence, row) for row in rows]
-    exponents = [exponent(c) for c in counted]
-    yield "law", as_measured(together(exponents), runs, "the four MNIST curves at their lowest thresholds")
-    yield "floor", as_measured([law_fit(c).floor_interval() for c in counted], runs)
+    found = [families(evidence, row) for row in rows]
+    runs = [run for _, behind in found for run in behind]
+    shared = exponent(*(thresholds.values() for thresholds, _ in found))
+    yield "law", as_measured([shared], runs, f"the four MNIST curves; {told_apart(shared)}")
+    floors = [law_fit(reached(evidence, row)).floor_interval() for row in rows]
+    yield "floor", as_measured(floors, runs)
     slope = noise_slope(evidence.run("noise").curve("variance"))
-    scaled = [Interval(e.mean / slope.mean, e.high / slope.mean, e.low / slope.mean, e.n) for e in exponents]
-    yield (
-        "linear-in-variance",
-        as_measured(together(scaled), runs, "exponent of the gradient's variance in N - N_inf"),
-    )
+    scaled = Interval(shared.mean / slope.mean, shared.high / slope.mean, shared.low / slope.mean, shared.n)
+    yield "linear-in-variance", as_measured([scaled], runs, "exponent of the gradient's variance in N - N_inf")
 
 
 def measure_noise(evidence: Evidence) -> Quantities:
@@ -81,6 +82,29 @@ def dekel_updates(batch: float, noise: float, rate: float) -> float:
     """N of the earlier bound eps <= c1 / sqrt(N M) + c2 / N solved for N: noise = c1 / eps, rate = c2 / eps."""
     root = noise / math.sqrt(batch)
     return ((root + math.sqrt(root**2 + 4 * rate)) / 2) ** 2
+
+
+@counterfeit("inverse_law/eq2/law", "inverse_law/eq2/linear-in-variance")
+def root_law(evidence: Evidence) -> Evidence:
+    """Updates fall as the square root of the batch size."""
+    return following(evidence, lambda batch: 200 * (1 + 4 / math.sqrt(batch)))
+
+
+@counterfeit("inverse_law/eq2/floor")
+def no_floor(evidence: Evidence) -> Evidence:
+    """Updates fall faster than 1/M, so that their extrapolation lies below zero."""
+    return following(evidence, lambda batch: 20_000 / batch - 15)
+
+
+@counterfeit("inverse_law/eq2/hardware-independent")
+def learners_count(evidence: Evidence) -> Evidence:
+    """More learners need more updates for the same batch."""
+
+    def later(run: Run) -> Run:
+        workers = run.spec.settings["workers"]
+        return forged(run, {"crossed_training": [n + workers for n in run.results["crossed_training"]]})
+
+    return edited(evidence, later, "learners")
 
 
 ARTIFACTS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from paper_figures.inverse_law.plots import logarithmic
@@ -10,7 +10,9 @@ from paper_figures.inverse_law.settings import BATCHES, loop_runs
 from suite.batch_size.knee import fit_knee
 from suite.claims.intervals import mean_interval
 from suite.claims.measured import exact, interval
-from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged, genuine
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,15 +31,40 @@ def measure_single_core(evidence: Evidence) -> Quantities:
 
 
 def measure_knee(evidence: Evidence) -> Quantities:
-    """Log-log slopes of seconds per update at the two ends of the batch sizes timed, round by round."""
+    """Log-log slopes of seconds per update over all batch sizes below the fitted knee and all above, by round."""
+    import numpy as np
+
     run = evidence.run("loop")
     table = run.curve("timings")
     wide = table.pivot_table(index=["repeat", "round"], columns="batch", values="seconds")
     sizes = [int(b) for b in wide.columns]
-    for name, low, high in (("flat-below", sizes[0], sizes[2]), ("linear-above", sizes[-3], sizes[-1])):
-        slopes = [math.log(b / a) / math.log(high / low) for a, b in zip(wide[low], wide[high], strict=True)]
-        found = mean_interval(slopes)
-        yield name, interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id])
+    knee = fit_knee({b: float(wide[b].median()) for b in sizes}).knee
+    parts = {"flat-below": [b for b in sizes if b <= knee], "linear-above": [b for b in sizes if b >= knee]}
+    for name, part in parts.items():
+        if len(part) < 2:
+            raise Missing(f"two batch sizes on either side of the knee at {knee:.0f}")
+        slopes = np.polyfit(np.log(part), np.log(wide[part].to_numpy().T), 1)[0]
+        found, note = mean_interval(slopes.tolist()), f"M = {part[0]} to {part[-1]}, knee at {knee:.0f}"
+        yield name, interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id], note=note)
+
+
+@counterfeit("inverse_law/eq4/flat-below", "inverse_law/eq4/linear-above")
+def root_of_the_batch(evidence: Evidence) -> Evidence:
+    """Seconds grow as the square root of the batch size, with no knee."""
+    return edited(evidence, lambda run: timed(run, lambda batch: batch**0.5), "loop")
+
+
+@genuine("inverse_law/eq4/flat-below", "inverse_law/eq4/linear-above")
+def a_knee(evidence: Evidence) -> Evidence:
+    """Seconds are constant up to 32 examples and proportional to the batch above."""
+    return edited(evidence, lambda run: timed(run, lambda batch: max(batch, 32)), "loop")
+
+
+def timed(run: Run, seconds: Callable[[int], float]) -> Run:
+    """The rounds of a run scattered about other seconds as they were about their medians."""
+    table = run.curve("timings")
+    usual = table.groupby("batch")["seconds"].transform("median")
+    return forged(run, timings=table.assign(seconds=table["seconds"] / usual * table["batch"].map(seconds)))
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

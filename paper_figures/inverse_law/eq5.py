@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from paper_figures.inverse_law.plots import logarithmic
-from paper_figures.inverse_law.readings import mean_seconds, seed_seconds
+from paper_figures.inverse_law.readings import mean_seconds, seed_seconds, together
 from paper_figures.inverse_law.settings import LOOP, loop_runs
 from paper_figures.inverse_law.synthetic_systems import draws, relative
 from reference_impls.inverse_law_model import Law, System, convergence_seconds
 from suite.claims.intervals import log_interval
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged, genuine
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -29,14 +33,49 @@ def measure_product(evidence: Evidence) -> Quantities:
 
 
 def measure_accuracy(evidence: Evidence) -> Quantities:
-    """Predicted over measured mean seconds to converge, at batch sizes between those the law was fitted to."""
+    """Predicted over measured seconds to converge, covering every batch size that the law was not fitted to.
+
+    Each batch size has its interval from its seeds; batch sizes are no repetitions of each other.
+    """
     run = evidence.run("loop")
-    measured = mean_seconds(run.curve("runs"))
-    fitted = LOOP.settings["converge"]
-    held_out = [b for b in measured if min(fitted) < b < max(fitted) and b not in fitted]
+    measured: dict[int, list[float]] = {}
+    for batch, seconds in seed_seconds(run.curve("runs")):
+        measured.setdefault(batch, []).append(seconds)
     predicted = dict(zip(*(run.curve("batches")[c] for c in ("batch", "predicted_seconds")), strict=True))
-    found = log_interval([predicted[b] / measured[b] for b in held_out])
-    yield "accurate", interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id])
+    held_out = [b for b in measured if b not in LOOP.settings["converge"]]
+    (found,) = together([log_interval([predicted[b] / s for s in measured[b]]) for b in held_out])
+    note = f"every M of {held_out}"
+    yield (
+        "accurate",
+        interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id], note=note),
+    )
+
+
+@counterfeit("inverse_law/eq5/accurate")
+def twice_as_long(evidence: Evidence) -> Evidence:
+    """Every training takes twice what was measured."""
+    return edited(evidence, lambda run: retimed(run, lambda table: 2 * table["seconds"]), "loop")
+
+
+@genuine("inverse_law/eq5/accurate")
+def as_predicted(evidence: Evidence) -> Evidence:
+    """Every training takes what was predicted, seeds within a hundredth."""
+
+    def exact(table: pd.DataFrame, predicted: dict[int, float]) -> pd.Series:
+        return table["batch"].map(predicted) * (1 + 0.01 * (table["seed"] - table["seed"].mean()))
+
+    def told(run: Run) -> Run:
+        batches = run.curve("batches")
+        predicted = dict(zip(batches["batch"], batches["predicted_seconds"], strict=True))
+        return retimed(run, lambda table: exact(table, predicted))
+
+    return edited(evidence, told, "loop")
+
+
+def retimed(run: Run, seconds: Callable[[pd.DataFrame], pd.Series]) -> Run:
+    """The trainings of a run with other seconds."""
+    table = run.curve("runs")
+    return forged(run, runs=table.assign(seconds=seconds(table)))
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

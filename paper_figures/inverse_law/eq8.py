@@ -9,6 +9,8 @@ from paper_figures.inverse_law.settings import LOOP, loop_runs
 from paper_figures.inverse_law.synthetic_systems import draws, numeric_optimum, relative
 from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged, genuine
+from suite.runs.store import Run
 
 
 def measure_optimum(evidence: Evidence) -> Quantities:
@@ -32,6 +34,31 @@ def measure_choice(evidence: Evidence) -> Quantities:
     yield "measured", point(nearest / knee, kind="measured", n=seeds, runs=[run.id])
     regret = measured[run.results["chosen"]] / best
     yield "regret", point(regret, kind="measured", n=seeds, runs=[run.id], note="time at the choice over the best")
+
+
+@genuine("inverse_law/eq8/measured")
+def fastest_at_the_knee(evidence: Evidence) -> Evidence:
+    """The batch size nearest the knee trains in a tenth of its time."""
+
+    def faster(run: Run) -> Run:
+        table, knee = run.curve("runs"), run.results["closed_form"]
+        nearest = min(set(table["batch"]), key=lambda batch: abs(math.log(batch / knee)))
+        share = table["batch"].eq(nearest).map({True: 0.1, False: 1.0})
+        return forged(run, runs=table.assign(seconds=share * table["seconds"]))
+
+    return edited(evidence, faster, "loop")
+
+
+@counterfeit("inverse_law/eq8/measured")
+def fastest_at_one(evidence: Evidence) -> Evidence:
+    """A batch of one example trains in a hundredth of its time."""
+
+    def faster(run: Run) -> Run:
+        table = run.curve("runs")
+        share = table["batch"].eq(1).map({True: 0.01, False: 1.0})
+        return forged(run, runs=table.assign(seconds=share * table["seconds"]))
+
+    return edited(evidence, faster, "loop")
 
 
 ARTIFACTS = (

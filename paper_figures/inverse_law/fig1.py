@@ -16,6 +16,7 @@ which falls as 1/sqrt(M) towards its floor v; this paper's N falls as 1/M. No da
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -23,39 +24,79 @@ from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.plots import draw_law, finish_law
 from paper_figures.inverse_law.readings import (
+    above,
     as_measured,
     crossings,
     curve,
     exponent,
+    families,
     law_fit,
     reached,
     stored_rows,
     together,
+    told_apart,
 )
 from paper_figures.inverse_law.settings import BY_NAME, ROWS, Row, curve_runs, law_runs
+from paper_figures.inverse_law.worlds import following, scaled
 from suite.batch_size.law import FitError, Updates
 from suite.claims.intervals import Interval, log_interval
 from suite.claims.measured import point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.papers.counterfeits import counterfeit, genuine
 from suite.runs.store import Run
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
 def measure_curve(row: Row) -> Callable[[Evidence], Quantities]:
-    """A measure of one curve at its lowest threshold: p-value of the lack of fit, and exponent."""
+    """A measure of one curve: one exponent for all its thresholds, over the whole range of batch sizes."""
 
     def measure(evidence: Evidence) -> Quantities:
-        runs = curve(evidence, row)
-        counted = reached(evidence, row)
-        fit = law_fit(counted)
-        if fit.lack_of_fit is not None:
-            yield f"lack-of-fit-{row.name}", point(fit.lack_of_fit, kind="measured", n=fit.runs, note=fit.verdict)
-        yield f"law-{row.name}", as_measured([exponent(counted)], runs)
+        found, runs = families(evidence, row)
+        shared = exponent(found.values())
+        yield f"law-{row.name}", as_measured([shared], runs, f"{len(found)} thresholds; {told_apart(shared)}")
 
     return measure
+
+
+def measure_together(evidence: Evidence) -> Quantities:
+    """One exponent for all curves and thresholds: over the whole range, then above ``predicted_smallest``."""
+    rows = stored_rows(evidence)
+    if not rows:
+        raise Missing(f"no curve at {evidence.profile}")
+    found = {row.name: families(evidence, row) for row in rows}
+    runs = [run for _, behind in found.values() for run in behind]
+    everything = exponent(*(thresholds.values() for thresholds, _ in found.values()))
+    yield "law-together", as_measured([everything], runs, f"{len(rows)} curves; {told_apart(everything)}")
+    parts = {row.name: above(found[row.name][0], row) for row in rows}
+    kept = [part for part in parts.values() if part]
+    narrower = exponent(*kept)
+    begins = ", ".join(f"{name} from {min(u.batch for f in p for u in f)}" for name, p in parts.items() if p)
+    yield "law-above-smallest", as_measured([narrower], runs, f"{begins}; {told_apart(narrower)}")
+
+
+def measure_fit(evidence: Evidence) -> Quantities:
+    """The least p-value of the lack of fit over curves and thresholds, times their number (Bonferroni).
+
+    From the runs in which every seed reads a sample of its own: a shared one would be taken for a lack of fit.
+    """
+    values: list[float | None] = []
+    behind: list[Run] = []
+    for row in ROWS:
+        with contextlib.suppress(Missing):
+            runs = curve(evidence, row, lower=True)
+            behind += runs
+            for threshold in row.thresholds(evidence.profile, lower=True):
+                with contextlib.suppress(FitError):
+                    values.append(law_fit(crossings(runs, threshold)).lack_of_fit)
+    tested = [p for p in values if p is not None]
+    if not tested:
+        raise Missing(f"no curve with a sample for each seed at {evidence.profile}")
+    least, of = min(1.0, min(tested) * len(tested)), [run.id for run in behind]
+    yield "no-lack-of-fit", point(least, kind="measured", n=len(tested), runs=of, note=f"{len(tested)} curves")
 
 
 def measure_adam(evidence: Evidence) -> Quantities:
@@ -101,10 +142,10 @@ def measure_variations(evidence: Evidence) -> Quantities:
     """The exponent judged by validation loss, at every threshold, and with two classes instead of ten."""
     row, parity = BY_NAME["mnist_medium-lr0p05"], BY_NAME["mnist_evenodd-lr0p05"]
     runs = curve(evidence, row)
-    found = [exponent(crossings(runs, threshold)) for threshold in row.thresholds(evidence.profile)]
+    found = [exponent([crossings(runs, threshold)]) for threshold in row.thresholds(evidence.profile)]
     yield "threshold-too", as_measured(together(found), runs, f"thresholds {row.thresholds(evidence.profile)}")
-    yield "cv-error-too", as_measured([exponent(reached(evidence, row, "validation"))], runs)
-    both = [exponent(reached(evidence, row)), exponent(reached(evidence, parity))]
+    yield "cv-error-too", as_measured([exponent([reached(evidence, row, "validation")])], runs)
+    both = [exponent([reached(evidence, each)]) for each in (row, parity)]
     yield "classes-too", as_measured(together(both), [*runs, *curve(evidence, parity)], "ten classes, then two")
 
 
@@ -191,22 +232,56 @@ def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
     return root + np.sqrt(root**2 + v)
 
 
+@counterfeit(
+    *(f"inverse_law/fig1a/law-{row.name}" for row in ROWS),
+    *(f"inverse_law/fig1b/{name}" for name in ("law-together", "law-above-smallest", "cv-error-too")),
+    *(f"inverse_law/fig1b/{name}" for name in ("threshold-too", "classes-too", "no-lack-of-fit")),
+)
+def root_law(evidence: Evidence) -> Evidence:
+    """Updates fall as the square root of the batch size, as by the bound behind ISGD's Eq. 22."""
+    return following(evidence, lambda batch: 200 * (1 + 4 / math.sqrt(batch)))
+
+
+@genuine(
+    *(f"inverse_law/fig1a/law-{row.name}" for row in ROWS),
+    *(f"inverse_law/fig1b/{name}" for name in ("law-together", "law-above-smallest", "cv-error-too")),
+    *(f"inverse_law/fig1b/{name}" for name in ("threshold-too", "classes-too", "no-lack-of-fit")),
+)
+def inverse_law(evidence: Evidence) -> Evidence:
+    """Updates follow the law to the scatter of the seeds."""
+    return following(evidence, lambda batch: 200 * (1 + 4 / batch))
+
+
+@counterfeit("inverse_law/fig1b/lr-order-mnist_medium")
+def slower_rate_trains_faster(evidence: Evidence) -> Evidence:
+    """At rate 0.01 a tenth of the updates suffices."""
+    return scaled(evidence, 0.1, "mnist_medium-lr0p01")
+
+
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """A row per curve, threshold (nats), batch size (examples) and seed: ``updates``, NaN beyond ``limit``."""
+    import pandas as pd
+
+    rows = []
+    for row in stored_rows(evidence):
+        for threshold, counted in families(evidence, row)[0].items():
+            for u in counted:
+                each = (row.name, threshold, u.batch)
+                rows += [(*each, seed, math.nan if n is None else n, u.limit) for seed, n in enumerate(u.seen)]
+    return pd.DataFrame(rows, columns=["curve", "threshold", "batch", "seed", "updates", "limit"])
+
+
 def draw_curves(evidence: Evidence, figure: Figure) -> None:
     """One panel per curve that has runs: points of every threshold, fitted law, 95% interval of the median."""
-    panels = [(row, curve(evidence, row)) for row in stored_rows(evidence)]
+    panels = [(row, families(evidence, row)[0]) for row in stored_rows(evidence)]
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
     columns = 2 if len(panels) <= 4 else 3
-    for place, (row, runs) in enumerate(panels, 1):
+    for place, (row, thresholds) in enumerate(panels, 1):
         axes = figure.add_subplot(-(-len(panels) // columns), columns, place)
-        found = []
-        for order, threshold in enumerate(row.thresholds(evidence.profile)):
-            try:
-                found.append(crossings(runs, threshold))
-            except Missing:
-                continue
-            draw_law(axes, found[-1], f"loss {threshold:.3g}", order)
-        finish_law(axes, found)
+        for order, (threshold, counted) in enumerate(thresholds.items()):
+            draw_law(axes, counted, f"loss {threshold:.3g}", order)
+        finish_law(axes, list(thresholds.values()))
         axes.set_title(row.title)
     figure.supxlabel("mini-batch size M (examples)", fontsize="medium")
     figure.supylabel("updates to the threshold", fontsize="medium")
@@ -261,6 +336,7 @@ ARTIFACTS = (
         curve_runs,
         tuple(measure_curve(row) for row in ROWS),
         draw=draw_curves,
+        frame=frame,
         alt="One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law.",
         size=(10.0, 7.0),
     ),
@@ -269,6 +345,8 @@ ARTIFACTS = (
         "The law across rates, thresholds, losses and classes",
         law_runs,
         (
+            measure_together,
+            measure_fit,
             measure_adam,
             measure_rate_order("mnist_medium", "lr0p01", "lr0p05"),
             measure_rate_order("cifar10_medium", "lr0p01", "lr0p05"),

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
+from paper_figures.inverse_law.exponents import (
+    ALTERNATIVES,
+    LEAST_POINTS,
+    joint_exponent,
+    power,
+    predicted_smallest,
+)
 from paper_figures.inverse_law.settings import ROWS, Row
-from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law, free_exponent
+from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.claims.measured import Measured, interval
 from suite.papers.artifact import Evidence, Missing
@@ -18,7 +25,7 @@ from suite.runs.store import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_POINTS = 3  # batch sizes: two fit any curve
+TOLERANCE = 0.15  # of the exponent, as published
 
 
 def size_of(run: Run) -> int:
@@ -45,13 +52,14 @@ def crossings(runs: Iterable[Run], threshold: float, monitor: str = "training") 
     ]
 
 
-def curve(evidence: Evidence, row: Row) -> tuple[Run, ...]:
-    """The runs of a curve at every batch size whose seeds are all stored.
+def curve(evidence: Evidence, row: Row, *, lower: bool = False) -> tuple[Run, ...]:
+    """The runs of a curve, or those for its lower thresholds, at every batch size whose seeds are all stored.
 
     A curve may be judged while some of its batch sizes are still to run: the intervals say what that leaves
-    open, and the quantities name the batch sizes they come from. Raises Missing for fewer than three.
+    open, and the quantities name the batch sizes they come from. Raises Missing for fewer than four.
     """
-    points = [name for name in evidence.groups if name.startswith(f"{row.name}/") and not name.endswith("/lower")]
+    names = [f"{row.name}/{batch}{'/lower' if lower else ''}" for batch in row.powers]
+    points = [name for name in names if name in evidence.groups]
     if not points:
         raise Missing(f"no runs of {row.name} at {evidence.profile}")
     found: list[tuple[Run, ...]] = []
@@ -61,6 +69,28 @@ def curve(evidence: Evidence, row: Row) -> tuple[Run, ...]:
     if len(found) < LEAST_POINTS:
         raise Missing(f"{len(found)} of {len(points)} batch sizes of {row.name} at {evidence.profile}")
     return tuple(run for runs in found for run in runs)
+
+
+def families(evidence: Evidence, row: Row) -> tuple[dict[float, list[Updates]], tuple[Run, ...]]:
+    """Updates to every threshold of a curve that has runs, the lower ones too, and these runs.
+
+    A threshold is left out that no run of the larger half of the batch sizes reached. Raises Missing without any.
+    """
+    found: dict[float, list[Updates]] = {}
+    behind: list[Run] = []
+    for lower in (False, True):
+        try:
+            runs = curve(evidence, row, lower=lower)
+        except Missing:
+            if not lower:
+                raise
+            continue
+        counted = {t: crossings(runs, t) for t in row.thresholds(evidence.profile, lower=lower)}
+        behind += runs
+        found |= {t: c for t, c in counted.items() if not any(u.censored for u in c[len(c) // 2 :])}
+    if not found:
+        raise Missing(f"a threshold of {row.name} that the larger batch sizes reached")
+    return found, tuple(behind)
 
 
 def stored_rows(evidence: Evidence) -> list[Row]:
@@ -96,13 +126,32 @@ def _paired(counted: Sequence[Updates]) -> bool:
     return len(usable[0].seen) > 1 and len({len(u.seen) for u in usable}) == 1
 
 
-def exponent(counted: Sequence[Updates]) -> Interval:
-    """Exponent of M in N - N_inf: minus the free exponent of the fit. Raises Missing where it has none."""
+def exponent(*curves: Iterable[Sequence[Updates]]) -> Interval:
+    """Exponent of M in N - N_inf, one for all thresholds of all curves: minus the fitted one.
+
+    Raises Missing where it has none.
+    """
     try:
-        free = free_exponent(counted, blocks=_paired(counted))
+        free = joint_exponent([list(thresholds) for thresholds in curves])
     except FitError as error:
         raise Missing(str(error)) from error
     return Interval(-free.mean, -free.high, -free.low, free.n)
+
+
+def above(found: Mapping[float, Sequence[Updates]], row: Row) -> list[list[Updates]]:
+    """The part of a curve from which on the law is to hold: above the batch size at which the bound diverges."""
+    kept = []
+    for threshold, counted in found.items():
+        with contextlib.suppress(FitError):
+            least = predicted_smallest(counted, math.log(row.guess), threshold)
+            kept.append([u for u in counted if u.batch > least])
+    return [family for family in kept if len(family) >= LEAST_POINTS]
+
+
+def told_apart(found: Interval) -> str:
+    """The power of the rule on exponents against those it must tell from -1."""
+    share = power(found, TOLERANCE)
+    return f"power against {' and '.join(f'-{p:g}' for p in ALTERNATIVES)}: {share:.0%}"
 
 
 def together(found: Sequence[Interval]) -> list[Interval]:

@@ -8,7 +8,7 @@ on several workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from paper_figures.isgd.settings import MARGINS, SMALL
 from suite.claims.intervals import paired_difference
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.counterfeits import as_if, counterfeit, edited, exchanged, forged
 from suite.runs.store import Run
 from suite.spec import RunSpec
 
@@ -64,6 +65,24 @@ def measure_side_by_side(evidence: Evidence) -> Quantities:
     yield "first-epoch-equals-sgd", exact(early["difference"].max(), runs=[tight.id], note=note)
 
 
+@counterfeit("isgd/alg1/equals-sgd-below-limit")
+def limit_reached(evidence: Evidence) -> Evidence:
+    """The limit that no loss reaches did what the tight one did."""
+    return as_if(evidence, "unreached limit", "tight limit")
+
+
+@counterfeit("isgd/alg1/first-epoch-equals-sgd")
+def apart_in_the_first_epoch(evidence: Evidence) -> Evidence:
+    """The weights part, as they do later, in the third iteration."""
+
+    def earlier(run: Run) -> Run:
+        table = run.curve("updates")
+        parted = table.loc[table["difference"] > 0, "iteration"].min()
+        return forged(run, updates=table.assign(iteration=table["iteration"] - parted + 3))
+
+    return edited(evidence, earlier, "tight limit")
+
+
 def measure_triggers(evidence: Evidence) -> Quantities:
     """When batches are accelerated, against a limit computed afresh from the losses."""
     import numpy as np
@@ -95,6 +114,32 @@ def measure_triggers(evidence: Evidence) -> Quantities:
     yield "more-updates-on-slow", exact(step, runs=run_ids(traced), note=note)
 
 
+def edited_traces(evidence: Evidence, edit: Callable[[pd.DataFrame, int], pd.DataFrame]) -> Evidence:
+    """The watched runs with their table of updates, and the batches of an epoch, put through ``edit``."""
+    names = [f"margin {margin:g}" for margin in MARGINS]
+    return edited(
+        evidence, lambda run: forged(run, updates=edit(run.curve("updates"), run.results["batches"])), *names
+    )
+
+
+@counterfeit("isgd/alg1/no-acceleration-first-epoch", "isgd/alg1/triggers-only-above-limit")
+def accelerated_in_the_first_epoch(evidence: Evidence) -> Evidence:
+    """Each acceleration was made at the same batch's visit in the first epoch."""
+
+    def first(table: pd.DataFrame, n: int) -> pd.DataFrame:
+        return table.assign(iteration=table["iteration"].where(~table["chasing"], table["iteration"] % n))
+
+    return edited_traces(evidence, first)
+
+
+@counterfeit("isgd/alg1/sgd-step-always")
+def slow_batches_without_sgd(evidence: Evidence) -> Evidence:
+    """The solver's step is left out wherever a batch is about to be accelerated."""
+    return edited_traces(
+        evidence, lambda table, _: table.assign(sgd_step=~table["chasing"].shift(-1, fill_value=False))
+    )
+
+
 def measure_tightness(evidence: Evidence) -> Quantities:
     """Accelerations per iteration after the first epoch, margin against next tighter margin, paired by seed."""
     shares = []
@@ -105,6 +150,11 @@ def measure_tightness(evidence: Evidence) -> Quantities:
     steps = [paired_difference(a, b) for a, b in pairwise(shares)]
     note = "; ".join(f"{m:g} sigma: {sum(s) / len(s):.2%}" for m, s in zip(MARGINS, shares, strict=True))
     yield "tighter-limit-more-triggers", over_seeds_each(steps, "measured", run_ids(every_margin(evidence)), note)
+
+
+@counterfeit("isgd/alg1/tighter-limit-more-triggers")
+def margins_exchanged(evidence: Evidence) -> Evidence:
+    return exchanged(evidence, "margin 3", "margin 1")
 
 
 def measure_running_mean(evidence: Evidence) -> Quantities:

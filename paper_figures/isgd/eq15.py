@@ -15,6 +15,7 @@ from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval
 from suite.claims.measured import exact, interval, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.counterfeits import counterfeit, exchanged
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -90,6 +91,11 @@ def measure_iterations(evidence: Evidence) -> Quantities:
     note = "mean iterations: " + ", ".join(f"batch {n} {m:.0f}" for n, m in zip(names, means, strict=True))
     kind = kind_of(groups[0][0].spec.settings["data"]["name"])
     yield "fewer-iterations-large-batch", over_seeds_each(steps, kind, ids, note)
+
+
+@counterfeit("isgd/eq15/fewer-iterations-large-batch")
+def sizes_exchanged(evidence: Evidence) -> Evidence:
+    return exchanged(evidence, "b16", "b256")
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 from suite.claims.measured import point
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged
+from suite.runs.store import Run
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 BOUND = RunSpec("isgd/bound", {"d": 20, "examples": 512, "batches": (1, 4, 16, 64), "updates": 2048, "runs": 128})
@@ -22,18 +25,46 @@ def runs(profile: str) -> Groups:
     return {"bound": (BOUND,)}
 
 
-def measure(evidence: Evidence) -> Quantities:
-    """Excess loss over 1/sqrt(b T) + 1/T: largest ratio over the later half against the earlier half."""
-    run = evidence.run("bound")
+def relative(run: Run) -> pd.DataFrame:
+    """Excess loss over 1/sqrt(b T) + 1/T: a row per number of updates T, a column per batch size b."""
     table = run.curve("bound")
-    ratios = []
-    for batch, rows in table.groupby("batch"):
-        shape = 1 / (batch * rows["updates"]) ** 0.5 + 1 / rows["updates"]
-        relative = (rows["excess"] / shape).to_numpy()
-        half = len(relative) // 2
-        ratios.append(float(relative[half:].max() / relative[:half].max()))
-    note = "rate 1/sqrt(T) averaged SGD on a noisy quadratic; " + ", ".join(f"{r:.2f}" for r in ratios)
-    yield "bound", point(max(ratios), kind="measured", n=run.spec.settings["runs"], runs=[run.id], note=note)
+    shape = 1 / (table["batch"] * table["updates"]) ** 0.5 + 1 / table["updates"]
+    return table.assign(relative=table["excess"] / shape).pivot(index="updates", columns="batch", values="relative")
+
+
+def measure(evidence: Evidence) -> Quantities:
+    """One constant for all batch sizes: does the excess loss outgrow it with the updates, or with the batch size?"""
+    run = evidence.run("bound")
+    found = relative(run)
+    earlier, later = found.iloc[: len(found) // 2], found.iloc[len(found) // 2 :]
+    over_updates = later.max().max() / earlier.max().max()
+    over_batches = found.iloc[:, 1:].max().max() / found.iloc[:, 0].max()
+    note = f"rate 1/sqrt(T) averaged SGD on a noisy quadratic, batches {', '.join(map(str, found.columns))}"
+    values = float(over_updates), float(over_batches)
+    yield "bound", point(values, kind="measured", n=run.spec.settings["runs"], runs=[run.id], note=note)
+
+
+@counterfeit("isgd/eq21/bound")
+def batch_without_effect(evidence: Evidence) -> Evidence:
+    """A larger batch ends no lower than a batch of one."""
+
+    def alike(run: Run) -> Run:
+        table = run.curve("bound")
+        alone = table[table["batch"] == table["batch"].min()].set_index("updates")["excess"]
+        return forged(run, bound=table.assign(excess=table["updates"].map(alone)))
+
+    return edited(evidence, alike, "bound")
+
+
+@counterfeit("isgd/eq21/bound")
+def slower_than_the_root(evidence: Evidence) -> Evidence:
+    """The excess falls with the fourth root of the updates less than it does."""
+
+    def slower(run: Run) -> Run:
+        table = run.curve("bound")
+        return forged(run, bound=table.assign(excess=table["excess"] * table["updates"] ** 0.25))
+
+    return edited(evidence, slower, "bound")
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

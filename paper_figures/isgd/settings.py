@@ -152,8 +152,11 @@ def traces() -> Groups:
 
 
 def endless() -> Groups:
-    """The same with ``stop`` too large to matter, to see how long a chase would last."""
-    return {"endless": tuple(_traced(s, margin=2.0, stop=100) for s in range(SEEDS))}
+    """The same with ``stop`` too large to matter, to see how long a chase would last, at two zetas."""
+    return {
+        name: tuple(_traced(s, margin=2.0, stop=100, zeta=zeta * SMALL["rate"]) for s in range(SEEDS))
+        for name, zeta in (("endless", 1), ("endless, thirty rates", 30))
+    }
 
 
 def paper_margin() -> Groups:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra.groups import modulation_groups
 from paper_figures.rudra.readings import error_steps, row_by_row, runs_of
@@ -76,7 +76,12 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     table = frame(evidence)
     axes = figure.subplots()
     names = list(dict.fromkeys(table["configuration"]))
-    looks = {"hue": "configuration", "style": "configuration", "palette": PALETTE[: len(names)], "markers": True}
+    looks: dict[str, Any] = {
+        "hue": "configuration",
+        "style": "configuration",
+        "palette": PALETTE[: len(names)],
+        "markers": True,
+    }
     sns.lineplot(table, x="epoch", y="error", units="seed", estimator=None, ax=axes, **looks)
     chance = printed_value("rudra/fig5/chance-level")
     axes.axhline(chance, color=GRID, linestyle="--", linewidth=1, label=f"printed: constant {chance:.0f}%")

@@ -5,7 +5,7 @@ The errors need ImageNet and are the paper's; the times beside its own are predi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra.groups import imagenet_times_group
 from paper_figures.rudra.readings import minutes_by_row, simulated
@@ -60,7 +60,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
 
     table = frame(evidence)
     axes = figure.subplots()
-    looks = {
+    looks: dict[str, dict[str, Any]] = {
         "printed": {"marker": "o", "facecolors": "none", "edgecolors": INK, "s": 60},
         HELD_OUT: {"marker": "o", "color": PALETTE[0], "s": 26},
         FITTED: {"marker": "x", "color": GRID, "s": 36},

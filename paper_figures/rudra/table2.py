@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra import held_out, rows
 from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
@@ -68,7 +68,8 @@ def measure_arithmetic(evidence: Evidence) -> Quantities:
 def measure_times(evidence: Evidence) -> Quantities:
     times = CifarTimes(evidence)
     for at, row in enumerate(TABLE2, 1):
-        yield f"r{at:02d}-training-time", times.predicted(row)
+        if row not in CALIBRATED:
+            yield f"r{at:02d}-training-time", times.predicted(row)
     fastest, falls = [], []
     for group in GROUPS:
         rows = [TABLE2[at - 1] for at in members(group)]
@@ -151,10 +152,10 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     rows.draw_cifar(frame(evidence), figure)
     times = figure.axes[1]
     for group in GROUPS:
-        first, last = min(members(group)) - 1, max(members(group)) - 1
-        for axes in figure.axes:
-            axes.axhline(last + 0.5, color=GRID, linewidth=1)
-        place = {"va": "center", "ha": "right", "transform": times.get_yaxis_transform()}
+        first = min(members(group)) - 1
+        for axes in figure.axes if first else []:
+            axes.axhline(first - 0.5, color=GRID, linewidth=1)
+        place: dict[str, Any] = {"va": "center", "ha": "right", "transform": times.get_yaxis_transform()}
         times.text(0.99, first, rf"$\mu\lambda\approx$ {group}", **place)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def runs(profile: str) -> Groups:
     groups = {**imagenet_times_group(), "adv": (imagenet_messages("adv", 1, 4, 54),)}
-    return groups | left_out_group(profile, imagenet_left_out())
+    return {**groups, **left_out_group(profile, imagenet_left_out())}
 
 
 def measure_arithmetic(evidence: Evidence) -> Quantities:

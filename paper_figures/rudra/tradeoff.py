@@ -59,7 +59,7 @@ def draw(protocol: str, evidence: Evidence, figure: Figure) -> None:
     if planned and not table["source"].isin([WHOLE, SHORT]).any():
         raise Missing(f"none of the {len(planned)} configurations is trained at profile {evidence.profile}")
     short = table[table["source"] == SHORT]
-    panels = [["errors", "times"], ["errors", "short"]] if len(short) else [["errors", "times"]]
+    panels: list[Any] = [["errors", "times"], ["errors", "short"]] if len(short) else [["errors", "times"]]
     axes = figure.subplot_mosaic(panels, width_ratios=[1.25, 1])
     draw_errors(axes["errors"], table[table["source"].isin(["printed", WHOLE])])
     draw_times(axes["times"], table)

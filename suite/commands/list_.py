@@ -41,12 +41,18 @@ def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]
     ]
 
 
+def _held(count: dict[str, int]) -> str:
+    """Whose runs there are, as few words as say it."""
+    held = [f"{count[whose]} {whose}" for whose in ("yours", "committed") if count[whose]]
+    return " + ".join(held) or "0"
+
+
 def lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The listing as text, a line per artifact."""
     text = []
     for row in rows:
         runs = ", ".join(
-            f"{profile} {count['yours']} yours {count['committed']} committed of {count['needed']}"
+            f"{profile} {_held(count)} of {count['needed']}"
             for profile, count in row["runs"].items()
             if count["needed"]
         )

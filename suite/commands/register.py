@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 
 NOT_RUN = "not run"
+ROUNDING = 1e-9  # relative difference up to which two intervals are the same
 
 
 class ReplayError(ValueError):
@@ -78,11 +82,25 @@ def change_of(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> s
         return "registered" if new["verdict"] == NOT_RUN else "late"
     if old["verdict"] == NOT_RUN:
         return "registered" if new["verdict"] == NOT_RUN else "late"
-    return "reworded" if old == new else "amended"
+    return "reworded" if same(old, new) else "amended"
 
 
-def register(because: str, revision: str = "HEAD") -> list[str]:
+def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two rules made the same of the same runs, but for the last digits that another order of sums leaves."""
+    if old.keys() != new.keys() or old["verdict"] != new["verdict"]:
+        return False
+    pairs = [(a, b) for name in old.keys() - {"verdict"} for a, b in zip_longest(old[name], new[name])]
+    return all(a == b or (_number(a) and _number(b) and math.isclose(a, b, rel_tol=ROUNDING)) for a, b in pairs)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def register(because: str, revision: str = "HEAD", reasons: Mapping[str, str] | None = None) -> list[str]:
     """Append what has changed since the registers were written; returns a sentence per home.
+
+    ``reasons`` are of single claims, by their id or a glob of ids: the first that fits stands beside the claim.
 
     Raises ReplayError when the code of ``revision``, which must be that of the registers, cannot be replayed.
     """
@@ -104,6 +122,8 @@ def register(because: str, revision: str = "HEAD") -> list[str]:
             before = old.get(claim) if claim in known else None
             change = change_of(before, new.get(claim) if claim in prints else None)
             rows[claim] = {**prints.get(claim, {}), "change": change}
+            if reason := next((text for name, text in (reasons or {}).items() if fnmatchcase(claim, name)), ""):
+                rows[claim]["because"] = reason
             if before and change in ("amended", "late"):
                 rows[claim]["earlier"] = before
         date = datetime.now(UTC).isoformat(timespec="seconds")

@@ -90,8 +90,12 @@ def run_selection(
                 progress.finish(report.spec.id, "" if report.state == "present" else ending)
                 if report.why:
                     progress.note(f"{report.spec.id}: {report.why}")
-            todo = _wait(busy, opened, around.deadline, progress) if wait else []
-            counts["late"] += len(busy) if busy and not todo else 0
+            # Who does not wait still looks again: a run may have been let go of since, unfinished.
+            if wait:
+                todo = _wait(busy, opened, around.deadline, progress)
+            else:
+                todo = [spec for spec in busy if not opened.busy(spec.id)]
+            counts["late"] += len(busy) - len(todo)
         print(
             f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
             f"{counts['failed']} failed",

@@ -111,7 +111,7 @@ def lines(found: Mapping[str, Any]) -> list[str]:
         where = f"on {run['host']}" + (f" in job {run['job']}" if run.get("job") else "") if "host" in run else ""
         if run["state"] == "running":
             where += f" since {_ago(found, run)}, {run['fraction']:.0%} done"
-        where = where or run.get("failure", "")
+        where = " ".join(part for part in (where, run.get("failure", "")) if part)
         text.append(f"  {run['state']:<12} {run_id} {run.get('artifact', '')} {where}".rstrip())
     for name, states in found["jobs"].items():
         told = ", ".join(f"{count} {state}" for state, count in states.items()) or "no worker left"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import time
 import tomllib
@@ -133,7 +134,8 @@ def _node_local(
     """Workers that share nothing but a folder for their exports: each computes its share of the plan."""
     if EXPORTS not in options:
         raise EngineError(f"{NODE_LOCAL} needs {EXPORTS} = a folder that every node and this machine can write")
-    mine, exports = f"{options[NODE_LOCAL]}/sgd-suite-{INDEX}", Path(options[EXPORTS]).resolve()
+    local = re.sub(r"\$\{?(\w+)\}?", r"{env:\1}", str(options[NODE_LOCAL]))  # means something on the node alone
+    mine, exports = f"{local}/sgd-suite-{INDEX}", Path(options[EXPORTS]).resolve()
     out = str(exports / f"{INDEX}.zip")
     selectors, profile = base[base.index("run") + 1 : base.index("--profile")], base[base.index("--profile") + 1]
     program = base[: base.index("run")]

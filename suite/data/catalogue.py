@@ -45,6 +45,7 @@ class DatasetInfo:
     folders: tuple[str, ...] = ()  # other folders below the root that are searched too
     downloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     class_folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    part_of: str = ""  # the larger set that this one is taken from
     gaps: bool = False  # text whose export holds pairs with an empty side, which are left out
 
     def prefix(self, split: str) -> str:
@@ -152,6 +153,17 @@ _ENTRIES = (
         bytes=291_376_506,
         folders=("europarl",),
         gaps=True,
+    ),
+    DatasetInfo(
+        "europarl_sample",
+        "seven sittings of Europarl, two of them held out, German to English",
+        "pairs",
+        {"train": 14_112, "validation": 947, "test": 922},
+        config="de-en",
+        columns=("translation",),
+        bytes=2_060_000,
+        folders=("europarl-sample",),
+        part_of="europarl",
     ),
     DatasetInfo(
         "newstest2013",

@@ -7,6 +7,7 @@ a class of three methods; another package adds one under the entry-point group `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -15,7 +16,9 @@ from typing import Any, Protocol
 
 GROUP = "sgd_suite.engines"
 BUILT_IN = {"slurm": "suite.engines.slurm:Slurm"}
-INDEX = "{index}"  # in a command: the number of the worker, from 0; in a path, which worker's it is
+# What a word of a command may hold, for the engine to fill in where the worker runs
+INDEX = "{index}"  # the number of the worker, from 0
+VARIABLE = re.compile(r"\{env:(\w+)\}")  # an environment variable, such as the node's name
 
 
 class EngineError(ValueError):

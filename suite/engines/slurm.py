@@ -10,7 +10,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from suite.engines import INDEX, EngineError, Job
+from suite.engines import INDEX, VARIABLE, EngineError, Job
 
 # --signal reaches the batch shell alone, which passes it on; a worker then leaves a checkpoint and exits with 143.
 # Slurm requeues what a node's death or a preemption ended; what its time limit ends, the script requeues itself.
@@ -26,9 +26,8 @@ run() {{
   worker=
   [ "$code" -eq 0 ] && return
   [ "$code" -lt 128 ] && failed=$code && return
-  if [ "$code" -eq 143 ] && [ "$(squeue -h -j "$SLURM_JOB_ID" -o %T)" = RUNNING ]; then
-    scontrol requeue "$SLURM_JOB_ID"
-  fi
+  task="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
+  if [ "$code" -eq 143 ] && [ "$(squeue -h -j "$task" -o %T)" = RUNNING ]; then scontrol requeue "$task"; fi
   exit "$code"
 }}
 failed=0
@@ -82,8 +81,9 @@ class Slurm:
 
 
 def _quoted(word: str) -> str:
-    """A word for the shell, in which ``{index}`` stands for the number of the worker."""
-    return shlex.quote(word).replace(INDEX, "'\"$SLURM_ARRAY_TASK_ID\"'")
+    """A word for the shell, in which ``{index}`` and ``{env:NAME}`` are filled in where it runs."""
+    quoted = shlex.quote(word).replace(INDEX, "'\"$SLURM_ARRAY_TASK_ID\"'")
+    return VARIABLE.sub(r"""'"$\1"'""", quoted)
 
 
 def _call(*command: str, text: str | None = None) -> str:

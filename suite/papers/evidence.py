@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from suite.papers.registry import homes
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs
+from suite.runs.files import write_whole
 from suite.runs.store import Store, StoreError
+from suite.runs.tidy import tidy
 from suite.spec import RunSpec
 
 UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
@@ -71,7 +74,9 @@ def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
 def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: str | None) -> str:
     """Write the stored runs of a selection (at one profile, or all) into one file; returns a sentence.
 
-    Raises StoreError when there is none, when one does not verify, or when the file cannot be written.
+    Beside it goes the same in one tidy table, ``runs.parquet`` for ``runs.zip``, which any tool reads.
+
+    Raises StoreError when there is none, when one does not verify, or when the files cannot be written.
     """
     from suite.runs.environment import machine, revision, versions
 
@@ -82,5 +87,13 @@ def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: 
         raise StoreError(f"{store} holds no run of this selection: run it first")
     out.parent.mkdir(parents=True, exist_ok=True)
     about = {"machine": machine(), "versions": versions(), **revision()}
-    export({run_id: held.files(run_id) for run_id in names}, out, about)
-    return f"{len(names)} runs written to {out} ({out.stat().st_size / 1e6:.2f} MB)"
+    runs = [held.read(run_id) for run_id in sorted(names)]
+    export({run.id: run.files for run in runs}, out, about)
+    table = out.with_suffix(".parquet")
+    buffer = io.BytesIO()
+    tidy(runs).to_parquet(buffer, index=False, compression="zstd")
+    try:
+        write_whole(table, buffer.getvalue())
+    except OSError as error:
+        raise StoreError(f"could not write {table}: {error.strerror}") from error
+    return f"{len(names)} runs written to {out} ({out.stat().st_size / 1e6:.2f} MB), as one table to {table}"

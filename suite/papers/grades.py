@@ -24,6 +24,7 @@ from math import isclose
 from typing import Any
 
 from suite.claims.board import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
+from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
@@ -219,7 +220,10 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
 def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     if (data := printed["data"]) is None:
         return
-    if ours.data not in data.values:
+    whole = DATASETS[ours.data].part_of if ours.data in DATASETS else ""
+    if whole and whole in data.values:
+        yield SHORTENED, f"{ours.subset or ours.images:,} of {DATASETS[whole].sizes['train']:,} examples"
+    elif ours.data not in data.values:
         yield STAND_IN, f"{ours.data} for {_either(data)}"
     elif ours.subset and ours.images and ours.subset < ours.images:
         yield SHORTENED, f"{ours.subset:,} of {ours.images:,} images"

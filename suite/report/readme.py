@@ -1,6 +1,7 @@
-"""The README's tables of verdicts and of speed, generated from what is committed so that they say nothing else.
+"""What README and docs say of verdicts and speed, generated from what is committed so that they say nothing else.
 
-``python -m suite.report.readme`` exits with 1 when a table is out of date; ``--write`` brings both up to date.
+``python -m suite.report.readme`` exits with 1 when a block is out of date; ``--write`` brings all up to date. A block
+stands between two comments, ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from suite.claims.board import EMPIRICAL, NOTHING, WORDS, board
+from suite.claims.board import EMPIRICAL, NOTHING, WORDS, apart, board
 from suite.claims.judge import VERDICTS, Verdict
 from suite.papers.evidence import committed
 from suite.papers.registry import PAPERS, paper
@@ -21,34 +22,39 @@ from suite.report.page import all_verdicts
 from suite.runs.archive import Layered, Runs
 from suite.runs.environment import ROOT
 
-BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
-SPEED = ("<!-- speed:begin -->", "<!-- speed:end -->")
 PER_PAPER = 3  # results told in words, for each paper
+FIRST = 3  # of these, those that the README tells
 
 
 class ReadmeError(ValueError):
-    """A README that has no place for the table."""
+    """A file that has no place for a block."""
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
-    """The two boards, the papers' shares in them, then the most telling empirical results; Markdown."""
-    by_paper: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        by_paper.setdefault(verdict.claim.paper, []).append(verdict)
+    """The two boards, then the papers' shares in the first; Markdown."""
+    shares = {
+        found[0].claim.paper: Counter({row: tally.total() for row, tally in board(found).empirical.items()})
+        for found in _by_paper(verdicts)
+    }
+    properties = _table("Properties and statements", tuple(WORDS.values()), board(verdicts).properties)
+    by_paper = _table("Empirical claims of each paper", (*EMPIRICAL, NOTHING), shares)
+    return "\n\n".join((_first(verdicts), properties, by_paper))
+
+
+def first_table(verdicts: Sequence[Verdict]) -> str:
+    """The board of the empirical claims, and that of the properties in a sentence; Markdown."""
+    tally = sum(board(verdicts).properties.values(), Counter[str]())
+    told = ", ".join(f"{tally[word]} {word}" for word in WORDS.values() if tally[word])
+    return f"{_first(verdicts)}\n\nProperties and statements: {told or 'none'}."
+
+
+def _first(verdicts: Sequence[Verdict]) -> str:
     counted = board(verdicts)
-    parts = [
-        _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical),
-        _table("Properties and statements", tuple(WORDS.values()), counted.properties),
-        _table("Empirical claims of each paper", (*EMPIRICAL, NOTHING), _by_paper(by_paper)),
-    ]
-    if told := [_sentence(v) for found in by_paper.values() for v in telling(found)]:
-        parts.append("Some of the empirical results:\n\n" + "\n".join(told))
-    return "\n\n".join(parts)
-
-
-def _by_paper(by_paper: Mapping[str, Sequence[Verdict]]) -> dict[str, Counter[str]]:
-    boards = {name: board(found).empirical for name, found in by_paper.items()}
-    return {name: Counter({row: counts.total() for row, counts in rows.items()}) for name, rows in boards.items()}
+    made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
+    later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
+    if not later:
+        return made
+    return f"{made}\n\nOf these, with rules that did not come before their evidence: {'; '.join(later)}."
 
 
 def _table(title: str, columns: Sequence[str], rows: Mapping[str, Counter[str]]) -> str:
@@ -57,6 +63,25 @@ def _table(title: str, columns: Sequence[str], rows: Mapping[str, Counter[str]])
     for name, tally in [*rows.items(), ("all", total)]:
         text.append(f"| {name} | " + " | ".join(str(tally[c]) for c in columns) + f" | {tally.total()} |")
     return "\n".join(text)
+
+
+def results(verdicts: Sequence[Verdict]) -> str:
+    """The most telling empirical results of each paper; Markdown."""
+    return "\n".join(_sentence(v) for found in _by_paper(verdicts) for v in telling(found))
+
+
+def first_results(verdicts: Sequence[Verdict]) -> str:
+    """The most telling result of each paper, of these the most telling few; Markdown."""
+    return "\n".join(
+        _sentence(v) for v in telling([v for found in _by_paper(verdicts) for v in telling(found, 1)], FIRST)
+    )
+
+
+def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
+    found: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        found.setdefault(verdict.claim.paper, []).append(verdict)
+    return list(found.values())
 
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
@@ -93,11 +118,11 @@ def _few(texts: Sequence[str]) -> str:
     return f"{shown}, and {len(texts) - 4} more" if len(texts) > 4 else shown
 
 
-def rewritten(text: str, block: str, markers: tuple[str, str] = (BEGIN, END)) -> str:
-    """The README's text with the block between the markers replaced. Raises ReadmeError without the markers."""
-    begin, end = markers
+def rewritten(text: str, name: str, block: str) -> str:
+    """A file's text with the block of a name replaced. Raises ReadmeError without its markers."""
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        raise ReadmeError(f"README.md must hold {begin} once and, after it, {end} once: the table goes between them")
+        raise ReadmeError(f"it must hold {begin} once and, after it, {end} once: generated text goes between them")
     before, _, rest = text.partition(begin)
     return f"{before}{begin}\n{block}\n{end}{rest.partition(end)[2]}"
 
@@ -107,25 +132,38 @@ def judged(source: Runs) -> list[Verdict]:
     return [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source)]
 
 
+def blocks(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
+    """File below the root -> name of a block -> its text."""
+    return {
+        "README.md": {"verdicts": first_table(verdicts), "results": first_results(verdicts)},
+        "docs/results.md": {"verdicts": table(verdicts), "results": results(verdicts)},
+        "docs/speed.md": {"speed": speed.tables(speed.committed())},
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m suite.report.readme", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="rewrite the tables instead of comparing them")
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md", metavar="F")
+    parser.add_argument("--write", action="store_true", help="rewrite the blocks instead of comparing them")
+    parser.add_argument("--root", type=Path, default=ROOT, metavar="D")
     chosen = parser.parse_args(arguments)
-    try:
-        old = chosen.readme.read_text(encoding="utf-8")
-        new = rewritten(old, table(judged(Layered(committed()))))
-        new = rewritten(new, speed.tables(speed.committed()), SPEED)
-        if chosen.write and new != old:
-            chosen.readme.write_text(new, encoding="utf-8")
-    except (ValueError, OSError) as error:
-        print(f"{chosen.readme.name}: {error}", file=sys.stderr)
-        return 2
-    if new == old or chosen.write:
+    old, new = {}, {}
+    for name, wanted in blocks(judged(Layered(committed()))).items():
+        try:
+            old[name] = new[name] = (chosen.root / name).read_text(encoding="utf-8")
+            for block, text in wanted.items():
+                new[name] = rewritten(new[name], block, text)
+        except (ValueError, OSError) as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 2
+    stale = [name for name in new if new[name] != old[name]]
+    if chosen.write:
+        for name in stale:
+            (chosen.root / name).write_text(new[name], encoding="utf-8")
         return 0
-    print(f"{chosen.readme.name} is out of date: python -m suite.report.readme --write", file=sys.stderr)
-    return 1
+    for name in stale:
+        print(f"{name} is out of date: python -m suite.report.readme --write", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

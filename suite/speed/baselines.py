@@ -33,7 +33,9 @@ def read(path: Path) -> dict[str, Any]:
     """A benchmark document or a baseline. Raises GateError when the file is neither."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise GateError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise GateError(f"{path} cannot be read as a benchmark document: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT or "workloads" not in document:
         raise GateError(f"{path} is no benchmark document of format {FORMAT}; make one with `nox -s benchmark`")

@@ -7,6 +7,8 @@ writes the table of cases: what was done to the cluster, runs wanted, attempts b
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -183,17 +185,16 @@ def test_a_nodes_daemon_is_killed(slurm: Cluster, trial: Trial, record):
 
 
 def test_a_whole_node_dies(slurm: Cluster, trial: Trial, record):
-    """Its daemon and all processes of its tasks."""
+    """Its daemon and all that it has started."""
     trial.seconds = 6.0
     trial.submit(slurm, "--jobs", 4)
     _, node = first_running(slurm, trial)
-    victims = [pid for pid in processes() if environment_of(pid).get("SLURMD_NODENAME") == node]
+    tasks = {pid for pid in processes() if environment_of(pid).get("SLURMD_NODENAME") == node}
+    steps = {parent_of(pid) for pid in tasks} - tasks
     slurm.kill(node)
-    for pid in victims:
-        try:
+    for pid in [*steps, *tasks]:  # the steps' own daemons first: they would report how their tasks ended
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
     try:
         wait_for(lambda: any(state.startswith("down") for state in slurm.states()) or not slurm.queue(), PATIENCE)
     finally:
@@ -215,10 +216,30 @@ def environment_of(pid: int) -> dict[str, str]:
     return dict(part.split("=", 1) for part in raw.split("\0") if "=" in part)
 
 
+def parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return pid
+
+
+def test_a_worker_is_killed(slurm: Cluster, trial: Trial, record):
+    """As the kernel does where memory runs out: Slurm calls the task failed, and the others take its run up."""
+    trial.seconds = 6.0
+    trial.submit(slurm, "--jobs", 3)
+    first_running(slurm, trial)
+    begun = lambda path: path.parent.parent.name in trial.begun() - trial.done()
+    notes = lambda: list(filter(begun, (trial.store / "partial").glob("*/*/progress.json")))
+    wait_for(notes, PATIENCE)
+    os.kill(json.loads(notes()[0].read_text())["pid"], signal.SIGKILL)
+    over(slurm)
+    record(trial, "SIGKILL to a worker")
+
+
 def test_the_time_limit_is_reached(slurm: Cluster, trial: Trial, record):
-    """A limit of one minute, a warning 40 s before: the tasks leave checkpoints and requeue themselves."""
-    trial.runs, trial.seconds = 4, 45.0
-    trial.submit(slurm, "--jobs", 4, "--engine-options", trial.options(time="1", signal="B:TERM@40"))
+    """A limit of one minute, a warning 30 s before: the tasks leave checkpoints and requeue themselves."""
+    trial.runs, trial.seconds = 4, 35.0
+    trial.submit(slurm, "--jobs", 4, "--engine-options", trial.options(time="1", signal="B:TERM@30"))
     over(slurm)
     assert trial.begun().total() > 4, trial.logs()
     record(trial, "the time limit is reached")
@@ -241,7 +262,7 @@ def test_a_full_disk_on_one_node(slurm: Cluster, trial: Trial, record):
     scratch = trial.folder / "scratch"
     for node in ("n1", "n2"):
         (scratch / node).mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(scratch / "n2")], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "none", str(scratch / "n2")], check=True)
     options = trial.folder / "options.toml"
     options.write_text(
         f'node_local = "{scratch}/$SLURMD_NODENAME"\nexports = "{trial.folder / "exports"}"\n'

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hostile import understated
 from toy import files_of
 
 from suite.runs import archive as archive_module
@@ -118,6 +119,7 @@ SPOILED = {
     "name too long for a disk": lambda es: sealed_anew(es, lambda f: f.update({"x" * 308 + ".parquet": b""})),
     "control characters in a name": lambda es: sealed_anew(es, lambda f: f.update({"\x1b[31m.parquet": b""})),
     "no table": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": b"PAR1 is no table PAR1"})),
+    "a table that lies": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": understated(long_table())})),
     "a table that unfolds": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": unfolding()})),
 }
 
@@ -132,6 +134,14 @@ def sealed_anew(entries, change):
     others = [(n, d) for n, d in entries if not n.startswith(target)]
     changed = with_manifest(others, lambda m: m["runs"].update({target: store_module.digest(files[CHECKSUMS])}))
     return [*changed, *((f"{target}/{name}", data) for name, data in files.items())]
+
+
+def long_table() -> bytes:
+    """300 MB of text in 28 kB."""
+    stream = io.BytesIO()
+    texts = pa.table({"x": ["y" * 100_000] * 3000})
+    pq.write_table(texts, stream, compression="zstd", use_dictionary=False)
+    return stream.getvalue()
 
 
 def unfolding() -> bytes:

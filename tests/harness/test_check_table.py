@@ -12,6 +12,7 @@ from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.claims.measured import exact, interval
 from suite.commands.check import evidence
 from suite.commands.check_table import NAMES, UNLIMITED, folded, reasons, table
+from suite.commands.terminal import folded as fold_lines
 from suite.runner.progress import Progress
 
 CLAIM = Claim(
@@ -61,6 +62,14 @@ def test_ids_break_after_slashes_and_hyphens():
     assert folded(CLAIM.id, NAMES).split("\n") == ["toy/fig1/an-error-of-", "the-network"]
     assert folded("a" * 40, NAMES) == "a" * 40
     assert folded(CLAIM.id, 200) == CLAIM.id
+
+
+def test_other_commands_fold_their_lines_at_words():
+    line = "isgd/fig5a  4 claims  MNIST test accuracy, SGD and ISGD  [smoke 4 committed of 4, reduced 0 of 10]"
+    found = fold_lines([line, "short"], 40)
+    assert [part for text in found for part in text.split()] == [*line.split(), "short"]
+    assert max(map(len, found)) <= 40
+    assert found[1].startswith("    ")
 
 
 def test_red_claims_are_explained_without_being_asked():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import toy
 
 TABLE = ("run", "toy/table1", "--profile", "smoke")
 
@@ -29,6 +32,9 @@ MISTAKES = {
     "unknown option": (["list", "--colour"], "No such option: --colour"),
     "unknown command": (["rnu"], "No such command 'rnu'"),
     "no workers": ([*TABLE, "--workers", "0"], "'--workers'"),
+    "endless budget": ([*TABLE, "--budget", "inf"], "inf is no number of seconds"),
+    "nameless store": (["check", "--store", ""], "the name is empty"),
+    "nameless place": (["report", "--out", " "], "the name is empty"),
     "no budget": ([*TABLE, "--budget", "0"], "'--budget'"),
     "unwritable store": (
         [*TABLE, "--store", "blocked/store"],
@@ -201,3 +207,33 @@ def test_no_arguments_show_the_help(sgd):
     done = sgd()
     assert done.returncode == 2
     assert "Usage:" in done.stdout + done.stderr
+
+
+def test_a_reader_that_leaves_is_no_failure(tmp_path: Path):
+    """As `list | head -1` does."""
+    command = [sys.executable, toy.__file__, "list"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=toy.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    told = process.stderr.read().decode()
+    process.stderr.close()
+    assert (process.wait(timeout=60), told) == (141, "")
+
+
+@pytest.mark.parametrize("command", [["figures"], ["report"], ["export"], ["check", "--junit"], ["reproduce"]])
+def test_where_results_go_is_tried_before_anything_is_computed(sgd, tmp_path: Path, blocked: Path, command):
+    (tmp_path / "runs.store" / "runs").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    place = [] if "--junit" in command else ["--out"]
+    done = sgd(*command, *place, "blocked/below/it")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "could not write blocked" in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_control_characters_of_a_path_are_not_obeyed(sgd):
+    done = sgd("check", "--store", "a\x1b[31mb")
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
+    assert "no store at a[31mb" in done.stderr

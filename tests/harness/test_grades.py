@@ -170,6 +170,18 @@ def reasons(claim: str, *specs: RunSpec) -> set[str]:
     return {*each, *(reason for _, reason in _together(ours, printed))} - {"length not printed"}
 
 
+def test_a_part_of_a_data_set_shortens():
+    from paper_figures.inverse_law.fig2 import figure_specs
+
+    whole, sittings = (
+        [s for s in figure_specs(1.0, profile) if s.settings["words"] == 100] for profile in ("paper", "reduced")
+    )
+    claim = "inverse_law/fig2d/law"
+    assert "14,112 of 1,961,119 examples" not in reasons(claim, *whole)
+    assert graded(claim, *sittings) == Grade(SHORTENED, "14,112 of 1,961,119 examples", False)
+    assert graded(claim, *figure_specs(1.0, "reduced", captions=True)).rests_on == STAND_IN
+
+
 def test_fewer_seeds_and_a_narrower_range_shorten():
     claim = "inverse_law/fig1a/law-mnist_small-lr0p01"
     whole = [sweep(2**k, s) for k in range(11) for s in range(10)]

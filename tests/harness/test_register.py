@@ -64,6 +64,9 @@ NOT_RUN, YES, NO = ({"verdict": verdict} for verdict in ("not run", "reproduced"
         (NO, YES, "amended"),
         (YES, NOT_RUN, "amended"),
         (YES, {**YES, "values": [1.0]}, "amended"),
+        ({**YES, "values": [1.0]}, {**YES, "values": [1.0 + 1e-12]}, "reworded"),
+        ({**YES, "values": [1.0]}, {**YES, "values": [1.0, 2.0]}, "amended"),
+        ({**YES, "values": [1.0]}, {**YES, "values": ["inf"]}, "amended"),
         (YES, None, "withdrawn"),
     ],
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 import pandas as pd
 
 from paper_figures.inverse_law import fig2, settings
-from suite.runs.store import Outcome, Store, encode
+from suite.runs.store import Outcome, Run, encode
 from suite.spec import RunSpec
 
 FLOOR, SENSITIVITY = 90.0, 9_000.0  # updates; updates x examples
@@ -78,15 +78,37 @@ def noise() -> Outcome:
     )
 
 
-def fill(root: Path, profile: str = "reduced") -> Store:
-    """A store with every search of the figures at ``profile``, the closed loop and the gradients' noise."""
-    store = Store(root, create=True)
-    specs = {
-        spec for group in settings.law_runs(profile).values() for spec in group if spec.experiment.endswith("sweep")
-    }
-    specs |= {spec for rate in fig2.RATES for spec in fig2.figure_specs(rate, profile)}
-    made = {spec.id: (spec, search(spec)) for spec in specs}
-    made |= {settings.LOOP.id: (settings.LOOP, closed_loop()), settings.NOISE.id: (settings.NOISE, noise())}
-    for run_id, (spec, outcome) in made.items():
-        store.commit(run_id, encode(spec, {}, outcome))
-    return store
+class Made:
+    """Runs in memory, each told by a function of its specification when it is read."""
+
+    def __init__(self, specs: Iterable[RunSpec], outcomes: Callable[[RunSpec], Outcome]):
+        self._specs = {spec.id: spec for spec in specs}
+        self._outcomes = outcomes
+
+    def ids(self) -> set[str]:
+        return set(self._specs)
+
+    def read(self, run_id: str) -> Run:
+        spec = self._specs[run_id]
+        return Run(run_id, encode(spec, {"execution": {}}, self._outcomes(spec)))
+
+
+def learners(spec: RunSpec) -> Outcome:
+    """Every number of learners stops at the same update."""
+    return Outcome("finished", {"crossed_training": [31], "thresholds_training": [0.4]})
+
+
+def outcome(spec: RunSpec) -> Outcome:
+    """What a run of the paper's artifacts came to."""
+    if spec.experiment == "inverse_law/loop":
+        return closed_loop()
+    if spec.experiment == "inverse_law/noise":
+        return noise()
+    return learners(spec) if spec in settings.SPLIT else search(spec)
+
+
+def fill(profile: str = "reduced") -> Made:
+    """Every search of the figures at ``profile``, the closed loop and the gradients' noise."""
+    specs = {spec for group in settings.law_runs(profile).values() for spec in group}
+    specs |= {s for rate in fig2.RATES for group in fig2.panel_runs(rate)(profile).values() for s in group}
+    return Made({*specs, settings.LOOP}, outcome)

@@ -64,7 +64,7 @@ def claims():
 def test_every_claim_belongs_to_an_artifact():
     ids = {artifact.id for artifact in PAPER.artifacts}
     assert len(ids) == 22
-    assert len(claims()) == 128
+    assert len(claims()) == 131
     assert {claim.artifact for claim in claims().values()} == ids
 
 
@@ -77,7 +77,7 @@ def test_arithmetic_claims_are_decided_without_runs():
     decided = [claim for claim in claims().values() if claim.quantity in measured and claim.profile == "smoke"]
     assert len(decided) >= 60
     failed = [c.id for c in decided if judge(c, measured[c.quantity], "smoke").verdict != "reproduced"]
-    assert failed == []
+    assert failed == ["inverse_law/eq3/allreduce-constant"], "from 2 learners on it grows by three quarters"
 
 
 def test_a_wrong_optimum_would_be_noticed(monkeypatch):
@@ -133,10 +133,11 @@ def test_an_all_reduce_played_message_by_message_takes_its_known_time():
         eq3.allreduce_seconds(6)
 
 
-def test_a_slow_start_of_messages_would_be_noticed(monkeypatch):
-    """At a millisecond a message the all-reduce is no longer about constant."""
+def test_slow_messages_would_be_noticed(monkeypatch):
+    """At a millisecond a message the all-reduce grows with the rounds of halving."""
+    before = dict(eq3.measure_communication(EMPTY))["allreduce-constant"].high[0]
     monkeypatch.setattr(eq3, "LATENCIES", (0.0, 1e-4, 1e-3))
-    assert dict(eq3.measure_communication(EMPTY))["allreduce-constant"].high[0] > 0.1
+    assert dict(eq3.measure_communication(EMPTY))["allreduce-constant"].high[0] > 2 * before
 
 
 def test_the_rival_solves_its_own_equation():

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from paper_figures.inverse_law import PAPER, settings
+from paper_figures.inverse_law import PAPER, fig2, settings
 from paper_figures.inverse_law.plots import TICKS
 from suite.papers.artifact import Evidence
 from suite.papers.verdicts import measure
@@ -17,8 +17,8 @@ from suite.report import style
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return fabricated.fill(tmp_path_factory.mktemp("store"))
+def store():
+    return fabricated.fill()
 
 
 def drawn(store, name) -> Figure:
@@ -45,13 +45,23 @@ def test_a_panel_of_figure_1_for_every_curve_with_the_law_in_its_legend(store):
         ticks = [float(t.get_text()) for t in axes.get_xticklabels()]
         assert ticks == list(row.powers[:: 1 if len(row.powers) <= TICKS else 2])
         said = legend(axes)
-        assert len(said) == len(row.halvings) + (1 in row.powers)
+        assert len(said) == len(row.halvings) + len(row.lower) + (1 in row.powers and len(row.halvings) > 2)
         floor, sensitivity = (
             float(number.replace(",", "")) for number in re.search(r": ([\d,]+) \+ ([\d,]+)/M", said[0]).groups()
         )
         assert floor == pytest.approx(fabricated.FLOOR, rel=0.1)
         assert sensitivity == pytest.approx(fabricated.SENSITIVITY, rel=0.1)
-        assert len(axes.collections) == len(row.halvings), "an interval for each threshold"
+        assert len(axes.collections) == len(row.halvings) + len(row.lower), "an interval for each threshold"
+
+
+def test_the_table_behind_the_curves_holds_every_run_and_threshold(store):
+    artifact = PAPER.artifact("inverse_law/fig1a")
+    table = artifact.frame(Evidence(store, artifact.runs("reduced"), "reduced"))
+    rows = [row for row in settings.ROWS if row.halvings]
+    assert list(table["curve"].unique()) == [row.name for row in rows]
+    for row in rows:
+        part = table[table["curve"] == row.name]
+        assert len(part) == len((*row.halvings, *row.lower)) * len(row.powers) * row.seeds
 
 
 def test_residuals_and_the_rival_law(store):
@@ -63,9 +73,12 @@ def test_residuals_and_the_rival_law(store):
 
 
 def test_translation_shows_runs_that_did_not_reach_a_threshold(store):
-    (axes,) = drawn(store, "fig2d").axes
-    assert [t.get_text() for t in axes.get_xticklabels()] == ["12", "25", "50", "100", "200", "400", "800", "1600"]
-    assert legend(axes)[-1] == "not reached (limit)"
+    panels = drawn(store, "fig2d").axes
+    assert ["sittings" in axes.get_title(loc="left") for axes in panels] == [True, False]
+    assert "stand-in" in panels[1].get_title(loc="left")
+    for axes, sizes in zip(panels, (fig2.WORD_BATCHES, fig2.CAPTION_WORDS), strict=True):
+        assert [t.get_text() for t in axes.get_xticklabels()] == [str(words) for words in sizes]
+        assert legend(axes)[-1] == "not reached (limit)"
 
 
 def test_predicted_and_measured_times_with_the_regret_of_the_choice(store):
@@ -89,8 +102,8 @@ def test_no_measure_stumbles_over_a_full_store(store):
         name: measure(PAPER.artifact(f"inverse_law/{name}"), store, "reduced") for name in ("fig1b", "fig2d", "eq8")
     }
     assert [measurement.damaged for measurement in seen.values()] == [[], [], []]
-    law = seen["fig2d"].found["law"]
-    assert law.values[0] == pytest.approx(-1, abs=0.5)
-    assert law.kind == "proxy"
+    laws = [seen["fig2d"].found[name] for name in ("law", "law-captions")]
+    assert [law.kind for law in laws] == ["measured", "proxy"]
+    assert [law.values[0] for law in laws] == pytest.approx([-1, -1], abs=0.3)
     assert {f"rival-{row.name}" for row in settings.ROWS if row.halvings} <= set(seen["fig1b"].found)
     assert seen["eq8"].found["regret"].values == (1.0,)

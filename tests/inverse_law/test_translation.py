@@ -162,6 +162,46 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
     assert read(whole, 99.0).loss < before
 
 
+def test_europarl_is_trained_on_and_newstest_translated(tmp_path):
+    """The runs of the paper's profile from the first read to the last, on little text in the layout of the whole."""
+    import pandas as pd
+
+    from paper_figures.inverse_law.experiments.translate import search
+    from suite.data.catalogue import DATASETS, DataError
+    from suite.data.text import load_pairs
+    from suite.experiment import Context
+    from suite.spec import RunSpec
+    from suite.training.numerics import choose
+
+    def store(name, split, pairs):
+        info = DATASETS[name]
+        folder = tmp_path / info.hub / info.config
+        folder.mkdir(parents=True)
+        table = pd.DataFrame({"translation": [{"de": german, "en": english} for german, english in pairs]})
+        table.to_parquet(folder / f"{info.prefix(split)}-00000-of-00001.parquet")
+
+    pairs = load_pairs("number_phrases", "train")[:400]
+    (spec, *_) = fig2.figure_specs(0.5, "paper")
+    little = {
+        "vocabulary": 60,
+        "model": {"embedding": 8, "hidden": 8},
+        "sample": 10,
+        "limit": 6,
+        "test_sentences": 3,
+        "monitors": {"training": [0.01]},
+    }
+    assert set(little) <= set(spec.settings)
+    spec = RunSpec(spec.experiment, {**spec.settings, **little}, spec.seed)
+    context = Context(tmp_path, choose(spec, "cpu", 1), data=tmp_path)
+    store("europarl", "train", [*pairs, ("", "an empty side, as in the original")])
+    with pytest.raises(DataError, match="newstest2013 is not below"):
+        search(spec, context)
+    store("newstest2013", "test", pairs[:5])
+    found = search(spec, context)
+    assert found.results["updates"] == 6
+    assert [pair[:2] for pair in found.results["shown"]] == [list(pair) for pair in pairs[:3]]
+
+
 def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
     """With the settings of Figure 2's runs, which leave the coarse grid out, and a network that learns in seconds."""
     from paper_figures.inverse_law.experiments.translate import search
@@ -169,7 +209,7 @@ def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
     from suite.spec import RunSpec
     from suite.training.numerics import choose
 
-    reduced = fig2.translate_spec(400, 0.5, 0, "reduced").settings
+    reduced = fig2.translate_spec(400, 0.5, 0, fig2.CAPTIONS).settings
     small = {
         "corpus": eq17.PHRASES.settings["corpus"],
         "vocabulary": eq17.PHRASES.settings["vocabulary"],

@@ -32,7 +32,9 @@ def training(
     evaluations = pd.DataFrame({"update": at, "seconds": 0.02 * at, **shown})
     outcome = {"status": status, "results": {"updates": updates, "parameters": 431_080}}
     files = {"spec.json": spec.to_json().encode(), "outcome.json": json.dumps(outcome).encode()}
-    return Forged(spec.id, files, {}, {"updates": table, "evaluations": evaluations})
+    tables = {"updates": table, "evaluations": evaluations}
+    names = {f"{name}.parquet": b"" for name in tables}  # there, and never parsed
+    return Forged(spec.id, {**files, **names}, {}, tables)
 
 
 class Fabricated:

@@ -59,8 +59,13 @@ def catalogue():
 
 
 def test_published_claims_are_those_of_the_catalogue():
-    printed = {claim.id: claim.needs for claim in published("isgd") if claim.artifact not in OURS}
-    assert printed == catalogue()
+    """With its needs, but for trainings of small networks, for which it asks a GPU that they can do without."""
+    needed = {claim.id: claim.needs for claim in published("isgd") if claim.artifact not in OURS}
+    listed = catalogue()
+    assert set(needed) == set(listed)
+    other = {name for name, needs in needed.items() if needs != listed[name]}
+    assert {name.rpartition("/")[0] for name in other} == {f"isgd/fig{n}" for n in ("1a", "1b", "5b", "5e")}
+    assert {(listed[name], needed[name]) for name in other} == {("gpu", "cpu-small")}
 
 
 def test_every_artifact_has_claims_and_stands_in_their_order():
@@ -98,7 +103,11 @@ def test_nothing_is_red(judged):
 def test_every_claim_that_needs_nothing_is_decided(judged):
     found, _ = judged
     mine = {name: v for name, v in found.items() if v.claim.needs == "nothing"}
-    assert Counter(v.verdict for v in mine.values()) == {"reproduced": 53, "paper contradicts itself": 4}
+    assert Counter(v.verdict for v in mine.values()) == {
+        "reproduced": 52,
+        "not reproduced": 1,
+        "paper contradicts itself": 4,
+    }
     assert {name for name, v in found.items() if v.verdict == "paper contradicts itself"} == CONTRADICTIONS
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from suite import netlab
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
     import sys
@@ -64,3 +66,40 @@ def test_torchrun_trains_a_module_of_ones_own(tmp_path, workers):
     assert all(float(right) > 0.9 for right, _ in said)
     assert len({weights for _, weights in said}) == 1
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [f"update-{6 * (400 // workers // 20)}"]
+
+
+WHY_NOT = netlab.probe()
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(bool(WHY_NOT), reason=f"no two networks here: {WHY_NOT}")
+def test_torchrun_trains_over_two_nodes(tmp_path):
+    """Two network namespaces for two nodes, each with a torchrun of its own, as `srun torchrun` starts them."""
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    with netlab.lab() as lab:
+        nodes = []
+        for node in range(2):
+            launch = [*lab.prefix(node), sys.executable, "-m", "torch.distributed.run"]
+            launch += ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-id=7351"]
+            launch += [f"--rdzv-endpoint={netlab.ADDRESSES[0]}:29500", f"--rdzv-conf=is_host={1 - node}"]
+            launch += [f"--local-addr={netlab.ADDRESSES[node]}"]
+            variables = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+            nodes.append(
+                subprocess.Popen(
+                    [*launch, script, "2", tmp_path],
+                    env={**os.environ, **variables, **lab.environment(node)},
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        try:
+            told = [process.communicate(timeout=300)[1] for process in nodes]
+        finally:
+            for process in nodes:
+                process.kill()
+    assert [process.returncode for process in nodes] == [0, 0], "\n".join(told)[-3000:]
+    said = [(tmp_path / str(rank)).read_text().split() for rank in range(2)]
+    assert all(float(right) > 0.9 for right, _ in said)
+    assert len({weights for _, weights in said}) == 1

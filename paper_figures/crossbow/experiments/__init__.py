@@ -31,6 +31,7 @@ EXPERIMENTS = {
     "crossbow/tasks": Experiment(
         lazily("paper_figures.crossbow.experiments.tasks:tasks"),
         lambda spec: 1.0,
+        timed=True,
     ),
     "crossbow/tuner": Experiment(
         lazily("paper_figures.crossbow.experiments.tuner:tuner"),
@@ -43,6 +44,7 @@ EXPERIMENTS = {
     "crossbow/throughput": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:throughput"),
         timing_seconds,
+        timed=True,
     ),
     "crossbow/memory": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:memory"),

@@ -56,7 +56,8 @@ def phrases_seconds(spec: RunSpec) -> float:
 
 
 def translate_data(spec: RunSpec) -> tuple[str, ...]:
-    return (spec.settings["corpus"],)
+    tested = spec.settings.get("test_corpus")
+    return (spec.settings["corpus"], *([tested] if tested else []))
 
 
 EXPERIMENTS = {
@@ -83,5 +84,7 @@ EXPERIMENTS = {
     "inverse_law/translate": Experiment(
         lazily("paper_figures.inverse_law.experiments.translate:search"), translate_seconds, translate_data
     ),
-    "inverse_law/loop": Experiment(lazily("paper_figures.inverse_law.experiments.loop:loop"), lambda spec: 25.0),
+    "inverse_law/loop": Experiment(
+        lazily("paper_figures.inverse_law.experiments.loop:loop"), lambda spec: 25.0, timed=True
+    ),
 }

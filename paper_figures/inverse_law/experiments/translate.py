@@ -4,6 +4,7 @@ Settings::
 
     corpus, vocabulary (pieces), model {embedding, hidden}, descent {rule, ...}, rate
     words      target words per batch            sentences?, longest?   which of the corpus (null: all)
+    test_corpus?  whose test split is translated; without it that of ``corpus``
     translate: sample (sentences tested), growth, limit, monitors {training: [thresholds]},
                test_sentences (0: none), beam
     phrases:   updates, test_sentences, beam
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
-from suite.data.text import load_pairs
+from suite.data.text import Pair, load_pairs
 from suite.data.word_batches import WordOrder
 from suite.experiment import Context
 from suite.runs.store import Outcome
@@ -79,13 +80,14 @@ class Trainer(SteppedSgd):
 def search(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume the search of one point of Figure 2; the weights it ends with translate unseen sentences."""
     apply(context.execution)
+    unseen = test_pairs(spec, context)
     trainer = Trainer(spec, context)
 
     def judge(state: Any) -> dict[str, Any]:
-        if not spec.settings.get("test_sentences"):
+        if not unseen:
             return {}
         trainer.load(state)
-        return judged(trainer, spec, context)
+        return judged(trainer, spec, unseen)
 
     return SearchRun(spec, context, trainer, judge).run()
 
@@ -94,24 +96,29 @@ def phrases(spec: RunSpec, context: Context) -> Outcome:
     """Train for a fixed number of updates, then translate unseen sentences greedily and with a beam."""
     apply(context.execution)
     settings = spec.settings
+    unseen = test_pairs(spec, context)
     trainer = Trainer(spec, context)
     state, updates, step = trainer.start(), settings["updates"], 50
     for first in range(0, updates, step):
         state = trainer.advance(state, first, min(first + step, updates))
         context.report(first / updates)
     trainer.load(state)
-    return Outcome(
-        "finished", {"updates": updates, "parameters": trainer.problem.d, **judged(trainer, spec, context)}
-    )
+    return Outcome("finished", {"updates": updates, "parameters": trainer.problem.d, **judged(trainer, spec, unseen)})
 
 
-def judged(trainer: Trainer, spec: RunSpec, context: Context) -> dict[str, Any]:
-    """BLEU with its signature, exact matches, and a few translations to look at."""
+def test_pairs(spec: RunSpec, context: Context) -> list[Pair]:
+    """The unseen sentences to translate, read before the training so that an absent test set costs nothing."""
     settings = spec.settings
-    pairs = load_pairs(settings["corpus"], "test", root=context.data)[: settings["test_sentences"]]
+    if not (count := settings.get("test_sentences")):
+        return []
+    return load_pairs(settings.get("test_corpus", settings["corpus"]), "test", root=context.data)[:count]
+
+
+def judged(trainer: Trainer, spec: RunSpec, pairs: list[Pair]) -> dict[str, Any]:
+    """BLEU with its signature, exact matches, and a few translations to look at."""
     german = [source for source, _ in pairs]
     results: dict[str, Any] = {}
-    for name, beam in (("greedy", 1), ("beam", settings["beam"])):
+    for name, beam in (("greedy", 1), ("beam", spec.settings["beam"])):
         found = translate(trainer.problem, german, beam=beam)
         judged = score(found, pairs)
         results |= {f"bleu_{name}": judged.bleu, f"exact_{name}": judged.exact, "signature": judged.signature}

@@ -24,7 +24,10 @@ EXPERIMENTS = {
         lazily("paper_figures.matex_agd.experiments.properties:properties"), lambda spec: 9.0
     ),
     "matex_agd/link": Experiment(
-        lazily("paper_figures.matex_agd.experiments.link:link"), lambda spec: 240.0, memory=lambda spec: 900_000_000
+        lazily("paper_figures.matex_agd.experiments.link:link"),
+        lambda spec: 240.0,
+        memory=lambda spec: 900_000_000,
+        timed=True,
     ),
     "matex_agd/serial_gap": Experiment(
         lazily("paper_figures.matex_agd.experiments.serial_gap:serial_gap"), lambda spec: 6.0
@@ -39,5 +42,6 @@ EXPERIMENTS = {
         lazily("paper_figures.matex_agd.experiments.workers:workers"),
         lambda spec: 10.0,
         memory=lambda spec: 900_000_000,
+        timed=True,
     ),
 }

@@ -49,5 +49,7 @@ EXPERIMENTS = {
         lazily("paper_figures.rudra.experiments.times:leave_one_out"), _leave_one_out_seconds
     ),
     "rudra/identities": Experiment(lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0),
-    "rudra/throughput": Experiment(lazily("paper_figures.rudra.experiments.throughput:run"), lambda spec: 4.0),
+    "rudra/throughput": Experiment(
+        lazily("paper_figures.rudra.experiments.throughput:run"), lambda spec: 4.0, timed=True
+    ),
 }

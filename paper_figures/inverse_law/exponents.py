@@ -1,0 +1,151 @@
+"""The exponent of M in N - N_inf, one for all curves and thresholds at hand, with what it cannot know.
+
+Model: log N = log(F + A / M^p) with its own F and A for every *family*, the updates of one curve to one threshold,
+and one p for all of them. The runs of a seed share their weights, their data order and all thresholds, so seeds are
+what is repeated, never batch sizes or thresholds. The interval is the wider of two:
+
+* Student's t on the jackknife that leaves out one seed at a time;
+* the scatter of the points about their curves, as if all thresholds of a curve said the same. It holds what seeds
+  have in common: a test sample that all of them read, and a law that is not quite this one.
+
+Where a seed did not get there within its limit, the mean is a bound: a law below it misfits, one above it does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from reference_impls.inverse_law_model import smallest_batch
+from suite.batch_size.law import FitError, Updates, fit_inverse_law
+from suite.claims.intervals import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LEAST_POINTS = 4  # batch sizes of a family: F, A and p fit any three
+RANGE = (0.05, 5.0)  # in which the exponent is looked for
+FAR = 16  # batch sizes from which the constants of ``predicted_smallest`` are taken
+ALTERNATIVES = (0.7, 1.3)  # exponents that a rule must be able to tell from 1
+
+
+class Family(NamedTuple):
+    """Batch sizes [B], logarithms of the updates of every seed [B, S], and where a limit stands for some [B]."""
+
+    batch: np.ndarray
+    logs: np.ndarray
+    limited: np.ndarray
+
+    def without(self, seed: int) -> Family:
+        """The family without one of its seeds."""
+        import numpy as np
+
+        return self._replace(logs=np.delete(self.logs, seed, 1))
+
+
+def joint_exponent(curves: Sequence[Sequence[Sequence[Updates]]]) -> Interval:
+    """The common exponent p, 1 by the law, of ``curves`` [curve][threshold][batch size], with its 95% interval.
+
+    Curves with equally many seeds share them; ``n`` of the interval is the fewest. With one seed the interval is
+    infinite, and so it is where p lies at an end of the range searched.
+
+    Raises:
+        FitError: no family, or one with fewer than ``LEAST_POINTS`` batch sizes.
+    """
+    from scipy import stats
+
+    families = [[_family(counted) for counted in curve] for curve in curves]
+    if not families or any(len(family.batch) < LEAST_POINTS for curve in families for family in curve):
+        raise FitError(f"a free exponent needs {LEAST_POINTS} batch sizes of every curve; run more of them")
+    seeds = [curve[0].logs.shape[1] for curve in families]
+    whole, misfit = _fitted(families, None)
+    if min(seeds) < 2 or not RANGE[0] * 1.01 < whole < RANGE[1] * 0.99:
+        return Interval(whole, -math.inf, math.inf, min(seeds))
+    variances = {count: _jackknife(families, count, whole) for count in sorted(set(seeds))}
+    total = sum(variances.values())
+    degrees = total**2 / sum(v**2 / (n - 1) for n, v in variances.items()) if total else 1.0  # Welch, Satterthwaite
+    halves = [float(stats.t.ppf(0.975, degrees)) * math.sqrt(total)]
+    spare = sum(len(curve[0].batch) for curve in families) - 1 - 2 * len(families)
+    between = misfit * math.sqrt(max(len(curve) for curve in families))
+    halves.append(float(stats.t.ppf(0.975, spare)) * between if spare > 0 else math.inf)
+    return Interval(whole, whole - max(halves), whole + max(halves), min(seeds))
+
+
+def _jackknife(families: Sequence[Sequence[Family]], count: int, whole: float) -> float:
+    """Variance of the exponent from leaving out one seed at a time of the curves that have ``count`` of them."""
+    left_out = []
+    for j in range(count):
+        rest = [[f.without(j) if f.logs.shape[1] == count else f for f in curve] for curve in families]
+        left_out.append(_fitted(rest, whole)[0])
+    middle = sum(left_out) / count
+    return (count - 1) / count * sum((p - middle) ** 2 for p in left_out)
+
+
+def _family(counted: Sequence[Updates]) -> Family:
+    import numpy as np
+
+    logs = [[math.log(n if n is not None else u.limit or math.nan) for n in u.seen] for u in counted]
+    limited = np.array([u.censored > 0 for u in counted])
+    return Family(np.array([float(u.batch) for u in counted]), np.array(logs), limited)
+
+
+def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[float, float]:
+    """The exponent of least squares on the means over seeds, and its standard error from the misfit."""
+    import numpy as np
+    from scipy.optimize import least_squares
+
+    families = [family for curve in curves for family in curve]
+    means = [family.logs.mean(1) for family in families]
+    floors = [float(mean.min()) for mean in means]
+
+    def residuals(theta: np.ndarray) -> np.ndarray:
+        p = math.exp(theta[0])
+        parts = []
+        for k, (family, mean) in enumerate(zip(families, means, strict=True)):
+            law = theta[1 + 2 * k] + np.exp(theta[2 + 2 * k]) * family.batch**-p
+            misfit = np.log(np.maximum(law, 1e-9)) + floors[k] - mean
+            parts.append(np.where(family.limited, np.minimum(misfit, 0), misfit))
+        return np.concatenate(parts)
+
+    def begin(p: float) -> list[float]:
+        """F as the least updates and A from the smallest batch size, both in units of the least updates."""
+        theta = [math.log(p)]
+        for family, mean, floor in zip(families, means, floors, strict=True):
+            first = int(family.batch.argmin())
+            rise = max(math.exp(mean[first] - floor) - 0.9, 0.05)
+            theta += [0.9, math.log(rise * family.batch[first] ** p)]
+        return theta
+
+    bounds = [-np.inf] * (1 + 2 * len(families)), [np.inf] * (1 + 2 * len(families))
+    bounds[0][0], bounds[1][0] = math.log(RANGE[0]), math.log(RANGE[1])
+    starts = (0.6, 1.0, 1.8) if start is None else (start,)
+    found = min((least_squares(residuals, begin(p), bounds=bounds) for p in starts), key=lambda fit: fit.cost)
+    exponent = math.exp(found.x[0])
+    spare = len(found.fun) - len(found.x)
+    if spare < 1:
+        return exponent, math.inf
+    variance = 2 * found.cost / spare * np.linalg.pinv(found.jac.T @ found.jac)[0, 0]
+    return exponent, exponent * math.sqrt(variance)
+
+
+def power(found: Interval, tolerance: float) -> float:
+    """How probably the whole interval falls outside 1 +- tolerance when the truth is one of ``ALTERNATIVES``."""
+    from statistics import NormalDist
+
+    half = (found.high - found.low) / 2
+    if not math.isfinite(half):
+        return 0.0
+    nearest = min(abs(p - 1) for p in ALTERNATIVES)
+    return NormalDist().cdf((nearest - tolerance - half) / (half / 1.96)) if half else float(nearest > tolerance)
+
+
+def predicted_smallest(counted: Sequence[Updates], start: float, target: float) -> float:
+    """The batch size below which the convex bound has no finite count, from the law fitted to M >= ``FAR``.
+
+    The bound's small-noise form has N_inf = A / lambda and alpha = theta B / (3 lambda), which give theta; it
+    diverges at theta / target^2. ``start`` and ``target`` are losses (nats). Raises FitError where no law fits.
+    """
+    law = fit_inverse_law([u for u in counted if u.batch >= FAR])
+    a, b = 1 / target - 1 / start, 1 / target**3 - 1 / start**3
+    return smallest_batch(3 * max(law.sensitivity, 0.0) * a / (b * law.floor), target)

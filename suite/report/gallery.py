@@ -1,0 +1,56 @@
+"""A page with every figure, for the documentation: ``python -m suite.report.gallery docs``.
+
+Writes ``gallery.md`` and its pictures below the folder. Both are made from the committed evidence and not committed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from suite.papers.artifact import Artifact, Missing
+from suite.papers.evidence import committed
+from suite.papers.registry import PAPERS, paper
+from suite.report.drawing import drawing
+from suite.runs.archive import Layered, Runs
+
+DPI = 80  # thumbnails that can be read
+
+
+def page(names: Sequence[str], source: Runs, pictures: Path) -> str:
+    """The gallery of these papers as Markdown, beside whose file ``pictures`` lies; draws what can be drawn."""
+    pictures.mkdir(parents=True, exist_ok=True)
+    parts = ["# All figures", "Drawn from the committed evidence; the line at a figure's foot says what it rests on."]
+    for name in names:
+        parts.append(f"## {paper(name).title}")
+        lacking = []
+        for artifact in paper(name).artifacts:
+            try:
+                parts += list(_entry(artifact, source, pictures))
+            except Missing as error:
+                lacking.append(f"`{artifact.id}` ({artifact.title}): {error}")
+        if lacking:
+            parts += ["Not drawn, for want of runs:", "\n".join(f"- {line}" for line in lacking)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(artifact: Artifact, source: Runs, pictures: Path) -> Iterator[str]:
+    if (drawn := drawing(artifact, source)) is None:
+        return
+    file = pictures / f"{artifact.id.replace('/', '-')}.png"
+    drawn.figure.savefig(file, dpi=DPI)
+    yield f"### {artifact.id}"
+    yield f"{artifact.title}. `sgd-suite figures {artifact.id}`"
+    yield f"![{artifact.alt or artifact.title}]({pictures.name}/{file.name})"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    folder = Path((arguments or sys.argv[1:])[0])
+    text = page(list(PAPERS), Layered(committed()), folder / "gallery")
+    (folder / "gallery.md").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""Every kind of run, killed by SIGKILL again and again, two-process training and saving included.
+
+    python tests/harness/kills.py --kills 300 --seed 0 --out tests/harness/kills.md
+
+Each trial forks a child that executes a run with a checkpoint at every update, kills it at a random instant, and
+starts the next, which resumes; after its share of the kills a last child is left to finish. The result must be that
+of an undisturbed run, to the bit, with one stored folder and nothing else left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import toy
+from paper_figures.planning import plan
+from paper_figures.registry import experiment
+from paper_figures.selection import select
+from suite.comparison import identical
+from suite.execute import Surroundings, execute_pack
+from suite.packing import Pack
+from suite.processes import Group
+from suite.store import Store
+
+from reference_impls import matex_agd
+from suite import training  # noqa: F401 (imported before the fork)
+from suite.distributed import Training, spawn
+from suite.spec import RunSpec
+
+PACKED = {"path": "vectorised"}
+
+
+def smoke(name: str) -> RunSpec:
+    """The first run of an experiment at the smoke profile."""
+    return next(p.spec for p in plan(select([]), "smoke") if p.spec.experiment == name)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of run: what is executed together."""
+
+    name: str
+    specs: Callable[[], tuple[RunSpec, ...]]
+    slow_saving: bool = False  # every flush to disk takes long, so that kills fall into it
+
+
+KINDS = (
+    Kind("train", lambda: (toy.digits(updates=200),)),
+    Kind("train, while saving", lambda: (toy.digits(updates=40),), slow_saving=True),
+    Kind("train, two packed into one step", lambda: tuple(
+        RunSpec("train", {**toy.digits(updates=100).settings, **PACKED}, seed) for seed in range(2))),
+    Kind("inverse_law/sweep", lambda: (smoke("inverse_law/sweep"),)),
+    Kind("crossbow/followed", lambda: (smoke("crossbow/followed"),)),
+    Kind("matex_agd/serial_gap", lambda: (smoke("matex_agd/serial_gap"),)),
+    Kind("isgd/trace", lambda: (smoke("isgd/trace"),)),
+    Kind("rudra/protocol", lambda: (smoke("rudra/protocol"),)),
+)  # fmt: skip
+
+
+def compute(kind: Kind, root: Path) -> bool:
+    """Execute the runs of a kind on a store; whether all are there afterwards."""
+    around = Surroundings(root, checkpoint_seconds=0.0)
+    reports = execute_pack(Pack(kind.specs()), experiment, around)
+    return all(report.state in ("stored", "present") for report in reports)
+
+
+def slowly(handle: int, flush: Callable[[int], None] = os.fsync) -> None:
+    time.sleep(0.01)
+    flush(handle)
+    time.sleep(0.01)
+
+
+def child(kind: Kind, root: Path) -> int:
+    """Compute in a forked process; returns its process id."""
+    if (pid := os.fork()) == 0:
+        if kind.slow_saving:
+            os.fsync = slowly
+        os._exit(0 if compute(kind, root) else 1)
+    return pid
+
+
+def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[str, Any]:
+    """Kill a kind of run so often, as several runs where one ends too soon; returns what was seen."""
+    specs = kind.specs()
+    undisturbed, began = folder / "undisturbed", time.monotonic()
+    _, status = os.waitpid(child(kind, undisturbed), 0)
+    assert status == 0, kind.name
+    whole = time.monotonic() - began
+    reference = {spec.id: Store(undisturbed).read(spec.id) for spec in specs}
+    killed = under_way = lost = doubled = unlike = trials = 0
+    while killed < kills:
+        trials += 1
+        store = Store(folder / f"trial-{trials}", create=True)
+        for _ in range(min(kills - killed, 12)):
+            if all(store.has(spec.id) for spec in specs):
+                break
+            pid = child(kind, store.root)
+            time.sleep(draws.uniform(0.0, 0.6) * whole)
+            os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+            killed += os.WIFSIGNALED(status)
+            under_way += bool(list((store.root / "partial").glob("*/*/checkpoint*")))
+        os.waitpid(child(kind, store.root), 0)
+        lost += sum(not store.has(spec.id) for spec in specs)
+        doubled += len(store.ids() - set(reference)) + len(list((store.root / "partial").iterdir()))
+        unlike += sum(store.has(i) and not identical(store.read(i), run) for i, run in reference.items())
+    return {"kind": kind.name, "trials": trials, "killed": killed, "under_way": under_way, "lost": lost,
+            "doubled": doubled, "unlike": unlike}  # fmt: skip
+
+
+UPDATES, EVERY = 40, 2
+
+
+def two_processes(group: Group, folder: str) -> float:
+    """Delayed exchange between two workers, a checkpoint every other update, from the last one there is."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Tanh(), torch.nn.Linear(9, 2)).double()
+    made = Training(module, group, matex_agd, matex_agd.Config(delay=1), rate=0.05, momentum=0.9, examples=64)
+    done = made.resume(folder).get("updates", 0)
+    for update in range(done, UPDATES):
+        draw = torch.Generator().manual_seed(1000 * update + group.rank)
+        inputs = torch.randn(8, 6, generator=draw).double()
+        made.update(module(inputs).square().mean())
+        if (update + 1) % EVERY == 0:
+            made.save(folder, updates=update + 1)
+    made.finish()
+    return made.flat.x.sum().item()
+
+
+def train_in_two(folder: Path) -> list[float]:
+    import kills  # this module under a name that the workers can import
+
+    return spawn(kills.two_processes, 2, str(folder), timeout=20)
+
+
+def trial_of_two(kills: int, draws: random.Random, folder: Path) -> dict[str, Any]:
+    """A training by two processes, of which the parent or one worker is killed."""
+    command = [sys.executable, __file__, "--two"]
+    environment = toy.environment()
+    run = lambda place: subprocess.Popen([*command, str(place)], env=environment, stdout=subprocess.PIPE, text=True,
+                                         stderr=subprocess.DEVNULL)  # fmt: skip
+    expected = run(folder / "undisturbed").communicate()[0]
+    assert expected
+    killed = under_way = lost = unlike = trials = 0
+    while killed < kills:
+        trials += 1
+        place = folder / f"two-{trials}"
+        for _ in range(min(kills - killed, 8)):
+            process = run(place)
+            time.sleep(draws.uniform(0.5, 1.0) * starting(place))
+            victims = [process.pid, *children(process.pid)]
+            os.kill(draws.choice(victims), signal.SIGKILL)
+            process.communicate()
+            killed += process.returncode != 0
+            under_way += bool(list(place.glob("update-*/worker-*/checkpoint")))
+        said = run(place).communicate()[0]
+        lost, unlike = lost + (not said), unlike + (bool(said) and said != expected)
+    return {"kind": "training by two processes", "trials": trials, "killed": killed, "under_way": under_way,
+            "lost": lost, "doubled": 0, "unlike": unlike}  # fmt: skip
+
+
+def starting(place: Path) -> float:
+    """Seconds after which a child is under way: until a checkpoint of the place changes, 60 at most."""
+    seen = lambda: {(path, path.stat().st_mtime_ns) for path in place.glob("update-*/worker-*/checkpoint")}
+    began = time.monotonic()
+    try:
+        before = seen()
+        while time.monotonic() - began < 60 and seen() == before:
+            time.sleep(0.01)
+    except FileNotFoundError:  # replaced while we looked
+        pass
+    return 0.2
+
+
+def children(pid: int) -> list[int]:
+    import psutil
+
+    return [process.pid for process in psutil.Process(pid).children(recursive=True)]
+
+
+def report(rows: list[dict[str, Any]], seed: int) -> str:
+    total = {name: sum(row[name] for row in rows) for name in rows[0] if name != "kind"}
+    head = (
+        f"# Killed by SIGKILL\n\nWritten by `python tests/harness/kills.py`: {total['killed']} kills, seed {seed}. "
+        "*Under way* counts those that left a checkpoint; *unlike* are results that are not those of an undisturbed "
+        "run, to the bit.\n\n| kind of run | trials | killed | under way | lost | doubled | unlike |\n"
+        "|---|--:|--:|--:|--:|--:|--:|\n"
+    )
+    names = ("kind", "trials", "killed", "under_way", "lost", "doubled", "unlike")
+    return head + "".join(
+        "| " + " | ".join(str(row[name]) for name in names) + " |\n" for row in [*rows, {"kind": "all", **total}]
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--two", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.two:
+        print(json.dumps(train_in_two(chosen.two)))
+        return 0
+    torch.set_num_threads(1)
+    draws = random.Random(chosen.seed)
+    each = -(-chosen.kills // (len(KINDS) + 1))
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        for place, kind in enumerate(KINDS):
+            rows.append(trial(kind, each, draws, Path(name, str(place))))
+            print(rows[-1], flush=True)
+        rows.append(trial_of_two(each, draws, Path(name, "two")))
+    text = report(rows, chosen.seed)
+    print(text)
+    if chosen.out:
+        chosen.out.write_text(text, encoding="utf-8")
+    return 1 if any(row[name] for row in rows for name in ("lost", "doubled", "unlike")) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

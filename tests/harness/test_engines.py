@@ -1,0 +1,194 @@
+"""Engines without a cluster: what would be submitted, what is refused, and what ``status`` tells of a store."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import toy
+from paper_figures.planning import Planned
+from paper_figures.running import share_of
+from paper_figures.submission import jobs_for, memory_step
+from suite.store import Store
+
+from paper_figures import status as status_module
+from suite.engines import BUILT_IN, INDEX, EngineError, Job, engine
+from suite.engines.slurm import Slurm
+from suite.runner.presence import Presence
+from suite.spec import RunSpec
+
+TABLE = ("run", "toy/table1", "--profile", "smoke", "--device", "cpu")
+GIB = 2**30
+
+
+def planned(*needs: tuple[float, int]) -> list[Planned]:
+    """Runs of so many seconds and bytes."""
+    return [Planned(RunSpec("toy/draw", {}, i), *need, (), ("toy/table1",)) for i, need in enumerate(needs)]
+
+
+def test_what_needs_other_memory_is_another_array():
+    left = planned((10.0, 300), (20.0, GIB), (30.0, GIB + 1), (60.0, 5 * GIB))
+    made = jobs_for(left, ["sgd", "run"], Path("/s"), 12, 2, 0, {"partition": "x"})
+    assert [(job.memory // GIB, job.workers) for job in made] == [(16, 6), (4, 3), (2, 3)]
+    assert made[0].commands[0][-2:] == ["--memory", str(8 * GIB)]
+    assert {job.cores for job in made} == {2}
+    assert made[0].options == {"partition": "x"}
+    assert [memory_step(b) // GIB for b in (1, GIB, GIB + 1, 9 * GIB)] == [1, 1, 2, 16]
+
+
+def test_workers_without_a_common_disk_share_the_plan_and_a_last_job_merges(tmp_path: Path):
+    base = ["sgd", "run", "toy", "--profile", "smoke"]
+    options = {"node_local": "/scratch/$USER/${NODE}", "exports": str(tmp_path), "time": "10"}
+    work, merge = jobs_for(planned((1.0, 1)), base, Path("/s"), 3, 1, 0, options)
+    assert work.workers == 3
+    assert work.commands[0][-2:] == ["--share", f"{INDEX}/3"]
+    assert work.commands[0][-3] == f"/scratch/{{env:USER}}/{{env:NODE}}/sgd-suite-{INDEX}"
+    assert work.commands[1][-1] == str(tmp_path / f"{INDEX}.zip")
+    assert [command[-3] for command in merge.commands] == [str(tmp_path / f"{n}.zip") for n in range(3)]
+    assert work.options == merge.options == {"time": "10"}
+    with pytest.raises(EngineError, match="node_local needs exports"):
+        jobs_for(planned((1.0, 1)), base, Path("/s"), 3, 1, 0, {"node_local": "/scratch"})
+
+
+def test_shares_are_disjoint_whole_and_alike():
+    plan = planned(*((float(i % 7), 1) for i in range(20)))
+    parts = [share_of(plan, (i, 3)) for i in range(3)]
+    assert sorted(p.spec.id for part in parts for p in part) == sorted(p.spec.id for p in plan)
+    costs = [sum(p.seconds for p in part) for part in parts]
+    assert max(costs) - min(costs) <= 6
+    assert len(share_of(plan, None)) == 20
+
+
+def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
+    job = Job("n", [["a b", "$HOME", f"x-{INDEX}.zip", "{env:NODE}/y z"]], tmp_path, 3, 2, 3 * GIB, 1, ("7", "8"),
+              {"partition": "gpu", "signal": "B:TERM@9", "setup": ["module load x"], "mem": "9G"})  # fmt: skip
+    text = Slurm().script(job)
+    directives = {line.removeprefix("#SBATCH ") for line in text.splitlines() if line.startswith("#SBATCH")}
+    assert directives >= {"--array=0-2", "--cpus-per-task=2", "--mem=9G", "--gpus-per-task=1", "--requeue"}
+    assert directives >= {"--dependency=afterany:7:8", "--partition=gpu", "--signal=B:TERM@9"}
+    assert "\nmodule load x\n" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("run "))
+    told = subprocess.run(
+        ["bash", "-c", f'run() {{ printf "%s\\n" "$@"; }}; SLURM_ARRAY_TASK_ID=5; NODE="n 1"; {line}'],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.splitlines() == ["a b", "$HOME", "x-5.zip", "n 1/y z"]
+    assert subprocess.run(["bash", "-n"], input=text, text=True).returncode == 0
+
+
+@pytest.mark.parametrize("option", [{"evil": "a\nb"}, {"Not an option": 1}, {"a": ["list"]}])
+def test_options_that_are_none_are_refused(tmp_path: Path, option: dict):
+    with pytest.raises(EngineError, match="is no option of sbatch"):
+        Slurm().script(Job("n", [["x"]], tmp_path, options=option))
+
+
+def test_engines_are_found_by_name(monkeypatch: pytest.MonkeyPatch):
+    assert isinstance(engine("slurm"), Slurm)
+    with pytest.raises(EngineError, match="no engine is called 'ray'; there are slurm"):
+        engine("ray")
+    monkeypatch.setitem(BUILT_IN, "mine", "suite.engines.slurm:Slurm")
+    assert isinstance(engine("mine"), Slurm)
+
+
+@pytest.fixture
+def fake_slurm(tmp_path: Path) -> dict[str, str]:
+    """A folder of programs that run a job at once, in the order of its tasks, and an empty queue."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    sbatch = (
+        "#!/bin/bash\ncat > script; n=$(sed -n 's/.*--array=0-//p' script)\n"
+        "export SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=7\n"
+        'for i in $(seq 0 "$n"); do SLURM_ARRAY_TASK_ID=$i bash script >&2; done\n'
+        "echo '7;cluster'\n"
+    )
+    for name, text in {"sbatch": sbatch, "squeue": "#!/bin/bash\n", "scontrol": "#!/bin/bash\n"}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(stat.S_IRWXU)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_a_job_is_submitted_computes_and_is_told(sgd, tmp_path: Path, fake_slurm):
+    dry = sgd(*TABLE, "--on", "slurm", "--dry-run", **fake_slurm)
+    assert (dry.returncode, dry.stdout.startswith("#!/bin/bash")) == (0, True)
+    assert not (tmp_path / "runs.store").exists()
+    done = sgd(*TABLE, "--on", "slurm", "--jobs", "2", "--wait", **fake_slurm)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "7\n"
+    assert "3 of 3 runs stored" in done.stderr
+    told = sgd("status", "--json", **fake_slurm)
+    found = json.loads(told.stdout)
+    assert found["counts"] == {"stored": 3, "running": 0, "interrupted": 0, "failed": 0, "queued": 0}
+    assert (found["jobs"], found["seconds_left"]) == ({"slurm": {}}, 0.0)
+
+
+def test_what_goes_only_with_an_engine_is_refused_without(sgd):
+    for wrong in (
+        ["--jobs", "2"],
+        ["--dry-run"],
+        ["--wait"],
+        ["--on", "slurm", "--share", "0/2"],
+        ["--share", "2/2"],
+    ):
+        done = sgd(*TABLE, *wrong)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), wrong
+    assert "slurm: sbatch is not installed here" in sgd(*TABLE, "--on", "slurm", PATH="/nowhere").stderr
+
+
+def test_memory_and_share_leave_runs_to_others(sgd, tmp_path: Path):
+    assert "0 runs stored, 0 already there" in sgd(*TABLE, "--memory", "1000").stderr
+    stored = 0
+    for part in range(2):
+        done = sgd(*TABLE, "--share", f"{part}/2")
+        stored += int(done.stderr.splitlines()[-1].split()[0])
+    assert stored == 3
+
+
+def test_who_does_not_wait_leaves_what_another_computes(sgd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("TOY_SLEEP", raising=False)
+    store = Store(tmp_path / "runs.store", create=True)
+    with store.claim(toy.runs("smoke")["draws"][0].id):
+        done = sgd(*TABLE, "--no-wait")
+    assert done.stderr.splitlines()[-1] == "2 runs stored, 0 already there, 1 left for later, 0 failed"
+
+
+def test_status_tells_running_from_interrupted_and_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    store = Store(tmp_path, create=True)
+    ids = [RunSpec("toy/draw", {}, i).id for i in range(4)]
+    folders = {}
+    for run_id in ids[:3]:
+        folders[run_id] = store.partial(run_id) / "x"
+        folders[run_id].mkdir(parents=True)
+    monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "5")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "2")
+    with Presence(folders, {ids[0]: 0.25, ids[1]: 0.5}):
+        pass
+    old = time.time() - 2 * status_module.SILENT
+    os.utime(folders[ids[1]] / "progress.json", (old, old))
+    (folders[ids[2]] / "failure.txt").write_text("Traceback")
+    (tmp_path / "wanted").mkdir()
+    runs = {run_id: {"artifact": "toy/table1", "seconds": 100.0} for run_id in ids}
+    (tmp_path / "wanted" / "smoke-1.json").write_text(json.dumps(runs))
+    found = status_module.status(tmp_path)
+    assert found["counts"] == {"stored": 0, "running": 1, "interrupted": 1, "failed": 1, "queued": 1}
+    states = [found["runs"][run_id]["state"] for run_id in ids[:3]]
+    assert states == ["running", "interrupted", "failed"]
+    assert found["runs"][ids[0]]["job"] == "5_2"
+    text = "\n".join(status_module.lines(found))
+    assert f"running      {ids[0]} toy/table1 on " in text
+    assert "25% done" in text
+    assert "failure.txt" in text
+
+
+def test_the_time_left_follows_the_pace_of_those_who_work():
+    """One run of 100 estimated seconds is a quarter done after 50 s; three more like it, one worker."""
+    wanted = {str(i): {"seconds": 100.0} for i in range(4)}
+    runs = {"0": {"state": "running", "fraction": 0.25, "since": 0.0}}
+    assert status_module.seconds_left(wanted, set(), runs, 50.0) == pytest.approx(375 * 2)
+    assert status_module.seconds_left(wanted, {"1", "2"}, runs, 50.0) == pytest.approx(175 * 2)
+    assert status_module.seconds_left(wanted, set(), {}, 50.0) is None
+    assert status_module.seconds_left(wanted, set(wanted), {}, 50.0) == 0.0

@@ -1,0 +1,47 @@
+"""``explain`` says all that stands behind one verdict, and helps with a wrong name."""
+
+from __future__ import annotations
+
+import pytest
+
+from suite.commands.explain import found, lines
+from suite.papers.evidence import committed
+from suite.papers.selection import SelectorError
+from suite.runs.archive import Layered
+
+CLAIM = "rudra/fig4a/one-softsync-mean"
+
+
+@pytest.fixture(scope="module")
+def source() -> Layered:
+    return Layered(committed())
+
+
+def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layered):
+    text = list(lines(CLAIM, source))
+    _, _, verdict = found(CLAIM, source)
+    assert text[0] == f"{CLAIM}: {verdict.verdict}"
+    told = {line.split()[0] for line in text[2:]}
+    assert {
+        "printed",
+        "ours",
+        "why",
+        "rule",
+        "rests",
+        "register",
+        "measure",
+        "power",
+        "run",
+        "figure",
+        "again",
+    } <= told
+    assert all(any(run in line for line in text) for run in verdict.measured.runs)
+
+
+@pytest.mark.parametrize(
+    ("name", "helped"),
+    [("rudra/fig4a/nothing", CLAIM), ("rudra/fig99/x", "rudra/fig4a"), ("nobody/fig1/x", "isgd/fig5b/gain")],
+)
+def test_a_wrong_name_is_answered_with_near_ones(source: Layered, name: str, helped: str):
+    with pytest.raises(SelectorError, match=helped):
+        list(lines(name, source))

@@ -1,0 +1,46 @@
+"""Runs as one table that any tool reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from suite.runs.store import Outcome, encode, verified
+from suite.runs.tidy import tidy
+from suite.spec import RunSpec
+
+
+def test_every_number_of_a_run_is_a_row():
+    spec = RunSpec("toy/draw", {"a": 1}, 3)
+    curve = pd.DataFrame({"update": [0, 1], "rule": ["x", "y"]})
+    where = {"source": "s", "device": {"device": "cpu"}}
+    results = {"error": 0.5, "shown": [1, 2], "good": True}
+    run = verified(spec.id, encode(spec, where, Outcome("finished", results, {"c": curve})))
+    found = tidy([run])
+    assert set(found["run"]) == {spec.id}
+    assert (set(found["seed"]), set(found["settings"]), set(found["device"])) == ({3}, {'{"a":1}'}, {"cpu"})
+    rows = {(r.table, r.row, r.name): (r.value, r.text) for r in found.itertuples()}
+    assert rows["results", 0, "error"][0] == 0.5
+    assert rows["results", 0, "good"][0] == 1.0
+    assert rows["results", 0, "shown"][1] == "[1, 2]"
+    assert rows["c", 1, "update"][0] == 1.0
+    assert rows["c", 1, "rule"][1] == "y"
+    assert len(rows) == 3 + 4
+
+
+def test_no_runs_make_no_table():
+    with pytest.raises(ValueError, match="no runs"):
+        tidy([])
+
+
+def test_export_writes_the_table_beside_the_file(sgd, tmp_path: Path):
+    assert sgd("run", "toy/table1", "--profile", "smoke", "--device", "cpu").returncode == 0
+    done = sgd("export", "--out", "some/runs.zip")
+    assert done.returncode == 0, done.stderr
+    assert "as one table to some/runs.parquet" in done.stdout
+    found = pd.read_parquet(tmp_path / "some" / "runs.parquet")
+    assert found["run"].nunique() == 3
+    assert set(found["table"]) == {"results", "draws"}
+    assert found.query("table == 'draws'").groupby("run", observed=True).size().tolist() == [5, 5, 5]

@@ -1,0 +1,107 @@
+"""The exponent that curves share: its value, its width, what it must leave open, and the power of its rule."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import fabricated_searches as fabricated
+import pytest
+
+from paper_figures.inverse_law import settings
+from paper_figures.inverse_law.exponents import joint_exponent, power, predicted_smallest
+from paper_figures.inverse_law.readings import TOLERANCE
+from suite.batch_size.law import FitError, Updates
+from suite.claims.intervals import Interval
+from suite.commands.falsify import falsified
+from suite.papers.published import published
+from suite.runs.store import Outcome
+
+BATCHES = tuple(2**k for k in range(11))
+
+
+def family(exponent, *, seeds=10, scatter=0.01, shared=0.0, floor=200.0, batches=BATCHES, draw=0):
+    """Updates by N_inf (1 + 20 / M^p) with a scatter of runs, and one of batch sizes that all seeds share."""
+    chance = random.Random(draw)
+    counted = []
+    for batch in batches:
+        middle = floor * (1 + 20 / batch**exponent) * math.exp(chance.gauss(0, shared))
+        counted.append(Updates(batch, tuple(middle * math.exp(chance.gauss(0, scatter)) for _ in range(seeds))))
+    return counted
+
+
+@pytest.mark.parametrize("exponent", [0.7, 1.0, 1.3])
+def test_finds_the_exponent_that_curves_share(exponent):
+    curves = [[family(exponent, draw=1), family(exponent, floor=900, draw=2)], [family(exponent, seeds=3, draw=3)]]
+    found = joint_exponent(curves)
+    assert found.low <= exponent <= found.high
+    assert found.high - found.low < 0.1
+    assert found.n == 3
+
+
+def test_what_seeds_share_widens_the_interval():
+    """A sample that all seeds read moves every batch size; no number of seeds averages it away."""
+    alone, shared = (joint_exponent([[family(1, shared=share, draw=4)]]) for share in (0.0, 0.05))
+    assert shared.high - shared.low > 3 * (alone.high - alone.low)
+
+
+def test_more_thresholds_of_one_curve_are_no_repetitions():
+    one = joint_exponent([[family(1, shared=0.05, draw=5)]])
+    thrice = joint_exponent([[family(1, shared=0.05, draw=5)] * 3])
+    assert thrice.high - thrice.low == pytest.approx(one.high - one.low, rel=0.2)
+
+
+@pytest.mark.parametrize(("limit", "agrees"), [(1_000, True), (20_000, False)])
+def test_a_limit_is_a_bound(limit, agrees):
+    """At M = 1 the law says 4,200 updates: not within 1,000 agrees with it, not within 20,000 does not."""
+    curve = family(1, draw=6)
+    curve[0] = Updates(1, (None,) * 10, limit)
+    found = joint_exponent([[curve]])
+    assert (found.low <= 1 <= found.high and found.high - found.low < 0.2) is agrees
+
+
+def test_one_seed_and_three_batch_sizes_say_nothing():
+    assert joint_exponent([[family(1, seeds=1)]]).low == -math.inf
+    with pytest.raises(FitError, match="4 batch sizes"):
+        joint_exponent([[family(1, batches=(1, 16, 256))]])
+
+
+def test_the_rule_tells_the_alternatives_apart_where_it_has_the_power():
+    assert power(Interval(-1, -1.1, -0.9, 10), TOLERANCE) >= 0.8
+    assert power(Interval(-1, -1.2, -0.8, 10), TOLERANCE) < 0.5
+    assert power(Interval(-1, -math.inf, math.inf, 10), TOLERANCE) == 0.0
+    judged = [c for c in published("inverse_law") if c.unit.startswith("exponent of M in N") and c.empirical]
+    assert {c.tolerance for c in judged} == {(TOLERANCE,)}
+
+
+def test_the_smallest_batch_follows_from_the_constants_of_the_bound():
+    """For a threshold far below the start, theta / target^2 is three times alpha / N_inf."""
+    assert predicted_smallest(family(1, scatter=0.0), 2.3, 0.01) == pytest.approx(3 * 20, rel=0.01)
+
+
+def law_of(exponent):
+    """Runs that follow N_inf (1 + 20 / M^p) with two hundredths between seeds."""
+
+    def outcome(spec):
+        if "batch" not in spec.settings or "workers" in spec.settings or "warm" in spec.settings:
+            return fabricated.outcome(spec)
+        made = {}
+        for name, thresholds in spec.settings["monitors"].items():
+            chance = random.Random(f"{spec.seed} {spec.settings['batch']} {spec.settings['model']} {name}")
+            start = 200 * (1 + 20 / spec.settings["batch"] ** exponent) * math.exp(chance.gauss(0, 0.02))
+            made[f"thresholds_{name}"] = sorted(thresholds, reverse=True)
+            made[f"crossed_{name}"] = [start * 1.7**place for place in range(len(thresholds))]
+        return Outcome("finished", made)
+
+    return outcome
+
+
+@pytest.mark.parametrize(("exponent", "verdict"), [(1.0, "reproduced"), (0.6, "not reproduced")])
+def test_every_world_flips_what_runs_of_the_papers_size_say(exponent, verdict):
+    specs = {spec for group in settings.law_runs("reduced").values() for spec in group}
+    source = fabricated.Made(specs, law_of(exponent))
+    tried = {each.verdict.claim.id: each for each in falsified(["inverse_law/fig1a", "inverse_law/fig1b"], source)}
+    for name in ("fig1a/law-mnist_large-lr0p01", "fig1b/law-together", "fig1b/law-above-smallest"):
+        each = tried[f"inverse_law/{name}"]
+        assert each.verdict.verdict == verdict
+        assert each.fault == ""

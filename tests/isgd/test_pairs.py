@@ -1,0 +1,166 @@
+"""Fig. 5's and Fig. 6's measures on runs of the paper's sizes: known answers, and worlds in which claims fall."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from fabricated_isgd_trainings import evidence, training
+from matplotlib.figure import Figure
+
+from paper_figures.isgd import PAPER, fig5, fig6, readings
+from suite.claims.judge import judge
+from suite.papers.artifact import Missing
+from suite.papers.counterfeits import COUNTERFEITS, GENUINE, edited, forged
+from suite.papers.verdicts import published
+
+CLAIMS = {claim.id: claim for claim in published("isgd")}
+FLOORS = {"mnist": 0.0085, "cifar10": 0.225}  # errors
+WITH_WORLDS = [
+    *("fig5a/slightly-faster", "fig5a/sgd-dent", "fig5a/isgd-at-least-sgd", "fig5d/isgd-lower"),
+    *("fig5b/isgd-above-sgd", "fig5b/expected-top", "fig5b/gain", "fig5e/isgd-lower"),
+    *("fig6a/extreme-batch-slower", "fig6b/extreme-batch-slower"),
+]
+
+
+def settled(name, spec):
+    """An error that falls to its floor over a third of the run and ripples, faster or slower by seed and method."""
+    draw = np.random.default_rng([spec.seed, name == "isgd", spec.settings["batch"]])
+    updates, every = spec.settings["updates"], spec.settings["evaluate"]["every"]
+    at = np.unique([*range(0, updates + 1, every), updates]) / updates
+    floor = FLOORS[spec.settings["data"]["name"]]
+    fall = np.exp(-30 * (1 + 0.1 * draw.normal()) * at)
+    error = floor + (0.9 - floor) * fall + 0.02 * floor * draw.normal(size=len(at)) * (at > 0)
+    return training(spec, test_error=error, train_error=0.5 * error)
+
+
+def given(artifact):
+    return evidence(PAPER.artifact(artifact).runs("paper"), settled)
+
+
+def measured(claim, found):
+    for measure in PAPER.artifact(claim.artifact).measures:
+        try:
+            quantities = dict(measure(found))
+        except Missing:
+            continue
+        if claim.quantity in quantities:
+            return quantities[claim.quantity]
+    raise AssertionError(f"{claim.id} is not measured")
+
+
+@pytest.mark.parametrize("name", WITH_WORLDS)
+def test_each_claim_can_be_lost_and_won(name):
+    claim = CLAIMS[f"isgd/{name}"]
+    for worlds, wanted in ((COUNTERFEITS, "not reproduced"), (GENUINE, "reproduced")):
+        for world in worlds[claim.id]:
+            found = measured(claim, world(given(claim.artifact)))
+            assert judge(claim, found, "paper").verdict == wanted, (world.__name__, found)
+
+
+def stretched(found, group, times):
+    """The tests of a group at so many times the updates."""
+
+    def later(run):
+        table = run.curve("evaluations")
+        return forged(run, evaluations=table.assign(update=times * table["update"]))
+
+    return edited(found, later, group)
+
+
+def test_twice_the_updates_are_twice_the_updates():
+    once = dict(fig5.measure_speed(given("isgd/fig5a")))["slightly-faster"]
+    twice = dict(fig5.measure_speed(stretched(given("isgd/fig5a"), "sgd", 2.0)))["slightly-faster"]
+    assert twice.values[0] == pytest.approx(once.values[0] + math.log(2))
+    assert twice.n == 10
+
+
+def test_fig6_compares_with_the_better_of_the_two_batches_below():
+    found = given("isgd/fig6a")
+    before = dict(fig6.measure_mnist(found))["extreme-batch-slower"]
+    assert before.n == 3
+    assert before.kind == "simulated"
+    alone = dict(fig6.measure_mnist(stretched(found, "b64", 9.0)))["extreme-batch-slower"]
+    assert alone.values == before.values  # one card is not compared with
+    slower = dict(fig6.measure_mnist(stretched(found, "b3000", 2.0)))["extreme-batch-slower"]
+    assert slower.values[0] == pytest.approx(before.values[0] + math.log(2))
+
+
+@pytest.mark.parametrize("runs", ["measure_mnist", "measure_cifar"])
+def test_an_accuracy_that_is_not_reached_is_missing(runs):
+    found = given("isgd/fig6a" if runs == "measure_mnist" else "isgd/fig6b")
+    table = lambda run: run.curve("evaluations")
+    high = edited(found, lambda run: forged(run, evaluations=table(run).assign(test_error=0.5)))
+    with pytest.raises(Missing, match="that reaches"):
+        list(getattr(fig6, runs)(high))
+
+
+def test_ties_count_as_they_are_told_to():
+    leads = np.array([[0.01, 0.0, 0.0004, -0.01], [0.03, 0.0, 0.0004, -0.03]])
+    assert fig5.share_ahead(leads, 0.5) == pytest.approx(0.5)
+    assert fig5.share_ahead(leads, 1.0) == pytest.approx(0.75)
+    same = fig5.over_left_out_seeds(leads, 1.0)
+    assert (same.mean, same.low, same.high, same.n) == (0.75, 0.75, 0.75, 2)
+
+
+def test_the_share_ahead_widens_where_seeds_disagree():
+    """Shares 3/4, 3/4 and 1/2 with a seed left out, so pseudo-values 0, 0 and 1/2; t of two degrees is 4.303."""
+    leads = np.array([[0.01, 0.01, 0.01, -0.05], [0.01, 0.01, -0.05, 0.01], [0.01, 0.01, 0.01, 0.01]])
+    found = fig5.over_left_out_seeds(leads, 0.5)
+    assert found.mean == 0.5
+    assert found.low == 0.0
+    assert found.high == pytest.approx(1 / 6 + 4.303 * math.sqrt(1 / 12) / math.sqrt(3), abs=1e-3)
+
+
+def test_staying_above_begins_after_the_last_test_below():
+    (spec,) = [s for s in PAPER.artifact("isgd/fig5b").runs("paper")["sgd"] if s.seed == 0]
+    error = np.full(121, 0.2)
+    error[[0, 1, 2, 40]] = 0.3
+    assert fig5.stays_from(training(spec, test_error=error), 0.25) == 41 * spec.settings["evaluate"]["every"]
+    error[-1] = 0.3
+    with pytest.raises(Missing, match="75%"):
+        fig5.stays_from(training(spec, test_error=error), 0.25)
+
+
+def test_training_error_is_compared_over_the_second_half():
+    found = given("isgd/fig5d")
+
+    def early(run):
+        table = run.curve("evaluations")
+        return forged(run, evaluations=table.assign(train_error=table["train_error"] + (table["update"] < 5000)))
+
+    assert readings.error_leads(found.runs("sgd"), found.runs("isgd")) == readings.error_leads(
+        edited(found, early, "sgd").runs("sgd"), found.runs("isgd")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "printed"),
+    [("fig5a", "linear", 0), ("fig5b", "linear", 1), ("fig5d", "log", 0), ("fig5e", "log", 0)],
+)
+def test_both_methods_are_drawn_with_what_is_printed(name, scale, printed):
+    artifact, figure = PAPER.artifact(f"isgd/{name}"), Figure()
+    found = given(artifact.id)
+    artifact.draw(found, figure)
+    (axes,) = figure.axes
+    assert axes.get_yscale() == scale
+    assert [text.get_text() for text in axes.get_legend().get_texts()][:2] == ["SGD", "ISGD"]
+    assert sum("printed" in text.get_text() for text in axes.texts) == printed
+    table = artifact.frame(found)
+    assert set(table["method"]) == {"SGD", "ISGD"}
+    assert table["seed"].nunique() == 10
+
+
+def test_imagenet_is_not_drawn_from_another_data_set():
+    for name in ("fig5c", "fig5f"):
+        artifact = PAPER.artifact(f"isgd/{name}")
+        with pytest.raises(Missing, match="another quantity"):
+            artifact.draw(evidence(artifact.runs("reduced"), settled, "reduced"), Figure())
+
+
+def test_each_configuration_of_fig6_is_drawn():
+    figure = Figure()
+    fig6.draw_mnist(given("isgd/fig6a"), figure)
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == ["b64 1GPU", "b1000 4GPU", "b2000 4GPU", "b3000 4GPU", "ideal speedup"]

@@ -1,0 +1,29 @@
+"""The documentation's page of all figures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from fake_paper import fake_paper, fill
+
+from suite.report import gallery
+
+
+def test_every_figure_is_drawn_and_linked_and_the_others_say_what_they_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = fake_paper()
+    monkeypatch.setattr(gallery, "paper", lambda name: made)
+    store = fill(tmp_path / "store", note="untuned")
+    text = gallery.page(["fake"], store, tmp_path / "gallery")
+    linked = re.findall(r"\]\(([^)]+)\)", text)
+    assert linked
+    assert all((tmp_path / link).stat().st_size > 1000 for link in linked)
+    assert {path.name for path in (tmp_path / "gallery").iterdir()} == {Path(link).name for link in linked}
+    drawable = {artifact.id for artifact in made.artifacts if artifact.draw}
+    shown = set(re.findall(r"^### (\S+)", text, re.MULTILINE))
+    lacking = set(re.findall(r"^- `([^`]+)`", text, re.MULTILINE))
+    assert shown | lacking == drawable
+    assert not shown & lacking
