@@ -98,5 +98,5 @@ def small_imagenet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         table = pa.table({"image": pictures, "label": [row % 3 for row in range(rows)]})
         pq.write_table(table, folder / f"{split}-00000-of-00001.parquet")
     small = replace(catalogue.DATASETS["imagenet"], sizes=sizes, classes=3)
-    monkeypatch.setitem(catalogue.DATASETS, "imagenet", small)  # type: ignore[misc]
+    monkeypatch.setitem(catalogue.DATASETS, "imagenet", small)
     return tmp_path

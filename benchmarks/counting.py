@@ -48,7 +48,7 @@ def gradient(network: str, batch: int) -> Counted:
         source = torch.zeros(batch, SENTENCE + 1, dtype=torch.int64, device="meta")
         return _counted(module, (source, source != 0, source), source)
     module = construct(network)
-    pixels = torch.empty(batch, *module.input_shape, device="meta")  # type: ignore[misc]
+    pixels = torch.empty(batch, *module.input_shape, device="meta")
     return _counted(module, pixels, torch.zeros(batch, dtype=torch.int64, device="meta"))
 
 

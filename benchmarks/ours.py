@@ -153,7 +153,7 @@ class Sentences(SteppedSgd):
 
     def __init__(self, workload: Workload, device: str):
         (rows,) = random_sentences(64 * workload.batch, 64 * workload.batch)
-        corpus = Corpus(range(TRANSLATION["vocabulary"]), Side(rows), Side(rows))  # type: ignore[arg-type]
+        corpus = Corpus(range(TRANSLATION["vocabulary"]), Side(rows), Side(rows))
         sizes = {name: size for name, size in TRANSLATION.items() if name != "vocabulary"}
         problem = Translation(corpus, sizes, 0, device)
         super().__init__(Bound(problem), TorchSGD(MOMENTUM, DECAY), torch.tensor(RATE, device=device))

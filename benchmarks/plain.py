@@ -137,7 +137,7 @@ class Loop:
         if self.workload.family == "translation":
             module = TeacherForced(module)
         if self.form.channels_last:
-            module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            module = module.to(memory_format=torch.channels_last)
         return module.to(self.device)
 
     def solver(self, parameters: list[Tensor]) -> torch.optim.SGD:

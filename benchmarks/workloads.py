@@ -53,17 +53,17 @@ class Workload:
 
 
 def single(title: str, network: str, *batches: int, **options: object) -> list[Workload]:
-    return [Workload(f"{title}, M={m}", "training", network, m, **options) for m in batches]  # type: ignore[arg-type]
+    return [Workload(f"{title}, M={m}", "training", network, m, **options) for m in batches]
 
 
 def sweep(batch: int, **options: object) -> Workload:
     name = f"LeNet/MNIST, {SEEDS} seeds, M={batch}"
-    return Workload(name, "sweep", "caffe_lenet", batch, runs=SEEDS, **options)  # type: ignore[arg-type]
+    return Workload(name, "sweep", "caffe_lenet", batch, runs=SEEDS, **options)
 
 
 def averaging(title: str, network: str, batch: int, learners: int, **options: object) -> Workload:
     name = f"SMA {title}, b={batch}, k={learners}"
-    return Workload(name, "averaging", network, batch, learners=learners, **options)  # type: ignore[arg-type]
+    return Workload(name, "averaging", network, batch, learners=learners, **options)
 
 
 def server(protocol: str, softsync: int) -> Workload:

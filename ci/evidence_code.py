@@ -82,7 +82,7 @@ def experiments(definitions: dict[str, list[ast.AST]]) -> list[tuple[str, ast.Ca
                     found += [(k.value, v) for k, v in pairs if isinstance(k, ast.Constant) and is_experiment(v)]
             if name == "TRAIN" and is_experiment(node):
                 found.append(("train", node))
-    return found  # type: ignore[return-value]
+    return found
 
 
 def is_experiment(node: ast.AST) -> bool:
@@ -100,7 +100,7 @@ def body(code: Code, module: str, node: ast.expr | None) -> str | None:
         return None
     place: Place | None = code.resolve(module, node.id)
     while place:
-        thunk = next(n for n in code.module(place[0]).definitions[place[1]])  # type: ignore[union-attr]
+        thunk = next(n for n in code.module(place[0]).definitions[place[1]])
         returned = [n for n in ast.walk(thunk) if isinstance(n, ast.Return)]
         references = code.local(place).references
         if len(returned) == 1 and isinstance(returned[0].value, ast.Name | ast.Attribute) and len(references) == 1:

@@ -549,7 +549,8 @@ def explain(error: Exception) -> int:
         say(str(Interrupted(signal.SIGINT)))
         return Interrupted(signal.SIGINT).exit_code
     if kind == "NoArgsIsHelpError":
-        error.show()  # type: ignore[attr-defined]
+        shown: Any = error
+        shown.show()
     elif hasattr(error, "format_message"):
         say(f"sgd-suite: {' '.join(error.format_message().split())}")
     elif isinstance(error, ValueError | OSError):

@@ -50,7 +50,7 @@ def root(tmp_path: Path) -> Path:
 
 def take(root: Path, first: int, count: int, **options: object) -> list[Batch]:
     settings = {"processes": 0, "side": SIDE} | options
-    with ImageNetStream("train", 5, root, **settings) as stream:  # type: ignore[arg-type]
+    with ImageNetStream("train", 5, root, **settings) as stream:
         return list(islice(stream.batches(first), count))
 
 

@@ -146,7 +146,7 @@ def test_a_damaged_cache_is_rebuilt(mnist: tuple[str, Path], tmp_path: Path, spo
     kept = before.inputs.clone(), before.targets.clone()
     del before
     path = next((tmp_path / "cache").rglob(f"*{ending}"))
-    spoil(path)  # type: ignore[operator]
+    spoil(path)
     after = load_images(name, "test", root, tmp_path / "cache")
     assert torch.equal(after.inputs, kept[0])
     assert torch.equal(after.targets, kept[1])
@@ -202,7 +202,7 @@ def test_two_processes_build_the_cache_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spoil", [spoil_end, spoil_all, lengthen])
 def test_a_damaged_parquet_file_is_named(mnist: tuple[str, Path], tmp_path: Path, spoil: object) -> None:
     name, root = mnist
-    spoil(shard(root))  # type: ignore[operator]
+    spoil(shard(root))
     with pytest.raises(DataError, match=r"mnist: .*train-00001-of-00002.parquet is damaged"):
         load_images(name, "train", root, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()

@@ -160,7 +160,7 @@ def test_balanced_batches_list_every_class_in_the_same_sequence() -> None:
 )
 def test_what_cannot_be_ordered_is_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 def test_orders_run_where_no_value_can_be_read() -> None:

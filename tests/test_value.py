@@ -25,7 +25,7 @@ def artifact(name: str, *runs: str) -> Artifact:
 def claims(name: str, count: int, **changes: str) -> list[Claim]:
     plain = {"profile": "reduced", "needs": "cpu-small", **changes}
     return [
-        Claim(f"toy/{name}/{i}", "says", "where", "holds", because="reason", printed=(1.0,), **plain)  # type: ignore[arg-type]
+        Claim(f"toy/{name}/{i}", "says", "where", "holds", because="reason", printed=(1.0,), **plain)
         for i in range(count)
     ]
 

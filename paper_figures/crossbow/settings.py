@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from suite.spec import RunSpec
 
@@ -164,8 +164,7 @@ def groups(profile: str, *names: str) -> Groups:
         if int(k) in LEARNERS[profile]:
             options: dict[str, Any] = {rest[0]: int(rest[1])} if rest else {}
             found[name] = tuple(
-                stand_in(profile, method, int(k), seed, **options)  # type: ignore[arg-type]
-                for seed in SEEDS[profile]
+                stand_in(profile, cast(Method, method), int(k), seed, **options) for seed in SEEDS[profile]
             )
     return found
 
@@ -178,7 +177,7 @@ def resnet32_part(*names: str) -> Groups:
         found[name] = (
             training(
                 RESNET32_PART,
-                method,  # type: ignore[arg-type]
+                cast(Method, method),
                 int(k),
                 0,
                 images=10_000,
@@ -200,9 +199,9 @@ def vgg16(profile: str) -> Groups:
     """VGG-16 on CIFAR-100 with one and three learners, and plain training; at the paper's scale only."""
     if profile != "paper":
         return {}
+    trained: tuple[tuple[Method, int], ...] = (("s-sgd", 1), ("sma", 1), ("sma", 3))
     return {
-        f"{method} {k}": (training(VGG16, method, k, 0, images=50_000, epochs=VGG_EPOCHS),)  # type: ignore[arg-type]
-        for method, k in (("s-sgd", 1), ("sma", 1), ("sma", 3))
+        f"{method} {k}": (training(VGG16, method, k, 0, images=50_000, epochs=VGG_EPOCHS),) for method, k in trained
     }
 
 
@@ -216,9 +215,9 @@ def lenet_target(profile: str) -> Groups:
 
 def followed(profile: str) -> Groups:
     """Runs in which every replica is evaluated beside the average model, and one that grows from 1 to 4 learners."""
-    base = DIGITS if profile == "smoke" else LENET
+    base: dict[str, Any] = DIGITS if profile == "smoke" else LENET
     images = 1437 if profile == "smoke" else LENET_IMAGES
-    turns = images // (base["batch"] * 4)  # type: ignore[operator]
+    turns = images // (base["batch"] * 4)
     common = {**base, "algorithm": algorithm("sma", 4), "order": {"kind": "shuffled"}, "images": images}
     fixed = {**common, "learners": [[0, 4]], "epochs": 5}
     growing = {**common, "learners": [[0, 1], [2 * turns, 2], [3 * turns, 4]], "epochs": 5}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,8 +70,8 @@ class RedVerdict(Exception):
 class ClaimItem(pytest.Item):
     """One claim."""
 
-    def __init__(self, *, verdict: Verdict, **rest: object):
-        super().__init__(**rest)  # type: ignore[arg-type]
+    def __init__(self, *, verdict: Verdict, **rest: Any):
+        super().__init__(**rest)
         self.verdict = verdict
 
     def runtest(self) -> None:

@@ -10,6 +10,8 @@ from torch import Tensor
 from reference_impls.contract import Collective, Pending
 
 if TYPE_CHECKING:
+    from torch.distributed import Work
+
     from suite.communication.group import Group
 
 
@@ -73,19 +75,19 @@ def in_process(workers: int) -> Local:
 class Flight:
     """A sum over processes under way. The buffer it fills must not be written to until it has landed."""
 
-    def __init__(self, group: Group, total: Tensor, work: object):
+    def __init__(self, group: Group, total: Tensor, work: Work | None):
         self._group, self._total, self._work = group, total, work
 
     def wait(self) -> Tensor:
         """The sum [s]. Raises WorkerLost when another worker died or did not answer in time."""
         if self._work is not None:
             with self._group.watched():
-                self._work.wait()  # type: ignore[attr-defined]
+                self._work.wait()
             self._work = None
         return self._total
 
     def done(self) -> bool:
-        return self._work is None or bool(self._work.is_completed())  # type: ignore[attr-defined]
+        return self._work is None or bool(self._work.is_completed())
 
 
 class Processes:

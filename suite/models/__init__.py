@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["build", "initialise", "names"]
+    from suite.models.network import Network
+
+__all__ = ["build", "classifier", "initialise", "names"]
 
 
 def names() -> tuple[str, ...]:
@@ -44,6 +46,16 @@ def build(name: str, **options: Any) -> nn.Module:
         for parameter in module.parameters():
             parameter.fill_(float("nan"))
     reset_buffers(module)
+    return module
+
+
+def classifier(name: str, **options: Any) -> Network:
+    """A classifier of the registry; as :func:`build`. Raises ValueError for the name of a translator too."""
+    from suite.models import network
+
+    module = build(name, **options)
+    if not isinstance(module, network.Network):
+        raise ValueError(f"{name} is no classifier")
     return module
 
 

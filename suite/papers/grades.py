@@ -266,9 +266,10 @@ def _rate(ours: Described, printed: Printed | None) -> Iterator[Departure]:
 
 def _length(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     for name in ("epochs", "updates"):
-        if printed[name] is None:
+        length = printed[name]
+        if length is None:
             continue
-        asked, made = printed[name].values[0], getattr(ours, name)  # type: ignore[union-attr]
+        asked, made = length.values[0], getattr(ours, name)
         if made is None:
             yield SHORTENED, f"no number of {name} for {asked:,}"
         elif made < 0.99 * asked:

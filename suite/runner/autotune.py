@@ -165,14 +165,15 @@ def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable
     """A call that gathers a batch for each of ``rows`` points and computes their gradients."""
     import torch
 
+    from suite.training.gradients.cuda_graph import Captured
     from suite.training.gradients.paths import PATHS
 
     gradients = PATHS[path](problem)
     points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
     index = torch.arange(examples, device=points.device)
-    if path == "captured":
-        indices = index.repeat(rows, 1)
-        return lambda: gradients.indexed(points, buffers, indices)  # type: ignore[attr-defined]
+    if isinstance(gradients, Captured):
+        indices, indexed = index.repeat(rows, 1), gradients.indexed
+        return lambda: indexed(points, buffers, indices)
     return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
 
 

@@ -7,7 +7,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -253,15 +253,10 @@ def execute_all(
             progress(run_id, fraction)
 
     if workers > 1 and len(todo) > 1:
-        from suite.runner.workers import Crew
+        from suite.runner.workers import WorkerPool
 
-        compute = partial(execute_pack, resolve=resolve, around=around)
-        with Crew(min(workers, len(todo)), compute) as crew:
-            for found in crew.compute(todo, advance):  # type: ignore[arg-type]
-                if isinstance(found, Report):  # the worker died with the whole pack
-                    yield from (replace(found, spec=spec) for spec in found.spec.specs)  # type: ignore[attr-defined]
-                else:
-                    yield from found
+        with WorkerPool(min(workers, len(todo)), partial(execute_pack, resolve=resolve, around=around)) as pool:
+            yield from pool.compute(todo, advance)
         return
     for pack in todo:
         yield from execute_pack(pack, resolve, around, partial(advance, pack.id))

@@ -163,10 +163,12 @@ def _summary(looks: list[Mapping[str, float | frozenset[str]]]) -> dict[str, Any
     found: dict[str, Any] = {"looks": len(looks)}
     for reading in dict.fromkeys(name for look in looks for name in look):
         values = [look[reading] for look in looks if reading in look]
-        if isinstance(values[0], frozenset):
-            found[reading] = sorted(set().union(*values))  # type: ignore[arg-type]
+        named = [value for value in values if isinstance(value, frozenset)]
+        if named:
+            found[reading] = sorted(frozenset[str]().union(*named))
         else:
-            found[reading] = {"low": min(values), "median": statistics.median(values), "high": max(values)}  # type: ignore[type-var]
+            numbers = [value for value in values if not isinstance(value, frozenset)]
+            found[reading] = {"low": min(numbers), "median": statistics.median(numbers), "high": max(numbers)}
     return found
 
 

@@ -21,7 +21,8 @@ from suite.communication.collectives import in_process
 from suite.data import images, order, transforms
 from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import Order
-from suite.models import build, initialise
+from suite.models import classifier, initialise
+from suite.models.network import Network, parameter_specs
 from suite.spec import seed, thaw
 from suite.training.flat import FlatModule
 from suite.training.numerics import Numerics
@@ -69,10 +70,10 @@ def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
     kinds: dict[str, Callable[..., Optimizer]] = {"caffe": CaffeSGD, "torch": TorchSGD, "adam": Adam}
     if rule not in kinds:
         raise ValueError(f"descent rule must be one of {sorted(kinds)}, not {rule!r}")
-    module = flat.module
     if values.pop("multipliers", False):
-        values["lr_scale"] = flat.scale(module.lr_multipliers)  # type: ignore[arg-type]
-        values["decay_scale"] = flat.scale(module.decay_multipliers)  # type: ignore[arg-type]
+        specs = dict(parameter_specs(flat.module))
+        values["lr_scale"] = flat.scale({name: spec.lr_multiplier for name, spec in specs.items()})
+        values["decay_scale"] = flat.scale({name: spec.decay_multiplier for name, spec in specs.items()})
     return kinds[rule](**fields(kinds[rule], values, f"descent {rule}"))
 
 
@@ -95,10 +96,10 @@ def make_algorithm(
     return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=bound))
 
 
-def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Any:
+def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Network:
     """A built and initialised network; the weights depend on the run's seed alone."""
     options = thaw(settings)
-    module = build(options.pop("name"), **options)
+    module = classifier(options.pop("name"), **options)
     initialise(module, seed(run_seed, "weights"))
     return module.to(device=device, dtype=dtype)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -159,7 +160,7 @@ class ChunkTest:
             self.losses[i] = F.cross_entropy(answer, self.labels, reduction="sum")
             self.wrong[i] = (answer.argmax(-1) != self.labels).sum()
 
-        self.test.recorder.side_by_side([lambda i=i: one(i) for i in range(len(self.points))])  # type: ignore[misc]
+        self.test.recorder.side_by_side([partial(one, i) for i in range(len(self.points))])
 
 
 def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:

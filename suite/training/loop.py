@@ -44,6 +44,7 @@ from suite.training.curves import Recorder
 from suite.training.evaluation import CapturedTest
 from suite.training.fused_step import in_place
 from suite.training.gradients.batching import answer
+from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.cuda_graph_update import whole_update
 from suite.training.gradients.paths import gradients_of_run, seed_masks
 from suite.training.gradients.types import Gradients
@@ -72,8 +73,7 @@ class Session:
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.algorithm = in_place(made.algorithm, made.x0.device)
         self.state = self.algorithm.init(made.x0)
-        captured = gradients.path == "captured"
-        self.tests = CapturedTest(made.problem, gradients.recorder) if captured else None  # type: ignore[attr-defined]
+        self.tests = CapturedTest(made.problem, gradients.recorder) if isinstance(gradients, Captured) else None
         self.whole = whole_update(gradients, self.algorithm)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
@@ -95,7 +95,8 @@ class Session:
 
     def charge(self, seconds: float) -> None:
         """Count this much of a shared step as this run's."""
-        self.clock.spent += seconds  # type: ignore[misc]
+        assert isinstance(self.clock, ChargedClock), "a run whose steps are shared"
+        self.clock.spent += seconds
 
     def _synchronise(self) -> None:
         if self.context.device == "cuda":

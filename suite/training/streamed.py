@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,14 @@ class Named:
     def __init__(self, batch: int, batches_per_epoch: int):
         self.batch, self.batches_per_epoch = batch, batches_per_epoch
 
-    def indices(self, numbers: Tensor, workers: Tensor) -> Tensor:
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        if workers is None:
+            raise ValueError("a streamed batch is named by its worker too")
         return torch.stack([workers, numbers], 1)
+
+    def to(self, device: torch.device | str) -> Named:
+        """Itself: names lie where they were asked for."""
+        return self
 
 
 class StreamedImages:
@@ -147,22 +154,27 @@ def validated(
     return loss / seen, wrong / seen, wrong5 / seen
 
 
-def assemble_streamed(
+@contextmanager
+def assembled_streamed(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], root: Path | None
-) -> Assembly:
-    """What :func:`suite.training.build.assemble` makes, with streamed pictures; the caller closes ``problem``."""
+) -> Iterator[Assembly]:
+    """What :func:`suite.training.build.assemble` makes, with pictures streamed until the block ends."""
     network = make_network(settings["model"], run_seed, execution["device"], DTYPES[execution["precision"]])
     flat = FlatModule(network, channels_last=execution["channels_last"])
     workers = settings.get("workers", 1)
     problem: Any = StreamedImages(settings, flat, run_seed, workers, root, Numerics.of(execution))
     nothing = flat.x.new_zeros(0)
-    return Assembly(
+    made = Assembly(
         problem=problem,
         x0=flat.point(),
-        order=Named(settings["batch"], problem.part),  # type: ignore[arg-type]
+        order=Named(settings["batch"], problem.part),
         algorithm=make_algorithm(
             settings["algorithm"], make_optimizer(settings["descent"], flat), in_process(workers), problem.part
         ),
         test_inputs=nothing,
         test_targets=nothing,
     )
+    try:
+        yield made
+    finally:
+        problem.close()

@@ -30,7 +30,7 @@ def verdicts() -> list[Verdict]:
 def drawn(found: list[Verdict], width: int) -> list[str]:
     out = Console(file=io.StringIO(), width=width)
     out.print(table(found, width))
-    return [line.rstrip() for line in out.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    return [line.rstrip() for line in out.file.getvalue().splitlines()]
 
 
 def test_printed_stands_beside_ours_with_interval_and_unit():

@@ -60,7 +60,7 @@ def test_a_specification_cannot_be_changed_after_it_is_named():
     inner["list"].append(3)
     assert RunSpec.from_json(spec.to_json()).id == name
     with pytest.raises(TypeError):
-        spec.settings["list"] = 1  # type: ignore[index]
+        spec.settings["list"] = 1
     with pytest.raises(AttributeError):
         spec.settings["list"].append(1)
 

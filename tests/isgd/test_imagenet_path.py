@@ -33,7 +33,7 @@ def spec(updates: int, stop: int = 5, margin: float = 0.0) -> RunSpec:
 
 
 def run(chosen: RunSpec, root: Path, store: Path, **more: object) -> dict[str, object]:
-    around = Surroundings(store, data=root, **more)  # type: ignore[arg-type]
+    around = Surroundings(store, data=root, **more)
     report = execute(chosen, EXPERIMENTS.__getitem__, around)
     assert report.state == "stored", report
     return Store(store).read(chosen.id).results
@@ -54,7 +54,7 @@ def test_it_trains_tests_and_chases_batches_of_the_stream(root: Path, tmp_path: 
 
 def _under_way(updates: object) -> int:
     """1 when the last update began a chase whose first step is still to come."""
-    last = updates.iloc[-1]  # type: ignore[attr-defined]
+    last = updates.iloc[-1]
     return int(last["loss"] > last["limit"] and last["iteration"] > 3)
 
 
@@ -74,7 +74,7 @@ class Watched(ImageNetStream):
     opened: list[int]
 
     def __init__(self, *given: object, **options: object):
-        super().__init__(*given, **{**options, "processes": 0})  # type: ignore[arg-type]
+        super().__init__(*given, **{**options, "processes": 0})
 
     def batches(self, first: int = 0) -> Iterator[Batch]:
         self.opened.append(first)

@@ -16,7 +16,7 @@ from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.model_averaging.learners import Learners
 from suite.model_averaging.tuner import choose_path, tune
-from suite.models import build, initialise
+from suite.models import classifier, initialise
 from suite.runner.timing import alternating, preferred
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
@@ -30,13 +30,12 @@ from suite.training.problem import Classification
 
 def classification(name: str, batch: int, device: str, run_seed: int) -> Classification:
     """A network of Table 1 (or a smaller one) on random pictures, which cost what real ones do."""
-    module = build(name)
+    module = classifier(name)
     initialise(module, seed(run_seed, "weights"))
     flat = FlatModule(module.to(device), channels_last=True)
     draw = torch.Generator().manual_seed(seed(run_seed, "pictures"))
-    shape: Any = module.input_shape
-    pixels = torch.randint(256, (64 * batch, *shape), generator=draw, dtype=torch.uint8).to(device)
-    labels = torch.randint(int(module.classes), (64 * batch,), generator=draw).to(device)  # type: ignore[arg-type]
+    pixels = torch.randint(256, (64 * batch, *module.input_shape), generator=draw, dtype=torch.uint8).to(device)
+    labels = torch.randint(module.classes, (64 * batch,), generator=draw).to(device)
     return Classification(flat, pixels, labels, lambda x: x.float() / 256)
 
 

@@ -131,7 +131,8 @@ def build(spec: RunSpec, context: Context, first: SearchRun | None) -> SearchRun
     """A search that shares the pictures of ``first``."""
     trainer = Trainer(spec, context)
     if first is not None and trainer.problem.share(first.problem) and "sample_of" not in spec.settings:
-        trainer.samples = first.trainer.samples  # type: ignore[attr-defined]
+        assert isinstance(first.trainer, Trainer), "a pack shares its experiment"
+        trainer.samples = first.trainer.samples
     return SearchRun(spec, context, trainer)
 
 

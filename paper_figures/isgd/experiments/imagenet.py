@@ -6,15 +6,13 @@ Settings are those of ``train`` with ``crop`` and ``side`` pixels in place of ``
 
 from __future__ import annotations
 
-from typing import Any
-
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply
-from suite.training.streamed import assemble_streamed, validated
+from suite.training.streamed import assembled_streamed, validated
 
 
 class Top5Session(Session):
@@ -33,9 +31,5 @@ class Top5Session(Session):
 def imagenet(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a training. Raises DataError where ImageNet is absent."""
     apply(context.execution)
-    made = assemble_streamed(spec.settings, spec.seed, context.execution, context.data)
-    problem: Any = made.problem
-    try:
-        return Top5Session(spec, context, made, PATHS["looped"](problem)).run()
-    finally:
-        problem.close()
+    with assembled_streamed(spec.settings, spec.seed, context.execution, context.data) as made:
+        return Top5Session(spec, context, made, PATHS["looped"](made.problem)).run()

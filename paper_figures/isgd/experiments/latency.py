@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from suite.experiment import Context
-from suite.models import build, initialise
+from suite.models import classifier, initialise
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.flat import FlatModule
@@ -23,14 +23,14 @@ def latency(spec: RunSpec, context: Context) -> Outcome:
     """
     apply(context.execution)
     settings, device = spec.settings, context.device
-    module = build(settings["model"])
+    module = classifier(settings["model"])
     initialise(module, seed(spec.seed, "weights"))
     flat = FlatModule(module.to(device), channels_last=context.execution["channels_last"])
     generator = torch.Generator().manual_seed(seed(spec.seed, "images"))
     largest = max(settings["batches"])
-    images = torch.randn(largest, *module.input_shape, generator=generator).to(device)  # type: ignore[misc]
+    images = torch.randn(largest, *module.input_shape, generator=generator).to(device)
     images = images.contiguous(memory_format=torch.channels_last)
-    labels = torch.randint(int(module.classes), (largest,), generator=generator).to(device)  # type: ignore[arg-type]
+    labels = torch.randint(module.classes, (largest,), generator=generator).to(device)
     rows = []
     for repeat in range(-1, settings["repeats"]):
         for batch in settings["batches"]:

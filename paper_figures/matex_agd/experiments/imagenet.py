@@ -12,14 +12,11 @@ from suite.spec import RunSpec
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply
-from suite.training.streamed import assemble_streamed
+from suite.training.streamed import assembled_streamed
 
 
 def imagenet(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a row. Raises DataError where ImageNet is absent."""
     apply(context.execution)
-    made = assemble_streamed(spec.settings, spec.seed, context.execution, context.data)
-    try:
+    with assembled_streamed(spec.settings, spec.seed, context.execution, context.data) as made:
         return Session(spec, context, made, PATHS["looped"](made.problem)).run()
-    finally:
-        made.problem.close()  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ device for a value and does the same operations every time. A :class:`Recorder` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -137,7 +138,7 @@ class RowGradients:
 
     def compute(self) -> None:
         """All rows, side by side."""
-        self.recorder.side_by_side([lambda i=i: self.row(i) for i in range(len(self.points))])  # type: ignore[misc]
+        self.recorder.side_by_side([partial(self.row, i) for i in range(len(self.points))])
 
     def row(self, i: int) -> None:
         flat = self.problem.flat

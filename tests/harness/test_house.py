@@ -1,0 +1,120 @@
+"""Where things stand: a file for each figure, small files and folders, torch in experiments, little left untyped."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy
+
+from suite.experiment import lazily
+from suite.papers.artifact import Artifact
+from suite.papers.registry import paper
+from suite.runner.cost import TRAIN
+
+PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
+ARTIFACTS = [artifact for name in PAPERS for artifact in paper(name).artifacts]
+CHECKED = ("suite", "reference_impls", "paper_figures")  # by mypy
+CODE = (*CHECKED, "benchmarks", "ci")
+LINES, FILES, IGNORED = 400, 20, 10
+LONGER = {"suite/cli.py"}  # a short function for each command
+
+
+def sources(*tops: str) -> list[Path]:
+    found = sorted(path for top in tops for path in (toy.CHECKOUT / top).rglob("*.py"))
+    assert found, tops
+    return found
+
+
+def file_of(artifact: str) -> str:
+    """The module that a table, figure, algorithm or equation stands in."""
+    name, _, rest = artifact.partition("/")
+    stem = rest.replace("-", "_")
+    if numbered := re.fullmatch(r"((?:fig|table)\d+)[a-z]?", stem):
+        stem = numbered[1]
+    elif not (toy.CHECKOUT / "paper_figures" / name / f"{stem}.py").exists():
+        kinds = {"alg": "algorithms", "eq": "equations"}
+        stem = next(module for kind, module in kinds.items() if stem.startswith(kind))
+    return f"paper_figures.{name}.{stem}"
+
+
+def module_of(function: Any) -> str:
+    """Where a function is written; that of a partial is its function's."""
+    return module_of(function.func) if isinstance(function, partial) else function.__module__
+
+
+@pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda artifact: artifact.id)
+def test_an_artifact_stands_is_measured_and_drawn_in_the_file_of_its_name(artifact: Artifact):
+    file = file_of(artifact.id)
+    assert artifact in importlib.import_module(file).ARTIFACTS
+    written = {module_of(function) for function in (*artifact.measures, artifact.draw) if function is not None}
+    assert written <= {file}
+
+
+def test_an_id_names_its_file():
+    expected = {
+        "isgd/fig5b": "isgd.fig5",
+        "rudra/table3": "rudra.table3",
+        "isgd/alg1": "isgd.alg1",
+        "rudra/alg-hardsync": "rudra.algorithms",
+        "inverse_law/alg-scaling": "inverse_law.alg_scaling",
+        "matex_agd/eq-efficiency": "matex_agd.equations",
+    }
+    assert {name: file_of(name).removeprefix("paper_figures.") for name in expected} == expected
+
+
+def test_files_are_short():
+    long = {path.relative_to(toy.CHECKOUT).as_posix(): len(path.read_text().splitlines()) for path in sources(*CODE)}
+    assert {name for name, lines in long.items() if lines > LINES} <= LONGER
+
+
+def test_folders_are_small():
+    """The papers' rooms, a file for each figure, are as large as the papers."""
+    folders = {path.parent for path in sources(*CODE)} - {toy.CHECKOUT / "paper_figures" / name for name in PAPERS}
+    assert [folder.name for folder in folders if len(list(folder.glob("*.py"))) > FILES] == []
+
+
+def test_hardly_anything_is_kept_from_the_type_checker():
+    found = [path for path in sources(*CHECKED) for line in path.read_text().splitlines() if "# type: ignore" in line]
+    assert len(found) < IGNORED
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_torch_stays_in_the_papers_experiments():
+    users = [path for path in sources("paper_figures") if "torch" in imported(path)]
+    assert users, "some experiment trains something"
+    assert {path.parent.name for path in users} == {"experiments"}
+
+
+EXPERIMENTS = {"train": TRAIN} | {k: v for name in PAPERS for k, v in paper(name).experiments.items()}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_names_places_that_exist(name: str):
+    """Its module is found and its function read, without importing anything."""
+    experiment = EXPERIMENTS[name]
+    places = [experiment.load, experiment.together, experiment.measure, experiment.pilot]
+    for place in (each for each in places if each is not None):
+        assert isinstance(place, lazily), place
+        module, _, function = place.place.partition(":")
+        found = importlib.util.find_spec(module)
+        assert found is not None, module
+        assert found.origin is not None, module
+        names = {
+            node.name for node in ast.parse(Path(found.origin).read_text()).body if isinstance(node, ast.FunctionDef)
+        }
+        assert function in names, place.place
