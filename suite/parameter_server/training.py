@@ -34,7 +34,8 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a specification. Divergence is an outcome, lateness raises OutOfTime."""
     apply(context.execution)
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
-    return ServerSession(spec, context, made, gradients_of_run(context.execution["path"], made.problem)).run()
+    gradients = gradients_of_run(context.execution["path"], made.problem, context.execution.get("build"))
+    return ServerSession(spec, context, made, gradients).run()
 
 
 class ServerSession(Session):

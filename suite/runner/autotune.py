@@ -34,6 +34,8 @@ def decide(
     if "path" in spec.settings:
         if spec.settings["path"] == "captured" and execution["device"] != "cuda":
             return execution | {"path": "looped", "reason": "path captured needs CUDA, which this device has not"}
+        if spec.settings["path"] == "native":
+            return execution | _native(spec, execution)
         packed = spec.settings["path"] == "vectorised" and width > 1
         return execution | ({"width": width, "slot": slot} if packed else {}) | {"reason": "the settings name it"}
     if experiment.measure is None:
@@ -48,11 +50,31 @@ def decide(
     return execution | changes | ({"slot": slot} if changes.get("width", 1) > 1 else {})
 
 
+def _native(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
+    """The native execution that settings name, or the loop and why."""
+    from suite.training.build import random_classification
+    from suite.training.gradients.native import Native, NativeError
+    from suite.training.numerics import apply
+
+    apply(execution)
+    problem = random_classification(
+        spec.settings["model"], 1, execution["device"], execution["precision"], execution["channels_last"]
+    )
+    try:
+        return {"build": Native(problem).library.build, "reason": "the settings name it"}
+    except NativeError as error:
+        return {"path": "looped", "reason": f"no native gradient: {error}"}
+
+
 def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
     from suite.runs.environment import cpu_name, versions
 
     s = spec.settings
     machine = {name: execution[name] for name in ("device", "threads", "precision")}
+    if execution["device"] == "cpu":
+        from suite.training.gradients.native import toolchain
+
+        machine["native"] = toolchain()  # a choice names a build, which another compiler would not make
     return canonical(
         {
             "model": s["model"],
@@ -118,6 +140,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     """
     from suite.training.build import random_classification
     from suite.training.gradients.cuda_graph import refusal
+    from suite.training.gradients.native import Native, NativeError
     from suite.training.numerics import apply
 
     apply(execution)
@@ -127,6 +150,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     examples = batch * workers // rows
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
+    build = ""
     for channels_last in (True, False):
         problem = random_classification(
             settings["model"], examples, execution["device"], execution["precision"], channels_last
@@ -149,6 +173,12 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
                     problem, "vectorised", width * rows, examples
                 )
             apply(execution)
+        if channels_last:
+            try:
+                build = Native(problem).library.build
+                calls[Way("native", True, True, 1)] = gradient_call(problem, "native", width * rows, examples)
+            except NativeError as error:
+                refused["native"] = str(error)
         if why := refusal(problem):
             refused["captured"] = why
         else:
@@ -158,8 +188,10 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     gradients = {way: rows if way.path == "captured" else rows * width for way in calls}
     per_gradient = {way: [taken / gradients[way] for taken in seconds[way]] for way in calls}
     middle = {way: statistics.median(taken) for way, taken in per_gradient.items()}
+    chosen = preferred(per_gradient, DEFAULT, MARGIN, STEADY)
     return {
-        **preferred(per_gradient, DEFAULT, MARGIN, STEADY)._asdict(),
+        **chosen._asdict(),
+        **({"build": build} if chosen.path == "native" else {}),
         "reason": "measured",
         # how many times as fast as the default
         "measured": {str(way): middle[DEFAULT] / taken for way, taken in middle.items()},

@@ -57,7 +57,7 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings = spec.settings
     made = assemble(settings, spec.seed, context.execution, context.data)
-    gradients = gradients_of_run(context.execution["path"], made.problem)
+    gradients = gradients_of_run(context.execution["path"], made.problem, context.execution.get("build"))
     return Session(spec, context, made, gradients).run()
 
 

@@ -9,6 +9,8 @@ import torch
 
 from suite.training.gradients.cuda_graph import Captured, refusal
 from suite.training.gradients.looped import Bound, Functional
+from suite.training.gradients.native import Native
+from suite.training.gradients.native import refusal as native_refusal
 from suite.training.gradients.types import Gradients
 from suite.training.gradients.vectorised import Vectorised
 
@@ -16,6 +18,7 @@ PATHS: dict[str, Callable[[Any], Gradients]] = {
     "looped": lambda problem: cast(Gradients, Bound(problem) if hasattr(problem, "flat") else Functional(problem)),
     "vectorised": Vectorised,
     "captured": Captured,
+    "native": Native,
 }
 
 
@@ -44,15 +47,19 @@ def refusals(problem: Any) -> dict[str, str]:
         found["vectorised"] = (
             "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row"
         )
+    if why := native_refusal(problem):
+        found["native"] = why
     return found
 
 
-def gradients_of_run(path: str, problem: Any) -> Gradients:
-    """The gradients of a run executed by ``path``.
+def gradients_of_run(path: str, problem: Any, build: str | None = None) -> Gradients:
+    """The gradients of a run executed by ``path``; ``build`` is the native one that it was begun with.
 
     Raises ValueError where they would not be those of the loop: vectorised with dropout, whose masks the loop draws
-    row by row. (Captured refuses dropout itself.)
+    row by row. (Captured refuses dropout itself.) And where they would not be those that the run began with.
     """
+    if path == "native":
+        return Native(problem, build)
     if path == "vectorised" and (why := refusals(problem).get(path)):
         raise ValueError(f"{why}; use path looped")
     return PATHS[path](problem)
