@@ -49,6 +49,7 @@ from suite.training.gradients.cuda_graph_update import whole_update
 from suite.training.gradients.paths import gradients_of_run, seed_masks
 from suite.training.gradients.types import Gradients
 from suite.training.numerics import apply
+from suite.training.one_worker import in_place
 from suite.training.schedules import rate_at, rounds
 
 
@@ -76,7 +77,9 @@ class Session:
         self.descent = donated(made.algorithm, made.descent, made.x0)
         captured = gradients.path == "captured"
         self.tests = CapturedTest(made.problem, gradients.recorder) if captured else None  # type: ignore[attr-defined]
-        self.whole = whole_update(gradients, made.algorithm, made.config, made.descent, self.collective)
+        self.whole = in_place(gradients, self.descent, self.workers) or whole_update(
+            gradients, made.algorithm, made.config, made.descent, self.collective
+        )
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
         segmented = getattr(made.config, "segmented", False)

@@ -194,15 +194,17 @@ def test_a_cache_that_cannot_be_written_is_a_reason(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("fresh")
 def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_path):
     case = problem("digits_lenet")
+    wrong = tmp_path / "native.cpp"
+    for header in native.HEADERS:
+        (tmp_path / header.name).write_text(header.read_text())
     source = native.SOURCE.read_text()
-    wrong = tmp_path / "wrong.cpp"
     monkeypatch.setattr(native, "SOURCE", wrong)
     wrong.write_text("this is no C++")
     assert "cannot compile it" in (refusal(case) or "")
     for memory in (native.toolchain, native.library):
         memory.cache_clear()
-    assert "out[i] > 0 ? dout[i]" in source
-    wrong.write_text(source.replace("out[i] > 0 ? dout[i]", "out[i] > 0 ? 2 * dout[i]"))
+    assert "(c == targets[m])) / M" in source
+    wrong.write_text(source.replace("(c == targets[m])) / M", "(c == targets[m])) / (M + 1)"))
     assert "does not agree with autograd" in (refusal(case) or "")
 
 

@@ -1,10 +1,10 @@
 """Gradients of a small network by machine code made for it: no framework between its layers.
 
-For a batch of a few examples a framework's calls cost several times their arithmetic. ``native.cpp`` holds the
-layers as templates; a *plan* is the network written as a type, so that every extent is a constant, and is compiled at
-first use by the compiler that is there (``$CXX``, else c++, g++ or clang++). The library is kept in the user's cache
-under a digest of source, plan, flags, compiler and processor: its *build*, which a run records, since another build
-may round differently. Before a network's plan is used, its gradient is compared with autograd's.
+For a batch of a few examples a framework's calls cost several times their arithmetic. ``native.cpp`` and its headers
+hold the layers as templates; a *plan* is the network written as a type, so that every extent is a constant, and is
+compiled at first use by the compiler that is there (``$CXX``, else c++, g++ or clang++). The library is kept in the
+user's cache under a digest of source, plan, flags, compiler and processor: its *build*, which a run records, since
+another build may round differently. Before a network's plan is used, its gradient is compared with autograd's.
 
 A problem that has no native gradient says why (:func:`refusal`): a layer without a template, a layout or precision it
 was not written for, no compiler. It is then computed by another path.
@@ -39,6 +39,7 @@ from suite.training.gradients.types import Batch, Rows
 from suite.training.numerics import lowered
 
 SOURCE = Path(__file__).with_suffix(".cpp")
+HEADERS = tuple(SOURCE.with_name(name) for name in ("native_layers.h", "native_products.h"))
 FLAGS = (
     "-O3",
     "-march=native",
@@ -148,7 +149,8 @@ def toolchain() -> str:
         _, said = compiler()
     except NativeError:
         return ""
-    return hashlib.sha256(SOURCE.read_bytes() + "\n".join((*FLAGS, said, cpu_name())).encode()).hexdigest()
+    texts = [path.read_text() for path in (SOURCE, *HEADERS)]
+    return hashlib.sha256("\n".join((*texts, *FLAGS, said, cpu_name())).encode()).hexdigest()
 
 
 class Library:
@@ -162,6 +164,15 @@ class Library:
         self.gradient: Callable[..., float] = library.gradient
         library.gradient.restype = ctypes.c_double
         library.gradient.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_long, ctypes.c_void_p]
+        self.update: Callable[..., float] = library.update
+        library.update.restype = ctypes.c_double
+        library.update.argtypes = [
+            *[ctypes.c_void_p] * 3,
+            ctypes.c_double,
+            *[ctypes.c_void_p] * 2,
+            ctypes.c_long,
+            ctypes.c_void_p,
+        ]
         library.parameters.restype = ctypes.c_long
         self.parameters: int = library.parameters()
 
@@ -241,15 +252,39 @@ class Native:
         losses = [self._one(points[i], self._grads[i], *batch) for i, batch in enumerate(batches)]
         return points.new_tensor(losses), self._grads[:n], buffers
 
-    def _one(self, point: Tensor, grad: Tensor, inputs: Tensor, targets: Tensor) -> float:
-        if inputs.dim() == 4:
-            inputs = inputs.contiguous(memory_format=torch.channels_last)
-        examples = len(targets)
-        if len(self._work) < self.library.work(examples):
-            self._work = point.new_empty(self.library.work(examples))
+    def _one(self, point: Tensor, grad: Tensor, *batch: Tensor) -> float:
+        inputs, targets = self._laid(*batch)
         return self.library.gradient(
-            point.data_ptr(), grad.data_ptr(), inputs.data_ptr(), targets.data_ptr(), examples, self._work.data_ptr()
+            point.data_ptr(),
+            grad.data_ptr(),
+            inputs.data_ptr(),
+            targets.data_ptr(),
+            len(targets),
+            self._work.data_ptr(),
         )
+
+    def step(self, point: Tensor, memory: Tensor, rules: Any, momentum: float, batch: Batch) -> float:
+        """The loss at a point [d]; the point and its velocity [d] are advanced in place.
+
+        ``rules`` holds three numbers for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
+        """
+        inputs, targets = self._laid(*batch)
+        return self.library.update(
+            point.data_ptr(),
+            memory.data_ptr(),
+            rules,
+            momentum,
+            inputs.data_ptr(),
+            targets.data_ptr(),
+            len(targets),
+            self._work.data_ptr(),
+        )
+
+    def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """A batch with its pictures channels-last, and scratch memory for it."""
+        if len(self._work) < (needed := self.library.work(len(targets))):
+            self._work = inputs.new_empty(needed)
+        return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs, targets
 
     def _compare(self) -> None:
         """Raises NativeError unless loss and gradient are autograd's at a random point, to the bound of rounding."""
