@@ -6,18 +6,26 @@ nox -s tests -- --slow              arguments after -- go to pytest
 nox -s guard                        canaries, benchmark and gate, against the baselines of this machine class
 nox -s prove                        the guard's own proof
 nox -s gpu -- --data DIR            everything that a GPU is borrowed for, within a budget
+nox -s docs                         the documentation as a site, every link of it checked
+nox -s wheel                        that an installed wheel does what the checkout does
+nox -s "torch(oldest)"              the tests with the oldest torch that the project takes, or the newest
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import nox
 
 nox.options.sessions = ["lint", "tests", "suite"]
 nox.options.reuse_existing_virtualenvs = True
+nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"
 
 # Independent processes with one thread each beat one process with many, and keep sums in one order.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+OLDEST = ("torch==2.11.*", "torchvision==0.26.*")
+NEWEST = ("torch<2.16", "torchvision")
 
 
 def install(session: nox.Session, *extras: str) -> None:
@@ -44,12 +52,13 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, formatting, types and the direction of imports."""
+    """Style, formatting, types, the direction of imports, and the workflows."""
     install(session, "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
     session.run("lint-imports")
+    session.run("actionlint", *sorted(map(str, Path(".github/workflows").glob("*.yml"))))
 
 
 @nox.session
@@ -89,7 +98,51 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def claims(session: nox.Session) -> None:
-    """Report and judge what is stored; arguments after -- go to ``sgd-suite check``."""
+    """Report and judge what is stored into report/; arguments after -- go to ``sgd-suite check``."""
     install(session)
-    session.run("python", "-m", "suite", "report", "--out", "report", env=ENVIRONMENT)
-    session.run("python", "-m", "suite", "check", *session.posargs, env=ENVIRONMENT)
+    store = session.posargs[session.posargs.index("--store") :][:2] if "--store" in session.posargs else []
+    session.run("python", "-m", "suite", "report", "--out", "report", *store, env=ENVIRONMENT)
+    check = ["python", "-m", "suite", "check", *session.posargs]
+    with open("report/claims.json", "w", encoding="utf-8") as written:  # red claims fail the second call
+        session.run(*check, "--json", env=ENVIRONMENT, stdout=written, success_codes=[0, 1])
+    session.run(*check, env=ENVIRONMENT)
+
+
+@nox.session
+def summary(session: nox.Session) -> None:
+    """Boards and the gate's table for a job's summary; arguments after -- go to ``ci.summary``."""
+    install(session)
+    session.run("python", "-m", "ci.summary", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation into site/: strict, every link and anchor checked, nothing fetched."""
+    install(session, "docs")
+    session.run("python", "-m", "suite.report.readme", env=ENVIRONMENT)
+    session.run("mkdocs", "build", "--strict", env=ENVIRONMENT)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build sdist and wheel, install the wheel alone, and use it away from the checkout."""
+    session.install("-c", "ci/constraints.txt", "build", "setuptools")
+    built = Path(session.create_tmp()).resolve()
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(built))
+    session.install("-c", "ci/constraints.txt", str(max(built.glob("*.whl"), key=lambda path: path.stat().st_mtime)))
+    session.chdir(built)
+    session.run("sgd-suite", "--version")
+    session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT)
+    session.run("sgd-suite", "run", "isgd/alg-fcpr", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
+    session.run("sgd-suite", "figures", "isgd/fig5a", env=ENVIRONMENT)
+
+
+@nox.session
+@nox.parametrize("pair", [nox.param(OLDEST, id="oldest"), nox.param(NEWEST, id="newest")])
+def torch(session: nox.Session, pair: tuple[str, ...]) -> None:
+    """The tests with another torch than the pinned one."""
+    pins = Path("ci/constraints.txt").read_text(encoding="utf-8").splitlines()
+    others = Path(session.create_tmp()) / "constraints.txt"
+    others.write_text("\n".join(line for line in pins if not line.startswith("torch")), encoding="utf-8")
+    session.install("-c", str(others), "-e", ".[test]", *pair)
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)

@@ -15,23 +15,23 @@ import torch
 from benchmarks.counting import TRANSLATION
 from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
 from benchmarks.workloads import SENTENCE, WORDS, Workload
-from paper_figures.inverse_law.stepped import SteppedSgd
-from paper_figures.rudra.machine import cifar_server
-from reference_impls.rudra import Config as Softsync
-from suite.algorithms import algorithm
+from paper_figures.inverse_law.experiments.search import SteppedSgd
+from paper_figures.rudra.settings import cifar_server
+from suite.communication.collectives import in_process as rows_here
 from suite.data.order import FixedCycle, WithReplacement
 from suite.data.word_batches import WordOrder
 from suite.experiment import Context
+from suite.parameter_server.placement import simulation
 from suite.parameter_server.training import ServerSession
 from suite.runner.autotune import measure_training
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
-from suite.training.build import Assembly, random_classification
+from suite.training.build import Assembly, make_algorithm, random_classification
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply, choose
-from suite.training.optimizers import Torch
+from suite.training.optimizers import TorchSGD
 from suite.training.schedules import rounds
 from suite.training.translation import Corpus, Side, Translation
 
@@ -78,27 +78,30 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
         chosen["precision"],
         chosen["channels_last"],
     )
-    module = algorithm(spec.settings["algorithm"]["name"])
-    config: Any = None
+    rule = dict(spec.settings["algorithm"])
     if workload.family == "averaging":
-        config = module.Config(momentum=MOMENTUM)
+        rule |= {"momentum": MOMENTUM}
     elif workload.family == "server":
-        config = Softsync(workers=workload.learners, n=workload.softsync, history=3 * workload.softsync + 3)
+        rule |= {"workers": workload.learners, "history": 3 * workload.softsync + 3}
     served = workload.family == "server"
     order = (WithReplacement if served else FixedCycle)(len(problem.targets), workload.batch, 0)
-    solver = Torch(MOMENTUM, DECAY)
+    collective = rows_here(workload.learners)
+    algorithm = make_algorithm(rule, TorchSGD(MOMENTUM, DECAY), collective, order.batches_per_epoch)
     made = Assembly(
         problem,
         problem.flat.point(),
         order.to(chosen["device"]),
-        module,
-        config,
-        solver,
+        algorithm,
         problem.inputs,
         problem.targets,
     )
     context = Context(Path(tempfile.gettempdir()), chosen)
     return (ServerSession if served else Session)(spec, context, made, PATHS[chosen["path"]](problem))
+
+
+def server_schedule(workload: Workload) -> Any:
+    """Updates of the simulated server, endlessly: (virtual seconds, turn)."""
+    return iter(simulation(cifar_server(workload.learners), workload.learners, workload.softsync, workload.batch, 0))
 
 
 def repeated(update: Update) -> Callable[[int], None]:
@@ -157,7 +160,7 @@ class Sentences(SteppedSgd):
         corpus = Corpus(range(TRANSLATION["vocabulary"]), Side(rows), Side(rows))  # type: ignore[arg-type]
         sizes = {name: size for name, size in TRANSLATION.items() if name != "vocabulary"}
         problem = Translation(corpus, sizes, 0, device)
-        super().__init__(Bound(problem), Torch(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
+        super().__init__(Bound(problem), TorchSGD(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
         self.order = WordOrder([SENTENCE] * len(rows), WORDS, 0)
 
     def examples(self, t: int) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from paper_figures.rudra.machine import CIFAR_BYTES, INTERCONNECT, LATENCY, MEMORY
+from paper_figures.rudra.settings import CIFAR_BYTES, INTERCONNECT, LATENCY, MEMORY
 from reference_impls.rudra import Server
 from suite.clock import Link
 from suite.parameter_server.flat import Base, Messages

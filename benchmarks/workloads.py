@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from paper_figures.rudra.machine import cifar_server
+from paper_figures.rudra.settings import cifar_server
 from suite.parameter_server.placement import simulation
 
 SEEDS = 10  # runs of a sweep

@@ -1,6 +1,7 @@
 """The guard as one job: canaries, then the benchmark and its gate, with more sessions while the gate cannot tell.
 
     python -m ci.guard [--only REGEX] [--seconds 6] [--most 4] [--out DIR]
+    python -m ci.guard --first                       make the baselines where this machine class has none
     python -m ci.guard --accept [--sessions 10]      make the baselines of this machine class; with --only, those
                                                      of some workloads, beside what there is of the others
 
@@ -11,6 +12,7 @@ a regression, 2 without a baseline, 3 when ``--most`` sessions were not enough t
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ci.canaries import BASELINES
-from suite.runs.environment import ROOT
+from suite.runs.environment import ROOT, machine_class
 from suite.speed import baselines
 from suite.speed import gate as regression
 
@@ -45,6 +47,7 @@ def gate(out: Path, only: str, seconds: float, most: int) -> int:
             known = baselines.baseline([baselines.read(found_at)])
         found = regression.compare(restricted(known, only), measured)
         print("\n".join(regression.lines(found)), flush=True)
+        (out / "gate.json").write_text(json.dumps(found, indent=1) + "\n")
         code = regression.exit_code(found)
         if code != 3 or found["missing"] or len(paths) == most:
             return code
@@ -74,7 +77,10 @@ def main(arguments: Collection[str] | None = None) -> int:
     parser.add_argument("--sessions", type=int, default=10, help="sessions of a new baseline")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the canaries are trained")
     parser.add_argument("--accept", action="store_true")
+    parser.add_argument("--first", action="store_true", help="accept if this machine class has no baseline yet")
     chosen = parser.parse_args(arguments)
+    if chosen.first and not baselines.place(BASELINES, machine_class(chosen.device)).exists():
+        chosen.accept = True
     out = chosen.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     for old in out.glob("benchmark-*.json"):  # of another state of the code

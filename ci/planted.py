@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from suite.algorithms import ALGORITHMS, algorithm
+from torch import Tensor
+
+from reference_impls.contract import Algorithm, Sent, Turn
 from suite.training import numerics as execution
+from suite.training.build import ALGORITHMS
 
 
 @contextmanager
 def wrong_rate(factor: float) -> Iterator[None]:
-    """Every algorithm is told ``factor`` times the learning rate it should have, until the block ends."""
+    """Every algorithm is handed ``factor`` times the learning rate it should have, until the block ends."""
 
-    def tell(right: Any, *arguments: Any, lr: Any, **named: Any) -> Any:
-        return right(*arguments, lr=lr * factor, **named)
+    def plant(kind: type[Algorithm[Any]]) -> Any:
+        right = kind.update
 
-    modules = [algorithm(name) for name in ALGORITHMS]
-    planted = [patch.object(module, "tell", partial(tell, module.tell)) for module in modules]
+        def update(
+            self: Algorithm[Any],
+            state: Any,
+            turn: Turn,
+            losses: Tensor,
+            gradients: Tensor,
+            lr: Tensor,
+            sent: Sent = (),
+        ) -> Any:
+            return right(self, state, turn, losses, gradients, lr * factor, sent)
+
+        return patch.object(kind, "update", update)
+
+    planted = [plant(kind) for kind in ALGORITHMS.values()]
     for each in planted:
         each.start()
     try:

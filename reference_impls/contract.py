@@ -1,10 +1,10 @@
 """What a paper's algorithm may assume of the world, and what the world may assume of it.
 
-No logic stands here. An algorithm is a set of pure functions over flat parameters. It *names* the batch it
-wants and the points it wants gradients at, and is *told* sums of gradients; it never sees autograd, data,
-devices or clocks. It may branch on a :class:`Turn` (plain integers known before any gradient exists), never
-on the value of a tensor, so the same file runs eagerly, under ``vmap``, inside a captured CUDA graph, under
-virtual time and over several processes.
+No update rule stands here. An algorithm is a frozen object whose methods are pure functions over flat parameters. It
+*names* the batches it wants and the points it wants gradients at, and is handed losses and sums of gradients; it
+never sees autograd, data, devices or clocks. It may branch on a :class:`Turn` (plain integers known before any
+gradient exists), never on the value of a tensor, so the same class runs eagerly, under ``vmap``, inside a CUDA graph,
+under virtual time and over several processes.
 
 Shapes use: ``k`` workers in all, ``m`` worker rows held by this process, ``d`` parameters, ``p`` distinct
 points asked for, ``n`` gradients asked for (entries of the turn).
@@ -12,7 +12,10 @@ points asked for, ``n`` gradients asked for (entries of the turn).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from torch import Tensor
 
@@ -22,7 +25,7 @@ class Entry(NamedTuple):
 
     worker: int  # whose gradient, 0 <= worker < k
     read: int  # timestamp of the weights it is computed on: number of updates applied to them
-    number: int  # which batch of the worker's stream, unless the algorithm names another in Ask.batch
+    number: int  # which batch of the worker's stream, unless the algorithm names another in Points.batch
 
 
 class Turn(NamedTuple):
@@ -32,20 +35,12 @@ class Turn(NamedTuple):
     entries: tuple[Entry, ...]  # the m (or n) entries held here; a server orders them by read
 
 
-class Ask(NamedTuple):
+class Points(NamedTuple):
     """Where the algorithm wants gradients."""
 
-    points: Tensor  # [p, d] distinct points
+    parameters: Tensor  # [p, d], a row for each distinct point
     shares: tuple[int, ...]  # entries evaluated at each point, in order; sums to n
     batch: Tensor  # [n] int64 batch numbers, on the device: they may depend on earlier losses
-
-
-class Told(NamedTuple):
-    """What the gradients turned out to be."""
-
-    losses: Tensor  # [n] mean loss of each entry's batch at its point
-    sums: Tensor  # [p, d] sum of the gradients of the entries that share each point
-    sent: tuple[tuple[slice, Pending], ...] = ()  # (segment of d, its sum under way), in backward order
 
 
 class Pending(Protocol):
@@ -60,10 +55,21 @@ class Pending(Protocol):
         ...
 
 
+Sent: TypeAlias = tuple[tuple[slice, Pending], ...]  # (bucket of d, its sum under way), in backward order
+
+
 class Collective(Protocol):
     """Moves values between workers. Charging time for it is a clock's business."""
 
-    workers: int  # k
+    @property
+    def workers(self) -> int:
+        """k, in all processes together."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """m, held by this process."""
+        ...
 
     def start(self, rows: Tensor, each: int | None = None) -> Pending:
         """Begin summing ``rows`` [r, s] over all processes; returns at once with a Pending of [s].
@@ -78,60 +84,109 @@ class Collective(Protocol):
         ...
 
 
-class Descent(Protocol):
+class Optimizer(Protocol):
     """The local solver. Momentum convention, weight decay and per-parameter multipliers live here only.
 
-    Memory keeps the parameters on its last axis and the points' leading axes first: [..., d], or [..., r, d]
-    where a solver needs r values per parameter. It starts as zeros; ``memory[..., part]`` is that of a part.
+    Memory keeps the parameters on its last axis and leading axes first: [..., d], or [..., r, d] where a solver needs
+    r values per parameter. It starts as zeros; ``memory[..., part]`` is that of a part.
     """
 
-    def init(self, points: Tensor) -> Tensor:
-        """Memory for points [..., d]: zeros, [..., d] or [..., r, d]."""
+    def init(self, parameters: Tensor) -> Tensor:
+        """Memory for parameters [..., d]: zeros, [..., d] or [..., r, d]."""
         ...
 
     def step(
-        self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ...
+        self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ...
     ) -> tuple[Tensor, Tensor]:
-        """New (points, memory) from memory and gradients [..., s], where ``part`` selects s of the d."""
+        """New (parameters, memory) from memory and gradients [..., s], where ``part`` selects s of the d."""
         ...
 
 
-class Algorithm(Protocol):
-    """A paper's module satisfies this. State is a NamedTuple of tensors whose shapes never change
-    (or of Pending, or tuples of these), so that it can be stacked, captured and checkpointed."""
+State = TypeVar("State")
 
-    def init(self, config: Any, x0: Tensor, workers: int, rows: int, descent: Descent) -> Any:
-        """State at the initial weights x0 [d] for ``workers`` k of which ``rows`` m are held here."""
-        ...
 
-    def ask(self, config: Any, state: Any, turn: Turn) -> Ask:
-        """Points and batches of this turn. Pure; may be called ahead for entries whose ``read`` exists."""
-        ...
+@dataclass(frozen=True)
+class Algorithm(ABC, Generic[State]):
+    """A paper's update rule with all that does not change from turn to turn.
 
-    def tell(
-        self,
-        config: Any,
-        state: Any,
-        turn: Turn,
-        told: Told,
-        *,
-        collective: Collective,
-        descent: Descent,
-        lr: Tensor,
-    ) -> Any:
-        """State after the update. ``lr`` is a 0-d tensor. Nothing passed in is modified."""
-        ...
+    A subclass is a frozen dataclass whose own fields are the rule's settings. Its ``State`` is a NamedTuple of
+    tensors whose shapes never change (or of Pending, or tuples of these), so that it can be stacked, captured and
+    checkpointed. Nothing passed in is ever modified.
+    """
 
-    def model(self, config: Any, state: Any, collective: Collective) -> Tensor:
+    optimizer: Optimizer = field(repr=False)
+    collective: Collective = field(repr=False)
+
+    # Facts that decide how updates may be executed, never what they are.
+    reads_turn: ClassVar[bool] = True  # False: ``update`` does the same at every turn, so one recording serves all
+    keeps_parameters: ClassVar[bool] = True  # False: reads no parameters of the old state after the optimizer's step
+    keeps_memory: ClassVar[bool] = True  # False: nor its memory
+    replicated: ClassVar[bool] = False  # every worker has parameters of its own, so p = m
+    sends: ClassVar[bool] = (
+        False  # gradients leave by ``send``, bucket by bucket, and ``update`` reads ``sent`` alone
+    )
+
+    @abstractmethod
+    def init(self, x0: Tensor) -> State:
+        """State at the initial weights x0 [d], the same for all workers."""
+
+    @abstractmethod
+    def points(self, state: State, turn: Turn) -> Points:
+        """Points and batches of this turn. May be called ahead for entries whose ``read`` exists."""
+
+    @abstractmethod
+    def update(
+        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> State:
+        """State after a turn.
+
+        Args:
+            losses: [n] mean loss of each entry's batch at its point.
+            gradients: [p, d] sum of the gradients of the entries that share each point.
+            lr: learning rate, 0-d.
+            sent: what ``send`` returned for each bucket, for an algorithm that ``sends``.
+        """
+
+    @abstractmethod
+    def model(self, state: State) -> Tensor:
         """[d] the parameters that the paper evaluates."""
-        ...
 
-    # Optional, found with getattr:
-    #   send(config, rows [m, s], collective) -> Pending      once per segment while backward produces it
-    #   resize(config, state, rows) -> State                  learners come or go, between two turns
-    #   restart(config, state) -> State                       after a change of the learning rate
-    #   observe(config, before, after) -> {name: 0-d tensor}  what of a turn is worth a curve
-    #   summary(config, state) -> {name: number}              read once, when the run has ended
+    @property
+    def segmented(self) -> bool:
+        """Whether ``send`` is to be called for each bucket while backward produces it, not once for all of d."""
+        return False
+
+    @property
+    def extra_buffers(self) -> int:
+        """Gradient buffers, and communication threads to fill them, needed beside the gradient's own."""
+        return 0
+
+    def send(self, rows: Tensor) -> Pending:
+        """Begin exchanging gradients [m, s] of a bucket."""
+        return self.collective.start(rows)
+
+    def under_way(self, state: State) -> int:
+        """Turns without entries that it takes until every exchange that was started has been applied."""
+        return 0
+
+    def resize(self, state: State) -> State:
+        """A state of another number of workers as one of ``collective.rows``: some join or leave between two turns.
+
+        Raises ValueError where the algorithm has no rule for that.
+        """
+        raise ValueError(f"{type(self).__name__} has no rule for workers that come or go")
+
+    def restart(self, state: State) -> State:
+        """After a change of the learning rate. Raises ValueError where the algorithm has no rule for that."""
+        raise ValueError(f"{type(self).__name__} has no rule for a restart after a change of the learning rate")
+
+    def observe(self, before: State, after: State) -> Mapping[str, Tensor]:
+        """What of a turn is worth a curve beside the loss: 0-d tensors by name."""
+        return {}
+
+    def summary(self, state: State) -> Mapping[str, float]:
+        """Numbers by name, read once, when the run has ended."""
+        return {}
 
 
 class Server(Protocol):

@@ -31,10 +31,10 @@ Differs from the paper:
 - Line 11 and the first z_prev are lost in print; z_prev = z at the start, and line 12 reads the old z.
 - alpha ~ 1/k is taken as exactly 1/k, following k (``alpha=None``). At k = 1 that makes replica and centre
   swap: no descent on any quadratic without momentum. Give alpha there.
-- Local momentum and weight decay are absent from Algorithm 1 and present in the authors' code; the descent
+- Local momentum and weight decay are absent from Algorithm 1 and present in the authors' code; the optimizer
   has them, each replica with its own memory.
 - Section 3.2 restarts when the accuracy does not improve after a change of the rate; nothing here sees the
-  accuracy, so whoever calls :func:`restart` decides (the training loop: at every drop, if asked to).
+  accuracy, so whoever calls ``restart`` decides (the training loop: at every drop, if asked to).
 - Batch-norm statistics are not mentioned. They are no parameters: here every replica has its own, and z is
   evaluated with their mean (or with recomputed ones).
 - Section 3.3 does not say that r takes up its GPU's corrections; otherwise the others would not count.
@@ -55,19 +55,29 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Ask, Collective, Descent, Told, Turn
+from reference_impls.contract import Algorithm, Collective, Optimizer, Points, Sent, Turn
+
+
+class State(NamedTuple):
+    replicas: Tensor  # [m, d]
+    memory: Tensor  # the optimizer's, a row per replica
+    centre: Tensor  # [d]
+    previous: Tensor  # [d] the centre before the last synchronisation
 
 
 @dataclass(frozen=True)
-class Config:
+class SMA(Algorithm[State]):
     """Raises ValueError for values outside the ranges stated."""
 
     alpha: float | None = None  # in (0, 1]; None: 1 / number of models averaged
-    momentum: float = 0.9  # in [0, 1)
+    momentum: float = 0.9  # in [0, 1), of the centre
     tau: int = 1  # >= 0; 0: never synchronise
     devices: int | None = None  # >= 1 held here: rows of one stand together, its reference first; None: flat
     restarting: Literal["paper", "code"] = "paper"  # all of Alg. 1 anew, or the replicas only
     newcomer: Literal["centre", "first"] = "centre"  # z at rest (section 4.4), or replica 0 as it moves
+
+    keeps_memory = False  # but the replicas before the step are what is corrected
+    replicated = True
 
     def __post_init__(self) -> None:
         if self.alpha is not None and not 0 < self.alpha <= 1:
@@ -87,113 +97,92 @@ class Config:
                 f"newcomer={self.newcomer!r} 'centre' or 'first'"
             )
 
+    def init(self, x0: Tensor) -> State:
+        rows = self.collective.rows
+        if rows % (self.devices or 1):
+            raise ValueError(
+                f"crossbow: {rows} learners cannot be spread evenly over devices={self.devices}; give each as many"
+            )
+        replicas = x0.expand(rows, -1).clone()
+        return State(replicas, self.optimizer.init(replicas), x0.clone(), x0.clone())
 
-def elastic_averaging(alpha: float, tau: int = 1) -> Config:
+    def points(self, state: State, turn: Turn) -> Points:
+        numbers = torch.tensor([entry.number for entry in turn.entries], device=state.centre.device)
+        return Points(state.replicas, (1,) * len(turn.entries), numbers)
+
+    def update(
+        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> State:
+        w, v, z, z_prev = state
+        stepped, v = self.optimizer.step(v, w, gradients, lr)
+        if self.tau == 0 or turn.t % self.tau:
+            return State(stepped, v, z, z_prev)
+        c, to_centre = self.corrections(w, z)
+        total = self.collective.sum(to_centre, each=self.per_device(len(w)))
+        moved = (z + total).add_(z - z_prev, alpha=self.momentum)
+        return State(stepped.sub_(c), v, moved, z)
+
+    def model(self, state: State) -> Tensor:
+        return state.centre
+
+    def per_device(self, rows: int) -> int:
+        """Learners that share a reference model; 1 when flat."""
+        return rows // self.devices if self.devices else 1
+
+    def corrections(self, w: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """What each replica gives up [m, d], and what of it goes to the centre, a row per reference."""
+        learners = self.per_device(len(w))
+        alpha = self.alpha or learners / self.collective.workers
+        if learners == 1:
+            c = (w - z).mul_(alpha)  # in place: another [m, d] would cost as much as the subtraction
+            return c, c
+        on_device = w.view(-1, learners, *w.shape[1:])
+        r, others = on_device[:, 0], on_device[:, 1:]
+        to_reference = (self.alpha or 1 / learners) * (others - r[:, None])
+        to_centre = alpha * (r - z)
+        from_reference = to_centre - to_reference.sum(1)
+        return torch.cat([from_reference[:, None], to_reference], 1).flatten(0, 1), to_centre
+
+    def resize(self, state: State) -> State:
+        """Learners join or leave, as many on every device; a reference model stays where it is.
+
+        Raises ValueError for fewer than one on a device, or a number that differs between devices.
+        """
+        rows, devices = self.collective.rows, self.devices or 1
+        if rows < devices or rows % devices:
+            raise ValueError(
+                f"crossbow: cannot resize to {rows} learners on devices={self.devices}; give each device equally "
+                "many, and at least one"
+            )
+        w, v, z, _ = state
+        new_w, new_v = (None, None) if self.newcomer == "first" else (z, torch.zeros_like(v[0]))
+        return state._replace(replicas=self.regrouped(w, new_w), memory=self.regrouped(v, new_v))
+
+    def regrouped(self, values: Tensor, newcomer: Tensor | None = None) -> Tensor:
+        """A row [...] for each learner there is now: on every device the last leave, or others join behind the last.
+
+        A ``newcomer`` is one row [...]; by default it is the first row of its device.
+        """
+        devices = self.devices or 1
+        on_device = values.view(devices, len(values) // devices, *values.shape[1:])
+        learners = self.collective.rows // devices
+        new = on_device[:, :1] if newcomer is None else newcomer.expand_as(on_device[:, :1])
+        joining = new.expand(-1, max(0, learners - on_device.shape[1]), *values.shape[1:])
+        return torch.cat([on_device[:, :learners], joining], 1).flatten(0, 1)
+
+    def restart(self, state: State) -> State:
+        """After a change of the learning rate (section 3.2): every replica starts again from z."""
+        anew = state._replace(replicas=state.centre.expand_as(state.replicas).clone())
+        if self.restarting == "code":
+            return anew
+        return anew._replace(memory=torch.zeros_like(state.memory), previous=state.centre)
+
+
+def elastic_averaging(optimizer: Optimizer, collective: Collective, alpha: float, tau: int = 1) -> SMA:
     """EA-SGD: SMA whose centre has no momentum."""
-    return Config(alpha=alpha, momentum=0.0, tau=tau)
-
-
-class State(NamedTuple):
-    replicas: Tensor  # [m, d]
-    memory: Tensor  # the descent's, a row per replica
-    centre: Tensor  # [d]
-    previous: Tensor  # [d] the centre before the last synchronisation
-
-
-def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) -> State:
-    if rows % (config.devices or 1):
-        raise ValueError(
-            f"crossbow: {rows} learners cannot be spread evenly over devices={config.devices}; give each as many"
-        )
-    replicas = x0.expand(rows, -1).clone()
-    return State(replicas, descent.init(replicas), x0.clone(), x0.clone())
-
-
-def ask(config: Config, state: State, turn: Turn) -> Ask:
-    numbers = torch.tensor([entry.number for entry in turn.entries], device=state.centre.device)
-    return Ask(state.replicas, (1,) * len(turn.entries), numbers)
-
-
-def per_device(config: Config, rows: int) -> int:
-    """Learners that share a reference model; 1 when flat."""
-    return rows // config.devices if config.devices else 1
-
-
-def corrections(config: Config, w: Tensor, z: Tensor, workers: int) -> tuple[Tensor, Tensor]:
-    """What each replica gives up [m, d], and what of it goes to the centre, a row per reference."""
-    learners = per_device(config, len(w))
-    alpha = config.alpha or learners / workers
-    if learners == 1:
-        c = (w - z).mul_(alpha)  # in place: another [m, d] would cost as much as the subtraction
-        return c, c
-    on_device = w.unflatten(0, (-1, learners))
-    r, others = on_device[:, 0], on_device[:, 1:]
-    to_reference = (config.alpha or 1 / learners) * (others - r[:, None])
-    to_centre = alpha * (r - z)
-    from_reference = to_centre - to_reference.sum(1)
-    return torch.cat([from_reference[:, None], to_reference], 1).flatten(0, 1), to_centre
-
-
-def tell(
-    config: Config,
-    state: State,
-    turn: Turn,
-    told: Told,
-    *,
-    collective: Collective,
-    descent: Descent,
-    lr: Tensor,
-) -> State:
-    w, v, z, z_prev = state
-    stepped, v = descent.step(v, w, told.sums, lr)
-    if config.tau == 0 or turn.t % config.tau:
-        return State(stepped, v, z, z_prev)
-    c, to_centre = corrections(config, w, z, collective.workers)
-    total = collective.sum(to_centre, each=per_device(config, len(w)))
-    moved = (z + total).add_(z - z_prev, alpha=config.momentum)
-    return State(stepped.sub_(c), v, moved, z)
-
-
-def model(config: Config, state: State, collective: Collective) -> Tensor:
-    return state.centre
+    return SMA(optimizer, collective, alpha, momentum=0.0, tau=tau)
 
 
 def continues(reached: bool, batches_left: int, workers: int) -> bool:
     """Line 3: whether another iteration begins, ``reached`` saying that z has the target accuracy."""
     return not reached and batches_left >= workers
-
-
-def regrouped(config: Config, rows: Tensor, count: int, newcomer: Tensor | None = None) -> Tensor:
-    """``rows`` [m, ...] as [count, ...]: on every device the last ones leave, or newcomers join behind the last.
-
-    A ``newcomer`` is one row [...]; by default it is the first row of its device.
-    """
-    on_device = rows.unflatten(0, (config.devices or 1, -1))
-    learners = count // len(on_device)
-    new = on_device[:, :1] if newcomer is None else newcomer.expand_as(on_device[:, :1])
-    joining = new.expand(-1, max(0, learners - on_device.shape[1]), *rows.shape[1:])
-    return torch.cat([on_device[:, :learners], joining], 1).flatten(0, 1)
-
-
-def resize(config: Config, state: State, rows: int) -> State:
-    """Learners join or leave, as many on every device; a reference model stays where it is.
-
-    Raises ValueError for fewer than one on a device, or a number that differs between devices.
-    """
-    devices = config.devices or 1
-    if rows < devices or rows % devices:
-        raise ValueError(
-            f"crossbow: cannot resize to {rows} learners on devices={config.devices}; give each device equally many, "
-            "and at least one"
-        )
-    w, v, z, _ = state
-    new_w, new_v = (None, None) if config.newcomer == "first" else (z, torch.zeros_like(v[0]))
-    return state._replace(replicas=regrouped(config, w, rows, new_w), memory=regrouped(config, v, rows, new_v))
-
-
-def restart(config: Config, state: State) -> State:
-    """After a change of the learning rate (section 3.2): every replica starts again from z."""
-    anew = state._replace(replicas=state.centre.expand_as(state.replicas).clone())
-    if config.restarting == "code":
-        return anew
-    return anew._replace(memory=torch.zeros_like(state.memory), previous=state.centre)

@@ -17,48 +17,46 @@ Update rule:
 The model evaluated is w.
 
 Differs from the paper: nothing known. How batches are drawn, the momentum and the constant of the weight
-decay are not printed; the descent holds the last two (plain SGD and Adam in the paper).
+decay are not printed; the optimizer holds the last two (plain SGD and Adam in the paper).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Ask, Collective, Descent, Told, Turn
+from reference_impls.contract import Algorithm, Points, Sent, Turn
 
 
 class State(NamedTuple):
     x: Tensor  # [d]
-    memory: Tensor  # the descent's
+    memory: Tensor  # the optimizer's
 
 
-def init(config: None, x0: Tensor, workers: int, rows: int, descent: Descent) -> State:
-    return State(x0.clone(), descent.init(x0))
+@dataclass(frozen=True)
+class SGD(Algorithm[State]):
+    """Mini-batch SGD. All of it but the mean over workers is the optimizer's."""
 
+    reads_turn = False
+    keeps_parameters = keeps_memory = False
 
-def ask(config: None, state: State, turn: Turn) -> Ask:
-    numbers = torch.tensor([entry.number for entry in turn.entries], device=state.x.device)
-    return Ask(state.x[None], (len(turn.entries),), numbers)
+    def init(self, x0: Tensor) -> State:
+        return State(x0.clone(), self.optimizer.init(x0))
 
+    def points(self, state: State, turn: Turn) -> Points:
+        numbers = torch.tensor([entry.number for entry in turn.entries], device=state.x.device)
+        return Points(state.x[None], (len(turn.entries),), numbers)
 
-def tell(
-    config: None,
-    state: State,
-    turn: Turn,
-    told: Told,
-    *,
-    collective: Collective,
-    descent: Descent,
-    lr: Tensor,
-) -> State:
-    gradient = collective.sum(told.sums)
-    if collective.workers > 1:
-        gradient = gradient / collective.workers
-    return State(*descent.step(state.memory, state.x, gradient, lr))
+    def update(
+        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> State:
+        gradient = self.collective.sum(gradients)
+        if self.collective.workers > 1:
+            gradient = gradient / self.collective.workers
+        return State(*self.optimizer.step(state.memory, state.x, gradient, lr))
 
-
-def model(config: None, state: State, collective: Collective) -> Tensor:
-    return state.x
+    def model(self, state: State) -> Tensor:
+        return state.x

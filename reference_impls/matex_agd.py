@@ -6,15 +6,15 @@ Deep Learning", under review at ICLR 2017, sections 4.1-4.3 (its Algorithm 1 is 
 Update rules, with n devices of which device j has gradient g_j(w_t) of its share of the batch:
 
     synchronous:  w_{t+1} = w_t - lambda (1/n) sum_j g_j(w_t)                               (4.1)
-    layer-wise:   the same; each segment's sum starts as soon as backward has produced it,   (4.2)
-                  and segments are applied after all have arrived ("all"), each in its turn
+    layer-wise:   the same; each bucket's sum starts as soon as backward has produced it,   (4.2)
+                  and buckets are applied after all have arrived ("all"), each in its turn
                   from the last layer to the first ("backward"), or as they arrive ("completed")
     delayed by k: w_{t+1} = w_t - lambda (1/n) sum_j g_j(w_{t-k});  w_k = ... = w_0          (4.3)
                   and k turns without new gradients at the end apply those still under way
 
     paper             | code        | shape      | unit
     w, b              | x           | [d]        | parameters
-    gradient          | told.sums   | [1, d]     | gradient, summed over the devices held here
+    gradient          | gradients   | [1, d]     | gradient, summed over the devices held here
     lambda            | lr          | []         | learning rate
     n                 | workers     |            | compute devices
     1, 2, 3 "comm"    | delay       |            | updates
@@ -39,24 +39,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Ask, Collective, Descent, Pending, Told, Turn
+from reference_impls.contract import Algorithm, Points, Sent, Turn
 
-Sent: TypeAlias = tuple[tuple[slice, Pending], ...]
+
+class State(NamedTuple):
+    x: Tensor  # [d]
+    memory: Tensor  # the optimizer's
+    late: tuple[Sent, ...]  # `delay` exchanges under way, oldest first; () where there is none
+    read: tuple[Tensor, ...]  # with solver="read": the weights [d] that each of them was computed on
 
 
 @dataclass(frozen=True)
-class Config:
-    """Raises ValueError for a negative delay or an unknown order or solver."""
+class DelayedSGD(Algorithm[State]):
+    """Delay 0 is synchronous, or layer-wise. Raises ValueError for a negative delay or an unknown order or solver."""
 
     delay: int = 0  # updates; the paper has 0 to 3
     order: Literal["all", "backward", "completed"] = "all"
     segmented: bool = False  # one sum per layer's parameters, sent during backward; else one for all
     solver: Literal["arrival", "read"] = "arrival"
+
+    sends = True
 
     def __post_init__(self) -> None:
         if self.delay < 0:
@@ -66,40 +73,51 @@ class Config:
         if self.solver not in ("arrival", "read"):
             raise ValueError(f"matex_agd: solver={self.solver!r} must be 'arrival' or 'read'")
 
+    @property
+    def extra_buffers(self) -> int:
+        return self.delay
 
-class State(NamedTuple):
-    x: Tensor  # [d]
-    memory: Tensor  # the descent's
-    late: tuple[Sent, ...]  # `delay` exchanges under way, oldest first; () where there is none
-    read: tuple[Tensor, ...]  # with solver="read": the weights [d] that each of them was computed on
+    def init(self, x0: Tensor) -> State:
+        read = (x0.clone(),) * self.delay if self.solver == "read" else ()
+        return State(x0.clone(), self.optimizer.init(x0), ((),) * self.delay, read)
 
+    def points(self, state: State, turn: Turn) -> Points:
+        numbers = torch.tensor([entry.number for entry in turn.entries], device=state.x.device)
+        return Points(state.x[None], (len(turn.entries),), numbers)
 
-def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) -> State:
-    read = (x0.clone(),) * config.delay if config.solver == "read" else ()
-    return State(x0.clone(), descent.init(x0), ((),) * config.delay, read)
+    def update(
+        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> State:
+        if turn.entries and not sent:
+            sent = ((slice(0, state.x.numel()), self.send(gradients)),)
+        due, *late = (*state.late, sent)
+        read, *kept = (*state.read, state.x)
+        state = state._replace(late=tuple(late), read=tuple(kept))
+        if not due:
+            return state
 
+        x, steps = state.x, []
+        for part, total in arrivals(self.order, due):
+            gradient = total / self.collective.workers
+            stepped, memory = self.optimizer.step(state.memory[..., part], read[part], gradient, lr, part)
+            if read is not x:
+                stepped = x[part] + (stepped - read[part])
+            steps.append((part.start or 0, stepped, memory))
+        steps.sort(key=lambda step: step[0])
+        return state._replace(
+            x=torch.cat([stepped for _, stepped, _ in steps]),
+            memory=torch.cat([memory for _, _, memory in steps], dim=-1),
+        )
 
-def ask(config: Config, state: State, turn: Turn) -> Ask:
-    numbers = torch.tensor([entry.number for entry in turn.entries], device=state.x.device)
-    return Ask(state.x[None], (len(turn.entries),), numbers)
+    def model(self, state: State) -> Tensor:
+        return state.x
 
-
-def send(config: Config, rows: Tensor, collective: Collective) -> Pending:
-    return collective.start(rows)
-
-
-def extra_buffers(config: Config) -> int:
-    """Gradient buffers, and communication threads to fill them, that the delay needs beside the gradient's own."""
-    return config.delay
-
-
-def under_way(config: Config, state: State) -> int:
-    """Turns without entries that it takes until every exchange that was started has been applied."""
-    return max((place + 1 for place, sent in enumerate(state.late) if sent), default=0)
+    def under_way(self, state: State) -> int:
+        return max((place + 1 for place, sent in enumerate(state.late) if sent), default=0)
 
 
 def arrivals(order: str, sent: Sent) -> Iterator[tuple[slice, Tensor]]:
-    """Segments and their sums in the order in which they are applied."""
+    """Buckets and their sums in the order in which they are applied."""
     waiting = list(sent)
     if order == "all":
         for _, pending in waiting:
@@ -108,40 +126,3 @@ def arrivals(order: str, sent: Sent) -> Iterator[tuple[slice, Tensor]]:
         arrived = (i for i, (_, pending) in enumerate(waiting) if order == "completed" and pending.done())
         part, pending = waiting.pop(next(arrived, 0))
         yield part, pending.wait()
-
-
-def tell(
-    config: Config,
-    state: State,
-    turn: Turn,
-    told: Told,
-    *,
-    collective: Collective,
-    descent: Descent,
-    lr: Tensor,
-) -> State:
-    sent = told.sent
-    if turn.entries and not sent:
-        sent = ((slice(0, state.x.numel()), send(config, told.sums, collective)),)
-    due, *late = (*state.late, sent)
-    read, *kept = (*state.read, state.x)
-    state = state._replace(late=tuple(late), read=tuple(kept))
-    if not due:
-        return state
-
-    x, steps = state.x, []
-    for part, total in arrivals(config.order, due):
-        gradient = total / collective.workers
-        stepped, memory = descent.step(state.memory[..., part], read[part], gradient, lr, part)
-        if read is not x:
-            stepped = x[part] + (stepped - read[part])
-        steps.append((part.start or 0, stepped, memory))
-    steps.sort(key=lambda step: step[0])
-    return state._replace(
-        x=torch.cat([stepped for _, stepped, _ in steps]),
-        memory=torch.cat([memory for _, _, memory in steps], dim=-1),
-    )
-
-
-def model(config: Config, state: State, collective: Collective) -> Tensor:
-    return state.x

@@ -16,17 +16,15 @@ weights it was computed on. From timestamp i to i + 1, with c gradients:
 
     paper         | code                | shape | unit
     theta         | x                   | [d]   | parameters
-    Delta theta_l | row of told.sums    | [d]   | gradient, summed over learners with the same timestamp
+    Delta theta_l | row of gradients    | [d]   | gradient, summed over learners with the same timestamp
     lambda        | workers             |       | learners
     n             | n                   |       | splitting parameter; 0 is hardsync
     c             | Server.collect      |       | gradients per update
-    mu            | examples            |       | examples in a learner's mini-batch
-    B             | reference_examples  |       | examples in the reference model's mini-batch
     ts_i          | Entry.read, Turn.t  |       | updates
     sigma         | Turn.t - Entry.read |       | updates
     <sigma>       | average_staleness   |       | updates
 
-The model evaluated is theta at the server.
+c and alpha are plain numbers: :mod:`reference_impls.rudra_rates`. The model evaluated is theta at the server.
 
 Differs from the paper:
 - The paper's server updates after "at least" c gradients. Gradients that come one by one make it exactly c; a
@@ -35,7 +33,7 @@ Differs from the paper:
   while each learner sends one; kept. Mean staleness is then (lambda - 1) / c rather than the printed n.
 - ``per_gradient=True`` is the finer rule that a footnote suggests and leaves open: each gradient is divided
   by max(1, its own staleness).
-- Momentum and weight decay are the descent's, at the server. AdaGrad (their ImageNet runs) is not here.
+- Momentum and weight decay are the optimizer's, at the server. AdaGrad (their ImageNet runs) is not here.
 - Rudra-adv's tree of servers averages the same gradients, and Rudra-adv* delays the pull: both change when
   ``push`` and ``pull`` are called, not this file.
 """
@@ -44,54 +42,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Ask, Collective, Descent, Entry, Told, Turn
-
-
-@dataclass(frozen=True)
-class Config:
-    """Raises ValueError for values outside the ranges stated."""
-
-    workers: int  # lambda >= 1
-    n: int = 1  # 0 (hardsync) to lambda (async)
-    history: int = 1  # versions of the weights kept, >= 1 + the largest staleness of the schedule
-    per_gradient: bool = False
-
-    def __post_init__(self) -> None:
-        gradients_per_update(self.workers, self.n)
-        if self.history < 1:
-            raise ValueError(f"rudra: history={self.history} must be at least 1, the current version")
-
-
-class State(NamedTuple):
-    x: Tensor  # [d] newest version
-    memory: Tensor  # the descent's
-    versions: tuple[Tensor, ...]  # [d] each; timestamp i stands at place i modulo history
-
-
-def gradients_per_update(workers: int, n: int) -> int:
-    """c. Raises ValueError unless 0 <= n <= workers and workers >= 1."""
-    if workers < 1 or not 0 <= n <= workers:
-        raise ValueError(
-            f"rudra: n={n} with {workers} learners; n must be 0 (hardsync) or from 1 (softsync over all "
-            "learners) to the number of learners (async), of which there must be at least one"
-        )
-    return workers // max(n, 1)
-
-
-def hardsync_rate(base_rate: float, workers: int, examples: int, reference_examples: int = 128) -> float:
-    """alpha_0 sqrt(lambda mu / B)."""
-    return base_rate * sqrt(workers * examples / reference_examples)
-
-
-def softsync_rate(base_rate: float, n: int) -> float:
-    """alpha_0 / n (Eq. 6); whatever the mini-batch."""
-    return base_rate / n
+from reference_impls.contract import Algorithm, Entry, Points, Sent, Turn
+from reference_impls.rudra_rates import gradients_per_update
 
 
 def average_staleness(turn: Turn) -> float:
@@ -108,47 +65,60 @@ def gather(turn: Turn) -> tuple[list[int], tuple[int, ...]]:
     return distinct, tuple(reads.count(read) for read in distinct)
 
 
-def init(config: Config, x0: Tensor, workers: int, rows: int, descent: Descent) -> State:
-    return State(x0.clone(), descent.init(x0), (x0.clone(),) * config.history)
+class State(NamedTuple):
+    x: Tensor  # [d] newest version
+    memory: Tensor  # the optimizer's
+    versions: tuple[Tensor, ...]  # [d] each; timestamp i stands at place i modulo history
 
 
-def ask(config: Config, state: State, turn: Turn) -> Ask:
-    reads, shares = gather(turn)
-    oldest = turn.t - reads[0]
-    if oldest >= config.history:
-        raise ValueError(
-            f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={config.history} "
-            f"versions of the weights are kept; set history to at least {oldest + 1}"
-        )
-    versions = [state.versions[read % config.history] for read in reads]
-    points = torch.stack(versions) if len(versions) > 1 else versions[0][None]
-    numbers = torch.tensor([entry.number for entry in turn.entries], device=points.device)
-    return Ask(points, shares, numbers)
+@dataclass(frozen=True)
+class Softsync(Algorithm[State]):
+    """Hardsync, n-softsync and async by ``n``. Raises ValueError for values outside the ranges stated."""
 
+    workers: int  # lambda >= 1, those of the collective
+    n: int = 1  # 0 (hardsync) to lambda (async)
+    history: int = 1  # versions of the weights kept, >= 1 + the largest staleness of the schedule
+    per_gradient: bool = False
 
-def tell(
-    config: Config,
-    state: State,
-    turn: Turn,
-    told: Told,
-    *,
-    collective: Collective,
-    descent: Descent,
-    lr: Tensor,
-) -> State:
-    reads, shares = gather(turn)
-    sums = told.sums
-    if config.per_gradient:
-        staleness = [max(1, turn.t - read) for read in reads]
-        sums = sums / torch.tensor(staleness, dtype=sums.dtype, device=sums.device)[:, None]
-    gradient = sums.sum(0) / sum(shares) if sum(shares) > 1 else sums[0]
-    x, memory = descent.step(state.memory, state.x, gradient, lr)
-    place = (turn.t + 1) % config.history
-    return State(x, memory, (*state.versions[:place], x, *state.versions[place + 1 :]))
+    keeps_memory = False  # but older weights stay for the gradients that will be computed on them
 
+    def __post_init__(self) -> None:
+        gradients_per_update(self.workers, self.n)
+        if self.workers != self.collective.workers:
+            raise ValueError(f"rudra: workers={self.workers}, but the collective has {self.collective.workers}")
+        if self.history < 1:
+            raise ValueError(f"rudra: history={self.history} must be at least 1, the current version")
 
-def model(config: Config, state: State, collective: Collective) -> Tensor:
-    return state.x
+    def init(self, x0: Tensor) -> State:
+        return State(x0.clone(), self.optimizer.init(x0), (x0.clone(),) * self.history)
+
+    def points(self, state: State, turn: Turn) -> Points:
+        reads, shares = gather(turn)
+        oldest = turn.t - reads[0]
+        if oldest >= self.history:
+            raise ValueError(
+                f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={self.history} "
+                f"versions of the weights are kept; set history to at least {oldest + 1}"
+            )
+        versions = [state.versions[read % self.history] for read in reads]
+        parameters = torch.stack(versions) if len(versions) > 1 else versions[0][None]
+        numbers = torch.tensor([entry.number for entry in turn.entries], device=parameters.device)
+        return Points(parameters, shares, numbers)
+
+    def update(
+        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> State:
+        reads, shares = gather(turn)
+        if self.per_gradient:
+            staleness = [max(1, turn.t - read) for read in reads]
+            gradients = gradients / torch.tensor(staleness, dtype=gradients.dtype, device=gradients.device)[:, None]
+        gradient = gradients.sum(0) / sum(shares) if sum(shares) > 1 else gradients[0]
+        x, memory = self.optimizer.step(state.memory, state.x, gradient, lr)
+        place = (turn.t + 1) % self.history
+        return State(x, memory, (*state.versions[:place], x, *state.versions[place + 1 :]))
+
+    def model(self, state: State) -> Tensor:
+        return state.x
 
 
 @dataclass

@@ -51,8 +51,48 @@ class Format(StrEnum):
     pdf = "pdf"
 
 
+def complete_selector(incomplete: str) -> list[str]:
+    """Papers and artifacts that begin so, for the shell."""
+    from suite.papers import index
+
+    names = [row["id"] for row in index.rows()]
+    return [n for n in dict.fromkeys([*(n.partition("/")[0] for n in names), *names]) if n.startswith(incomplete)]
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Data sets that begin so, for the shell."""
+    from suite.data.catalogue import DATASETS
+
+    return [name for name in DATASETS if name.startswith(incomplete)]
+
+
+def show_version(wanted: bool) -> None:
+    """What ``--version`` does."""
+    if wanted:
+        from suite import __version__
+
+        print(f"sgd-suite {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="show the version and exit")
+    ] = False,
+) -> None:
+    """Reproduce five papers on data-parallel mini-batch SGD: run, check, draw, report."""
+
+
 Selectors = Annotated[
-    list[str] | None, typer.Argument(metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all")
+    list[str] | None,
+    typer.Argument(
+        metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all", autocompletion=complete_selector
+    ),
+]
+OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]
+DatasetName = Annotated[
+    str, typer.Argument(metavar="NAME", help="as `data list` calls it", autocompletion=complete_dataset)
 ]
 StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D")]
 SourceOption = Annotated[
@@ -75,16 +115,16 @@ def emit(document: Any) -> None:
     print(json.dumps(document, indent=1))
 
 
-def source(store: Path | None) -> Any:
-    """The store to judge from, with the committed evidence beneath it."""
-    from suite.papers.evidence import with_committed
+def source(store: Path | None, only_mine: bool = False) -> Any:
+    """The store to judge from, with the committed evidence beneath it unless the user's own runs alone count."""
+    from suite.papers.evidence import of_user, with_committed
 
-    return with_committed(store)
+    return of_user(store) if only_mine else with_committed(store)
 
 
 @app.command("list")
 def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
-    """Artifacts and claims, what is stored and what is missing."""
+    """Artifacts and claims, whose runs there are and what is missing."""
     from suite.commands.list_ import lines, listing
 
     rows = listing(selector or [], store)
@@ -114,22 +154,24 @@ def plan(
     it found, and later plans use it.
     """
     from suite.commands import plan as planning
+    from suite.commands.list_ import committed_ids
+    from suite.papers.evidence import ids_of_user
     from suite.papers.selection import select
     from suite.runner.calibration import known
 
     planned = planning.plan(select(selector or []), profile)
     kept = planning.folder_for_calibration(store or STORE) if seconds else store or STORE
-    stored = planning.present(store)
+    yours, shipped = ids_of_user(store, new=True), committed_ids()
     calibration = known(kept)
     if seconds:
-        todo = [p for p in planned if p.spec.id not in stored]
+        todo = [p for p in planned if p.spec.id not in yours]
         calibration = planning.calibrate(todo, kept, device, data, seconds)
     planned = planning.calibrated(planned, calibration)
-    summary = planning.summary(planned, stored, profile, data, calibration)
+    summary = planning.summary(planned, yours, shipped, profile, data, calibration)
     if as_json:
-        emit({**summary, "plan": planning.rows(planned, stored)})
+        emit({**summary, "plan": planning.rows(planned, yours)})
     else:
-        print("\n".join(planning.lines(planned, stored, summary)))
+        print("\n".join(planning.lines(planned, yours, summary)))
 
 
 @app.command()
@@ -155,13 +197,41 @@ def check(
     *,
     profile: Annotated[Profile | None, typer.Option(help="judge at this profile only")] = None,
     store: SourceOption = None,
+    only_mine: OnlyMine = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="the reason of every verdict")] = False,
     as_json: Json = False,
     junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F")] = None,
 ) -> None:
     """A verdict for every claim. Exit 1 when one is red."""
     from suite.commands.check import check_selection
+    from suite.papers.evidence import ids_of_user
 
-    raise typer.Exit(check_selection(selector or [], profile, source(store), as_json, junit))
+    judged = source(store, only_mine)
+    raise typer.Exit(
+        check_selection(
+            selector or [], profile, judged, ids_of_user(store), as_json=as_json, junit_path=junit, verbose=verbose
+        )
+    )
+
+
+@app.command()
+def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
+    """Every counted claim against evidence from worlds in which it is false; exit 1 when a verdict does not flip."""
+    from suite.commands.falsify import falsify_selection
+
+    raise typer.Exit(falsify_selection(selector or [], source(store), as_json))
+
+
+@app.command()
+def register(
+    because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
+    revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
+) -> None:
+    """Append to the register what the rules say today, beside what those of before say of the same runs."""
+    from suite.commands.register import register as append
+
+    for sentence in append(because, revision):
+        print(sentence)
 
 
 @app.command()
@@ -170,13 +240,14 @@ def figures(
     *,
     profile: Annotated[Profile | None, typer.Option(help="draw this profile only")] = None,
     store: SourceOption = None,
+    only_mine: OnlyMine = False,
     out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D")] = Path("figures"),
     form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
 ) -> None:
     """Draw every figure whose runs are stored."""
     from suite.report.drawing import draw_selection
 
-    for line in draw_selection(selector or [], source(store), out, form, profile):
+    for line in draw_selection(selector or [], source(store, only_mine), out, form, profile):
         say(line)
 
 
@@ -290,7 +361,7 @@ def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
 
 
 @data_app.command("fetch")
-def data_fetch(name: str, *, data: DataOption = None) -> None:
+def data_fetch(name: DatasetName, *, data: DataOption = None) -> None:
     """Download a data set at its pinned revision."""
     from suite.data.catalogue import fetch
 
@@ -298,7 +369,7 @@ def data_fetch(name: str, *, data: DataOption = None) -> None:
 
 
 @data_app.command("verify")
-def data_verify(name: Annotated[str | None, typer.Argument()] = None, *, data: DataOption = None) -> None:
+def data_verify(name: DatasetName | None = None, *, data: DataOption = None) -> None:
     """Read data sets and compare sizes, labels and statistics with what they must be. Exit 1 when one differs."""
     from suite.data.catalogue import DATASETS, available
     from suite.data.verify import verify

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pandas as pd
 import pytest
 
 from suite.claims.measured import Measured, exact, interval, point
-from suite.papers import registry, selection, verdicts
+from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
-from suite.report import page as report
+from suite.papers.published import published as claims_of
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
@@ -172,12 +173,13 @@ def registered(home: Path) -> Iterator[Paper]:
     (published / "fake.toml").write_text(PUBLISHED)
     paper = fake_paper()
     with pytest.MonkeyPatch.context() as patch:
-        verdicts.published.cache_clear()
+        claims_of.cache_clear()
         registry.paper.cache_clear()
-        for module in (registry, report, selection, verdicts):
+        known = registry.PAPERS
+        for module in [module for module in sys.modules.values() if getattr(module, "PAPERS", None) is known]:
             patch.setattr(module, "PAPERS", {"fake": registry.Registered(lambda: paper, home)})
         yield paper
-    verdicts.published.cache_clear()
+    claims_of.cache_clear()
     registry.paper.cache_clear()
 
 

@@ -13,8 +13,10 @@ import pytest
 import torch
 from PIL import Image
 
+from suite.data import jpeg as decoding
 from suite.data.catalogue import DataError
 from suite.data.imagenet import Batch, ImageNetStream, build_cache, cache_bytes
+from suite.data.imagenet_rows import open_rows
 from suite.data.verify import verify
 
 SIDE = 16
@@ -97,6 +99,60 @@ def test_the_cache_holds_the_same_batches_and_states_its_size_first(root: Path) 
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DataError, match="holds no whole cache"):
         take(root, 0, 1, cache=folder)
+
+
+@pytest.fixture
+def class_folders(tmp_path: Path) -> Path:
+    """The same pictures as ``ImageFolder`` has them: a folder per class, under the names of ImageNet's own."""
+    for split, rows in {"train": range(24), "val": range(6)}.items():
+        for row in rows:
+            folder = tmp_path / "imagenet" / split / f"n0{LABELS[row]}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"n0{LABELS[row]}_{row}.JPEG").write_bytes(jpeg(row))
+    return tmp_path
+
+
+def test_class_folders_hold_the_same_pictures_in_one_mixed_order(class_folders: Path) -> None:
+    first = take(class_folders, 0, 5)
+    levels = torch.cat([batch.inputs for batch in first])[:24, 1].double().mean((1, 2)) / 10
+    labels = torch.cat([batch.targets for batch in first])[:24].tolist()
+    rows = levels.round().int().tolist()
+    assert sorted(rows) == list(range(24))
+    assert labels == [LABELS[row] for row in rows]
+    assert labels != sorted(labels)  # not class by class
+    for one, other in zip(first[2:], take(class_folders, 2, 3), strict=True):  # a stream may start at any batch
+        assert torch.equal(one.inputs, other.inputs)
+    moved = class_folders / "elsewhere"
+    (class_folders / "imagenet").rename(moved)  # named itself, as ImageFolder's users do, and at another place
+    for one, other in zip(first, take(moved, 0, 5), strict=True):
+        assert torch.equal(one.inputs, other.inputs)
+
+
+def test_class_folders_are_labelled_as_torchvision_does(class_folders: Path) -> None:
+    from torchvision.datasets import ImageFolder
+
+    theirs = ImageFolder(class_folders / "imagenet" / "val")
+    ours = open_rows("validation", class_folders)
+    taken = [row for row, _ in zip(ours.rows(0), range(ours.examples), strict=False)]
+    assert {(where.removeprefix("imagenet: "), label) for where, _, label in taken} == set(theirs.samples)
+
+
+def test_a_class_folder_without_pictures_is_named(class_folders: Path) -> None:
+    (class_folders / "imagenet" / "train" / "n09").mkdir()
+    with pytest.raises(DataError, match="Found no valid file for the classes n09"):
+        take(class_folders, 0, 1)
+
+
+@pytest.mark.parametrize("row", range(3))
+def test_pictures_are_those_that_pillow_decodes(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To one level in any pixel; a file without its end goes to Pillow, which refuses it."""
+    pictures = [("here", jpeg(row))]
+    found = decoding.decode_resized(pictures, SIDE).astype(int)
+    monkeypatch.setattr(decoding, "decoder", lambda: "pillow")
+    assert abs(found - decoding.decode_resized(pictures, SIDE)).max() <= 1
+    monkeypatch.undo()
+    with pytest.raises(DataError, match="here cannot be decoded"):
+        decoding.decode_resized([("here", jpeg(row)[:-40])], SIDE)
 
 
 def spoil(root: Path, row: int, **values: object) -> None:

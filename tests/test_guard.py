@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from ci import canaries, gpu, guard
+from ci import canaries, gpu, guard, summary
 from ci.planted import wrong_rate
-from suite.algorithms import algorithm
+from reference_impls.crossbow import SMA
 from suite.runs.comparison import compare_runs
 from suite.runs.environment import ROOT, machine_class, slug
 from suite.runs.store import Outcome, Store, encode, verified
@@ -81,7 +81,7 @@ def test_a_planted_rate_reaches_the_algorithm_and_is_gone_afterwards(tmp_path: P
     spec = replace(canaries.by_paper()["crossbow"][0])
     settings = dict(spec.settings) | {"updates": 4, "evaluate": {"every": 4, "train_examples": 100}}
     short = RunSpec(spec.experiment, settings, 0)
-    whole = algorithm("crossbow").tell
+    whole = SMA.update
 
     def loss(name: str) -> float:
         reports = list(canaries.execute_all([short], canaries.experiment, canaries.Surroundings(tmp_path / name)))
@@ -92,7 +92,7 @@ def test_a_planted_rate_reaches_the_algorithm_and_is_gone_afterwards(tmp_path: P
     with wrong_rate(2.0):
         assert loss("wrong") != right
     assert loss("again") == right
-    assert algorithm("crossbow").tell is whole
+    assert SMA.update is whole
     found = compare_runs(Store(tmp_path / "right"), Store(tmp_path / "wrong"))
     assert found["differ"] == [short.id]
 
@@ -201,16 +201,64 @@ def test_the_guard_measures_again_only_what_it_cannot_tell(tmp_path: Path, monke
     assert asked == ["", "short"]
 
 
-def test_workflows_call_nox_only():
-    for path in sorted((ROOT / "ci").glob("*.yml")):
-        text = path.read_text()
-        commands = re.findall(r"^\s*(?:- )?run: (.*)$", text, re.MULTILINE)
-        assert commands
-        assert "|" not in commands, f"{path.name} has a script of its own"
-        assert all(re.fullmatch(r"pip install nox|(pip install nox && )?nox -s [^;&|]*", line) for line in commands)
-        used = re.findall(r"uses: (\S+)", text)
-        assert any("upload-artifact" in use for use in used), path.name
-        assert all(re.search(r"@[0-9a-f]{40}$", use) for use in used), path.name
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_call_nox_only(path: Path):
+    text = path.read_text()
+    commands = re.findall(r"^\s*(?:- )?run: (.*)$", text, re.MULTILINE)
+    assert commands
+    assert "|" not in commands, "it has a script of its own"
+    assert all(re.fullmatch(r'(pip install "nox\[uv\]" && )?nox -s [^;&|]*', line) for line in commands)
+    used = re.findall(r"uses: (\S+)", text)
+    assert any("upload-artifact" in use for use in used)
+    assert all(re.search(r"@[0-9a-f]{40}$", use) for use in used)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_no_stranger_runs_code_on_our_machines(path: Path):
+    """A job on a machine of our own starts for a pull request only by a label that a maintainer gave."""
+    text = path.read_text()
+    if "self-hosted" in text and "pull_request" in text:
+        assert "types: [labeled]" in text
+        assert "github.event.label.name" in text
+
+
+def test_a_summary_tells_boards_gate_and_what_is_red(tmp_path, monkeypatch, capsys):
+    claim = {"id": "toy/fig1/gain", "verdict": "not reproduced", "why": "outside", "empirical": True, "red": True}
+    row = {"workload": "steady", "clock": "wall", "change": 0.25, "threshold": 0.05, "slower": True, "faster": False}
+    (tmp_path / "claims.json").write_text(json.dumps([claim, {**claim, "verdict": "reproduced", "red": False}]))
+    (tmp_path / "gate.json").write_text(json.dumps({"rows": [row], "regressions": ["steady is 25% slower"]}))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    arguments = ["--claims", str(tmp_path / "claims.json"), "--gate", str(tmp_path / "gate.json")]
+    assert summary.main(arguments) == 1
+    told = (tmp_path / "summary.md").read_text()
+    assert "| empirical | 1 | 1 | 0 | 0 | 0 | 0 | 2 |" in told
+    assert "| steady | wall | +25.0% | 5.0% | REGRESSION |" in told
+    assert capsys.readouterr().out.splitlines() == [
+        "::error title=toy/fig1/gain::not reproduced: outside",
+        "::error title=slower::steady is 25% slower",
+    ]
+    assert summary.main(["--claims", str(tmp_path / "absent.json")]) == 0
+    assert "was not written" in (tmp_path / "summary.md").read_text()
+
+
+def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, monkeypatch):
+    """With ``--first``, where this machine class has none."""
+    asked = []
+    monkeypatch.setattr(guard, "BASELINES", tmp_path)
+    monkeypatch.setattr(guard.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0))
+    monkeypatch.setattr(guard, "measure", lambda path, only, seconds: path)
+    monkeypatch.setattr(guard, "accept", lambda paths, only: asked.append("accept"))
+    monkeypatch.setattr(guard, "gate", lambda *_: asked.append("gate") or 0)
+    arguments = ["--first", "--sessions", "1", "--out", str(tmp_path / "out")]
+    assert guard.main(arguments) == 0
+    place = baselines.place(tmp_path, machine_class())
+    place.parent.mkdir()
+    place.write_text("{}")
+    assert guard.main(arguments) == 0
+    assert asked == ["accept", "gate"]
 
 
 def test_a_machine_class_is_a_folder_name():

@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-import pytest
-from fake_paper import PUBLISHED, fake_paper, fill
+import json
+from collections import Counter
 
-from suite.claims.judge import judge, load, not_run
+import pytest
+from fake_paper import fill, registered
+
 from suite.papers.evidence import committed
-from suite.papers.verdicts import measure
-from suite.report import readme, speed
-from suite.report.readme import BEGIN, END, SPEED, ReadmeError, judged, main, rewritten, table, telling
+from suite.papers.grades import ReadOf, Rests, grade, machine_of
+from suite.papers.registry import PAPERS, homes, paper
+from suite.report import changes, readme, speed
+from suite.report.page import all_verdicts
+from suite.report.readme import BEGIN, END, SPEED, ReadmeError, main, rewritten, table, telling
+from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
+from suite.spec import RunSpec
 
 
 @pytest.fixture
 def verdicts(tmp_path):
     """Verdicts of the fake paper on stored runs."""
-    (tmp_path / "fake.toml").write_text(PUBLISHED)
-    paper, store = fake_paper(), fill(tmp_path / "store", note="untuned")
-    result = []
-    for claim in load(tmp_path / "fake.toml"):
-        artifacts = [a for a in paper.artifacts if a.id == claim.artifact]
-        found = measure(artifacts[0], store, "smoke").found if artifacts else {}
-        if claim.profile == "smoke":
-            result.append(judge(claim, found[claim.quantity], "smoke", found.get("shown")))
-        else:
-            result.append(not_run(claim, "needs a cluster", found.get(claim.quantity)))
-    return result
+    with registered(tmp_path) as paper:
+        return all_verdicts(paper, fill(tmp_path / "store", note="untuned"))
 
 
-def test_the_table_counts_empirical_claims_first(verdicts):
+def test_the_table_leads_with_what_rests_on_the_paper_s_own_settings(verdicts):
     lines = table(verdicts).splitlines()
-    assert lines[0].startswith("| Empirical claims | reproduced | not reproduced | inconclusive | not run |")
-    assert "| fake | 2 | 2 | 1 | 2 | 1 | 0 | 8 |" in lines
-    definitions = lines.index(next(line for line in lines if line.startswith("| Definitions and arithmetic")))
-    assert definitions > lines.index("| fake | 2 | 2 | 1 | 2 | 1 | 0 | 8 |")
-    assert lines[definitions + 2] == "| fake | 2 | 0 | 0 | 0 | 0 | 1 | 3 |"
+    assert lines[0].startswith("| Empirical claims, by what they rest on | reproduced | not reproduced |")
+    assert [line.split(" | ")[0] for line in lines[2:8]] == [
+        "| as printed",
+        "| shortened",
+        "| stand-in",
+        "| simulated",
+        "| nothing measured",
+        "| all",
+    ]
+    assert lines[2] == "| as printed | 0 | 0 | 0 | 0 | 0 | 0 | 0 |"
+    assert lines[4] == "| stand-in | 2 | 2 | 1 | 0 | 1 | 0 | 6 |"
+    assert "| stated | 2 | 0 | 0 | 0 | 0 | 1 | 3 |" in lines
+    assert "| fake | 0 | 0 | 6 | 0 | 2 | 8 |" in lines
 
 
 def test_the_results_told_are_decided_and_empirical_findings_first(verdicts):
@@ -45,7 +50,8 @@ def test_the_results_told_are_decided_and_empirical_findings_first(verdicts):
     text = table(verdicts)
     assert (
         "- **not reproduced** (`fake/fig1`): It needs 26.79% less time than SGD. Printed: 26.79%; ours: "
-        "2.68 [2.37, 2.99]% (measured, smoke profile, n = 3). The gain shrinks to a tenth once both are tuned alike."
+        "2.68 [2.37, 2.99]% (stand-in: the code of fake/descent is not read, n = 3). The gain shrinks to a tenth "
+        "once both are tuned alike."
     ) in text
 
 
@@ -76,9 +82,34 @@ def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
 
 
 @pytest.fixture(scope="module")
-def committed_verdicts():
+def committed_measured():
+    """What every artifact's committed runs say, by paper, and the verdicts on it."""
+    source, measured = Layered(committed()), {}
+    found = [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source, measured)]
+    return found, measured, source
+
+
+@pytest.fixture(scope="module")
+def committed_verdicts(committed_measured):
     """Verdicts of all papers on the committed evidence, as ``sgd-suite check`` without a profile gives them."""
-    return judged(Layered(committed()))
+    return committed_measured[0]
+
+
+def test_every_committed_grade_follows_from_the_stored_specifications(committed_measured):
+    """Read again from the run folders: specification and machine, and nothing that was computed."""
+    found, measured, source = committed_measured
+    told = [verdict for verdict in found if verdict.measured is not None]
+    assert len(told) > 400
+    for verdict in told:
+        claim = verdict.claim
+        rests = measured[claim.artifact, verdict.profile].rests[claim.quantity]
+        assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
+        runs = [source.read(read.spec.id) for read in rests.runs]
+        again = tuple(ReadOf(RunSpec.from_json(run.files["spec.json"].decode()), machine_of(run)) for run in runs)
+        experiments = {"train": TRAIN, **paper(claim.paper).experiments}
+        found = grade(claim.id, Rests(rests.measure, again), experiments)
+        assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id
+        assert verdict.decides is (found.decides and verdict.order == "registered"), claim.id
 
 
 def test_nothing_that_is_committed_is_red(committed_verdicts):
@@ -92,6 +123,15 @@ def test_the_readme_says_what_the_committed_evidence_says(committed_verdicts):
     text = path.read_text(encoding="utf-8")
     assert rewritten(text, table(committed_verdicts)) == text, (
         "python -m suite.report.readme --write brings it up to date"
+    )
+
+
+def test_what_became_of_each_empirical_claim_is_told(committed_verdicts):
+    published = homes()[0] / "published"
+    before = json.loads((published / "before_grades.json").read_text())
+    assert Counter(before.values())["reproduced"] == 199
+    assert (published / "changes.md").read_text(encoding="utf-8") == changes.changes(before, committed_verdicts), (
+        "python -m suite.report.changes --write brings it up to date"
     )
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from fake_paper import HOSTILE, fig2_runs, fill, registered, specs
 
+from suite.claims.board import NOTHING, board
 from suite.claims.judge import VERDICTS
 from suite.papers import verdicts
 from suite.report import page as report
-from suite.report.page import command, counts, page, write_report
+from suite.report.page import command, page, write_report
 from suite.report.provenance import departures
 from suite.report.speed_figures import Figured, Speed
 from suite.runs.archive import Layered
@@ -133,11 +134,13 @@ def test_stored_text_is_escaped_in_tables_and_in_figures(text, parsed):
 def test_the_verdicts_are_the_judge_s_and_counted_apart(paper, parsed, tmp_path):
     found = verdicts.verdicts(paper, fill(tmp_path / "again"))
     assert {v.verdict for v in found} == set(VERDICTS)
-    tally = counts(found)
-    assert tally["definitions"] == Counter({"reproduced": 2, "paper contradicts itself": 1})
-    assert tally["empirical"].total() == len(found) - 3
-    assert "Of 8 empirical claims" in parsed.words  # seven, and one of an artifact that nothing measures
-    assert "3 definitions and arithmetic: 2 reproduced, 1 paper contradicts itself" in parsed.words
+    counted = board(found)
+    assert counted.properties == {"property": {}, "stated": {"holds": 2, "paper contradicts itself": 1}}
+    assert counted.empirical["stand-in"].total() == 6
+    assert counted.empirical[NOTHING] == {"not run": 1}
+    assert not counted.decides
+    assert "Of 8 empirical claims, 0 are decided" in parsed.words
+    assert "3 properties of our code and statements of the papers" in parsed.words
 
 
 def test_what_no_claim_asks_for_is_shown_apart(text, parsed):
@@ -165,12 +168,11 @@ def test_what_no_claim_asks_for_is_shown_apart(text, parsed):
         "the printed batch size does not fit the printed rate",
         "No experiment measures this artifact yet.",
         "as a proxy, deciding nothing: holds two processes on one machine",
-        "smoke profile · proxy · 1 run",
-        "smoke profile · exact, measured, simulated · 3 runs",
+        "the code of fake/descent is not read",
         "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
         "sgd-suite check fake/table1",
         "memory_bytes 8 GiB",
-        "(another version of the code)",
+        "4 made by unknown code",
         "Section 4, Fig. 1",
     ],
 )

@@ -22,6 +22,7 @@ from paper_figures.isgd import (
     fig7,
     fig8,
     table1,
+    zeta,
 )
 from paper_figures.isgd.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper
@@ -29,6 +30,7 @@ from suite.papers.artifact import Paper
 IN_ORDER = (
     *(table1, fig1, fig2, fig3, fig4, fig5, fig6, example5_3, fig7, fig8),
     *(alg1, alg2, algorithms, equations, eq15, eq18, eq19, eq21, eq22),
+    zeta,
 )
 
 PAPER = Paper(

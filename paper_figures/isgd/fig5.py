@@ -59,11 +59,8 @@ def measure_accuracy(evidence: Evidence) -> Quantities:
 def measure_training_error(evidence: Evidence) -> Quantities:
     """SGD's training error minus ISGD's over the second half of the tests."""
     sgd, isgd, data, ids = pairs(evidence)
-    steps = []
-    for a, b in zip(sgd, isgd, strict=True):
-        lead = evaluations(a, "train_error") - evaluations(b, "train_error")
-        steps.append(float(lead[len(lead) // 2 :].mean()))
-    yield "isgd-lower", over_seeds(mean_interval(steps), kind_of(data), ids, "on the first training images")
+    leads = mean_interval(readings.error_leads(sgd, isgd))
+    yield "isgd-lower", over_seeds(leads, kind_of(data), ids, "on the first training images")
 
 
 def measure_imagenet_gain(evidence: Evidence) -> Quantities:

@@ -74,19 +74,20 @@ def evaluations(run: Run, name: str) -> np.ndarray:
     return column
 
 
-def first_below(run: Run, error: float) -> float:
-    """Gradient evaluations at the first test with at most this error; infinite if there is none."""
+def first_below(run: Run, error: float, column: str = "update") -> float:
+    """Gradient evaluations (or seconds) at the first test with at most this error; infinite if there is none."""
     table = run.curve("evaluations")
-    reached = table.loc[table["test_error"] <= error + 1e-9, "update"]
+    reached = table.loc[table["test_error"] <= error + 1e-9, column]
     return float(reached.iloc[0]) if len(reached) else float("inf")
 
 
-def log_speed(sgd: Sequence[Run], isgd: Sequence[Run], error: float) -> list[float]:
-    """Per seed: log(updates of SGD / updates of ISGD) to the first test at ``error``.
+def log_speed(sgd: Sequence[Run], isgd: Sequence[Run], error: float, column: str = "update") -> list[float]:
+    """Per seed: log(updates of SGD / updates of ISGD), or of seconds, to the first test at ``error``.
 
     Raises Missing when a run never got there: a censored pair would bias the mean.
     """
-    steps = [math.log(first_below(a, error) / first_below(b, error)) for a, b in zip(sgd, isgd, strict=True)]
+    times = [[first_below(run, error, column) for run in pair] for pair in zip(sgd, isgd, strict=True)]
+    steps = [math.log(plain / treated) for plain, treated in times]
     if not all(math.isfinite(step) for step in steps):
         raise Missing(f"a run that reaches {error:.0%} test error in every seed")
     return steps
@@ -116,6 +117,15 @@ def speed(evidence: Evidence) -> Quantities:
         yield name, over_seeds(mean_interval(steps), kind_of(data), ids, note)
     if data == "cifar10" and error <= 0.25:
         yield "gain", over_seeds(mean_interval(gain), kind_of(data), ids, note)
+
+
+def error_leads(sgd: Sequence[Run], isgd: Sequence[Run]) -> list[float]:
+    """Per seed: SGD's training error minus ISGD's, averaged over the tests of the second half of the run."""
+    leads = []
+    for a, b in zip(sgd, isgd, strict=True):
+        lead = evaluations(a, "train_error") - evaluations(b, "train_error")
+        leads.append(float(lead[len(lead) // 2 :].mean()))
+    return leads
 
 
 def every_margin(evidence: Evidence) -> list[Run]:

@@ -96,22 +96,28 @@ def train(
     )
 
 
-def pairs(base: dict[str, Any], seeds: int, updates: int, every: int, examples: int) -> Groups:
-    """SGD and ISGD with the same seeds: same initial weights, same cycle, as many gradient evaluations."""
+def pairs(
+    base: dict[str, Any], seeds: int, updates: int, every: int, examples: int, algorithm: dict[str, Any] | None = None
+) -> Groups:
+    """SGD and ISGD with the same seeds: same initial weights, same cycle, as many gradient evaluations.
+
+    ``algorithm`` takes the place of ISGD's settings at zeta equal to the learning rate.
+    """
     common: dict[str, Any] = {"updates": updates, "every": every, "evaluate": {"train_examples": examples}}
+    treated = algorithm or isgd(base["rate"])
     return {
         "sgd": tuple(train(base, s, algorithm={"name": "sgd"}, **common) for s in range(seeds)),
-        "isgd": tuple(train(base, s, algorithm=isgd(base["rate"]), **common) for s in range(seeds)),
+        "isgd": tuple(train(base, s, algorithm=treated, **common) for s in range(seeds)),
     }
 
 
-def mnist_pairs(profile: str) -> Groups:
+def mnist_pairs(profile: str, algorithm: dict[str, Any] | None = None) -> Groups:
     """Figs. 5a and 5d. Updates: 4 epochs of 938 (reduced), Caffe's 10,000 (paper)."""
     if profile == "smoke":
-        return pairs(DIGITS, 2, 270, 45, 400)
+        return pairs(DIGITS, 2, 270, 45, 400, algorithm)
     if profile == "reduced":
-        return pairs(MNIST, 5, 4 * 938, 134, 5000)
-    return pairs(MNIST, 10, 10_000, 100, 10_000)
+        return pairs(MNIST, 5, 4 * 938, 134, 5000, algorithm)
+    return pairs(MNIST, 10, 10_000, 100, 10_000, algorithm)
 
 
 def cifar_pairs(profile: str) -> Groups:

@@ -1,15 +1,48 @@
-"""Rudra: Gupta, Zhang and Milthorpe, "Model Accuracy and Runtime Tradeoff in Distributed Deep Learning", 2015."""
+"""Rudra: Gupta, Zhang and Milthorpe, "Model Accuracy and Runtime Tradeoff in Distributed Deep Learning", 2015.
+
+One module per figure or table, the protocols in ``algorithms``, the equations in ``equations``; what they share is
+in ``settings``, ``simulations``, ``groups``, ``readings`` and ``plots``; what computes runs is in ``experiments``.
+"""
 
 from __future__ import annotations
 
+from paper_figures.rudra import (
+    algorithms,
+    equations,
+    fig1,
+    fig2,
+    fig3,
+    fig4,
+    fig5,
+    fig6,
+    fig7,
+    fig8,
+    fig9,
+    table1,
+    table2,
+    table3,
+    table4,
+)
 from paper_figures.rudra.experiments import EXPERIMENTS
-from paper_figures.rudra.protocols import ALGORITHM_ARTIFACTS, PROTOCOL_ARTIFACTS
-from paper_figures.rudra.speeds import SPEED_ARTIFACTS
-from paper_figures.rudra.systems import SYSTEM_ARTIFACTS, TABLE1
-from paper_figures.rudra.tables import TABLE_ARTIFACTS
-from paper_figures.rudra.tradeoffs import TRADEOFF_ARTIFACTS
 from suite.papers.artifact import Paper
 
+MODULES = (
+    fig1,
+    fig2,
+    fig3,
+    table1,
+    table2,
+    table3,
+    table4,
+    fig4,
+    fig5,
+    fig6,
+    fig7,
+    fig8,
+    fig9,
+    algorithms,
+    equations,
+)
 PAPER = Paper(
     name="rudra",
     title="Model Accuracy and Runtime Tradeoff in Distributed Deep Learning",
@@ -17,14 +50,6 @@ PAPER = Paper(
         "Suyog Gupta, Wei Zhang, Josh Milthorpe: Model Accuracy and Runtime Tradeoff in Distributed Deep Learning. "
         "arXiv:1509.04210, 2015."
     ),
-    artifacts=(
-        *SYSTEM_ARTIFACTS,
-        TABLE1,
-        *TABLE_ARTIFACTS,
-        *PROTOCOL_ARTIFACTS,
-        *TRADEOFF_ARTIFACTS,
-        *SPEED_ARTIFACTS,
-        *ALGORITHM_ARTIFACTS,
-    ),
+    artifacts=tuple(artifact for module in MODULES for artifact in module.ARTIFACTS),
     experiments=EXPERIMENTS,
 )

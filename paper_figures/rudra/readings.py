@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
-from paper_figures.rudra.settings import Configuration, at_profile
-from suite.claims.measured import Measured, interval, point
-from suite.papers.artifact import Evidence, Groups, Missing
+from paper_figures.rudra.settings import Configuration
+from paper_figures.rudra.simulations import CALIBRATED, ImageNetRow
+from suite.claims.intervals import mean_interval, paired_difference
+from suite.claims.measured import Measured, exact, interval, point
+from suite.papers.artifact import Evidence, Missing
 from suite.runs.store import Run
-from suite.spec import RunSpec
 
 TEST_IMAGES = 10_000
 
 
-def label(configuration: Configuration) -> str:
-    """The paper's (sigma, mu, lambda), with n for sigma."""
-    return "({}, {}, {})".format(*configuration)
+def counted(value: float | Sequence[float], *runs: Run) -> Measured:
+    """A deterministic property counted in simulated runs."""
+    return exact(value, runs=[run.id for run in runs])
 
 
-def training_groups(profile: str, configurations: Iterable[Configuration]) -> dict[str, tuple[RunSpec, ...]]:
-    """Groups of the configurations that the profile runs."""
-    found = {label(c): at_profile(c, profile) for c in configurations}
-    return {name: specs for name, specs in found.items() if specs}
+def simulated(value: float | Sequence[float], *runs: Run) -> Measured:
+    return point(value, kind="simulated", runs=[run.id for run in runs])
 
 
 def runs_of(evidence: Evidence, group: str) -> tuple[Run, ...]:
@@ -51,8 +51,6 @@ def final_error(evidence: Evidence, group: str) -> Measured:
     if len(values) == 1:
         note = "one seed; interval of the test set's sampling alone"
         return point(values[0], kind="measured", spread=sampling(values[0]), runs=ids, note=note)
-    from suite.claims.intervals import mean_interval
-
     found = mean_interval(values)
     return interval(found.mean, found.low, found.high, kind="measured", n=len(values), runs=ids)
 
@@ -67,8 +65,6 @@ def error_steps(evidence: Evidence, groups: list[str]) -> Measured:
         spread = [math.hypot(sampling(a[0]), sampling(b[0])) for a, b in pairs]
         note = "one seed each; interval of the test set's sampling alone"
         return point(steps, kind="measured", spread=spread, runs=ids, note=note)
-    from suite.claims.intervals import paired_difference
-
     found = [paired_difference(a, b) for a, b in pairs]
     return interval(
         [f.mean for f in found],
@@ -80,14 +76,28 @@ def error_steps(evidence: Evidence, groups: list[str]) -> Measured:
     )
 
 
-class Times:
-    """Predicted seconds of the CIFAR-10 grid."""
+def joined(parts: list[Measured]) -> Measured:
+    """Quantities one after the other as one; its kind, repetitions and note are the first's."""
+    return Measured(
+        tuple(v for p in parts for v in p.values),
+        tuple(v for p in parts for v in p.low),
+        tuple(v for p in parts for v in p.high),
+        parts[0].kind,
+        parts[0].n,
+        tuple(run for p in parts for run in p.runs),
+        parts[0].note,
+    )
 
-    def __init__(self, run: Run):
-        self.run, self.ids = run, [run.id]
-        self.seconds = {
-            tuple(int(v) for v in row): float(value)
-            for row, value in zip(run.results["rows"], run.results["predicted"], strict=True)
+
+class CifarTimes:
+    """Predicted seconds of the CIFAR-10 grid by configuration, read from the group "times"."""
+
+    def __init__(self, evidence: Evidence):
+        run = evidence.run("times")
+        self.ids = [run.id]
+        self.seconds: dict[Configuration, float] = {
+            (n, mu, learners): value
+            for (n, mu, learners), value in zip(run.results["rows"], run.results["predicted"], strict=True)
         }
 
     def __getitem__(self, configuration: Configuration) -> float:
@@ -95,8 +105,6 @@ class Times:
 
     def predicted(self, configuration: Configuration) -> Measured:
         """A held-out row's time, or a calibration row's, which decides nothing and is shown as a proxy."""
-        from paper_figures.rudra.simulations import CALIBRATED
-
         fitted = configuration in CALIBRATED
         kind = "proxy" if fitted else "simulated"
         return point(self[configuration], kind=kind, runs=self.ids, note="calibration row" if fitted else "held out")
@@ -105,11 +113,18 @@ class Times:
         return point(values, kind="simulated", runs=self.ids)
 
 
-def times(evidence: Evidence) -> Times:
-    return Times(evidence.run("times"))
+def left_out(evidence: Evidence) -> dict[tuple[Any, ...], Measured]:
+    """Each row of a calibration as the others predict it, by row; the interval spans the starts of the fits."""
+    run = evidence.run("left out")
+    starts = len(run.spec.settings["starts"])
+    note = "calibrated on the other rows" + (f"; ends over {starts} starts of the fit" if starts > 1 else "")
+    return {
+        tuple(row): interval(found[0], min(found), max(found), kind="simulated", runs=[run.id], note=note)
+        for row, found in zip(run.results["rows"], run.results["predicted"], strict=True)
+    }
 
 
-def times_group() -> Groups:
-    from paper_figures.rudra.simulations import cifar_times
-
-    return {"times": (cifar_times(),)}
+def minutes_by_row(run: Run) -> dict[ImageNetRow, float]:
+    """Predicted minutes per epoch of ImageNet by row."""
+    rows = zip(run.results["rows"], run.results["predicted"], strict=True)
+    return {(name, n, mu, learners): minutes for (name, n, mu, learners), minutes in rows}

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from paper_figures.rudra.machine import (
+from paper_figures.rudra.settings import (
+    BATCHES,
+    CIFAR_START,
     EPOCHS,
-    IMAGENET_BANDWIDTH,
-    IMAGENET_MEMORY,
-    IMAGENET_SECONDS,
+    IMAGENET_CONSTANTS,
+    IMAGENET_START,
     JITTER,
+    LEARNERS,
     TRAINING_IMAGES,
+    Configuration,
     cifar_server,
     imagenet_server,
 )
-from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration
-from suite.papers.verdicts import published
+from reference_impls.rudra_rates import gradients_per_update
+from suite.papers.printed import printed
 from suite.spec import RunSpec
 
+SPLITS = (1, 2, 4, 30)  # n with 30 learners
 JITTERS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 SLOW = 1000.0  # times slower is the learner that shows async to be unbounded
 ADVERSARIAL = {"learners": 60, "batch": 4, "model_bytes": 300_000_000}
@@ -53,58 +56,26 @@ TABLE4: dict[str, ImageNetRow] = {
 CALIBRATED4 = ("base-softsync-time", "adv-softsync-time", "adv-star-softsync-time", "mu8-lambda54-time")
 
 
-@cache
-def printed(claim: str) -> tuple[float, ...]:
-    """The printed values of a claim, as ``published/rudra.toml`` has them."""
-    return {c.id: c.printed for c in published("rudra")}[f"rudra/{claim}"]
-
-
 def clock(n: int, learners: int = 30, jitter: float = JITTER, gradients: int = 60_000, slow: float = 1.0) -> RunSpec:
     """The integer protocol; 20 gradients of each learner settle it."""
-    each = learners // max(n, 1)
-    settings = {"jitter": jitter, **({"slow": slow} if slow != 1 else {})}
-    return RunSpec(
-        "rudra/protocol",
-        {
-            "learners": learners,
-            "n": n,
-            "updates": gradients // each,
-            "warm_up": max(1, 20 * learners // each),
-            "clock": settings,
-        },
-    )
+    return _protocol(n, learners, gradients, clock={"jitter": jitter, **({"slow": slow} if slow != 1 else {})})
 
 
 def messages(n: int, batch: int, learners: int = 30, gradients: int = 60_000) -> RunSpec:
     """Rudra-base under the CIFAR-10 network, message by message."""
-    return _system(cifar_server(learners), n, batch, learners, gradients)
+    return _protocol(n, learners, gradients, batch=batch, server=cifar_server(learners))
 
 
 def imagenet_messages(architecture: str, n: int, batch: int, learners: int, gradients: int = 20_000) -> RunSpec:
     """One of the three systems under the 289 MB network."""
-    server = imagenet_server(
-        architecture,
-        IMAGENET_SECONDS["per_call"],
-        IMAGENET_SECONDS["per_example"],
-        IMAGENET_BANDWIDTH,
-        IMAGENET_MEMORY,
-    )
-    return _system(server, n, batch, learners, gradients)
+    server = imagenet_server(architecture, **IMAGENET_CONSTANTS)
+    return _protocol(n, learners, gradients, batch=batch, server=server)
 
 
-def _system(server: dict[str, Any], n: int, batch: int, learners: int, gradients: int) -> RunSpec:
-    each = learners // max(n, 1)
-    return RunSpec(
-        "rudra/protocol",
-        {
-            "learners": learners,
-            "n": n,
-            "batch": batch,
-            "updates": gradients // each,
-            "warm_up": max(1, 20 * learners // each),
-            "server": server,
-        },
-    )
+def _protocol(n: int, learners: int, gradients: int, **kind: Any) -> RunSpec:
+    each = gradients_per_update(learners, n)
+    updates, warm_up = gradients // each, max(1, 20 * learners // each)
+    return RunSpec("rudra/protocol", {"learners": learners, "n": n, "updates": updates, "warm_up": warm_up, **kind})
 
 
 def cifar_times() -> RunSpec:
@@ -113,7 +84,7 @@ def cifar_times() -> RunSpec:
     return RunSpec(
         "rudra/cifar-times",
         {
-            "calibrate": [[*row, *printed(claim)] for row, claim in CALIBRATED.items()],
+            "calibrate": [[*row, *printed(f"rudra/{claim}")] for row, claim in CALIBRATED.items()],
             "predict": grid,
             "rounds": 24,
             "images": EPOCHS * TRAINING_IMAGES,
@@ -127,13 +98,33 @@ def imagenet_times() -> RunSpec:
     return RunSpec(
         "rudra/imagenet-times",
         {
-            "calibrate": [[*TABLE4[name], *printed(f"table4/{name}")] for name in CALIBRATED4],
+            "calibrate": [[*TABLE4[name], *printed(f"rudra/table4/{name}")] for name in CALIBRATED4],
             "predict": [list(row) for row in rows],
             "overlap": ADVERSARIAL,
             "images": 1_200_000,
             "rounds": 16,
         },
     )
+
+
+def cifar_left_out() -> RunSpec:
+    """Each of the six calibration rows predicted from the five others, from the start that calibration takes."""
+    settings = cifar_times().settings
+    same = {name: settings[name] for name in ("calibrate", "rounds", "images")}
+    return RunSpec("rudra/leave-one-out", {"model": "cifar", "starts": [CIFAR_START], **same})
+
+
+def imagenet_left_out() -> RunSpec:
+    """Each of the four times predicted from the three others, which do not determine four constants.
+
+    So the fits begin where calibration does, and with the speed of gradients or of the network halved or doubled.
+    """
+    settings = imagenet_times().settings
+    same = {name: settings[name] for name in ("calibrate", "rounds", "images")}
+    per_call, per_example, bandwidth, memory = IMAGENET_START
+    slower = [(c * per_call, c * per_example, bandwidth, memory) for c in (0.5, 2)]
+    wider = [(per_call, per_example, c * bandwidth, c * memory) for c in (0.5, 2)]
+    return RunSpec("rudra/leave-one-out", {"model": "imagenet", "starts": [IMAGENET_START, *slower, *wider], **same})
 
 
 def identities() -> RunSpec:

@@ -150,6 +150,11 @@ class Verdict:
     profile: str = ""
     proxy: Measured | None = None
     red: bool = field(default=False)
+    rests_on: str = ""  # the grade of what was measured, derived from its runs; empty where nothing was
+    because: str = ""  # the first reason why the grade is no better
+    order: str = ""  # whether its rule stood before its evidence: registered, or amended, late, undated, unregistered
+    earlier: Mapping[str, Any] | None = None  # what the rule before the last amendment said of the same runs
+    decides: bool = False  # whether evidence of that grade decides the claim, or is shown beside it
 
 
 def _all(decisions: Iterable[bool | None]) -> bool | None:

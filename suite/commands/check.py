@@ -1,16 +1,18 @@
-"""The command ``check``: verdicts as text, JSON or JUnit, and the exit code."""
+"""The command ``check``: verdicts as a table, JSON or JUnit, and the exit code."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from suite.claims.judge import VERDICTS, Verdict
+from suite.claims.board import board
+from suite.claims.board import lines as board_lines
+from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
+from suite.commands.check_table import show
 from suite.papers.selection import select
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Runs
@@ -58,23 +60,25 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "rule": claim.rule,
         "because": claim.because,
         "empirical": claim.empirical,
+        "rests_on": verdict.rests_on,
+        "rests_because": verdict.because,
+        "order": verdict.order,
+        "earlier": verdict.earlier,
+        "decides": verdict.decides,
         "ours": _measured(verdict.measured),
         "proxy": _measured(verdict.proxy),
     }
 
 
-def lines(found: Sequence[Verdict]) -> list[str]:
-    """One line per claim and a summary: empirical claims first, definitions and arithmetic apart."""
-    text = []
-    for v in found:
-        ours = ", ".join(f"{x:.4g}" for x in v.measured.values) if v.measured else "-"
-        mark = "RED " if v.red else "    "
-        text.append(f"{mark}{v.claim.id:<52} {v.verdict:<24} ours {ours}  ({v.why})")
-    for empirical, title in ((True, "empirical claims"), (False, "definitions and arithmetic")):
-        counts = Counter(v.verdict for v in found if v.claim.empirical is empirical)
-        if counts:
-            text.append(f"{title}: " + ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]))
-    return text
+def summary(found: Sequence[Verdict]) -> list[str]:
+    """The two boards."""
+    return board_lines(board(found))
+
+
+def evidence(found: Sequence[Verdict], own: Collection[str]) -> str:
+    """Whose runs the verdicts were read from; ``own`` are the ids of the runs in the user's store."""
+    ids = {run for v in found for measured in (v.measured, v.proxy) if measured for run in measured.runs}
+    return f"evidence: {len(ids.intersection(own))} yours, {len(ids.difference(own))} committed"
 
 
 def junit(found: Sequence[Verdict], path: Path) -> None:
@@ -94,14 +98,21 @@ def junit(found: Sequence[Verdict], path: Path) -> None:
 
 
 def check_selection(
-    selectors: Sequence[str], profile: str | None, source: Runs, as_json: bool, junit_path: Path | None
+    selectors: Sequence[str],
+    profile: str | None,
+    source: Runs,
+    own: Collection[str],
+    *,
+    as_json: bool,
+    junit_path: Path | None,
+    verbose: bool,
 ) -> int:
-    """Print verdicts; returns 1 when one is red."""
+    """Print verdicts on the runs of ``source``, of which ``own`` are the user's; returns 1 when one is red."""
     found = judge_selection(selectors, profile, source)
     if junit_path:
         junit(found, junit_path)
     if as_json:
         print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
     else:
-        print("\n".join(lines(found)))
+        show(found, verbose=verbose, closing=[*summary(found), evidence(found, own)])
     return 1 if any(v.red for v in found) else 0

@@ -1,4 +1,4 @@
-"""What there is: artifacts, their claims, and how much of each is stored. Starts fast: no numpy, no torch."""
+"""What there is: artifacts, their claims, and whose runs there are of each. Starts fast: no numpy, no torch."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from suite.papers import index
-from suite.papers.evidence import with_committed
+from suite.papers.evidence import committed, ids_of_user
 from suite.papers.selection import matching
-from suite.runs.store import StoreError
 
 
-def stored_ids(store: Path | None) -> set[str]:
-    """Ids of all runs at hand, unverified. Raises StoreError when ``store`` was named and is none."""
-    try:
-        return with_committed(store).ids()
-    except StoreError:
-        if store is not None:
-            raise
-        return set()
+def committed_ids() -> set[str]:
+    """Ids of the runs that the papers come with, unverified."""
+    return set().union(*(runs.ids() for runs in committed()))
 
 
 def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]]:
-    """One row per artifact with its claims and, per profile, how many runs it needs and how many are stored."""
-    stored = stored_ids(store)
+    """One row per artifact with its claims and, per profile, how many runs it needs and who has them.
+
+    *yours* are in the store, *committed* in the papers' evidence and not in the store. Raises StoreError when
+    ``store`` was named and is none.
+    """
+    yours = ids_of_user(store)
+    others = committed_ids() - yours
     rows = {row["id"]: row for row in index.rows()}
     return [
         {
             **rows[artifact],
             "runs": {
-                profile: {"needed": len(ids), "stored": len(stored.intersection(ids))}
+                profile: {
+                    "needed": len(ids),
+                    "yours": len(yours.intersection(ids)),
+                    "committed": len(others.intersection(ids)),
+                }
                 for profile, ids in rows[artifact]["runs"].items()
             },
         }
@@ -42,8 +45,8 @@ def lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The listing as text, a line per artifact."""
     text = []
     for row in rows:
-        runs = " ".join(
-            f"{profile} {count['stored']}/{count['needed']}"
+        runs = ", ".join(
+            f"{profile} {count['yours']} yours {count['committed']} committed of {count['needed']}"
             for profile, count in row["runs"].items()
             if count["needed"]
         )

@@ -11,10 +11,8 @@ from typing import Any
 
 from suite.data.catalogue import available
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.evidence import UNNAMED
 from suite.papers.registry import experiment
 from suite.runner.calibration import Calibration
-from suite.runs.archive import open_runs
 from suite.runs.store import Store
 from suite.spec import RunSpec
 
@@ -45,16 +43,6 @@ def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> lis
             Planned(spec, kind.seconds(spec), kind.memory(spec), kind.data(spec), tuple(dict.fromkeys(users)))
         )
     return planned
-
-
-def present(store: Path | None) -> set[str]:
-    """Ids of the runs that ``run`` would find there and not compute again; committed evidence is not among them.
-
-    ``None`` means the store of this folder, which may be missing. Raises StoreError for a named one that is none.
-    """
-    if store is None and not UNNAMED.exists():
-        return set()
-    return open_runs(store or UNNAMED).ids()
 
 
 def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> list[Planned]:
@@ -94,18 +82,23 @@ def missing_data(planned: Iterable[Planned], root: Path | None) -> dict[str, str
 
 def summary(
     planned: Iterable[Planned],
-    stored: Collection[str],
+    yours: Collection[str],
+    shipped: Collection[str],
     profile: str,
     data: Path | None,
     calibration: Calibration | None,
 ) -> dict[str, Any]:
-    """How much there is to compute, and what is missing for it."""
+    """How much there is to compute, and what is missing for it.
+
+    ``yours`` are ids of runs in the store, ``shipped`` those of the committed evidence, which ``run`` computes again.
+    """
     runs = list(planned)
-    todo = [p for p in runs if p.spec.id not in stored]
+    todo = [p for p in runs if p.spec.id not in yours]
     return {
         "profile": profile,
         "runs": len(runs),
-        "stored": len(runs) - len(todo),
+        "yours": len(runs) - len(todo),
+        "committed": sum(p.spec.id in shipped for p in todo),
         "core_seconds": round(sum(p.seconds for p in todo), 1),
         "peak_memory_bytes": max((p.memory for p in todo), default=0),
         "missing_data": missing_data(todo, data),
@@ -113,7 +106,7 @@ def summary(
     }
 
 
-def rows(planned: Iterable[Planned], stored: Collection[str]) -> list[dict[str, Any]]:
+def rows(planned: Iterable[Planned], yours: Collection[str]) -> list[dict[str, Any]]:
     """The runs as plain values."""
     return [
         {
@@ -122,23 +115,24 @@ def rows(planned: Iterable[Planned], stored: Collection[str]) -> list[dict[str, 
             "seconds": round(p.seconds, 2),
             "memory_bytes": p.memory,
             "data": list(p.data),
-            "stored": p.spec.id in stored,
+            "yours": p.spec.id in yours,
             "artifacts": list(p.artifacts),
         }
         for p in planned
     ]
 
 
-def lines(planned: Iterable[Planned], stored: Collection[str], total: Mapping[str, Any]) -> list[str]:
+def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str, Any]) -> list[str]:
     """The plan as text, a line per run, the longest first; ``total`` is its summary."""
     text = []
     for p in sorted(planned, key=lambda p: -p.seconds):
-        state = "stored" if p.spec.id in stored else f"{p.seconds:8.1f} s {p.memory / 1e6:7.0f} MB"
+        state = "yours" if p.spec.id in yours else f"{p.seconds:8.1f} s {p.memory / 1e6:7.0f} MB"
         text.append(f"{p.spec.id}  {state:>20}  {p.spec.experiment:<18} {', '.join(p.artifacts)}")
     device = total["calibrated"]
     basis = f"measured here on {device}" if device else "of one core of the reference CPU"
     text.append(
-        f"{total['runs']} runs at {total['profile']}, {total['stored']} stored; the rest about "
-        f"{total['core_seconds']:.0f} s {basis}, at most {total['peak_memory_bytes'] / 1e6:.0f} MB each"
+        f"{total['runs']} runs at {total['profile']}: {total['yours']} yours, {total['committed']} committed; "
+        f"what is not yours takes about {total['core_seconds']:.0f} s {basis}, "
+        f"at most {total['peak_memory_bytes'] / 1e6:.0f} MB each"
     )
     return text + [f"missing: {name}: {why}" for name, why in total["missing_data"].items()]

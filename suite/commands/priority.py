@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from suite.claims.judge import PROFILES, Claim
 from suite.commands.plan import Planned
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.verdicts import published
+from suite.papers.published import published
 
 SHORTEST = 0.1  # seconds; what takes less is as good as free
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from suite.claims.board import board, lines, word
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.evidence import with_committed
 from suite.papers.registry import PAPERS, paper
@@ -21,6 +22,7 @@ from suite.papers.verdicts import verdicts
 from suite.runs.archive import Runs
 
 SOURCE = pytest.StashKey[Runs]()
+FOUND = pytest.StashKey[list[Verdict]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,6 +38,14 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PublishedF
     return None
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The two boards of all claims that were collected."""
+    if found := config.stash.get(FOUND, []):
+        terminalreporter.section("claims by what they rest on")
+        for line in lines(board(found)):
+            terminalreporter.write_line(line)
+
+
 class PublishedFile(pytest.File):
     """The published values of one paper."""
 
@@ -47,6 +57,7 @@ class PublishedFile(pytest.File):
             except ValueError as error:
                 raise pytest.UsageError(str(error)) from error
         found = verdicts(paper(self.path.stem), stash[SOURCE], profile=self.config.getoption("--profile"))
+        stash.setdefault(FOUND, []).extend(found)
         for verdict in found:
             yield ClaimItem.from_parent(self, name=verdict.claim.id.partition("/")[2], verdict=verdict)
 
@@ -65,6 +76,7 @@ class ClaimItem(pytest.Item):
     def runtest(self) -> None:
         verdict = self.verdict
         self.user_properties.append(("verdict", verdict.verdict))
+        self.user_properties.append(("rests on", verdict.rests_on))
         if verdict.red:
             raise RedVerdict
         if verdict.verdict == "not run":
@@ -82,4 +94,5 @@ class ClaimItem(pytest.Item):
         )
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        return self.path, None, f"{self.verdict.claim.id} ({self.verdict.verdict})"
+        rests = f", {self.verdict.rests_on}" if self.verdict.rests_on else ""
+        return self.path, None, f"{self.verdict.claim.id} ({word(self.verdict)}{rests})"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from suite.claims.judge import Verdict
-from suite.commands.check import judge_selection, lines
+from suite.commands.check import judge_selection, summary
 from suite.commands.run import run_selection
 from suite.papers.evidence import folders, with_committed
 from suite.papers.registry import PAPERS, homes
@@ -65,7 +65,7 @@ def reproduce_selection(
     """Run the main job; 0 when nothing failed and every verdict at this profile equals the committed one."""
     failed = run_selection(selectors, profile, store, data, device, workers, budget)
     found = judge_selection(selectors, profile, open_runs(store))
-    print("\n".join(lines(found)[-2:]))
+    print("\n".join(summary(found)))
     source = with_committed(store)
     drawn = list(draw_selection(selectors, source, out / "figures", "svg", None))
     print(f"{len(drawn)} artifacts drawn or explained, drawings in {out / 'figures'}", file=sys.stderr)

@@ -15,6 +15,7 @@ from suite.commands.priority import stages as by_value
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
 from suite.papers.evidence import with_committed
+from suite.papers.register import newest
 from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.execute import Surroundings, execute_all
@@ -56,6 +57,7 @@ def run_selection(
         data=data,
         deadline=time.time() + budget if budget else None,
         checkpoint_seconds=checkpoint_seconds(),
+        register=newest(),
     )
     opened = Store(store, create=True)
     stages = None

@@ -40,6 +40,10 @@ class Local:
 
     workers: int
 
+    @property
+    def rows(self) -> int:
+        return self.workers
+
     def start(self, rows: Tensor, each: int | None = None) -> Settled:
         """Sum of rows [r, s] as a new tensor [s]. Raises ValueError for rows that do not stand for k workers."""
         check_rows(rows, self.workers, each)
@@ -134,6 +138,10 @@ class Counted:
     @property
     def workers(self) -> int:
         return self.inner.workers
+
+    @property
+    def rows(self) -> int:
+        return self.inner.rows
 
     def start(self, rows: Tensor, each: int | None = None) -> Pending:
         self.sizes.append(rows.shape[-1])

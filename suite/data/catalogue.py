@@ -23,8 +23,10 @@ class DatasetInfo:
     """What is known about a data set before any of it is read.
 
     ``sizes`` are the rows expected of each split; ``files`` renames a split where its files are called
-    otherwise; ``shape`` is [channels, height, width], None for text and for images of varying size;
-    ``bytes`` is about what the files take on disk, 0 for an embedded set.
+    otherwise; ``downloads`` are the files of each split that torchvision's own download leaves below its root, and
+    ``class_folders`` the names that a split of an ``ImageFolder`` may have; ``shape`` is [channels, height, width],
+    None for text and for images of varying size; ``bytes`` is about what the files take on disk, 0 for an embedded
+    set.
     """
 
     name: str
@@ -41,6 +43,8 @@ class DatasetInfo:
     classes: int = 0
     bytes: int = 0
     folders: tuple[str, ...] = ()  # other folders below the root that are searched too
+    downloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    class_folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gaps: bool = False  # text whose export holds pairs with an empty side, which are left out
 
     def prefix(self, split: str) -> str:
@@ -67,6 +71,10 @@ _ENTRIES = (
         shape=(1, 28, 28),
         classes=10,
         bytes=18_157_506,
+        downloads={
+            "train": ("MNIST/raw/train-images-idx3-ubyte", "MNIST/raw/train-labels-idx1-ubyte"),
+            "test": ("MNIST/raw/t10k-images-idx3-ubyte", "MNIST/raw/t10k-labels-idx1-ubyte"),
+        },
     ),
     DatasetInfo(
         "cifar10",
@@ -80,6 +88,10 @@ _ENTRIES = (
         shape=(3, 32, 32),
         classes=10,
         bytes=143_646_105,
+        downloads={
+            "train": tuple(f"cifar-10-batches-py/data_batch_{part}" for part in range(1, 6)),
+            "test": ("cifar-10-batches-py/test_batch",),
+        },
     ),
     DatasetInfo(
         "cifar100",
@@ -93,6 +105,7 @@ _ENTRIES = (
         shape=(3, 32, 32),
         classes=100,
         bytes=142_291_368,
+        downloads={"train": ("cifar-100-python/train",), "test": ("cifar-100-python/test",)},
     ),
     DatasetInfo(
         "imagenet",
@@ -105,6 +118,8 @@ _ENTRIES = (
         columns=("image", "label"),
         classes=1000,
         bytes=166_000_000_000,
+        folders=("imagenet", "."),
+        class_folders={"train": ("train",), "validation": ("val", "validation")},
     ),
     DatasetInfo(
         "digits",
@@ -227,11 +242,13 @@ def locate(name: str, root: Path | None = None) -> Path | None:
         for place in (base / folder / info.config, base / folder):
             if any(split_files(name, split, place) for split in info.sizes):
                 return place
-    return None
+    return base if any(split_files(name, split, base) for split in info.downloads) else None
 
 
 def split_files(name: str, split: str, folder: Path) -> list[Path]:
     """The files of one split in ``folder``, in reading order: parquet shards, or a text file per language.
+
+    Of image sets also what torchvision downloaded, or the one folder that holds a folder per class.
 
     Text files are ``*.de`` and ``*.en``; where a folder holds several corpora, those whose name contains the
     split's win. The lists of a split that is absent, and of a folder that does not exist, are empty.
@@ -239,8 +256,14 @@ def split_files(name: str, split: str, folder: Path) -> list[Path]:
     info = dataset(name)
     prefix = info.prefix(split)
     shards = sorted(folder.glob(f"{prefix}-*.parquet"))
-    if shards or info.kind == "images":
+    if shards:
         return shards
+    if info.kind == "images":
+        named = [folder / name for name in info.downloads.get(split, ())]
+        if named and all(file.is_file() for file in named):
+            return named
+        places = [folder / name for name in info.class_folders.get(split, ())]
+        return [place for place in places if any(entry.is_dir() for entry in place.glob("*"))][:1]
     texts = [path for path in sorted(folder.glob("*")) if path.suffix in (".de", ".en") and path.is_file()]
     named = [path for path in texts if split in path.name.split(".") or prefix in path.name.split(".")]
     if named or len(info.sizes) > 1:
@@ -267,6 +290,10 @@ def missing(name: str, root: Path | None = None) -> str:
     info = dataset(name)
     place = f"{info.hub or info.folders[0]}/{info.config}"
     cure = f"put its files into {place} below a folder named with --data or SGD_SUITE_DATA"
+    if info.downloads:
+        cure += f" or point it at what torchvision.datasets.{info.name.upper()} downloaded"
+    if info.class_folders:
+        cure += ", or a folder per class into imagenet/train and imagenet/val there"
     if info.hub and info.revision:
         cure += f", or run `sgd-suite data fetch {name}` ({max(info.bytes // 10**6, 1):,} MB)"
     return f"{name} is not below {data_root(root)}; {cure}"

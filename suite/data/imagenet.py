@@ -1,14 +1,12 @@
-"""ImageNet, streamed: shards read in order, decoded in worker processes, copied ahead to the device."""
+"""ImageNet, streamed: pictures read in stored order, decoded in worker processes, copied ahead to the device."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -16,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from suite.data import parquet
 from suite.data.cache import partial_file, source_key
-from suite.data.catalogue import DataError, cache_folder, dataset, locate, missing, split_files
-from suite.data.jpeg import decode_resized
+from suite.data.catalogue import DataError, cache_folder
+from suite.data.imagenet_rows import Rows, open_rows
+from suite.data.jpeg import decode_resized, decoder, one_thread
 
 SIDE = 256  # pixels, as all papers store ImageNet
 CHUNK = 32  # pictures that a worker decodes at a time
@@ -37,7 +35,7 @@ class Batch(NamedTuple):
 
 
 class ImageNetStream:
-    """Batches of an ImageNet-layout folder in stored order, in a cycle (FCPR: ISGD, section 3.1).
+    """Batches of ImageNet in stored order, in a cycle (FCPR: ISGD, section 3.1), from shards or class folders.
 
     An epoch has ceil(N / b) batches, the last completed with the split's first rows. A batch depends on its
     number alone, so a stream may start at any.
@@ -57,12 +55,13 @@ class ImageNetStream:
         side: int = SIDE,
         cache: Path | None = None,
     ) -> None:
-        """Open the split; reads the footers of its shards.
+        """Open the split; reads the footers of its shards, or the names in its class folders.
 
         Args:
             split: "train" or "validation".
             batch: pictures per batch.
-            root: folder in the Hub's layout; by default ``$SGD_SUITE_DATA``.
+            root: folder in the Hub's layout, or with ``train`` and ``val`` as ``ImageFolder`` reads them, in itself
+                or in ``imagenet``; by default ``$SGD_SUITE_DATA``.
             device: where batches are delivered.
             processes: workers that decode, by default one per core; 0 decodes in this process.
             ahead: batches under way at most.
@@ -75,20 +74,18 @@ class ImageNetStream:
         if batch < 1 or ahead < 1 or side < 1:
             raise ValueError(f"batch={batch}, ahead={ahead} and side={side} must be at least 1")
         self.batch, self.side, self.ahead = batch, side, ahead
-        self.files = _files(split, root)
-        rows = [parquet.count_rows("imagenet", [file]) for file in self.files]
-        self._ends = list(accumulate(rows))  # rows up to and including each shard
-        self.examples = self._ends[-1]
-        if not self.examples:
-            raise DataError(f"imagenet: {self.files[0].parent} holds no row of split {split}; copy it again")
+        self.source = open_rows(split, root)
+        self.examples = self.source.examples
         self.batches_per_epoch = -(-self.examples // batch)
         self.device = torch.device(device)
-        self._decoded = None if cache is None else _open_cache(self.files, self.examples, side, cache)
+        self._decoded = None if cache is None else _open_cache(self.source, side, cache)
         count = (os.cpu_count() or 1) if processes is None else processes
         self._pool: ProcessPoolExecutor | None = None
         if count > 0 and self._decoded is None:
             # spawn: a fork would copy this process's threads' locks in whatever state they are
-            self._pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+            self._pool = ProcessPoolExecutor(
+                count, mp_context=multiprocessing.get_context("spawn"), initializer=one_thread
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +133,7 @@ class ImageNetStream:
                 number += 1
         while True:
             in_epoch = number % self.batches_per_epoch
-            rows = self._rows(in_epoch * self.batch)
+            rows = self.source.rows(in_epoch * self.batch)
             for _ in range(in_epoch, self.batches_per_epoch):
                 taken = [next(rows) for _ in range(self.batch)]
                 pictures = [(where, content) for where, content, _ in taken]
@@ -152,25 +149,6 @@ class ImageNetStream:
         if self._pool is None:
             return decode_resized(chunk, self.side)
         return self._pool.submit(decode_resized, chunk, self.side)
-
-    def _rows(self, first: int) -> Iterator[tuple[str, bytes, int]]:
-        """(where, encoded picture, label) from row ``first`` on, endlessly."""
-        classes = dataset("imagenet").classes
-        shard = bisect_right(self._ends, first)
-        skip = first - (self._ends[shard - 1] if shard else 0)
-        while True:
-            file = self.files[shard]
-            row = 0
-            for table in parquet.batches("imagenet", file, dataset("imagenet").columns, rows=CHUNK):
-                if row + len(table) <= skip:
-                    row += len(table)
-                    continue
-                for entry in table.to_pylist():
-                    if row >= skip:
-                        where = f"imagenet: row {row} of {file}"
-                        yield where, _content(entry["image"], where), _label(entry["label"], classes, where)
-                    row += 1
-            shard, skip = (shard + 1) % len(self.files), 0
 
 
 class _Delivery:
@@ -217,8 +195,7 @@ class _Delivery:
 
 def cache_bytes(split: str, root: Path | None = None, side: int = SIDE) -> int:
     """What :func:`build_cache` would write: 252 GB for the training set at 256 pixels."""
-    files = _files(split, root)
-    return parquet.count_rows("imagenet", files) * (3 * side * side + 8)
+    return open_rows(split, root).examples * (3 * side * side + 8)
 
 
 def build_cache(
@@ -244,7 +221,7 @@ def build_cache(
     folder = cache_folder(cache) / "imagenet"
     folder.mkdir(parents=True, exist_ok=True)
     with ImageNetStream(split, CHUNK, root, processes=processes, side=side) as stream:
-        inputs_path, targets_path = _cache_paths(stream.files, side, folder)
+        inputs_path, targets_path = _cache_paths(stream.source, side, folder)
         labels = np.empty(stream.examples, np.int64)
         with partial_file(inputs_path) as path:
             pixels = np.lib.format.open_memmap(
@@ -263,43 +240,19 @@ def build_cache(
     return folder
 
 
-def _cache_paths(files: list[Path], side: int, folder: Path) -> tuple[Path, Path]:
+def _cache_paths(source: Rows, side: int, folder: Path) -> tuple[Path, Path]:
     # sizes and names stand for the contents here: hashing 150 GB at every start would take minutes
-    names = [(file.name, file.stat().st_size) for file in files]
-    key = source_key([], "imagenet", side, names)
+    key = source_key([], "imagenet", side, decoder(), source.names())
     return folder / f"{key}.inputs.npy", folder / f"{key}.targets.npy"
 
 
-def _open_cache(files: list[Path], examples: int, side: int, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    inputs_path, targets_path = _cache_paths(files, side, folder)
+def _open_cache(source: Rows, side: int, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    inputs_path, targets_path = _cache_paths(source, side, folder)
     try:
         inputs = np.load(inputs_path, mmap_mode="r", allow_pickle=False)
         targets = np.load(targets_path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"imagenet: {folder} holds no whole cache of {files[0].parent}; build it first") from error
-    if inputs.shape != (examples, 3, side, side) or targets.shape != (examples,):
+        raise DataError(f"imagenet: {folder} holds no whole cache of {source.place}; build it first") from error
+    if inputs.shape != (source.examples, 3, side, side) or targets.shape != (source.examples,):
         raise DataError(f"imagenet: the cache {inputs_path} is not of this split's size; build it again")
     return inputs, targets
-
-
-def _files(split: str, root: Path | None) -> list[Path]:
-    dataset("imagenet").prefix(split)
-    folder = locate("imagenet", root)
-    files = split_files("imagenet", split, folder) if folder else []
-    if not files:
-        raise DataError(f"imagenet: {folder} lacks split {split}" if folder else missing("imagenet", root))
-    parquet.check_shards("imagenet", files)
-    return files
-
-
-def _content(picture: object, where: str) -> bytes:
-    content = picture.get("bytes") if isinstance(picture, dict) else None
-    if not content:
-        raise DataError(f"{where} holds no encoded picture; copy the file again")
-    return content
-
-
-def _label(label: object, classes: int, where: str) -> int:
-    if not isinstance(label, int) or not 0 <= label < classes:
-        raise DataError(f"{where} has label {label!r} outside 0..{classes - 1}; copy the file again")
-    return label

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from suite.data import catalogue, embedded, parquet
+from suite.data import catalogue, downloads, embedded, parquet
 from suite.data.cache import Decoded, cached, checksum, source_key
 from suite.data.catalogue import (
     DataError,
@@ -52,7 +52,7 @@ def load_images(
 
     Args:
         name, split: as in :data:`suite.data.catalogue.DATASETS`; ImageNet is streamed instead.
-        root: folder in the Hub's layout; by default ``$SGD_SUITE_DATA``.
+        root: folder in the Hub's layout, or where torchvision downloaded the set to; by default ``$SGD_SUITE_DATA``.
         cache: folder for decoded sets; by default ``$SGD_SUITE_CACHE``, else below the user's cache folder.
         fetch: download the set when it is absent. Without it the network is never used.
         size: height and width of ``digits`` (8, 28 or 32); no other set offers a choice.
@@ -98,15 +98,25 @@ def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None
     if not files:
         detail = f"{info.name}: {folder} lacks split {split}" if folder else missing(info.name, root)
         raise DataError(detail)
-    parquet.check_shards(info.name, files)
-    rows = parquet.count_rows(info.name, files)
+    assert folder is not None
+    key = source_key(files, info.name, split, info.shape)
+    if files[0].suffix == ".parquet":
+        parquet.check_shards(info.name, files)
+        rows = parquet.count_rows(info.name, files)
+        _complete(info, split, rows, files)
+        return cached(cache_folder(cache) / "images", key, lambda: _decode(info, files, rows))
+    found = cached(cache_folder(cache) / "images", key, lambda: downloads.read(info, split, folder))
+    _complete(info, split, len(found.targets), files)
+    return found
+
+
+def _complete(info: DatasetInfo, split: str, rows: int, files: list[Path]) -> None:
+    """Raise DataError unless there are as many examples as the set has."""
     if rows != info.sizes[split]:
         raise DataError(
             f"{info.name}: {files[0].parent} holds {rows:,} rows of split {split} "
             f"instead of {info.sizes[split]:,}; copy the set again"
         )
-    key = source_key(files, info.name, split, info.shape)
-    return cached(cache_folder(cache) / "images", key, lambda: _decode(info, files, rows))
 
 
 def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray, np.ndarray]:

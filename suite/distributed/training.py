@@ -2,14 +2,15 @@
 
 Started by ``torchrun --nproc-per-node 4 train.py``, on one or several nodes, gloo on CPUs and NCCL on GPUs::
 
-    from reference_impls import matex_agd
-    from suite.distributed import Training, join, share
+    from functools import partial
+
+    from reference_impls.matex_agd import DelayedSGD
+    from suite.distributed.training import Training, join, share
 
     with join(timeout=60) as group:
         module = Net().to(group.device)
-        training = Training(
-            module, group, matex_agd, matex_agd.Config(delay=2), rate=0.05, momentum=0.9, examples=len(dataset)
-        )
+        algorithm = partial(DelayedSGD, delay=2)
+        training = Training(module, group, algorithm, rate=0.05, momentum=0.9, examples=len(dataset))
         loader = DataLoader(Subset(dataset, share(len(dataset), group)), batch_size=64, shuffle=True, drop_last=True)
         done = training.resume("checkpoints")  # what save was given; {} where there is nothing to resume
         for epoch in range(done.get("epochs", 0), epochs):
@@ -22,15 +23,15 @@ Started by ``torchrun --nproc-per-node 4 train.py``, on one or several nodes, gl
 
 Crossbow's synchronous model averaging takes the same lines, here with two learners in each process::
 
-    training = Training(module, group, crossbow, crossbow.Config(), rate=0.05, momentum=0.9, learners=2)
+    training = Training(module, group, SMA, rate=0.05, momentum=0.9, learners=2)
 
-With ``crossbow.Config(devices=1)`` the learners of a process share a reference model, and only it is averaged with
-those of the other processes (section 3.3). ``crossbow.elastic_averaging(0.1)`` in its place is elastic averaging
-(EA-SGD), and ``inverse_law`` without a configuration plain synchronous SGD. With several learners the loop stays as
-it is: each ``update`` is one learner's batch, and the learners of a process take turns.
+With ``partial(SMA, devices=1)`` the learners of a process share a reference model, and only it is averaged with
+those of the other processes (section 3.3). ``partial(elastic_averaging, alpha=0.1)`` in its place is elastic
+averaging (EA-SGD), and ``SGD`` plain synchronous SGD. With several learners the loop stays as it is: each ``update``
+is one learner's batch, and the learners of a process take turns.
 
-``matex_agd.Config()`` is synchronous, ``Config(segmented=True, order="backward")`` layer-wise and
-``Config(delay=1)`` to ``Config(delay=3)`` delayed exchange. Workers that bring different models, data sizes or
+``DelayedSGD`` as it is is synchronous, with ``segmented=True, order="backward"`` layer-wise, and with ``delay`` 1 to
+3 delayed exchange. Workers that bring different models, data sizes or
 settings are refused at the start, and a worker that dies or stalls ends the others with WorkerLost. Started again,
 the lines above go on after the last epoch that all workers had saved, to the same bits as without the interruption.
 """
@@ -38,24 +39,28 @@ the lines above go on after the last epoch that all workers had saved, to the sa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from reference_impls.contract import Entry, Told, Turn
+from reference_impls.contract import Algorithm, Collective, Entry, Optimizer, Pending, Sent, Turn
 from suite.communication.collectives import Processes
 from suite.communication.group import Group, WorkerLost, join
 from suite.communication.launch import WorkersFailed, spawn
 from suite.distributed import checkpoints as worker_checkpoints
-from suite.training.buckets import Backward, Sent, buckets
+from suite.training.buckets import Backward, buckets
 from suite.training.flat import FlatModule
-from suite.training.optimizers import Torch
+from suite.training.optimizers import TorchSGD
 
 __all__ = ["Training", "WorkerLost", "WorkersFailed", "join", "share", "spawn"]
+
+Rule: TypeAlias = Callable[[Optimizer, Collective], Algorithm[Any]]
+"""A class of ``reference_impls``, or a ``partial`` of one that binds its settings."""
 
 
 def share(examples: int, group: Group) -> range:
@@ -71,14 +76,14 @@ def share(examples: int, group: Group) -> range:
 
 
 class Training:
-    """``module`` trained by ``algorithm`` (a module that satisfies ``contract.Algorithm``), a step at a time.
+    """``module`` trained by an algorithm of ``reference_impls``, a step at a time.
 
     Args:
         module: all its parameters require gradients, in one dtype, on ``group.device``. Its parameters become
             views of one vector, and worker 0's weights and buffers are copied to the others.
-        config: the algorithm's ``Config``; by default ``algorithm.Config()``, None where it has none.
+        rule: the algorithm's class, or a ``functools.partial`` of it with its settings.
         rate: learning rate, also readable and settable as ``training.rate`` between updates.
-        descent: the local solver; by default ``suite.training.optimizers.Torch(momentum, decay)``.
+        optimizer: the local solver; by default ``suite.training.optimizers.TorchSGD(momentum, decay)``.
         examples: size of the data set, which must be the same on every worker; None if there is no such number.
         learners: replicas trained in this process, as many in every other; each has its own weights, solver memory
             and batch-norm statistics. More than one needs an algorithm that sends no gradients itself.
@@ -92,33 +97,30 @@ class Training:
         self,
         module: nn.Module,
         group: Group,
-        algorithm: Any,
-        config: Any = None,
+        rule: Rule,
         *,
         rate: float,
         momentum: float = 0.0,
         decay: float = 0.0,
-        descent: Any = None,
+        optimizer: Optimizer | None = None,
         examples: int | None = None,
         learners: int = 1,
         bucket_bytes: int = 0,
     ):
         _check(module, group)
-        sends = hasattr(algorithm, "send")
-        if learners < 1 or (sends and learners > 1):
-            raise ValueError(
-                f"learners={learners} must be at least 1, and exactly 1 with an algorithm that sends gradients itself"
-            )
-        if config is None and hasattr(algorithm, "Config"):
-            config = algorithm.Config()
-        self.module, self.group, self.algorithm, self.config = module, group, algorithm, config
+        optimizer = optimizer or TorchSGD(momentum, decay)
+        if learners < 1:
+            raise ValueError(f"learners={learners} must be at least 1")
+        algorithm = rule(optimizer, Processes(group, rows=learners))
+        if algorithm.sends and learners > 1:
+            raise ValueError(f"learners={learners} must be exactly 1 with an algorithm that sends gradients itself")
+        self.module, self.group = module, group
         self.flat = FlatModule(module)
-        self.descent = descent or Torch(momentum, decay)
         self._facts = {
             "model": _digest(self.flat),
             "number of parameters": self.flat.d,
-            "algorithm": f"{algorithm.__name__.rpartition('.')[2]} {config}",
-            "solver": f"{type(self.descent).__name__} momentum={momentum} decay={decay}",
+            "algorithm": repr(algorithm),
+            "solver": f"{type(optimizer).__name__} momentum={momentum} decay={decay}",
             "number of examples": examples,
             "learners": learners,
             "bucket size": bucket_bytes,
@@ -127,9 +129,10 @@ class Training:
         group.broadcast(self.flat.x)
         if self.flat.q:
             group.broadcast(self.flat.buffers)
-        extra = algorithm.extra_buffers(config) if hasattr(algorithm, "extra_buffers") else 0
-        self.collective: Any = Processes(group, rows=learners, lanes=max(1, extra), in_place=sends)
-        parts = buckets(self.flat, bucket_bytes) if getattr(config, "segmented", False) else (slice(0, self.flat.d),)
+        extra, sends = algorithm.extra_buffers, algorithm.sends
+        self.collective = Processes(group, rows=learners, lanes=max(1, extra), in_place=sends)
+        self.algorithm = replace(algorithm, collective=self.collective)
+        parts = buckets(self.flat, bucket_bytes) if algorithm.segmented else (slice(0, self.flat.d),)
         self._backward = Backward(self.flat, 1 + extra, parts, self._send if sends else None)
         self.t = 0
         self.rate = rate
@@ -137,7 +140,7 @@ class Training:
         self._losses: list[Tensor] = []  # of the learners that have had their batch in this update
         self._gradients = self.flat.x.new_zeros(learners if learners > 1 else 0, self.flat.d)
         self._buffers = self.flat.buffers.repeat(learners, 1)  # [m, q]
-        self.state = algorithm.init(config, self.flat.point(), self.collective.workers, learners, self.descent)
+        self.state = self.algorithm.init(self.flat.point())
         self._load()
 
     @property
@@ -151,15 +154,15 @@ class Training:
 
     def _load(self) -> None:
         """Put the weights at which the algorithm wants the next gradient into the module."""
-        ask = self.algorithm.ask(self.config, self.state, self._turn())
+        points = self.algorithm.points(self.state, self._turn())
         learner = len(self._losses)
-        self._shares = ask.shares
-        owners = [point for point, share in enumerate(ask.shares) for _ in range(share)]
-        self.flat.load(ask.points[owners[learner]], self._buffers[learner] if self.learners > 1 else None)
+        self._shares = points.shares
+        owners = [point for point, share in enumerate(points.shares) for _ in range(share)]
+        self.flat.load(points.parameters[owners[learner]], self._buffers[learner] if self.learners > 1 else None)
         self._backward.start(self.t)
 
-    def _send(self, rows: Tensor) -> Any:
-        return self.algorithm.send(self.config, rows, self.collective)
+    def _send(self, rows: Tensor) -> Pending:
+        return self.algorithm.send(rows)
 
     def update(self, loss: Tensor) -> None:
         """One update from the mean loss (0-d) of this worker's share of the batch: backward, exchange, apply.
@@ -181,27 +184,23 @@ class Training:
             self._buffers[learner] = self.flat.buffers
         if len(self._losses) == self.learners:
             losses, self._losses = torch.stack(self._losses), []
-            self._tell(self._turn(), losses, sent)
+            self._apply(self._turn(), losses, sent)
         self._load()
 
-    def _tell(self, turn: Turn, losses: Tensor, sent: Sent) -> None:
+    def _apply(self, turn: Turn, losses: Tensor, sent: Sent) -> None:
         lr = torch.tensor(self.rate, dtype=self.flat.x.dtype, device=self.flat.x.device)
         sums = self._backward.gradient[None]
         if self.learners > 1:
             sums = torch.stack([part.sum(0) for part in self._gradients.split(self._shares)])
-        told = Told(losses, sums, sent)
-        self.state = self.algorithm.tell(
-            self.config, self.state, turn, told, collective=self.collective, descent=self.descent, lr=lr
-        )
+        self.state = self.algorithm.update(self.state, turn, losses, sums, lr, sent)
         self.t += 1
         self.group.heartbeat.updates = self.t
 
     def finish(self) -> None:
         """Apply the exchanges still under way (delayed exchange); training may go on afterwards."""
-        if under_way := getattr(self.algorithm, "under_way", None):
-            while under_way(self.config, self.state):
-                self._tell(Turn(self.t, ()), self.flat.x.new_zeros(0), ())
-            self._load()
+        while self.algorithm.under_way(self.state):
+            self._apply(Turn(self.t, ()), self.flat.x.new_zeros(0), ())
+        self._load()
 
     def save(self, folder: str | Path, **plain: Any) -> None:
         """Write everything the next update depends on, with ``plain`` values of the caller's, under ``folder``.
@@ -276,7 +275,7 @@ class Training:
         weights, buffers, mode = self.flat.point(), self.flat.buffers.clone(), self.module.training
         own = self._own_buffers().mean(0)
         mean = Processes(self.group).sum(own[None]) / self.group.size if self.flat.q else buffers
-        self.flat.load(self.algorithm.model(self.config, self.state, self.collective), mean)
+        self.flat.load(self.algorithm.model(self.state), mean)
         self.module.eval()
         try:
             yield self.module

@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from reference_impls import crossbow
-from reference_impls.contract import Descent, Entry, Told, Turn
+from reference_impls.contract import Entry, Turn
+from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
 from suite.model_averaging.task_schedule import Task
 from suite.training.gradients.batching import answer
@@ -33,19 +34,11 @@ Examples = Callable[[Tensor], Tensor]  # batch numbers [n] int64 -> example indi
 class Learners:
     """SMA with a number of learners that may change; ``k``, ``state`` and ``buffers`` are there to be read."""
 
-    def __init__(
-        self,
-        config: crossbow.Config,
-        x0: Tensor,
-        learners: int,
-        gradients: Gradients,
-        descent: Descent,
-        examples: Examples,
-    ):
+    def __init__(self, algorithm: SMA, x0: Tensor, gradients: Gradients, examples: Examples):
         """``x0`` [d]; ``examples`` maps batch numbers to indices of the problem's data set."""
-        self.config, self.gradients, self.descent, self.examples = config, gradients, descent, examples
-        self.state = crossbow.init(config, x0, learners, learners, descent)
-        self.buffers = gradients.problem.b0().expand(learners, -1).clone()
+        self.algorithm, self.gradients, self.examples = algorithm, gradients, examples
+        self.state = algorithm.init(x0)
+        self.buffers = gradients.problem.b0().expand(self.k, -1).clone()
         self.t = 0  # iterations done
         self.taken = 0  # batches taken from the sequence
 
@@ -71,12 +64,9 @@ class Learners:
         elif sorted(numbers) != following:
             raise ValueError(f"batches {list(numbers)} are not the next {self.k}; those are {following}")
         turn = Turn(self.t, tuple(Entry(j, self.t, n) for j, n in enumerate(numbers)))
-        ask = crossbow.ask(self.config, self.state, turn)
-        collective: Any = Local(self.k)
-        losses, sums, self.buffers = answer(self.gradients, ask, self.buffers, self.examples(ask.batch))
-        self.state = crossbow.tell(
-            self.config, self.state, turn, Told(losses, sums), collective=collective, descent=self.descent, lr=lr
-        )
+        points = self.algorithm.points(self.state, turn)
+        losses, sums, self.buffers = answer(self.gradients, points, self.buffers, self.examples(points.batch))
+        self.state = self.algorithm.update(self.state, turn, losses, sums, lr)
         self.t += 1
         self.taken += self.k
         return losses
@@ -87,12 +77,13 @@ class Learners:
         With several devices each keeps as many as the others. The batches already taken stay taken, so growing
         repeats none. Raises ValueError for fewer than one, or a number that does not fill the devices.
         """
-        self.state = crossbow.resize(self.config, self.state, learners)
-        self.buffers = crossbow.regrouped(self.config, self.buffers, learners, self.buffers.mean(0))
+        algorithm = replace(self.algorithm, collective=Local(learners))
+        self.state, self.algorithm = algorithm.resize(self.state), algorithm
+        self.buffers = algorithm.regrouped(self.buffers, self.buffers.mean(0))
 
     def restart(self) -> None:
         """After a change of the learning rate."""
-        self.state = crossbow.restart(self.config, self.state)
+        self.state = self.algorithm.restart(self.state)
 
 
 def on_streams(

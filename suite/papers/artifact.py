@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from suite.claims.measured import Measured
 from suite.experiment import Experiment
@@ -26,11 +26,64 @@ class Missing(Exception):
     """Runs that a quantity or a drawing needs are not stored."""
 
 
+class Read:
+    """Which runs were handed out, and what was read of each since the last look: names of results, or nothing."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Run] = {}
+        self._since: dict[str, set[str]] = {}
+
+    def note(self, run_id: str, *results: str) -> None:
+        self._since.setdefault(run_id, set()).update(results)
+
+    def taken(self) -> dict[str, set[str]]:
+        """What was read since the last call."""
+        since, self._since = self._since, {}
+        return since
+
+
+class Results(dict[str, Any]):
+    """Results of a run that tell which of them are read."""
+
+    def __init__(self, values: Mapping[str, Any], note: Callable[[str], None]):
+        super().__init__(values)
+        self._note = note
+
+    def __getitem__(self, name: str) -> Any:
+        self._note(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._note(name)
+        return super().get(name, default)
+
+
+class ReadRun(Run):
+    """A run that tells ``reads`` when its specification, machine, results or tables are read."""
+
+    def __init__(self, run: Run, reads: Read):
+        super().__init__(run.id, run.files)
+        self.__dict__["reads"] = reads
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("files", "spec", "environment", "outcome") and (reads := self.__dict__.get("reads")):
+            reads.note(self.__dict__["id"])
+        return super().__getattribute__(name)
+
+    @property
+    def results(self) -> dict[str, Any]:
+        return Results(super().results, lambda name: self.__dict__["reads"].note(self.id, name))
+
+
 class Evidence:
-    """The stored runs of one artifact at one profile, by the names its ``runs`` function gave them."""
+    """The stored runs of one artifact at one profile, by the names its ``runs`` function gave them.
+
+    ``reads`` records what is read of them, from which a quantity's grade is derived.
+    """
 
     def __init__(self, source: Runs, groups: Groups, profile: str):
         self.source, self.groups, self.profile = source, groups, profile
+        self.reads = Read()
 
     def runs(self, group: str) -> tuple[Run, ...]:
         """All runs of a group, verified. Raises Missing saying how many are not stored."""
@@ -39,7 +92,8 @@ class Evidence:
             raise Missing(f"no runs of {group!r} at {self.profile}")
         for spec in self.groups[group]:
             try:
-                found.append(self.source.read(spec.id))
+                run = self.reads.given[spec.id] = self.source.read(spec.id)
+                found.append(ReadRun(run, self.reads))
             except KeyError:
                 absent += 1
         if absent:
@@ -48,7 +102,9 @@ class Evidence:
 
     def restricted(self, groups: Groups) -> Evidence:
         """The same evidence seen through some of its groups."""
-        return Evidence(self.source, groups, self.profile)
+        part = Evidence(self.source, groups, self.profile)
+        part.reads = self.reads
+        return part
 
     def run(self, group: str) -> Run:
         """The only run of a group."""

@@ -18,7 +18,7 @@ from suite.papers.registry import experiment
 from suite.runs.fingerprint import UNKNOWN
 from suite.runs.store import Run
 
-PRESENT, OTHER = "the present code", "other code"
+PRESENT, OTHER, NOBODYS = "the present code", "other code", "unknown code"
 TABLE, SAME = "code.json", "same_numbers.json"
 
 
@@ -56,13 +56,13 @@ def _present(name: str) -> str:
 
 
 def made_by(run: Run) -> str:
-    """PRESENT, OTHER or UNKNOWN: whether the code behind a run is that of this process.
+    """PRESENT, OTHER or NOBODYS: whether the code behind a run is that of this process.
 
     Other code counts as the present one where a chain of ``same_numbers`` leads from one to the other.
     """
     code, present = code_of(run), _present(run.spec.experiment)
     if UNKNOWN in (code, present):
-        return UNKNOWN
+        return NOBODYS
     reached, pairs = {code}, [pair[1:] for pair in same_numbers() if pair[0] == run.spec.experiment]
     while grown := {new for old, new in pairs if old in reached and new not in reached}:
         reached |= grown

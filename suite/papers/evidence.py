@@ -37,6 +37,25 @@ def with_committed(store: Path | None) -> Runs:
     return Layered([open_runs(store), *committed()])
 
 
+def of_user(store: Path | None) -> Runs:
+    """The runs of ``store`` alone; ``None`` means the store of this folder. Raises StoreError where there is none."""
+    return open_runs(store or UNNAMED)
+
+
+def ids_of_user(store: Path | None, *, new: bool = False) -> set[str]:
+    """Ids of the user's own runs, which ``run`` would not compute again; committed evidence is not among them.
+
+    The store of this folder may be missing, and with ``new`` a named one too. Raises StoreError for a named one
+    that is none.
+    """
+    place = store or UNNAMED
+    if not place.exists() and (store is None or new):
+        return set()
+    if place.resolve() in [folder.resolve() for folder in folders()]:
+        return set()
+    return open_runs(place).ids()
+
+
 def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
     """All specifications of a selection at a profile, each once."""
     from suite.papers.selection import select

@@ -19,8 +19,8 @@ NAME = "index.json"  # in a paper's home
 def build(names: Iterable[str]) -> list[dict[str, Any]]:
     """A row per artifact of these papers: id, title, whether it is drawn, ids of its runs by profile, its claims."""
     from suite.claims.judge import PROFILES
+    from suite.papers.published import published
     from suite.papers.registry import paper
-    from suite.papers.verdicts import published
 
     rows = []
     for name in names:

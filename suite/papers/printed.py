@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from suite.papers.verdicts import published
+from suite.papers.published import published
 
 
 @cache

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 
-from suite.claims.judge import PROFILES, Claim, Verdict, judge, load, not_run
+from suite.claims.judge import PROFILES, Claim, Verdict, judge, not_run
 from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Evidence, Missing, Paper
-from suite.papers.registry import PAPERS
+from suite.papers.grades import Rests, grade, rests_of
+from suite.papers.published import published
+from suite.papers.register import REGISTERED, UNREGISTERED, standing
+from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
 from suite.runs.store import DamagedRun
-
-
-@cache
-def published(paper: str) -> tuple[Claim, ...]:
-    """All claims of a paper, in its order."""
-    path = PAPERS[paper].home / "published" / f"{paper}.toml"
-    return tuple(load(path)) if path.exists() else ()
 
 
 @dataclass
@@ -28,6 +23,7 @@ class Measurement:
     found: dict[str, Measured] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
+    rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
@@ -39,9 +35,15 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
     result = Measurement()
     evidence = Evidence(source, artifact.runs(profile), profile)
     for function in artifact.measures:
+        evidence.reads.taken()
+        before: dict[str, set[str]] = {}
         try:
             for name, value in function(evidence):
+                since = evidence.reads.taken()
+                result.rests[name] = rests_of(function, evidence.reads.given, value.runs, since, before)
                 result.found[name] = value
+                for run_id, names in since.items():
+                    before.setdefault(run_id, set()).update(names)
         except Missing as error:
             result.missing.append(str(error))
         except DamagedRun as error:
@@ -69,6 +71,7 @@ def verdicts(
     chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
     profiles = (profile,) if profile else tuple(reversed(PROFILES))
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
+    experiments = {"train": TRAIN, **paper.experiments}
     same: dict[tuple[str, str], Measurement] = {}
     result = []
     for claim in published(paper.name):
@@ -85,7 +88,21 @@ def verdicts(
                 if (artifact.id, runs) not in same:
                     same[artifact.id, runs] = measure(artifact, source, p)
                 measured[artifact.id, p] = same[artifact.id, runs]
-        result.append(_verdict(claim, {p: measured[artifact.id, p] for p in profiles}))
+        at = {p: measured[artifact.id, p] for p in profiles}
+        verdict = _verdict(claim, at)
+        if verdict.measured is not None:
+            found = grade(claim.id, at[verdict.profile].rests[claim.quantity], experiments)
+            held = standing(claim.id)
+            order = held.change if held else UNREGISTERED
+            verdict = replace(
+                verdict,
+                rests_on=found.rests_on,
+                because=found.because,
+                decides=found.decides and order == REGISTERED,
+                order=order,
+                earlier=held.earlier if held else None,
+            )
+        result.append(verdict)
     return result
 
 

@@ -16,14 +16,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, cast
+from typing import cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from reference_impls import rudra
-from reference_impls.contract import Descent, Told, Turn
+from reference_impls.contract import Optimizer, Turn
+from reference_impls.rudra_rates import gradients_per_update
 from suite.communication.collectives import Local
 from suite.communication.group import Group, WorkerLost
 
@@ -80,7 +81,7 @@ def train(
     x0: Tensor,
     gradient: Gradient,
     *,
-    descent: Descent,
+    optimizer: Optimizer,
     rate: Callable[[int], float],
     updates: int,
 ) -> Served | int:
@@ -92,14 +93,14 @@ def train(
     learners = group.size - 1
     if learners < 1:
         raise ValueError("a server needs at least one learner: start two processes or more")
-    rudra.gradients_per_update(learners, n)
+    gradients_per_update(learners, n)
     group.agree({"n": n, "updates": updates, "parameters": x0.numel(), "sum": float(x0.double().sum())})
     with group.watched():
         connections = [Connection(group, learner) for learner in range(learners)]
     group.heartbeat.stop()  # from here on the connections tell who is lost, and softsync survives it
     if group.rank:
         return _learn(connections[group.rank - 1], group.rank - 1, x0, gradient)
-    return _Service(connections, n, x0, descent, rate, updates).run()
+    return _Service(connections, n, x0, optimizer, rate, updates).run()
 
 
 def _learn(server: Connection, learner: int, weights: Tensor, gradient: Gradient) -> int:
@@ -135,16 +136,16 @@ class _Service:
         connections: list[Connection],
         n: int,
         x0: Tensor,
-        descent: Descent,
+        optimizer: Optimizer,
         rate: Callable[[int], float],
         updates: int,
     ):
-        self.connections, self.descent, self.rate, self.updates = connections, descent, rate, updates
+        self.connections, self.rate, self.updates = connections, rate, updates
         learners = len(connections)
         self.protocol = rudra.Server(learners, n)
-        self.config = rudra.Config(learners, n)  # learners keep the weights they read: no history here
-        self.collective: Any = Local(learners)
-        self.state = rudra.init(self.config, x0, learners, learners, descent)
+        # learners keep the weights they read: no history here
+        self.algorithm = rudra.Softsync(optimizer, Local(learners), learners, n)
+        self.state = self.algorithm.init(x0)
         self.sums: dict[int, Tensor] = {}  # by timestamp, of the gradients that wait for an update
         self.losses: list[float] = []  # of the same
         self.served = Served(x0, [], [])
@@ -226,11 +227,9 @@ class _Service:
         turn = self.protocol.push(learner)
         if turn is None:
             return
-        told = Told(torch.tensor(self.losses), torch.stack([self.sums[at] for at in sorted(self.sums)]))
+        losses, sums = torch.tensor(self.losses), torch.stack([self.sums[at] for at in sorted(self.sums)])
         rate = torch.tensor(self.rate(turn.t), dtype=vector.dtype, device=vector.device)
-        self.state = rudra.tell(
-            self.config, self.state, turn, told, collective=self.collective, descent=self.descent, lr=rate
-        )
+        self.state = self.algorithm.update(self.state, turn, losses, sums, rate)
         self.served.turns.append(turn)
         self.served.losses.append(sum(self.losses) / len(self.losses))
         self.sums, self.losses = {}, []

@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 
-from reference_impls.contract import Told, Turn
+from reference_impls.contract import Turn
 from reference_impls.rudra import average_staleness
 from suite.experiment import Context
 from suite.parameter_server.placement import simulation
-from suite.parameter_server.waves import Key, Waves, jobs_of, wave_ask, wave_turn
+from suite.parameter_server.waves import Key, Waves, jobs_of, wave_points, wave_turn
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import Assembly, assemble
@@ -69,15 +69,17 @@ class ServerSession(Session):
         """Losses and sums of gradients of a wave."""
         made = self.made
         together = wave_turn(t, wave)
-        ask = wave_ask(made.algorithm.ask(made.config, self.state, together), wave)
-        workers = torch.tensor([entry.worker for entry in together.entries], device=ask.batch.device)
+        points = wave_points(self.algorithm.points(self.state, together), wave)
+        workers = torch.tensor([entry.worker for entry in together.entries], device=points.batch.device)
         if made.problem.dropout:
             seed_masks(seed(self.spec.seed, "dropout", t, len(wave)), made.x0.device)
-        none = self.buffers.new_empty(len(ask.batch), 0)  # a wave has more or fewer gradients than there are learners
-        losses, sums, _ = answer(self.gradients, ask, none, made.order.indices(ask.batch, workers))
+        none = self.buffers.new_empty(
+            len(points.batch), 0
+        )  # a wave has more or fewer gradients than there are learners
+        losses, sums, _ = answer(self.gradients, points, none, made.order.indices(points.batch, workers))
         if any(job.update != t for job in wave):
             losses, sums = losses.clone(), sums.clone()  # a path's results are valid until its next call only
-        for job, loss, total in zip(wave, losses.split(ask.shares), sums, strict=True):
+        for job, loss, total in zip(wave, losses.split(points.shares), sums, strict=True):
             self.ready[job.update, job.read] = loss, total
 
     def update(self, turn: Turn) -> None:
@@ -88,15 +90,7 @@ class ServerSession(Session):
             losses, sums = found[0][0], found[0][1][None]
         else:
             losses, sums = torch.cat([loss for loss, _ in found]), torch.stack([total for _, total in found])
-        self.state = made.algorithm.tell(
-            made.config,
-            self.state,
-            turn,
-            Told(losses, sums),
-            collective=self.collective,
-            descent=self.descent,
-            lr=self.rate(turn.t),
-        )
+        self.state = self.algorithm.update(self.state, turn, losses, sums, self.rate(turn.t))
         average = average_staleness(turn)
         self.staleness += average * len(turn.entries)
         self.examples += len(turn.entries) * made.order.batch

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import torch
 
-from reference_impls.contract import Ask, Entry, Turn
+from reference_impls.contract import Entry, Points, Turn
 from suite.parameter_server.protocol import Timed
 
 
@@ -76,16 +76,16 @@ class Waves:
 
 
 def wave_turn(t: int, wave: list[Job]) -> Turn:
-    """The wave's gradients as one turn, for an algorithm's ``ask``: entries in the order of their reads."""
+    """The wave's gradients as one turn, for an algorithm's ``points``: entries in the order of their reads."""
     return Turn(t, tuple(entry for job in wave for entry in job.entries))
 
 
-def wave_ask(asked: Ask, wave: list[Job]) -> Ask:
-    """One point per job, out of the answer to ``ask(wave_turn)``, which has one point per timestamp."""
+def wave_points(found: Points, wave: list[Job]) -> Points:
+    """One point per job, out of the points of ``wave_turn``, of which there is one per timestamp."""
     shares = tuple(len(job.entries) for job in wave)
     reads = sorted({job.read for job in wave})
     if len(reads) == len(wave):
-        return Ask(asked.points, shares, asked.batch)
+        return Points(found.parameters, shares, found.batch)
     place = {read: at for at, read in enumerate(reads)}
-    rows = torch.tensor([place[job.read] for job in wave], device=asked.points.device)
-    return Ask(asked.points[rows], shares, asked.batch)
+    rows = torch.tensor([place[job.read] for job in wave], device=found.parameters.device)
+    return Points(found.parameters[rows], shares, found.batch)

@@ -11,12 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from suite.claims.board import MEANINGS as GRADE_MEANINGS
+from suite.claims.board import WORDS, board, word
 from suite.claims.judge import PROFILES, VERDICTS, Verdict
 from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.code import count
+from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
-from suite.papers.verdicts import Measurement, besides, published, verdicts
+from suite.papers.verdicts import Measurement, besides, verdicts
 from suite.report.drawing import drawing, inline_svg, write
 from suite.report.numerals import number, ours, printed, tolerance, values
 from suite.report.provenance import departures, runs_and_environments
@@ -34,12 +37,6 @@ MEANINGS = {
     "not run": "The evidence that would decide the claim is not stored; the row says what is missing.",
     "known difference": "The claim fails at its own profile, we name the cause, and a second experiment shows it.",
     "paper contradicts itself": "Exact arithmetic on other numbers printed in the same paper excludes this one.",
-}
-KIND_MEANINGS = {
-    "exact": "Arithmetic, a count, or a property that holds with certainty; it has no interval.",
-    "measured": "Training or timing at the scale of the claim, with its interval over n repetitions.",
-    "simulated": "Virtual time from a cost model, or a simulated machine.",
-    "proxy": "Measured on smaller data or a smaller model than the paper's. It decides nothing.",
 }
 PROFILE_MEANINGS = {
     "smoke": "Embedded data, minutes on two processor cores. Decides exact, analytic and simulated claims.",
@@ -153,11 +150,14 @@ def page(source: Runs) -> str:
         "number": number,
         "values": values,
         "drawn": Markup,
+        "sum_of": Counter.total,
     }
     return engine.get_template("page.html.j2").render(
         sections=sections,
-        counts=counts([v for s in sections for v in s.verdicts]),
-        counts_of=counts,
+        counts=board([v for s in sections for v in s.verdicts]),
+        board_of=board,
+        word_of=word,
+        words=list(WORDS.values()),
         environments=environments,
         runs=runs,
         speeds=measured_speed(),
@@ -168,18 +168,10 @@ def page(source: Runs) -> str:
         symbols=SYMBOLS,
         verdict_names=VERDICTS,
         meanings=MEANINGS,
-        kinds=KIND_MEANINGS,
+        grades=GRADE_MEANINGS,
         profiles=PROFILE_MEANINGS,
         short=SHORT,
     )
-
-
-def counts(all_verdicts: Iterable[Verdict]) -> dict[str, Counter[str]]:
-    """Verdicts counted apart: ``empirical`` claims, and ``definitions`` (definitions and arithmetic)."""
-    result: dict[str, Counter[str]] = {"empirical": Counter(), "definitions": Counter()}
-    for verdict in all_verdicts:
-        result["empirical" if verdict.claim.empirical else "definitions"][verdict.verdict] += 1
-    return result
 
 
 def all_verdicts(

@@ -8,15 +8,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from suite.claims.board import EMPIRICAL, NOTHING, WORDS, board
 from suite.claims.judge import VERDICTS, Verdict
 from suite.papers.evidence import committed
 from suite.papers.registry import PAPERS, paper
 from suite.report import speed
 from suite.report.numerals import ours, printed
-from suite.report.page import all_verdicts, counts
+from suite.report.page import all_verdicts
 from suite.runs.archive import Layered, Runs
 from suite.runs.environment import ROOT
 
@@ -30,39 +31,47 @@ class ReadmeError(ValueError):
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
-    """Verdict counts per paper, empirical claims first, then the most telling empirical results; Markdown."""
+    """The two boards, the papers' shares in them, then the most telling empirical results; Markdown."""
     by_paper: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_paper.setdefault(verdict.claim.paper, []).append(verdict)
-    parts = []
-    for kind, title in (("empirical", "Empirical claims"), ("definitions", "Definitions and arithmetic")):
-        rows = [_row(name, counts(found)[kind]) for name, found in by_paper.items()]
-        rows.append(_row("all", counts(verdicts)[kind]))
-        head = ["| " + " | ".join((title, *VERDICTS, "claims")) + " |", "|---" + "|--:" * (len(VERDICTS) + 1) + "|"]
-        parts.append("\n".join(head + rows))
-    told = [_sentence(v) for found in by_paper.values() for v in telling(found)]
-    if told:
+    counted = board(verdicts)
+    parts = [
+        _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical),
+        _table("Properties and statements", tuple(WORDS.values()), counted.properties),
+        _table("Empirical claims of each paper", (*EMPIRICAL, NOTHING), _by_paper(by_paper)),
+    ]
+    if told := [_sentence(v) for found in by_paper.values() for v in telling(found)]:
         parts.append("Some of the empirical results:\n\n" + "\n".join(told))
     return "\n\n".join(parts)
 
 
-def _row(name: str, tally: Counter[str]) -> str:
-    return f"| {name} | " + " | ".join(str(tally[v]) for v in VERDICTS) + f" | {tally.total()} |"
+def _by_paper(by_paper: Mapping[str, Sequence[Verdict]]) -> dict[str, Counter[str]]:
+    boards = {name: board(found).empirical for name, found in by_paper.items()}
+    return {name: Counter({row: counts.total() for row, counts in rows.items()}) for name, rows in boards.items()}
+
+
+def _table(title: str, columns: Sequence[str], rows: Mapping[str, Counter[str]]) -> str:
+    total = sum(rows.values(), Counter[str]())
+    text = ["| " + " | ".join((title, *columns, "claims")) + " |", "|---" + "|--:" * (len(columns) + 1) + "|"]
+    for name, tally in [*rows.items(), ("all", total)]:
+        text.append(f"| {name} | " + " | ".join(str(tally[c]) for c in columns) + f" | {tally.total()} |")
+    return "\n".join(text)
 
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
-    """A paper's decided empirical claims worth a sentence: what failed and taught something, then what was
-    measured (rather than simulated or exact) at the largest number of repetitions; in the paper's order if equal."""
-    decided = [v for v in found if v.claim.empirical and v.measured and v.verdict not in ("not run", "inconclusive")]
+    """A paper's empirical results worth a sentence: what rests on the best evidence first, of those what failed and
+    taught something, then the largest number of repetitions; in the paper's order if equal."""
+    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict not in ("not run", "inconclusive")]
     return sorted(decided, key=_weight)[:most]
 
 
-def _weight(verdict: Verdict) -> tuple[bool, bool, bool, int]:
+def _weight(verdict: Verdict) -> tuple[int, bool, bool, int]:
     assert verdict.measured is not None
     return (
+        EMPIRICAL.index(verdict.rests_on),
         not verdict.claim.finding,
         verdict.verdict == "reproduced" and verdict.claim.rule == "holds",  # "holds" reads badly without numbers
-        verdict.measured.kind != "measured",
         -verdict.measured.n,
     )
 
@@ -71,9 +80,10 @@ def _sentence(verdict: Verdict) -> str:
     claim, measured = verdict.claim, verdict.measured
     assert measured is not None
     repetitions = f", n = {measured.n}" if measured.n > 1 else ""
+    rests = f"{verdict.rests_on}: {verdict.because}" if verdict.because else verdict.rests_on
     text = (
         f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. Printed: {_few(printed(claim))}; "
-        f"ours: {_few(ours(measured, claim))} ({measured.kind}, {verdict.profile} profile{repetitions})."
+        f"ours: {_few(ours(measured, claim))} ({rests}{repetitions})."
     )
     return f"{text} {verdict.why[:1].upper()}{verdict.why[1:].rstrip('.')}." if claim.finding else text
 

@@ -138,7 +138,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
 
     On one CPU thread processor time is counted, which other processes disturb least.
     """
-    from suite.training.build import random_classification
+    from suite.training.build import algorithm_class, random_classification
     from suite.training.gradients.cuda_graph import refusal
     from suite.training.gradients.native import Native, NativeError
     from suite.training.numerics import apply
@@ -146,7 +146,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     apply(execution)
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
     workers, batch = settings.get("workers", 1), settings["batch"]
-    rows = workers if algorithm_name(settings) == "crossbow" else 1  # points of a turn
+    rows = workers if algorithm_class(algorithm_name(settings)).replicated else 1  # points of a turn
     examples = batch * workers // rows
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
@@ -165,12 +165,13 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         elif problem.dropout:
             refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
-            together = gradient_call if width == 1 else packed_call
             # Unfolding took 1.2 to 2 times as long as grouped convolutions on a CPU from 4 examples on.
             for unfolded in (False,) if on_cpu else (False, True):
                 apply({**execution, "unfolded": unfolded})
-                calls[Way("vectorised", channels_last, True, width, unfolded)] = together(
-                    problem, "vectorised", width * rows, examples
+                calls[Way("vectorised", channels_last, True, width, unfolded)] = (
+                    gradient_call(problem, "vectorised", rows, examples)
+                    if width == 1
+                    else packed_call(problem, width * rows, examples)
                 )
             apply(execution)
         if channels_last:
@@ -214,15 +215,15 @@ def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable
     return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
 
 
-def packed_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
+def packed_call(problem: Any, rows: int, examples: int) -> Callable[[], object]:
     """The same as a pack does it: each run's points are copied to its seat first, which is part of the price."""
     import torch
 
     from suite.runner.packing import Seats
     from suite.training.gradients.batching import Work
-    from suite.training.gradients.paths import PATHS
+    from suite.training.gradients.vectorised import Vectorised
 
-    gradients = PATHS[path](problem)
+    gradients = Vectorised(problem)
     index = torch.arange(examples, device=problem.flat.x.device)[None]
     works = {
         slot: Work(problem.flat.point()[None], problem.b0()[None], index.unbind(), False) for slot in range(rows)

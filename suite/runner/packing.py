@@ -20,9 +20,10 @@ from suite.spec import RunSpec
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from reference_impls.contract import Ask, Turn
+    from reference_impls.contract import Points, Turn
     from suite.training.gradients.batching import Work
     from suite.training.gradients.types import Rows
+    from suite.training.gradients.vectorised import Vectorised
     from suite.training.loop import Session
 
 WIDEST = 16  # runs in a pack: memory grows with it, and so does what a dead worker takes along
@@ -70,7 +71,7 @@ def packs(
 class Run(Protocol):
     """What can share its steps with others: a training session, or a search.
 
-    Each names the points and examples of its next gradients, is told what they came to, and says when it is over.
+    Each names the points and examples of its next gradients, is handed what they came to, and says when it is over.
     """
 
     @property
@@ -83,8 +84,8 @@ class Run(Protocol):
     def share_steps(self) -> None: ...
     def charge(self, seconds: float) -> None: ...
     def turns(self) -> Iterator[Turn]: ...
-    def request(self, turn: Turn) -> tuple[Ask, Tensor]: ...
-    def tell(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None: ...
+    def request(self, turn: Turn) -> tuple[Points, Tensor]: ...
+    def apply_gradients(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None: ...
     def close_turn(self) -> None: ...
     def outcome(self) -> Outcome: ...
 
@@ -157,13 +158,13 @@ class Lockstep:
     """
 
     def __init__(self, sessions: Mapping[int, Run], width: int):
-        from suite.training.gradients.paths import gradients_of_run
+        from suite.training.gradients.paths import vectorised_of_run
 
         if not sessions or not all(0 <= slot < width for slot in sessions):
             raise ValueError(f"slots {sorted(sessions)} must lie in 0..{width - 1}, the width of the pack")
         self.live, self.width = dict(sessions), width
         self.problem = next(iter(sessions.values())).problem
-        self.gradients = gradients_of_run("vectorised", self.problem)
+        self.gradients = vectorised_of_run(self.problem)
         self.seats: dict[tuple[int, int], Seats] = {}  # by rows and examples of one run
 
     def run(self) -> Iterator[tuple[int, Outcome | Exception]]:
@@ -206,19 +207,19 @@ class Lockstep:
         for slot, turn in turns.items():
             session = self.live[slot]
             try:
-                ask, examples = session.request(turn)
-                work = spread(self.problem, ask, session.buffers, examples)
-                asked[slot] = ask, work
-                shapes.setdefault((len(work.points), len(work.examples[0])), {})[slot] = work
+                points, examples = session.request(turn)
+                work = spread(self.problem, points, session.buffers, examples)
+                asked[slot] = points, work
+                shapes.setdefault((len(work.parameters), len(work.examples[0])), {})[slot] = work
             except Exception as error:
                 failed[slot] = error
         for shape, works in shapes.items():
             if shape not in self.seats:
                 self.seats[shape] = Seats(self.width, *shape, next(iter(works.values())))
             for slot, rows in self.seats[shape].compute(self.gradients, works).items():
-                session, (ask, work) = self.live[slot], asked[slot]
+                session, (points, work) = self.live[slot], asked[slot]
                 try:
-                    session.tell(turns[slot], *collect(ask, work, session.buffers, rows))
+                    session.apply_gradients(turns[slot], *collect(points, work, session.buffers, rows))
                 except Exception as error:
                     failed[slot] = error
         return failed
@@ -229,24 +230,24 @@ class Seats:
 
     def __init__(self, width: int, rows: int, examples: int, like: Work):
         self.rows = rows
-        self.points = like.points.new_zeros(width * rows, like.points.shape[1])
+        self.points = like.parameters.new_zeros(width * rows, like.parameters.shape[1])
         self.buffers = like.buffers.repeat(width, 1)
         self.examples = like.examples[0].new_zeros(width * rows, examples)
 
-    def compute(self, gradients: Any, works: Mapping[int, Work]) -> dict[int, Rows]:
+    def compute(self, gradients: Vectorised, works: Mapping[int, Work]) -> dict[int, Rows]:
         """Losses [r], gradients [r, d] and buffers [r, q] of each run, by slot."""
         import torch
 
         for slot, work in works.items():
             mine = self.place(slot)
-            self.points[mine] = work.points
+            self.points[mine] = work.parameters
             self.buffers[mine] = work.buffers
             self.examples[mine] = torch.stack(tuple(work.examples))
         batch: tuple[Tensor, ...] = tuple(
             part.unflatten(0, self.examples.shape) for part in gradients.problem.fetch(self.examples.reshape(-1))
         )
         losses, grads, after = gradients.stacked(self.points, self.buffers, batch)
-        return {slot: tuple(part[self.place(slot)] for part in (losses, grads, after)) for slot in works}
+        return {slot: (losses[mine], grads[mine], after[mine]) for slot in works for mine in (self.place(slot),)}
 
     def place(self, slot: int) -> slice:
         return slice(slot * self.rows, (slot + 1) * self.rows)

@@ -73,7 +73,7 @@ def evaluation_seconds(session: Session) -> float:
     """Seconds of one evaluation, from a part of the images it reads."""
     made, settings = session.made, session.spec.settings
     inputs, targets = made.test_inputs[:IMAGES], made.test_targets[:IMAGES]
-    x, buffers = made.algorithm.model(made.config, session.state, session.collective), session.buffers.mean(0)
+    x, buffers = session.algorithm.model(session.state), session.buffers.mean(0)
     made.problem.evaluate(x, buffers, inputs[:100], targets[:100])
     began = time.perf_counter()
     made.problem.evaluate(x, buffers, inputs, targets)

@@ -1,18 +1,25 @@
-"""Progress on stderr: a bar with a cost-weighted ETA on a terminal, plain lines elsewhere."""
+"""Progress on stderr: a bar with a cost-weighted ETA on a terminal; elsewhere a line per run and per half minute."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+EVERY = 30.0  # seconds between two lines where there is no terminal
+
 
 class Progress:
-    """Progress over runs weighted by their estimated seconds. Use as a context manager."""
+    """Progress over runs weighted by their estimated seconds. Use as a context manager.
 
-    def __init__(self, weights: Mapping[str, float], quiet: bool = False):
+    Without a terminal a line every ``every`` seconds says that work goes on, so that a log tells a long run from a
+    dead one.
+    """
+
+    def __init__(self, weights: Mapping[str, float], quiet: bool = False, every: float = EVERY):
         self.weights = {run_id: max(seconds, 1e-3) for run_id, seconds in weights.items()}
         self.total = sum(self.weights.values()) or 1.0
         self.fractions: dict[str, float] = {}
@@ -20,6 +27,8 @@ class Progress:
         self.quiet, self.finished = quiet, 0
         self.started = time.monotonic()
         self._bar: Any = None  # rich's, on a terminal
+        self.every, self._ended = every, threading.Event()
+        self._teller: threading.Thread | None = None
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self.quiet:
@@ -38,13 +47,32 @@ class Progress:
             )
             self._bar.start()
             self._task = self._bar.add_task(f"0/{len(self.weights)} runs", total=self.total)
+        elif not self.quiet:
+            self._teller = threading.Thread(target=self._tell, name="progress", daemon=True)
+            self._teller.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
         if self._bar:
             self._bar.stop()
+        if self._teller:
+            self._teller.join()
+
+    def _tell(self) -> None:
+        while not self._ended.wait(self.every):
+            going = sum(0 < fraction < 1 for fraction in tuple(self.fractions.values()))
+            print(
+                f"[{self.finished}/{len(self.weights)}] {going} under way, {self.done:.0%} done; {self._times()}",
+                file=sys.stderr,
+            )
+
+    def _times(self) -> str:
+        spent = time.monotonic() - self.started
+        left = f"{spent * (1 - self.done) / self.done:.0f} s" if self.done else "an unknown time"
+        return f"{spent:.0f} s gone, about {left} left"
 
     @property
     def done(self) -> float:
@@ -66,12 +94,7 @@ class Progress:
             self._bar.update(self._task, description=f"{self.finished}/{len(self.weights)} runs")
             return
         if line and not self.quiet:
-            spent = time.monotonic() - self.started
-            left = spent * (1 - self.done) / self.done if self.done else 0.0
-            print(
-                f"[{self.finished}/{len(self.weights)}] {line}; {spent:.0f} s gone, about {left:.0f} s left",
-                file=sys.stderr,
-            )
+            print(f"[{self.finished}/{len(self.weights)}] {line}; {self._times()}", file=sys.stderr)
 
     def note(self, line: str) -> None:
         """A sentence for the user, above the bar if there is one."""

@@ -14,7 +14,18 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("torch", "numpy", "scipy", "pandas", "datasets", "simpy", "sentencepiece", "sacrebleu")
+PACKAGES = (
+    "torch",
+    "torchvision",
+    "pillow",
+    "numpy",
+    "scipy",
+    "pandas",
+    "datasets",
+    "simpy",
+    "sentencepiece",
+    "sacrebleu",
+)
 
 
 @lru_cache

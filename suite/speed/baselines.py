@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from suite.runs.environment import ROOT
 
-FOLDER = ROOT / "ci" / "baselines"  # one folder per machine class
+# One folder per machine class; a runner keeps its own outside of the checkout, which is laid anew for each job
+FOLDER = Path(os.environ.get("SGD_SUITE_BASELINES") or ROOT / "ci" / "baselines")
 FORMAT = 1
 OURS, RIVALS = "ours", ("plain", "plain, 1 thread")
 NOT_GUARDED = ("growth",)  # families that are timed too shortly to be guarded

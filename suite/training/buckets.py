@@ -1,22 +1,19 @@
-"""Gradients that leave in segments while backward still runs, and the buffers they lie in meanwhile."""
+"""Gradients that leave in buckets while backward still runs, and the buffers they lie in meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from torch import Tensor
 
-from reference_impls.contract import Pending
+from reference_impls.contract import Pending, Sent
 from suite.training.flat import FlatModule
-
-Sent: TypeAlias = tuple[tuple[slice, Pending], ...]
 
 
 def buckets(flat: FlatModule, limit: int) -> tuple[slice, ...]:
-    """Contiguous segments of [d] in backward order: neighbouring parameters joined up to ``limit`` bytes.
+    """Contiguous buckets of [d] in backward order: neighbouring parameters joined up to ``limit`` bytes.
 
-    A parameter larger than the limit is a segment by itself; ``limit`` 0 gives one segment per parameter.
+    A parameter larger than the limit is a bucket by itself; ``limit`` 0 gives one bucket per parameter.
     Raises ValueError for a negative limit.
     """
     if limit < 0:
@@ -32,10 +29,10 @@ def buckets(flat: FlatModule, limit: int) -> tuple[slice, ...]:
 
 
 class Backward:
-    """Collects the gradient of one update and sends each segment as soon as backward has filled it.
+    """Collects the gradient of one update and sends each bucket as soon as backward has filled it.
 
-    Segments leave in one fixed order, from the last parameters to the first, whatever order autograd meets them
-    in: a segment that is ready early waits for those before it, so that every worker starts the same sums in the
+    Buckets leave in one fixed order, from the last parameters to the first, whatever order autograd meets them
+    in: a bucket that is ready early waits for those before it, so that every worker starts the same sums in the
     same order even if their graphs differ. Parameters that got no gradient are sent as zeros at the end.
 
     ``slots`` buffers are used in turn: the gradient of update t stays untouched until update t + slots, which
@@ -89,7 +86,7 @@ class Backward:
         self._sent.append((part, self._send(self.gradient[None, part])))
 
     def finish(self) -> Sent:
-        """After backward: send what has not left yet; the segments with their sums, in the order they left."""
+        """After backward: send what has not left yet; the buckets with their sums, in the order they left."""
         if self._send is None:
             return ()
         while len(self._sent) < len(self._parts):

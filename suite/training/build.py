@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from suite.algorithms import algorithm
+from reference_impls.contract import Algorithm, Collective, Optimizer
+from reference_impls.crossbow import SMA
+from reference_impls.inverse_law import SGD
+from reference_impls.isgd import ISGD
+from reference_impls.matex_agd import DelayedSGD
+from reference_impls.rudra import Softsync
+from suite.communication.collectives import in_process
 from suite.data import images, order, transforms
 from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import Order
 from suite.models import build, initialise
 from suite.spec import seed, thaw
-from suite.training import optimizers as descents
 from suite.training.flat import FlatModule
+from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bf16": torch.float32}
+ALGORITHMS: Mapping[str, type[Algorithm[Any]]] = {
+    "sgd": SGD,
+    "isgd": ISGD,
+    "rudra": Softsync,
+    "matex_agd": DelayedSGD,
+    "crossbow": SMA,
+}
 
 
 @dataclass
@@ -31,26 +44,28 @@ class Assembly:
     problem: Classification
     x0: Tensor
     order: Order
-    algorithm: Any
-    config: Any
-    descent: Any
+    algorithm: Algorithm[Any]  # of workers that are all rows of this process
     test_inputs: Tensor
     test_targets: Tensor
 
 
-def fields(kind: Any, values: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """``values`` as keyword arguments of a NamedTuple or dataclass; raises ValueError for unknown ones."""
-    known = getattr(kind, "_fields", None) or [f.name for f in dataclasses.fields(kind)]
+def fields(kind: Any, values: Mapping[str, Any], what: str, besides: Collection[str] = ()) -> dict[str, Any]:
+    """``values`` as keyword arguments of a NamedTuple or dataclass; raises ValueError for unknown ones.
+
+    The fields ``besides`` are not for settings to give.
+    """
+    names = getattr(kind, "_fields", None) or [f.name for f in dataclasses.fields(kind)]
+    known = set(names) - set(besides)
     if unknown := set(values) - set(known):
         raise ValueError(f"{what}: unknown settings {sorted(unknown)}; known are {sorted(known)}")
     return dict(values)
 
 
-def make_descent(settings: Mapping[str, Any], flat: FlatModule) -> Any:
+def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
     """The solver named by ``rule`` with the network's multipliers as [d] vectors."""
     values = thaw(settings)
     rule = values.pop("rule")
-    kinds = {"caffe": descents.Caffe, "torch": descents.Torch, "adam": descents.Adam}
+    kinds: dict[str, Callable[..., Optimizer]] = {"caffe": CaffeSGD, "torch": TorchSGD, "adam": Adam}
     if rule not in kinds:
         raise ValueError(f"descent rule must be one of {sorted(kinds)}, not {rule!r}")
     module = flat.module
@@ -58,6 +73,25 @@ def make_descent(settings: Mapping[str, Any], flat: FlatModule) -> Any:
         values["lr_scale"] = flat.scale(module.lr_multipliers)  # type: ignore[arg-type]
         values["decay_scale"] = flat.scale(module.decay_multipliers)  # type: ignore[arg-type]
     return kinds[rule](**fields(kinds[rule], values, f"descent {rule}"))
+
+
+def algorithm_class(name: str) -> type[Algorithm[Any]]:
+    """The algorithm of this name; raises ValueError for another."""
+    if name not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {name!r}; there are {sorted(ALGORITHMS)}")
+    return ALGORITHMS[name]
+
+
+def make_algorithm(
+    settings: Mapping[str, Any], optimizer: Optimizer, collective: Collective, batches_per_epoch: int
+) -> Algorithm[Any]:
+    """The algorithm named by ``name``; ``batches: "epoch"`` means as many as an epoch has."""
+    values = thaw(settings)
+    kind = algorithm_class(values.pop("name"))
+    if values.get("batches") == "epoch":
+        values["batches"] = batches_per_epoch
+    bound = {field.name for field in dataclasses.fields(Algorithm)}
+    return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=bound))
 
 
 def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Any:
@@ -120,20 +154,19 @@ def assemble(
         crop_flip = transforms.CropFlip(**fields(transforms.CropFlip, thaw(settings["augment"]), "augment"))
         augmentation = Augmentation(crop_flip, *(size or extent for extent in inputs.shape[-2:]))
         batches = Augmented(batches, augmentation, seed(run_seed, "augment"))
-    chosen = thaw(settings["algorithm"])
-    module = algorithm(chosen.pop("name"))
-    if chosen.get("batches") == "epoch":
-        chosen["batches"] = batches.batches_per_epoch
-    config = module.Config(**fields(module.Config, chosen, "algorithm")) if hasattr(module, "Config") else None
+    algorithm = make_algorithm(
+        settings["algorithm"],
+        make_optimizer(settings["descent"], flat),
+        in_process(workers),
+        batches.batches_per_epoch,
+    )
     return Assembly(
         problem=Classification(
             flat, inputs, targets, lambda pixels: decode(pixels).to(dtype), augmentation=augmentation
         ),
         x0=flat.point(),
         order=batches,
-        algorithm=module,
-        config=config,
-        descent=make_descent(settings["descent"], flat),
+        algorithm=algorithm,
         test_inputs=testing.inputs,
         test_targets=testing.targets,
     )

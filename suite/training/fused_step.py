@@ -1,24 +1,23 @@
 """A local solver's step that overwrites what it is given, by torch's fused SGD kernel: one pass and no new vectors.
 
 The solvers are pure and written with whole vectors: each of their operations reads and writes all parameters, which
-for a few hundred thousand of them costs as much as the gradient of one example. A session that owns its state, under
-an algorithm that reads no part of it after the step, may hand it over. The kernel rounds a product and a sum once
+for a few hundred thousand of them costs as much as the gradient of one example. A session that owns its state may
+hand over what the algorithm no longer reads after the step. The kernel rounds a product and a sum once
 where the solver rounds twice, so the two agree to a few units in the last place a step and not to the bit.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.optim.sgd import sgd
 
-from suite.training.optimizers import ALL, Caffe, Stepped, Torch
+from reference_impls.contract import Algorithm
+from suite.training.optimizers import ALL, CaffeSGD, Stepped, TorchSGD
 
-# Whether the points may be overwritten besides the memory, by algorithm. Plain SGD's update is the solver's step;
-# Rudra's server keeps its older weights, which late gradients still read, and Crossbow corrects by the old replicas.
-HANDS_OVER = {"reference_impls.inverse_law": True, "reference_impls.rudra": False, "reference_impls.crossbow": False}
 MOST_PIECES = 512  # of a vector with multipliers; beyond, calls would cost more than they save
 
 
@@ -35,37 +34,37 @@ class Cut(NamedTuple):
     groups: tuple[Alike, ...]
 
 
-class Donated:
-    """``Caffe`` or ``Torch`` in place: ``memory``, and ``points`` if asked for, hold the new values afterwards.
+class InPlace:
+    """``CaffeSGD`` or ``TorchSGD`` in place: memory, and parameters if asked for, hold the new values afterwards.
 
     Without momentum there is nothing to remember, and the memory stays what it was. Takes the pure step of anything
     but float32 vectors [s], and rows [r, s] of them where there are no multipliers.
     """
 
-    def __init__(self, descent: Caffe | Torch, points: bool = True):
-        self.descent, self.points = descent, points
+    def __init__(self, optimizer: CaffeSGD | TorchSGD, overwrites: bool = True):
+        self.optimizer, self.overwrites = optimizer, overwrites
         self._cuts: dict[tuple[int, int], Cut | None] = {}
 
-    def init(self, points: Tensor) -> Tensor:
-        return self.descent.init(points)
+    def init(self, parameters: Tensor) -> Tensor:
+        return self.optimizer.init(parameters)
 
-    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
-        """New points and the memory itself."""
-        cut = self._cut(part, points.shape[-1])
-        vectors = (points, grads, memory)
+    def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        """New parameters and the memory itself."""
+        cut = self._cut(part, parameters.shape[-1])
+        vectors = (parameters, gradients, memory)
         if (
             cut is None
-            or any(v.dtype != torch.float32 or v.shape != points.shape or not v.is_contiguous() for v in vectors)
-            or (points.dim() > 1 and len(cut.sizes) > 1)
+            or any(v.dtype != torch.float32 or v.shape != parameters.shape or not v.is_contiguous() for v in vectors)
+            or (parameters.dim() > 1 and len(cut.sizes) > 1)
         ):
-            return self.descent.step(memory, points, grads, lr, part)
-        new = points if self.points else points.clone()
-        x, g, v = (vector.split_with_sizes(cut.sizes, -1) for vector in (new, grads, memory))
+            return self.optimizer.step(memory, parameters, gradients, lr, part)
+        new = parameters if self.overwrites else parameters.clone()
+        x, g, v = (vector.split_with_sizes(cut.sizes, -1) for vector in (new, gradients, memory))
         rate = lr.item()
         for group in cut.groups:
             mine = group.pieces
-            parts = ([vector[i] for i in mine] for vector in (x, g, v))
-            self.advance(*parts, rate * group.lr_scale, group.decay_scale)
+            points, grads, velocity = ([vector[i] for i in mine] for vector in (x, g, v))
+            self.advance(points, grads, velocity, rate * group.lr_scale, group.decay_scale)
         return new, memory
 
     def advance(
@@ -75,8 +74,8 @@ class Donated:
 
         The kernel's velocity is mu v + (1 - dampening) g: with 1 - dampening the rate, it is Caffe's.
         """
-        rule = self.descent
-        inside = isinstance(rule, Caffe) and rule.momentum > 0
+        rule = self.optimizer
+        inside = isinstance(rule, CaffeSGD) and rule.momentum > 0
         sgd(
             x,
             grads,
@@ -94,11 +93,11 @@ class Donated:
         """How [length] parameters fall into pieces of equal multipliers; None where they are too many."""
         key = part.start or 0, length
         if key not in self._cuts:
-            self._cuts[key] = cut(self.descent, *key)
+            self._cuts[key] = cut(self.optimizer, *key)
         return self._cuts[key]
 
 
-def cut(rule: Caffe | Torch, start: int, length: int) -> Cut | None:
+def cut(rule: CaffeSGD | TorchSGD, start: int, length: int) -> Cut | None:
     """Pieces of the parameters from ``start`` on whose multipliers are alike, and which of them share theirs."""
     if rule.lr_scale is None and rule.decay_scale is None:
         return Cut([length], (Alike(1.0, 1.0, (0,)),))
@@ -114,9 +113,9 @@ def cut(rule: Caffe | Torch, start: int, length: int) -> Cut | None:
     return Cut(counts.tolist(), tuple(groups))
 
 
-def donated(algorithm: Any, descent: Any, points: Tensor) -> Any:
-    """The solver that may overwrite the state of this algorithm, where there is one; otherwise the solver itself."""
-    both = HANDS_OVER.get(getattr(algorithm, "__name__", ""))
-    if both is None or type(descent) not in (Caffe, Torch) or points.device.type != "cpu":
-        return descent
-    return Donated(descent, both)
+def in_place(algorithm: Algorithm[Any], device: torch.device) -> Algorithm[Any]:
+    """The algorithm with a solver that overwrites what it no longer reads, where there is one here."""
+    optimizer = algorithm.optimizer
+    if algorithm.keeps_memory or not isinstance(optimizer, CaffeSGD | TorchSGD) or device.type != "cpu":
+        return algorithm
+    return replace(algorithm, optimizer=InPlace(optimizer, overwrites=not algorithm.keeps_parameters))

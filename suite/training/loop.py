@@ -3,7 +3,7 @@
 Settings (plain values)::
 
     data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
-    algorithm  {name, ...its Config}                      descent    {rule, momentum, decay, multipliers?}
+    algorithm  {name, ...its fields}                      descent    {rule, momentum, decay, multipliers?}
     rate, drops [[turn, factor], ...], restart?           batch, workers
     order      {kind, share?}                             updates    turns: one gradient per worker each
     augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
@@ -32,9 +32,8 @@ from typing import Any
 
 import torch
 
-from reference_impls.contract import Ask, Told, Turn
+from reference_impls.contract import Points, Sent, Turn
 from suite.clock import ChargedClock, WallClock
-from suite.communication.collectives import in_process
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
@@ -43,13 +42,13 @@ from suite.training.buckets import buckets
 from suite.training.build import Assembly, assemble
 from suite.training.curves import Recorder
 from suite.training.evaluation import CapturedTest
-from suite.training.fused_step import donated
+from suite.training.fused_step import in_place
 from suite.training.gradients.batching import answer
 from suite.training.gradients.cuda_graph_update import whole_update
 from suite.training.gradients.paths import gradients_of_run, seed_masks
 from suite.training.gradients.types import Gradients
 from suite.training.numerics import apply
-from suite.training.one_worker import in_place
+from suite.training.one_worker import one_worker
 from suite.training.schedules import rate_at, rounds
 
 
@@ -71,19 +70,18 @@ class Session:
         self.workers = settings.get("workers", 1)
         self.updates = settings["updates"]
         self.evaluate_every = settings["evaluate"]["every"]
-        self.collective = in_process(self.workers)
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
-        self.state = made.algorithm.init(made.config, made.x0, self.workers, self.workers, made.descent)
-        self.descent = donated(made.algorithm, made.descent, made.x0)
+        self.algorithm = in_place(made.algorithm, made.x0.device)
+        self.state = self.algorithm.init(made.x0)
         captured = gradients.path == "captured"
         self.tests = CapturedTest(made.problem, gradients.recorder) if captured else None  # type: ignore[attr-defined]
-        self.whole = in_place(gradients, self.descent, self.workers) or whole_update(
-            gradients, made.algorithm, made.config, made.descent, self.collective
-        )
+        self.whole = one_worker(gradients, self.algorithm) or whole_update(gradients, self.algorithm)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
-        segmented = getattr(made.config, "segmented", False)
-        self.parts = buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if segmented else (slice(None),)
+        whole = (slice(None),)
+        self.buckets = (
+            buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if self.algorithm.segmented else whole
+        )
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock: WallClock | ChargedClock = WallClock(synchronise=self._synchronise)
@@ -149,51 +147,39 @@ class Session:
         return {"update": self.t, "seconds": self.clock.spent}
 
     def update(self, turn: Turn) -> None:
-        """One turn: ask, gather the batches, compute, tell."""
-        ask, examples = self.request(turn)
+        """One turn: gather the batches, compute the gradients, apply them."""
+        points, examples = self.request(turn)
         if self.whole is None:
-            self.tell(turn, *answer(self.gradients, ask, self.buffers, examples))
+            self.apply_gradients(turn, *answer(self.gradients, points, self.buffers, examples))
             return
         lr = self.rate(turn.t)
-        self.state, self.buffers, seen = self.whole(turn, ask, self.state, self.buffers, examples, lr)
+        self.state, self.buffers, seen = self.whole(turn, points, self.state, self.buffers, examples, lr)
         self.recorder.add(turn.t, seen)
         self.t = turn.t + 1
 
-    def request(self, turn: Turn) -> tuple[Ask, torch.Tensor]:
+    def request(self, turn: Turn) -> tuple[Points, torch.Tensor]:
         """Points and examples [n, b] of a turn's gradients; dropout's masks are those of the turn from here on."""
         made, settings = self.made, self.spec.settings
         if settings.get("restart") and any(at == turn.t for at, _ in settings.get("drops", ())):
-            self.state = made.algorithm.restart(made.config, self.state)
-        ask = made.algorithm.ask(made.config, self.state, turn)
+            self.state = self.algorithm.restart(self.state)
+        points = self.algorithm.points(self.state, turn)
         if made.problem.dropout:
             seed_masks(seed(self.spec.seed, "dropout", turn.t), made.x0.device)
-        return ask, made.order.indices(ask.batch, self.members)
+        return points, made.order.indices(points.batch, self.members)
 
-    def tell(self, turn: Turn, losses: torch.Tensor, sums: torch.Tensor, buffers: torch.Tensor) -> None:
+    def apply_gradients(self, turn: Turn, losses: torch.Tensor, sums: torch.Tensor, buffers: torch.Tensor) -> None:
         """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
-        made, before, self.buffers = self.made, self.state, buffers
-        self.state = made.algorithm.tell(
-            made.config,
-            before,
-            turn,
-            Told(losses, sums, self.send(sums)),
-            collective=self.collective,
-            descent=self.descent,
-            lr=self.rate(turn.t),
-        )
+        before, self.buffers = self.state, buffers
+        self.state = self.algorithm.update(before, turn, losses, sums, self.rate(turn.t), self.send(sums))
         if self.recorder.wants(turn.t):
-            seen = {"loss": losses.mean()}
-            if observe := getattr(made.algorithm, "observe", None):
-                seen |= observe(made.config, before, self.state)
-            self.recorder.add(turn.t, seen)
+            self.recorder.add(turn.t, {"loss": losses.mean(), **self.algorithm.observe(before, self.state)})
         self.t = turn.t + 1
 
-    def send(self, sums: torch.Tensor) -> tuple[Any, ...]:
-        """Exchange of the whole gradient, or of its segments, for algorithms that send it themselves."""
-        send = getattr(self.made.algorithm, "send", None)
-        if send is None:
+    def send(self, sums: torch.Tensor) -> Sent:
+        """Exchange of the whole gradient, or of its buckets, for algorithms that send it themselves."""
+        if not self.algorithm.sends:
             return ()
-        return tuple((part, send(self.made.config, sums[:, part], self.collective)) for part in self.parts)
+        return tuple((part, self.algorithm.send(sums[:, part])) for part in self.buckets)
 
     def rate(self, t: int) -> torch.Tensor:
         """Learning rate of turn t as a cached 0-d tensor on the device."""
@@ -206,7 +192,7 @@ class Session:
     def evaluate(self) -> None:
         """Add an evaluation row: test images and, if asked for, the first training images."""
         made, settings = self.made, self.spec.settings
-        x = made.algorithm.model(made.config, self.state, self.collective)
+        x = self.algorithm.model(self.state)
         buffers = self.buffers.mean(0)
         if count := settings["evaluate"].get("recompute"):
             buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
@@ -270,12 +256,13 @@ class Session:
         last = {name: column[-1] for name, column in self.recorder.evaluations.items()}
         wanted = self.spec.settings.get("stop") is not None
         status = "diverged" if self.diverged else "out of budget" if wanted and not self.stopped else "finished"
-        results: dict[str, Any] = {**last, "updates": self.t, "parameters": self.made.problem.d}
-        if summary := getattr(self.made.algorithm, "summary", None):
-            results |= summary(self.made.config, self.state)
-        results["weights_digest"] = weights_digest(
-            self.made.algorithm.model(self.made.config, self.state, self.collective)
-        )
+        results: dict[str, Any] = {
+            **last,
+            "updates": self.t,
+            "parameters": self.made.problem.d,
+            **self.algorithm.summary(self.state),
+            "weights_digest": weights_digest(self.algorithm.model(self.state)),
+        }
         return Outcome(status, results, self.recorder.tables())
 
 

@@ -10,41 +10,43 @@ general way to a few units in the last place a step. Who may have its state over
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Ask, Turn
+from reference_impls.contract import Algorithm, Points, Turn
+from reference_impls.inverse_law import SGD
 from suite.training.flat import FlatModule
-from suite.training.fused_step import Donated
+from suite.training.fused_step import InPlace
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.native import Native
-from suite.training.optimizers import Caffe
+from suite.training.gradients.types import Gradients
+from suite.training.optimizers import CaffeSGD
 
 Updated = tuple[Any, Tensor, dict[str, Tensor]]  # state, buffers [1, q], what is worth a curve (0-d)
 
 
-def in_place(gradients: Any, solver: Any, workers: int) -> InPlace | None:
-    """The update of one worker in place, where solver, algorithm and path allow it."""
-    if workers > 1 or not isinstance(solver, Donated) or not solver.points:
+def one_worker(gradients: Gradients, algorithm: Algorithm[Any]) -> OneWorker | None:
+    """The update of one worker in place, where algorithm, solver and path allow it."""
+    optimizer = algorithm.optimizer
+    if not isinstance(algorithm, SGD) or algorithm.collective.workers > 1 or not isinstance(optimizer, InPlace):
         return None
-    if getattr(gradients, "flat", None) is None or gradients.flat.x.dtype != torch.float32:
+    if not isinstance(gradients, Bound | Native) or gradients.flat.x.dtype != torch.float32:
         return None
-    kinds: dict[str, type[InPlace]] = {"looped": Listed, "native": Fused}
-    kind = kinds.get(gradients.path)
-    return None if kind is None else kind(gradients, solver)
+    return Listed(gradients, optimizer) if isinstance(gradients, Bound) else Fused(gradients, optimizer)
 
 
-class InPlace:
+class OneWorker:
     """What both have in common. A state is that of plain SGD: ``x`` [d] and the solver's ``memory`` [d]."""
 
-    def __init__(self, gradients: Any, solver: Donated):
+    def __init__(self, gradients: Any, solver: InPlace):
         self.gradients, self.solver = gradients, solver
         self.flat: FlatModule = gradients.flat
 
-    def __call__(self, turn: Turn, ask: Ask, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor) -> Updated:
+    def __call__(
+        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
+    ) -> Updated:
         """The state itself, overwritten; its loss was the one before."""
         batch = self.gradients.problem.fetch(examples[0])
         loss, after = self.advance(state.x, state.memory, buffers, batch, lr.item())
@@ -58,19 +60,19 @@ class InPlace:
 
     def scales(self) -> list[tuple[float, float]]:
         """What multiplies the learning rate and the decay of each parameter tensor."""
-        rule = self.solver.descent
+        rule = self.solver.optimizer
         starts = [part.start for part in self.flat.segments]
         one = torch.ones(self.flat.d)
         rates, decays = (one if scale is None else scale for scale in (rule.lr_scale, rule.decay_scale))
         return list(zip(rates[starts].tolist(), decays[starts].tolist(), strict=True))
 
 
-class Listed(InPlace):
+class Listed(OneWorker):
     """Along autograd's tensors, by torch's fused kernel on the list of them."""
 
     gradients: Bound
 
-    def __init__(self, gradients: Bound, solver: Donated):
+    def __init__(self, gradients: Bound, solver: InPlace):
         super().__init__(gradients, solver)
         self._groups: dict[tuple[float, float], list[int]] = {}
         for place, pair in enumerate(self.scales()):
@@ -106,12 +108,12 @@ def laid_as(part: Tensor, grad: Tensor | None) -> Tensor:
     return grad if grad.stride() == part.stride() else torch.empty_like(part).copy_(grad)
 
 
-class Fused(InPlace):
+class Fused(OneWorker):
     """Forward, backward and step by one call of native code, layer by layer."""
 
     gradients: Native
 
-    def __init__(self, gradients: Native, solver: Donated):
+    def __init__(self, gradients: Native, solver: InPlace):
         super().__init__(gradients, solver)
         self._rules: dict[float, Any] = {}
 
@@ -120,13 +122,16 @@ class Fused(InPlace):
     ) -> tuple[Tensor, Tensor]:
         if lr not in self._rules:
             self._rules = {lr: self.rules(lr)}
-        loss = self.gradients.step(x, memory, self._rules[lr], self.solver.descent.momentum, batch)
+        loss = self.gradients.step(x, memory, self._rules[lr], self.solver.optimizer.momentum, batch)
         return torch.scalar_tensor(loss, dtype=torch.float64), buffers
 
-    def rules(self, lr: float) -> Sequence[float]:
-        """For each tensor: velocity <- momentum velocity + inner (gradient + decay w), w <- w - outer velocity."""
-        rule, found = self.solver.descent, list[float]()
+    def rules(self, lr: float) -> Any:
+        """A C array of three numbers for each tensor: inner, outer, decay.
+
+        velocity <- momentum velocity + inner (gradient + decay w);  w <- w - outer velocity
+        """
+        rule, found = self.solver.optimizer, list[float]()
         for rate, decay in self.scales():
-            inner, outer = (lr * rate, 1.0) if isinstance(rule, Caffe) else (1.0, lr * rate)
+            inner, outer = (lr * rate, 1.0) if isinstance(rule, CaffeSGD) else (1.0, lr * rate)
             found += [inner, outer, rule.decay * decay]
         return (ctypes.c_float * len(found))(*found)

@@ -1,4 +1,4 @@
-"""Local solvers: what a parameter vector does with a gradient. Each satisfies ``contract.Descent``.
+"""Local solvers: what a parameter vector does with a gradient. Each satisfies ``contract.Optimizer``.
 
 Memory keeps the parameters on its last axis, so ``memory[..., part]`` is the memory of a part of them.
 """
@@ -29,40 +29,40 @@ class Momentum:
 
     def __post_init__(self) -> None:
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"descent: momentum={self.momentum} must lie in [0, 1)")
+            raise ValueError(f"optimizer: momentum={self.momentum} must lie in [0, 1)")
         if self.decay < 0:
-            raise ValueError(f"descent: decay={self.decay} must not be negative")
+            raise ValueError(f"optimizer: decay={self.decay} must not be negative")
 
-    def init(self, points: Tensor) -> Tensor:
-        return torch.zeros_like(points)
+    def init(self, parameters: Tensor) -> Tensor:
+        return torch.zeros_like(parameters)
 
-    def _decayed(self, points: Tensor, grads: Tensor, part: slice) -> Tensor:
+    def _decayed(self, parameters: Tensor, gradients: Tensor, part: slice) -> Tensor:
         if not self.decay:
-            return grads
+            return gradients
         if self.decay_scale is None:
-            return grads + self.decay * points
-        return grads + self.decay * self.decay_scale[part] * points
+            return gradients + self.decay * parameters
+        return gradients + self.decay * self.decay_scale[part] * parameters
 
     def _rate(self, lr: Tensor, part: slice) -> Tensor:
         return lr if self.lr_scale is None else lr * self.lr_scale[part]
 
 
 @dataclass(frozen=True)
-class Caffe(Momentum):
+class CaffeSGD(Momentum):
     """v <- mu v + lr (g + decay x);  x <- x - v. A new learning rate acts on new gradients only."""
 
-    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
-        velocity = self.momentum * memory + self._rate(lr, part) * self._decayed(points, grads, part)
-        return points - velocity, velocity
+    def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        velocity = self.momentum * memory + self._rate(lr, part) * self._decayed(parameters, gradients, part)
+        return parameters - velocity, velocity
 
 
 @dataclass(frozen=True)
-class Torch(Momentum):
+class TorchSGD(Momentum):
     """v <- mu v + g + decay x;  x <- x - lr v. A new learning rate acts on the whole velocity."""
 
-    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
-        velocity = self.momentum * memory + self._decayed(points, grads, part)
-        return points - self._rate(lr, part) * velocity, velocity
+    def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        velocity = self.momentum * memory + self._decayed(parameters, gradients, part)
+        return parameters - self._rate(lr, part) * velocity, velocity
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class Adam:
         if self.epsilon < 0 or self.decay < 0:
             raise ValueError(f"adam: epsilon={self.epsilon} and decay={self.decay} must not be negative")
 
-    def init(self, points: Tensor) -> Tensor:
-        return torch.zeros_like(points).unsqueeze(-2).repeat_interleave(3, -2)
+    def init(self, parameters: Tensor) -> Tensor:
+        return torch.zeros_like(parameters).unsqueeze(-2).repeat_interleave(3, -2)
 
-    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+    def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
         m, v, t = memory.unbind(-2)
-        g = grads + self.decay * points if self.decay else grads
+        g = gradients + self.decay * parameters if self.decay else gradients
         t = t + 1
         m = self.beta1 * m + (1 - self.beta1) * g
         v = self.beta2 * v + (1 - self.beta2) * g * g
         m_hat, v_hat = m / (1 - self.beta1**t), v / (1 - self.beta2**t)
-        return points - lr * m_hat / (v_hat.sqrt() + self.epsilon), torch.stack([m, v, t], -2)
+        return parameters - lr * m_hat / (v_hat.sqrt() + self.epsilon), torch.stack([m, v, t], -2)

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suite.algorithms import algorithm
+from suite.communication.collectives import in_process
 from suite.data.imagenet import SIDE, Batch, ImageNetStream
 from suite.data.transforms import CropFlip, centre_crop
-from suite.spec import seed, thaw
-from suite.training.build import DTYPES, Assembly, fields, make_descent, make_network
+from suite.spec import seed
+from suite.training.build import DTYPES, Assembly, make_algorithm, make_network, make_optimizer
 from suite.training.flat import FlatModule
 
 MEAN = (123.0, 117.0, 104.0)  # red, green, blue of ImageNet's training set, 0..255 (Caffe's mean_value)
@@ -144,19 +144,16 @@ def assemble_streamed(
     """What :func:`suite.training.build.assemble` makes, with streamed pictures; the caller closes ``problem``."""
     network = make_network(settings["model"], run_seed, execution["device"], DTYPES[execution["precision"]])
     flat = FlatModule(network, channels_last=execution["channels_last"])
-    chosen = thaw(settings["algorithm"])
-    module = algorithm(chosen.pop("name"))
-    problem: Any = StreamedImages(settings, flat, run_seed, settings.get("workers", 1), root)
-    if chosen.get("batches") == "epoch":
-        chosen["batches"] = problem.part
+    workers = settings.get("workers", 1)
+    problem: Any = StreamedImages(settings, flat, run_seed, workers, root)
     nothing = flat.x.new_zeros(0)
     return Assembly(
         problem=problem,
         x0=flat.point(),
         order=Named(settings["batch"], problem.part),  # type: ignore[arg-type]
-        algorithm=module,
-        config=module.Config(**fields(module.Config, chosen, "algorithm")) if hasattr(module, "Config") else None,
-        descent=make_descent(settings["descent"], flat),
+        algorithm=make_algorithm(
+            settings["algorithm"], make_optimizer(settings["descent"], flat), in_process(workers), problem.part
+        ),
         test_inputs=nothing,
         test_targets=nothing,
     )

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Entry, Told, Turn
-from suite.communication.collectives import Local
+from reference_impls.contract import Algorithm, Entry, Sent, Turn
 
 D, EXAMPLES, BATCHES = 6, 96, 12
 LR = torch.tensor(0.05, dtype=torch.float64)
@@ -55,46 +54,40 @@ def lockstep(workers: int, t: int) -> Turn:
 
 
 def one(
-    algorithm: Any,
-    config: Any,
+    algorithm: Algorithm[Any],
     state: Any,
     turn: Turn,
     *,
-    collective: Any,
-    descent: Any,
     lr: Tensor = LR,
     batches: Batches = streams,
-    segments: tuple[slice, ...] = (),
+    buckets: tuple[slice, ...] = (),
     problem: Quadratic = QUADRATIC,
 ) -> tuple[Any, Tensor]:
     """The state after a turn, and the losses [n]."""
-    ask = algorithm.ask(config, state, turn)
+    points = algorithm.points(state, turn)
     losses, sums = [], []
-    entries = iter(zip(turn.entries, ask.batch.tolist(), strict=True))
-    for point, share in zip(ask.points, ask.shares, strict=True):
+    entries = iter(zip(turn.entries, points.batch.tolist(), strict=True))
+    for point, share in zip(points.parameters, points.shares, strict=True):
         found = []
         for _ in range(share):
             entry, number = next(entries)
             found.append(problem.evaluate(point, batches(entry.worker, number)))
         losses += [loss for loss, _ in found]
         sums.append(torch.stack([gradient for _, gradient in found]).sum(0))
-    told = Told(torch.stack(losses), torch.stack(sums))
-    if hasattr(algorithm, "send"):
-        parts = reversed(segments or (slice(0, len(sums[0])),))
-        told = told._replace(
-            sent=tuple((part, algorithm.send(config, told.sums[:, part], collective)) for part in parts)
-        )
-    told_state = algorithm.tell(config, state, turn, told, collective=collective, descent=descent, lr=lr)
-    return told_state, told.losses
+    stacked = torch.stack(losses), torch.stack(sums)
+    return algorithm.update(state, turn, *stacked, lr, sent(algorithm, stacked[1], buckets)), stacked[0]
+
+
+def sent(algorithm: Algorithm[Any], sums: Tensor, buckets: tuple[slice, ...]) -> Sent:
+    """Sums [p, d] on their way, in backward order, for an algorithm that sends."""
+    parts = reversed(buckets or (slice(0, sums.shape[1]),))
+    return tuple((part, algorithm.send(sums[:, part])) for part in parts) if algorithm.sends else ()
 
 
 def drive(
-    algorithm: Any,
-    config: Any,
-    workers: int,
+    algorithm: Algorithm[Any],
     turns: int,
     *,
-    descent: Any,
     state: Any = None,
     start: int = 0,
     x0: Tensor | None = None,
@@ -102,20 +95,11 @@ def drive(
     **options: Any,
 ) -> Any:
     """The state after ``turns`` lockstep turns from x0 (ones) or from ``state``."""
+    workers = algorithm.collective.workers
     if state is None:
-        x0 = torch.ones(D, dtype=torch.float64) if x0 is None else x0
-        state = algorithm.init(config, x0, workers, workers, descent)
+        state = algorithm.init(torch.ones(D, dtype=torch.float64) if x0 is None else x0)
     for t in range(start, start + turns):
-        state, _ = one(
-            algorithm,
-            config,
-            state,
-            lockstep(workers, t),
-            collective=Local(workers),
-            descent=descent,
-            batches=batches or shares(workers),
-            **options,
-        )
+        state, _ = one(algorithm, state, lockstep(workers, t), batches=batches or shares(workers), **options)
     return state
 
 

@@ -3,56 +3,63 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 import torch
-from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, shares, streams
+from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, sent, shares, streams
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
-from reference_impls import crossbow, inverse_law, isgd, matex_agd, rudra
-from reference_impls.contract import Entry, Told, Turn
+from reference_impls.contract import Algorithm, Entry, Turn
+from reference_impls.crossbow import SMA, elastic_averaging
+from reference_impls.inverse_law import SGD
+from reference_impls.isgd import ISGD
+from reference_impls.matex_agd import DelayedSGD
+from reference_impls.rudra import Softsync
 from suite.communication.collectives import Local
-from suite.training.optimizers import Adam, Caffe
+from suite.training.optimizers import Adam, CaffeSGD
 
-DESCENT = Caffe(0.9, 1e-3)
+HEAVY = CaffeSGD(0.9, 1e-3)
 
 
 class Case(NamedTuple):
-    algorithm: Any
-    config: Any
-    workers: int
+    algorithm: Algorithm[Any]
     late: bool = False  # gradients read older weights
-    segments: tuple[slice, ...] = ()
+    buckets: tuple[slice, ...] = ()
     stacks: bool = True  # state is tensors only
     symmetric: bool = True  # workers are alike
 
+    @property
+    def workers(self) -> int:
+        return self.algorithm.collective.workers
 
+
+TWO, THREE, FOUR = Local(2), Local(3), Local(4)
+ISGD_OF_FIVE = partial(ISGD, HEAVY, TWO, 5, zeta=0.02, margin=0.5)
 CASES = {
-    "inverse_law": Case(inverse_law, None, 3),
-    "isgd": Case(isgd, isgd.Config(5, zeta=0.02, margin=0.5, thresholds=(9.0,), factors=(1.0, 0.5)), 2),
-    "isgd-literal-queue": Case(isgd, isgd.Config(5, zeta=0.02, margin=0.5, queue="literal"), 2),
-    "isgd-anchor-after": Case(isgd, isgd.Config(5, zeta=0.02, margin=0.5, anchor="after"), 2),
-    "rudra-hardsync": Case(rudra, rudra.Config(3, 0), 3),
-    "rudra-softsync": Case(rudra, rudra.Config(3, 1, history=3), 3, late=True, symmetric=False),
-    "rudra-per-gradient": Case(rudra, rudra.Config(3, 1, 4, per_gradient=True), 3, late=True, symmetric=False),
-    "matex-synchronous": Case(matex_agd, matex_agd.Config(), 2),
-    "matex-delayed": Case(matex_agd, matex_agd.Config(2), 2, stacks=False),
-    "matex-delayed-read": Case(matex_agd, matex_agd.Config(2, solver="read"), 2, stacks=False),
+    "inverse_law": Case(SGD(HEAVY, THREE)),
+    "isgd": Case(ISGD_OF_FIVE(thresholds=(9.0,), factors=(1.0, 0.5))),
+    "isgd-literal-queue": Case(ISGD_OF_FIVE(queue="literal")),
+    "isgd-anchor-after": Case(ISGD_OF_FIVE(anchor="after")),
+    "rudra-hardsync": Case(Softsync(HEAVY, THREE, 3, 0)),
+    "rudra-softsync": Case(Softsync(HEAVY, THREE, 3, 1, history=3), late=True, symmetric=False),
+    "rudra-per-gradient": Case(Softsync(HEAVY, THREE, 3, 1, 4, per_gradient=True), late=True, symmetric=False),
+    "matex-synchronous": Case(DelayedSGD(HEAVY, TWO)),
+    "matex-delayed": Case(DelayedSGD(HEAVY, TWO, 2), stacks=False),
+    "matex-delayed-read": Case(DelayedSGD(HEAVY, TWO, 2, solver="read"), stacks=False),
     "matex-layer-wise": Case(
-        matex_agd,
-        matex_agd.Config(1, "completed", segmented=True),
-        2,
-        segments=(slice(0, 2), slice(2, 6)),
+        DelayedSGD(HEAVY, TWO, 1, "completed", segmented=True),
+        buckets=(slice(0, 2), slice(2, 6)),
         stacks=False,
     ),
-    "crossbow": Case(crossbow, crossbow.Config(), 3),
-    "crossbow-every-third": Case(crossbow, crossbow.Config(alpha=0.2, tau=3), 3),
-    "crossbow-elastic": Case(crossbow, crossbow.elastic_averaging(0.2), 3),
-    "crossbow-two-level": Case(crossbow, crossbow.Config(devices=2), 4, symmetric=False),
+    "crossbow": Case(SMA(HEAVY, THREE)),
+    "crossbow-every-third": Case(SMA(HEAVY, THREE, alpha=0.2, tau=3)),
+    "crossbow-elastic": Case(elastic_averaging(HEAVY, THREE, 0.2)),
+    "crossbow-two-level": Case(SMA(HEAVY, FOUR, devices=2), symmetric=False),
 }
 every = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
@@ -69,40 +76,26 @@ def tensors(value):
     return [leaf if isinstance(leaf, torch.Tensor) else leaf.wait() for leaf in leaves if not isinstance(leaf, slice)]
 
 
-def told_for(case, ask, seed):
+def found_at(points, seed):
     """Losses and gradients that look like any others."""
     draw = torch.Generator().manual_seed(seed)
-    losses = 10 * torch.rand(len(ask.batch), generator=draw)
-    sums = torch.randn(ask.points.shape, generator=draw, dtype=torch.float64).to(ask.points.dtype)
-    return with_sent(case, Told(losses, sums))
-
-
-def with_sent(case, told):
-    if not hasattr(case.algorithm, "send"):
-        return told
-    parts = tuple(reversed(case.segments or (slice(0, D),)))
-    collective = Local(case.workers)
-    return told._replace(
-        sent=tuple((part, case.algorithm.send(case.config, told.sums[:, part], collective)) for part in parts)
-    )
+    losses = 10 * torch.rand(len(points.batch), generator=draw)
+    sums = torch.randn(points.parameters.shape, generator=draw, dtype=torch.float64).to(points.parameters.dtype)
+    return losses, sums
 
 
 def start(case, dtype=torch.float64, x0=None):
-    x0 = torch.ones(D, dtype=dtype) if x0 is None else x0
-    return case.algorithm.init(case.config, x0, case.workers, case.workers, DESCENT)
+    return case.algorithm.init(torch.ones(D, dtype=dtype) if x0 is None else x0)
 
 
-def tell(case, state, t, told, lr=LR, descent=DESCENT):
-    collective = Local(case.workers)
-    return case.algorithm.tell(
-        case.config, state, turn_of(case, t), told, collective=collective, descent=descent, lr=lr
-    )
+def update(case, state, t, losses, sums, lr=LR):
+    return case.algorithm.update(state, turn_of(case, t), losses, sums, lr, sent(case.algorithm, sums, case.buckets))
 
 
 def advance(case, state, turns, first=0):
     for t in range(first, first + turns):
-        ask = case.algorithm.ask(case.config, state, turn_of(case, t))
-        state = tell(case, state, t, told_for(case, ask, seed=t))
+        points = case.algorithm.points(state, turn_of(case, t))
+        state = update(case, state, t, *found_at(points, seed=t))
     return state
 
 
@@ -114,14 +107,14 @@ def test_shapes_and_dtypes_stay(case, dtype):
     form = [(leaf.shape, leaf.dtype) for leaf in tensors(settled)]
     for t in range(6, 20):
         turn = turn_of(case, t)
-        ask = case.algorithm.ask(case.config, settled, turn)
-        assert ask.points.shape == (len(ask.shares), D)
-        assert ask.points.dtype == dtype
-        assert sum(ask.shares) == len(turn.entries) == len(ask.batch)
-        assert ask.batch.dtype == torch.int64
+        points = case.algorithm.points(settled, turn)
+        assert points.parameters.shape == (len(points.shares), D)
+        assert points.parameters.dtype == dtype
+        assert sum(points.shares) == len(turn.entries) == len(points.batch)
+        assert points.batch.dtype == torch.int64
         settled = advance(case, settled, 1, first=t)
         assert [(leaf.shape, leaf.dtype) for leaf in tensors(settled)] == form
-    model = case.algorithm.model(case.config, settled, Local(case.workers))
+    model = case.algorithm.model(settled)
     assert model.shape == (D,)
     assert model.dtype == dtype
     assert not torch.equal(model, torch.ones(D, dtype=dtype))
@@ -132,12 +125,12 @@ def test_nothing_passed_in_is_modified(case):
     state = start(case)
     for t in range(25):
         before = copy.deepcopy(state)
-        ask = case.algorithm.ask(case.config, state, turn_of(case, t))
-        told = told_for(case, ask, seed=t)
-        kept, lr = copy.deepcopy(told), LR.clone()
-        after = tell(case, state, t, told, lr)
-        case.algorithm.model(case.config, after, Local(case.workers))
-        for given, copied in ((state, before), (told, kept), (lr, LR)):
+        points = case.algorithm.points(state, turn_of(case, t))
+        found = found_at(points, seed=t)
+        kept, lr = copy.deepcopy(found), LR.clone()
+        after = update(case, state, t, *found, lr)
+        case.algorithm.model(after)
+        for given, copied in ((state, before), (found, kept), (lr, LR)):
             assert all(map(torch.equal, tensors(given), tensors(copied)))
         state = after
 
@@ -155,9 +148,7 @@ def test_initial_weights_are_not_aliased(case):
     x0 = torch.ones(D, dtype=torch.float64)
     state = start(case, x0=x0)
     x0.zero_()
-    assert torch.equal(
-        case.algorithm.model(case.config, state, Local(case.workers)), torch.ones(D, dtype=torch.float64)
-    )
+    assert torch.equal(case.algorithm.model(state), torch.ones(D, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
@@ -165,43 +156,34 @@ def test_initial_weights_are_not_aliased(case):
 )
 def test_relabelled_workers_leave_the_model(case):
     def model(batches):
-        state = drive(
-            case.algorithm,
-            case.config,
-            case.workers,
-            40,
-            descent=DESCENT,
-            batches=batches,
-            segments=case.segments,
-        )
-        return case.algorithm.model(case.config, state, Local(case.workers))
+        return case.algorithm.model(drive(case.algorithm, 40, batches=batches, buckets=case.buckets))
 
     last = case.workers - 1
     close(model(streams), model(lambda worker, number: streams(last - worker, number)), 1e-10)
 
 
 LIMITS = {
-    "inverse_law": (inverse_law, None, lambda s: s.x),
-    "isgd-stop-0": (isgd, isgd.Config(BATCHES, zeta=0.1, stop=0, margin=0.0), lambda s: s.x),
-    "rudra-hardsync": (rudra, rudra.Config(1, 0), lambda s: s.x),
-    "rudra-async": (rudra, rudra.Config(1, 1, 5, per_gradient=True), lambda s: s.x),
-    "matex-no-delay": (matex_agd, matex_agd.Config(), lambda s: s.x),
-    "matex-no-delay-read": (matex_agd, matex_agd.Config(0, "completed", solver="read"), lambda s: s.x),
-    "crossbow-never": (crossbow, crossbow.Config(tau=0), lambda s: s.replicas[0]),
+    "inverse_law": (SGD, lambda s: s.x),
+    "isgd-stop-0": (partial(ISGD, batches=BATCHES, zeta=0.1, stop=0, margin=0.0), lambda s: s.x),
+    "rudra-hardsync": (partial(Softsync, workers=1, n=0), lambda s: s.x),
+    "rudra-async": (partial(Softsync, workers=1, n=1, history=5, per_gradient=True), lambda s: s.x),
+    "matex-no-delay": (DelayedSGD, lambda s: s.x),
+    "matex-no-delay-read": (partial(DelayedSGD, order="completed", solver="read"), lambda s: s.x),
+    "crossbow-never": (partial(SMA, tau=0), lambda s: s.replicas[0]),
 }
 
 
-@pytest.mark.parametrize("descent", [DESCENT, Adam()], ids=["Caffe", "Adam"])
+@pytest.mark.parametrize("optimizer", [HEAVY, Adam()], ids=["Caffe", "Adam"])
 @pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS.keys())
-def test_plain_sgd_is_a_limit_bit_for_bit(limit, descent):
+def test_plain_sgd_is_a_limit_bit_for_bit(limit, optimizer):
     """Against the solver called by hand, on one worker."""
-    algorithm, config, weights = limit
+    rule, weights = limit
     x = torch.ones(D, dtype=torch.float64)
-    memory = descent.init(x)
+    memory = optimizer.init(x)
     for t in range(60):
         _, gradient = QUADRATIC.evaluate(x, TABLE[t % BATCHES])
-        x, memory = descent.step(memory, x, gradient, LR)
-    assert torch.equal(weights(drive(algorithm, config, 1, 60, descent=descent, batches=shares(1))), x)
+        x, memory = optimizer.step(memory, x, gradient, LR)
+    assert torch.equal(weights(drive(rule(optimizer, Local(1)), 60, batches=shares(1))), x)
 
 
 def turns_without_values(case):
@@ -209,10 +191,10 @@ def turns_without_values(case):
     with FakeTensorMode():
         state = start(case)
         for t in range(8):
-            ask = case.algorithm.ask(case.config, state, turn_of(case, t))
-            told = Told(torch.empty(len(ask.batch)), torch.empty(ask.points.shape, dtype=torch.float64))
-            state = tell(case, state, t, with_sent(case, told), torch.empty(()))
-        case.algorithm.model(case.config, state, Local(case.workers))
+            points = case.algorithm.points(state, turn_of(case, t))
+            losses, sums = torch.empty(len(points.batch)), torch.empty(points.parameters.shape, dtype=torch.float64)
+            state = update(case, state, t, losses, sums, torch.empty(()))
+        case.algorithm.model(state)
 
 
 @every
@@ -220,21 +202,16 @@ def test_no_tensor_is_read_on_the_host(case):
     turns_without_values(case)
 
 
-class Reading:
+class Reading(SGD):
     """Plain SGD that looks at a loss."""
 
-    init, ask, model = inverse_law.init, inverse_law.ask, inverse_law.model
-
-    @staticmethod
-    def tell(config, state, turn, told, **given):
-        if told.losses[0] > 1:
-            return state
-        return inverse_law.tell(config, state, turn, told, **given)
+    def update(self, state, turn, losses, gradients, lr, sent=()):
+        return state if losses[0] > 1 else super().update(state, turn, losses, gradients, lr)
 
 
 def test_the_proof_catches_a_read():
     with pytest.raises(DataDependentOutputException):
-        turns_without_values(Case(Reading, None, 2))
+        turns_without_values(Case(Reading(HEAVY, Local(2))))
 
 
 @pytest.mark.parametrize(
@@ -248,17 +225,17 @@ def test_independent_runs_stack(case):
     alone = [start(case, x0=x) for x in x0]
     stacked = vmap(lambda x: start(case, x0=x))(x0)
     for t in range(turns):
-        asks = [case.algorithm.ask(case.config, state, turn_of(case, t)) for state in alone]
-        points, batch = vmap(lambda s, t=t: case.algorithm.ask(case.config, s, turn_of(case, t))[::2])(stacked)
-        for r, ask in enumerate(asks):
-            assert torch.equal(batch[r], ask.batch)
-            close(points[r], ask.points, 1e-11)
-        tolds = [told_for(case, ask, seed=100 * t + r)._replace(sent=()) for r, ask in enumerate(asks)]
-        alone = [tell(case, s, t, told, lr) for s, told, lr in zip(alone, tolds, rates, strict=True)]
-        losses, sums = (torch.stack([told[i] for told in tolds]) for i in (0, 1))
-        stacked = vmap(lambda s, l, g, lr, t=t: tell(case, s, t, Told(l, g), lr))(stacked, losses, sums, rates)
+        asked = [case.algorithm.points(state, turn_of(case, t)) for state in alone]
+        parameters, batch = vmap(lambda s, t=t: case.algorithm.points(s, turn_of(case, t))[::2])(stacked)
+        for r, points in enumerate(asked):
+            assert torch.equal(batch[r], points.batch)
+            close(parameters[r], points.parameters, 1e-11)
+        found = [found_at(points, seed=100 * t + r) for r, points in enumerate(asked)]
+        alone = [update(case, s, t, *seen, lr) for s, seen, lr in zip(alone, found, rates, strict=True)]
+        losses, sums = (torch.stack([seen[i] for seen in found]) for i in (0, 1))
+        stacked = vmap(lambda s, l, g, lr, t=t: update(case, s, t, l, g, lr))(stacked, losses, sums, rates)
     for r in range(runs):
         for together, single in zip(tensors(stacked), tensors(alone[r]), strict=True):
             close(together[r].double(), single.double(), 1e-11)
-    if case.algorithm is isgd and case.config.queue == "working":
+    if isinstance(case.algorithm, ISGD) and case.algorithm.queue == "working":
         assert len(set(stacked.iteration.tolist())) > 1  # runs are on different batches

@@ -6,29 +6,33 @@ import pytest
 import torch
 from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, streams
 
-from reference_impls import crossbow, inverse_law
-from reference_impls.contract import Entry, Told, Turn
+from reference_impls.contract import Entry, Turn
+from reference_impls.crossbow import SMA, elastic_averaging
+from reference_impls.inverse_law import SGD
 from suite.communication.collectives import Local
-from suite.training.optimizers import Adam, Caffe
+from suite.training.optimizers import Adam, CaffeSGD
 
-PLAIN, HEAVY = Caffe(), Caffe(0.9, 1e-3)
+PLAIN, HEAVY = CaffeSGD(), CaffeSGD(0.9, 1e-3)
 
 
-def advance(config, state, t, gradients, lr=1.0):
+def sma(k, optimizer=PLAIN, **settings):
+    return SMA(optimizer, Local(k), **settings)
+
+
+def advance(algorithm, state, t, gradients, lr=1.0):
     k = len(gradients)
-    told = Told(torch.zeros(k), torch.tensor(gradients, dtype=torch.float64)[:, None])
-    rate = torch.tensor(lr, dtype=torch.float64)
-    return crossbow.tell(config, state, lockstep(k, t), told, collective=Local(k), descent=PLAIN, lr=rate)
+    sums, rate = torch.tensor(gradients, dtype=torch.float64)[:, None], torch.tensor(lr, dtype=torch.float64)
+    return algorithm.update(state, lockstep(k, t), torch.zeros(k), sums, rate)
 
 
-def begin(config, k, x0=0.0):
-    return crossbow.init(config, torch.full((1,), x0, dtype=torch.float64), k, k, PLAIN)
+def begin(algorithm, x0=0.0):
+    return algorithm.init(torch.full((1,), x0, dtype=torch.float64))
 
 
 def test_two_learners_by_hand():
     """alpha = mu = 1/2, rate 1, gradients (1, -3), (0, 2), (1, 0)."""
-    config = crossbow.Config(alpha=0.5, momentum=0.5)
-    state = begin(config, 2)
+    algorithm = sma(2, alpha=0.5, momentum=0.5)
+    state = begin(algorithm)
     for t, (gradients, replicas, centre) in enumerate(
         (
             ((1.0, -3.0), [-1.0, 3.0], 0.0),  # c = 0
@@ -36,17 +40,17 @@ def test_two_learners_by_hand():
             ((1.0, 0.0), [-0.75, 0.25], 0.0),  # c = (-3/4, -3/4); z = 1 - 3/2 + (1 - 0) / 2
         )
     ):
-        state = advance(config, state, t, gradients)
+        state = advance(algorithm, state, t, gradients)
         assert state.replicas.ravel().tolist() == replicas
-        assert crossbow.model(config, state, Local(2)).tolist() == [centre]
+        assert algorithm.model(state).tolist() == [centre]
 
 
-def distance(config, k, turns):
+def distance(algorithm, turns):
     """How far k replicas, started one away from the centre and never pushed, are from it."""
-    state = begin(config, k)
-    state = state._replace(replicas=torch.ones(k, 1, dtype=torch.float64))
+    k = algorithm.collective.workers
+    state = begin(algorithm)._replace(replicas=torch.ones(k, 1, dtype=torch.float64))
     for t in range(turns):
-        state = advance(config, state, t, [0.0] * k)
+        state = advance(algorithm, state, t, [0.0] * k)
     apart = (state.replicas - state.centre).abs().max() + (state.centre - state.previous).abs().max()
     return float(apart)
 
@@ -66,32 +70,31 @@ def distance(config, k, turns):
 )
 def test_consensus_limits(momentum, alpha, k, grows):
     """Eigenvalues of the map on (mean replica, z, z_prev) with no gradient."""
-    config = crossbow.Config(alpha, momentum)
-    early, late = distance(config, k, 300), distance(config, k, 600)
+    algorithm = sma(k, alpha=alpha, momentum=momentum)
+    early, late = distance(algorithm, 300), distance(algorithm, 600)
     assert (late > early) if grows else (late < early or late < 1e-12)
 
 
 def test_elastic_averaging_is_marginal_at_nineteen_learners():
     """|1 - alpha (1 + k)| = 1: the sum of both distances alternates in sign and keeps its size."""
-    config = crossbow.elastic_averaging(0.1)
-    assert distance(config, 19, 400) == pytest.approx(distance(config, 19, 200), rel=1e-9)
+    algorithm = elastic_averaging(PLAIN, Local(19), 0.1)
+    assert distance(algorithm, 400) == pytest.approx(distance(algorithm, 200), rel=1e-9)
 
 
 def test_one_learner_with_alpha_one_swaps_with_its_centre():
-    config = crossbow.Config(momentum=0.0)
-    state = begin(config, 1)._replace(replicas=torch.full((1, 1), 5.0, dtype=torch.float64))
+    algorithm = sma(1, momentum=0.0)
+    state = begin(algorithm)._replace(replicas=torch.full((1, 1), 5.0, dtype=torch.float64))
     seen = []
     for t in range(4):
         seen.append((state.replicas.item(), state.centre.item()))
-        state = advance(config, state, t, [0.0])
+        state = advance(algorithm, state, t, [0.0])
     assert seen == [(5, 0), (0, 5), (5, 0), (0, 5)]
 
 
 @pytest.mark.parametrize("tau", [1, 3])
 def test_without_momentum_it_is_elastic_averaging(tau):
     """Zhang et al., every tau turns: x_i <- x_i - a (x_i - z), z <- z + a sum (x_i - z), of old values."""
-    config = crossbow.elastic_averaging(0.2, tau)
-    state = drive(crossbow, config, 3, 40, descent=PLAIN, batches=streams)
+    state = drive(elastic_averaging(PLAIN, Local(3), 0.2, tau), 40, batches=streams)
     x = [torch.ones(D, dtype=torch.float64) for _ in range(3)]
     z = torch.ones(D, dtype=torch.float64)
     for t in range(40):
@@ -103,20 +106,17 @@ def test_without_momentum_it_is_elastic_averaging(tau):
 
 
 def test_without_synchronisation_replicas_are_independent_sgd_bit_for_bit():
-    state = drive(crossbow, crossbow.Config(tau=0), 3, 60, descent=HEAVY, batches=streams)
+    state = drive(sma(3, HEAVY, tau=0), 60, batches=streams)
     for j in range(3):
-        alone = drive(inverse_law, None, 1, 60, descent=HEAVY, batches=lambda worker, number, j=j: streams(j, number))
+        alone = drive(SGD(HEAVY, Local(1)), 60, batches=lambda worker, number, j=j: streams(j, number))
         assert torch.equal(state.replicas[j], alone.x)
     assert torch.equal(state.centre, torch.ones(D, dtype=torch.float64))
 
 
 def test_permuted_learners_permute_replicas_and_leave_the_centre():
     order = [2, 0, 3, 1]
-    config = crossbow.Config()
-    straight = drive(crossbow, config, 4, 60, descent=HEAVY, batches=streams)
-    permuted = drive(
-        crossbow, config, 4, 60, descent=HEAVY, batches=lambda worker, number: streams(order[worker], number)
-    )
+    straight = drive(sma(4, HEAVY), 60, batches=streams)
+    permuted = drive(sma(4, HEAVY), 60, batches=lambda worker, number: streams(order[worker], number))
     close(permuted.replicas, straight.replicas[order])
     close(permuted.centre, straight.centre)
     assert (straight.replicas[0] - straight.replicas[1]).abs().max() > 1e-3
@@ -124,26 +124,19 @@ def test_permuted_learners_permute_replicas_and_leave_the_centre():
 
 def test_growth_from_one_learner_to_four_equals_the_rules_written_out():
     """alpha follows 1/k; a new learner starts at the centre, at rest; batches come from one shared pool."""
-    config, one_row = crossbow.Config(momentum=0.9), torch.ones(D, dtype=torch.float64)
-    state = crossbow.init(config, one_row, 1, 1, HEAVY)
+    one_row = torch.ones(D, dtype=torch.float64)
+    state = sma(1, HEAVY, momentum=0.9).init(one_row)
     w, v, z, z_prev = [one_row], [torch.zeros_like(one_row)], one_row, one_row
     t = used = 0
     for k in (1, 2, 4, 3):
-        state = crossbow.resize(config, state, k)
+        algorithm = sma(k, HEAVY, momentum=0.9)
+        state = algorithm.resize(state)
         while len(w) < k:
             w, v = [*w, z], [*v, torch.zeros_like(z)]
         w, v = w[:k], v[:k]
         for _ in range(6):
             turn = Turn(t, tuple(Entry(j, t, used + j) for j in range(k)))
-            state, _ = one(
-                crossbow,
-                config,
-                state,
-                turn,
-                collective=Local(k),
-                descent=HEAVY,
-                batches=lambda worker, number: TABLE[number % BATCHES],
-            )
+            state, _ = one(algorithm, state, turn, batches=lambda worker, number: TABLE[number % BATCHES])
             c = [(wj - z) / k for wj in w]
             for j in range(k):
                 _, gradient = QUADRATIC.evaluate(w[j], TABLE[(used + j) % BATCHES])
@@ -155,28 +148,21 @@ def test_growth_from_one_learner_to_four_equals_the_rules_written_out():
         close(state.centre, z)
 
 
-@pytest.mark.parametrize(("alpha", "descent"), [(None, HEAVY), (0.2, PLAIN)])
-def test_growth_on_two_devices_equals_the_rules_written_out(alpha, descent):
+@pytest.mark.parametrize(("alpha", "optimizer"), [(None, HEAVY), (0.2, PLAIN)])
+def test_growth_on_two_devices_equals_the_rules_written_out(alpha, optimizer):
     """Section 3.3 in lists: a reference and its learners on each device, 1 to 3 of them, then 2."""
-    config, x0 = crossbow.Config(alpha, momentum=0.9, devices=2), torch.ones(D, dtype=torch.float64)
-    state = crossbow.init(config, x0, 2, 2, descent)
+    settings, x0 = {"alpha": alpha, "momentum": 0.9, "devices": 2}, torch.ones(D, dtype=torch.float64)
+    state = sma(2, optimizer, **settings).init(x0)
     w, v, z, z_prev = [[x0], [x0]], [[0 * x0], [0 * x0]], x0, x0
     t = used = 0
     for m in (1, 2, 3, 2):
-        state = crossbow.resize(config, state, 2 * m)
+        algorithm = sma(2 * m, optimizer, **settings)
+        state = algorithm.resize(state)
         w = [(device + [z] * m)[:m] for device in w]
         v = [(device + [0 * x0] * m)[:m] for device in v]
         for _ in range(5):
             turn = Turn(t, tuple(Entry(j, t, used + j) for j in range(2 * m)))
-            state, _ = one(
-                crossbow,
-                config,
-                state,
-                turn,
-                collective=Local(2 * m),
-                descent=descent,
-                batches=lambda worker, number: TABLE[number % BATCHES],
-            )
+            state, _ = one(algorithm, state, turn, batches=lambda worker, number: TABLE[number % BATCHES])
             moved = z + 0.9 * (z - z_prev)
             for g in range(2):
                 reference = w[g][0]
@@ -185,7 +171,7 @@ def test_growth_on_two_devices_equals_the_rules_written_out(alpha, descent):
                 taken = 0 * x0
                 for j in range(m):
                     _, gradient = QUADRATIC.evaluate(w[g][j], TABLE[(used + g * m + j) % BATCHES])
-                    v[g][j] = descent.momentum * v[g][j] + LR * (gradient + descent.decay * w[g][j])
+                    v[g][j] = optimizer.momentum * v[g][j] + LR * (gradient + optimizer.decay * w[g][j])
                     to_reference = (alpha or 1 / m) * (w[g][j] - reference)
                     taken = taken + to_reference
                     w[g][j] = w[g][j] - v[g][j] - to_reference
@@ -196,14 +182,13 @@ def test_growth_on_two_devices_equals_the_rules_written_out(alpha, descent):
         close(state.centre, z)
 
 
-@pytest.mark.parametrize("descent", [HEAVY, Adam()])
-def test_newcomers(descent):
-    config = crossbow.Config()
-    state = drive(crossbow, config, 2, 10, descent=descent)
-    grown = crossbow.resize(config, state, 3)
+@pytest.mark.parametrize("optimizer", [HEAVY, Adam()])
+def test_newcomers(optimizer):
+    state = drive(sma(2, optimizer), 10)
+    grown = sma(3, optimizer).resize(state)
     assert torch.equal(grown.replicas[2], state.centre)
-    assert torch.equal(grown.memory[2], descent.init(state.centre))
-    copied = crossbow.resize(crossbow.Config(newcomer="first"), state, 3)
+    assert torch.equal(grown.memory[2], optimizer.init(state.centre))
+    copied = sma(3, optimizer, newcomer="first").resize(state)
     assert torch.equal(copied.replicas[2], state.replicas[0])
     assert torch.equal(copied.memory[2], state.memory[0])
     for larger in (grown, copied):
@@ -211,59 +196,57 @@ def test_newcomers(descent):
 
 
 def test_newcomers_of_two_devices_stand_behind_their_own_reference():
-    state = drive(crossbow, crossbow.Config(devices=2), 4, 10, descent=HEAVY)
+    state = drive(sma(4, HEAVY, devices=2), 10)
     for newcomer in ("centre", "first"):
-        grown = crossbow.resize(crossbow.Config(devices=2, newcomer=newcomer), state, 6)
+        grown = sma(6, devices=2, newcomer=newcomer).resize(state)
         assert torch.equal(grown.replicas[[0, 1, 3, 4]], state.replicas)
         assert torch.equal(grown.memory[[0, 1, 3, 4]], state.memory)
         for place, first in ((2, 0), (5, 2)):
             at_centre = newcomer == "centre"
             assert torch.equal(grown.replicas[place], state.centre if at_centre else state.replicas[first])
             assert torch.equal(grown.memory[place], 0 * state.memory[0] if at_centre else state.memory[first])
-        assert torch.equal(crossbow.resize(crossbow.Config(devices=2), grown, 2).replicas, state.replicas[[0, 2]])
+        assert torch.equal(sma(2, devices=2).resize(grown).replicas, state.replicas[[0, 2]])
 
 
 def test_restart_in_the_papers_and_in_the_codes_form():
-    state = drive(crossbow, crossbow.Config(), 4, 20, descent=HEAVY)
+    state = drive(sma(4, HEAVY), 20)
     for restarting, at_rest in (("paper", True), ("code", False)):
-        again = crossbow.restart(crossbow.Config(restarting=restarting), state)
+        again = sma(4, restarting=restarting).restart(state)
         assert torch.equal(again.replicas, state.centre.expand(4, -1))
         assert torch.equal(again.memory, torch.zeros_like(state.memory)) == at_rest
         assert torch.equal(again.previous, state.centre) == at_rest
         assert torch.equal(again.memory, state.memory) != at_rest
-    fresh = crossbow.init(crossbow.Config(), state.centre, 4, 4, HEAVY)
-    for a, b in zip(crossbow.restart(crossbow.Config(), state), fresh, strict=True):
+    fresh = sma(4, HEAVY).init(state.centre)
+    for a, b in zip(sma(4).restart(state), fresh, strict=True):
         assert torch.equal(a, b)
 
 
 def test_two_levels_by_hand():
     """Two devices of two, alphas 1/2: r = 0 and a replica at 4 on the first, both 2 on the second; z = 1."""
-    config = crossbow.Config(momentum=0.0, devices=2)
-    state = begin(config, 4, x0=1.0)
+    algorithm = sma(4, momentum=0.0, devices=2)
+    state = begin(algorithm, x0=1.0)
     state = state._replace(replicas=torch.tensor([[0.0], [4.0], [2.0], [2.0]], dtype=torch.float64))
-    state = advance(config, state, 0, [0.0, 0.0, 0.0, 10.0])
+    state = advance(algorithm, state, 0, [0.0, 0.0, 0.0, 10.0])
     assert state.replicas.ravel().tolist() == [0 + 0.5 + 2, 4 - 2, 2 - 0.5, 2 - 10]
     assert state.centre.tolist() == [1 - 0.5 + 0.5]
 
 
 def test_two_levels_keep_devices_alike_and_reach_consensus():
-    config = crossbow.Config(devices=2)
     order = [3, 4, 5, 0, 1, 2]
-    straight = drive(crossbow, config, 6, 60, descent=HEAVY, batches=streams)
-    permuted = drive(
-        crossbow, config, 6, 60, descent=HEAVY, batches=lambda worker, number: streams(order[worker], number)
-    )
+    straight = drive(sma(6, HEAVY, devices=2), 60, batches=streams)
+    permuted = drive(sma(6, HEAVY, devices=2), 60, batches=lambda worker, number: streams(order[worker], number))
     close(permuted.centre, straight.centre)
     close(permuted.replicas, straight.replicas[order])
-    still = begin(config, 6)._replace(replicas=torch.arange(6.0, dtype=torch.float64)[:, None])
+    algorithm = sma(6, devices=2)
+    still = begin(algorithm)._replace(replicas=torch.arange(6.0, dtype=torch.float64)[:, None])
     for t in range(600):
-        still = advance(config, still, t, [0.0] * 6)
+        still = advance(algorithm, still, t, [0.0] * 6)
     close(still.replicas, still.centre.expand(6, 1), 1e-9)
 
 
 def test_one_learner_on_each_device_is_the_flat_form_bit_for_bit():
-    flat = drive(crossbow, crossbow.Config(), 4, 30, descent=HEAVY, batches=streams)
-    two = drive(crossbow, crossbow.Config(devices=4), 4, 30, descent=HEAVY, batches=streams)
+    flat = drive(sma(4, HEAVY), 30, batches=streams)
+    two = drive(sma(4, HEAVY, devices=4), 30, batches=streams)
     assert torch.equal(flat.centre, two.centre)
     assert torch.equal(flat.replicas, two.replicas)
 
@@ -280,8 +263,8 @@ def test_a_sum_takes_a_row_for_each_worker_device_or_all():
 
 
 def test_flat_and_two_level_forms_differ():
-    flat = drive(crossbow, crossbow.Config(), 4, 30, descent=HEAVY, batches=streams).centre
-    two = drive(crossbow, crossbow.Config(devices=2), 4, 30, descent=HEAVY, batches=streams).centre
+    flat = drive(sma(4, HEAVY), 30, batches=streams).centre
+    two = drive(sma(4, HEAVY, devices=2), 30, batches=streams).centre
     assert (flat - two).abs().max() > 1e-4
 
 
@@ -299,13 +282,12 @@ def test_flat_and_two_level_forms_differ():
 )
 def test_refuses_a_configuration_that_means_nothing(wrong):
     with pytest.raises(ValueError, match="crossbow: "):
-        crossbow.Config(**wrong)
+        sma(2, **wrong)
 
 
 def test_refuses_sizes_that_do_not_fit():
-    pairs = crossbow.Config(devices=2)
     with pytest.raises(ValueError, match="spread evenly"):
-        begin(pairs, 3)
-    for config, rows in ((crossbow.Config(), 0), (pairs, 0), (pairs, 5)):
+        begin(sma(3, devices=2))
+    for devices, rows in ((None, 0), (2, 0), (2, 5)):
         with pytest.raises(ValueError, match="resize"):
-            crossbow.resize(config, begin(config, 2), rows)
+            sma(rows, devices=devices).resize(begin(sma(2, devices=devices)))

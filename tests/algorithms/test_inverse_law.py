@@ -10,38 +10,25 @@ import torch
 from quadratic import close, drive, lockstep
 from scipy.optimize import minimize_scalar
 
-from reference_impls import inverse_law
 from reference_impls import inverse_law_model as forms
-from reference_impls.contract import Told
+from reference_impls.inverse_law import SGD
 from reference_impls.inverse_law_model import Law, Prices, Recursion, System
 from suite.communication.collectives import Local
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 
 
 def test_sgd_by_hand():
     """Two workers, gradients 1 and 3, rate 0.1, Caffe momentum 0.5: v = 0.2 then 0.3; x = 1, 0.8, 0.5."""
-    descent, state = Caffe(0.5), None
-    state = inverse_law.init(None, torch.ones(1), 2, 2, descent)
+    algorithm = SGD(CaffeSGD(0.5), Local(2))
+    state = algorithm.init(torch.ones(1))
     for expected in (0.8, 0.5):
-        told = Told(torch.zeros(2), torch.tensor([[4.0]]))
-        state = inverse_law.tell(
-            None,
-            state,
-            lockstep(2, 0),
-            told,
-            collective=Local(2),
-            descent=descent,
-            lr=torch.tensor(0.1),
-        )
+        state = algorithm.update(state, lockstep(2, 0), torch.zeros(2), torch.tensor([[4.0]]), torch.tensor(0.1))
         assert state.x.item() == pytest.approx(expected)
 
 
 def test_workers_equal_one_on_the_joint_batch():
-    descent = Caffe(0.9, 1e-3)
-    close(
-        drive(inverse_law, None, 4, 100, descent=descent).x,
-        drive(inverse_law, None, 1, 100, descent=descent).x,
-    )
+    optimizer = CaffeSGD(0.9, 1e-3)
+    close(drive(SGD(optimizer, Local(4)), 100).x, drive(SGD(optimizer, Local(1)), 100).x)
 
 
 def draws(count):

@@ -9,46 +9,49 @@ import pytest
 import torch
 from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, shares
 
-from reference_impls import inverse_law, isgd, isgd_literal
-from reference_impls.contract import Told
+from reference_impls import isgd
+from reference_impls.inverse_law import SGD
+from reference_impls.isgd import ISGD
 from suite.communication.collectives import Local
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 
-PLAIN, HEAVY = Caffe(), Caffe(momentum=0.9, decay=1e-3)
-
-
-def feed(config, state, psi, gradient=(0.0, 0.0), lr=0.1):
-    told = Told(torch.tensor([psi]), torch.tensor([gradient], dtype=torch.float64))
-    rate = torch.tensor(lr, dtype=torch.float64)
-    turn = lockstep(1, 0)
-    return isgd.tell(config, state, turn, told, collective=Local(1), descent=PLAIN, lr=rate)
+PLAIN, HEAVY = CaffeSGD(), CaffeSGD(momentum=0.9, decay=1e-3)
 
 
-def start(config, x0=(1.0, 2.0)):
-    return isgd.init(config, torch.tensor(x0, dtype=torch.float64), 1, 1, PLAIN)
+def made(batches, optimizer=PLAIN, workers=1, **settings):
+    return ISGD(optimizer, Local(workers), batches, **settings)
 
 
-def record(config, losses):
+def feed(algorithm, state, psi, gradient=(0.0, 0.0), lr=0.1):
+    sums, rate = torch.tensor([gradient], dtype=torch.float64), torch.tensor(lr, dtype=torch.float64)
+    return algorithm.update(state, lockstep(1, 0), torch.tensor([psi]), sums, rate)
+
+
+def start(algorithm, x0=(1.0, 2.0)):
+    return algorithm.init(torch.tensor(x0, dtype=torch.float64))
+
+
+def record(algorithm, losses):
     """(mean, limit) after each loss of an unaccelerated run."""
-    state, seen = start(config), []
+    state, seen = start(algorithm), []
     for psi in losses:
-        state = feed(config, state, psi)
+        state = feed(algorithm, state, psi)
         seen.append((float(state.mean), float(state.limit)))
     return seen
 
 
 def test_chart_by_hand():
     """n = 2, margin 1: windows (3, 6) and (6, 2) have means 4.5 and 4, deviations 1.5 and 2."""
-    config = isgd.Config(2, zeta=0.0, stop=0, margin=1.0)
+    algorithm = made(2, zeta=0.0, stop=0, margin=1.0)
     inf = float("inf")
-    assert record(config, [1.0, 3.0, 6.0, 2.0]) == [(1.0, inf), (2.0, inf), (4.5, 6.0), (4.0, 6.0)]
+    assert record(algorithm, [1.0, 3.0, 6.0, 2.0]) == [(1.0, inf), (2.0, inf), (4.5, 6.0), (4.0, 6.0)]
 
 
 def test_limit_follows_its_definition_on_a_recorded_sequence():
     draw = random.Random(0)
     losses = [draw.expovariate(0.01 + i / 100) for i in range(200)]
     n, margin = 7, 2.5
-    found = record(isgd.Config(n, zeta=0.0, stop=0, margin=margin), losses)
+    found = record(made(n, zeta=0.0, stop=0, margin=margin), losses)
     for t in range(n, len(losses)):
         window = np.array(losses[t - n + 1 : t + 1], dtype=np.float32).astype(float)  # told in float32
         assert found[t] == pytest.approx((window.mean(), window.mean() + margin * window.std()), rel=1e-12)
@@ -87,12 +90,12 @@ def test_chart_stays_accurate_over_ten_million_losses():
 
 
 def test_tensor_chart_equals_the_float_chart_bit_for_bit():
-    config, n = isgd.Config(5, zeta=0.0, stop=0), 5
+    algorithm, n = made(5, zeta=0.0, stop=0), 5
     losses = torch.rand(40, generator=torch.Generator().manual_seed(0)).tolist()
-    state = start(config)
+    state = start(algorithm)
     mean = m2 = fresh_mean = fresh_m2 = 0.0
     for t, new in enumerate(losses):
-        state = feed(config, state, new)
+        state = feed(algorithm, state, new)
         if t % n == 0:
             fresh_mean = fresh_m2 = 0.0
         fresh_mean, fresh_m2 = isgd.append(fresh_mean, fresh_m2, t % n, new)
@@ -104,30 +107,30 @@ def test_tensor_chart_equals_the_float_chart_bit_for_bit():
 
 
 def test_chart_forgets_a_loss_that_is_not_a_number():
-    config = isgd.Config(3, zeta=0.0, stop=0)
-    assert np.isfinite(record(config, [1.0, 2.0, 3.0, float("nan"), 2.0, 1.0, 2.0, 3.0, 1.0])[-1]).all()
+    algorithm = made(3, zeta=0.0, stop=0)
+    assert np.isfinite(record(algorithm, [1.0, 2.0, 3.0, float("nan"), 2.0, 1.0, 2.0, 3.0, 1.0])[-1]).all()
 
 
 def triggered(stop: int):
     """n = 2, losses 1, 1, 1, 9: the window (1, 9) has mean 5 and deviation 4, so limit = 5 + 4 / 2 = 7."""
-    config = isgd.Config(2, zeta=0.1, stop=stop, margin=0.5)
-    state = start(config)
+    algorithm = made(2, zeta=0.1, stop=stop, margin=0.5)
+    state = start(algorithm)
     for psi in (1.0, 1.0, 1.0):
-        state = feed(config, state, psi)
-    state = feed(config, state, 9.0, (1.0, -1.0))
+        state = feed(algorithm, state, psi)
+    state = feed(algorithm, state, 9.0, (1.0, -1.0))
     assert float(state.limit) == 7
     close(state.x, torch.tensor([0.9, 2.1], dtype=torch.float64))
-    return config, state
+    return algorithm, state
 
 
 def test_algorithm_2_by_hand():
     """Pulled towards w_{t-1} = (1, 2) with weight 1 / n_w = 1 / 2; at most two steps."""
-    config, state = triggered(stop=2)
-    state = feed(config, state, 8.0, (2.0, 0.0))
+    algorithm, state = triggered(stop=2)
+    state = feed(algorithm, state, 8.0, (2.0, 0.0))
     close(state.x, torch.tensor([0.9 - 0.2 + 0.005, 2.1 - 0.005], dtype=torch.float64))
     assert bool(state.chasing)
     assert int(state.iteration) == 3
-    state = feed(config, state, 7.5, (0.0, 1.0))
+    state = feed(algorithm, state, 7.5, (0.0, 1.0))
     close(state.x, torch.tensor([0.705 + 0.01475, 2.095 - 0.05 - 0.00475], dtype=torch.float64))
     assert not bool(state.chasing)
     assert int(state.iteration) == 4
@@ -136,30 +139,30 @@ def test_algorithm_2_by_hand():
 
 def test_algorithm_2_stops_early_below_the_limit():
     """The step at a loss of 6.5 is still taken, with the factor 6.5 - 7 < 0; the batch is then left."""
-    config, state = triggered(stop=5)
-    state = feed(config, state, 6.5, (2.0, 0.0))
+    algorithm, state = triggered(stop=5)
+    state = feed(algorithm, state, 6.5, (2.0, 0.0))
     close(state.x, torch.tensor([0.9 + 0.1 + 0.005, 2.1 - 0.005], dtype=torch.float64))
     assert not bool(state.chasing)
     assert int(state.iteration) == 4
 
 
 def test_anchor_after_the_step_pulls_towards_the_stepped_weights():
-    config = isgd.Config(2, zeta=0.1, margin=0.5, anchor="after")
-    state = start(config)
+    algorithm = made(2, zeta=0.1, margin=0.5, anchor="after")
+    state = start(algorithm)
     for psi, gradient in ((1.0, (0, 0)), (1.0, (0, 0)), (1.0, (0, 0)), (9.0, (1, -1)), (8.0, (2, 0))):
-        state = feed(config, state, psi, gradient)
+        state = feed(algorithm, state, psi, gradient)
     close(state.x, torch.tensor([0.7, 2.1], dtype=torch.float64))
 
 
 def test_first_possible_trigger_is_the_second_batch_of_the_second_epoch():
     """Line 22 has iter > n: at iteration n a limit exists, and is not tested."""
-    config = isgd.Config(3, zeta=0.1, margin=0.0)
-    state = start(config)
+    algorithm = made(3, zeta=0.1, margin=0.0)
+    state = start(algorithm)
     for psi in (1.0, 1.0, 1.0, 50.0):
-        state = feed(config, state, psi)
+        state = feed(algorithm, state, psi)
     assert float(state.limit) < 50
     assert not bool(state.chasing)
-    assert bool(feed(config, state, 60.0).chasing)
+    assert bool(feed(algorithm, state, 60.0).chasing)
 
 
 def forward_backward(w, t):
@@ -168,9 +171,9 @@ def forward_backward(w, t):
 
 @pytest.mark.parametrize("queue", ["working", "literal"])
 def test_equals_the_branching_loop(queue):
-    config = isgd.Config(BATCHES, zeta=0.02, margin=1.0, queue=queue)
-    state = drive(isgd, config, 1, 300, descent=HEAVY)
-    x, iterations = isgd_literal.isgd(
+    algorithm = made(BATCHES, HEAVY, zeta=0.02, margin=1.0, queue=queue)
+    state = drive(algorithm, 300)
+    x, iterations = isgd.literal(
         torch.ones(D, dtype=torch.float64),
         forward_backward,
         gradients=300,
@@ -179,7 +182,7 @@ def test_equals_the_branching_loop(queue):
         zeta=0.02,
         margin=1.0,
         refill=queue == "working",
-        descent=HEAVY,
+        optimizer=HEAVY,
         eta=LR,
     )
     chased = [i.chased for i in iterations]
@@ -192,7 +195,7 @@ def test_equals_the_branching_loop(queue):
 def test_the_printed_queue_stops_accelerating_after_two_epochs():
     counts = {}
     for refill in (True, False):
-        _, iterations = isgd_literal.isgd(
+        _, iterations = isgd.literal(
             torch.ones(D, dtype=torch.float64),
             forward_backward,
             gradients=400,
@@ -201,47 +204,45 @@ def test_the_printed_queue_stops_accelerating_after_two_epochs():
             zeta=0.02,
             margin=1.0,
             refill=refill,
-            descent=HEAVY,
+            optimizer=HEAVY,
             eta=LR,
         )
         counts[refill] = sum(i.chased > 0 for i in iterations[2 * BATCHES :])
     assert counts[True] > 10
     assert counts[False] == 0
-    config = isgd.Config(BATCHES, zeta=0.02, margin=1.0, queue="literal")
-    state = drive(isgd, config, 1, 100, descent=HEAVY)
-    later = drive(isgd, config, 1, 100, state=state, start=100, descent=HEAVY)
+    algorithm = made(BATCHES, HEAVY, zeta=0.02, margin=1.0, queue="literal")
+    state = drive(algorithm, 100)
+    later = drive(algorithm, 100, state=state, start=100)
     assert int(later.iteration) - int(state.iteration) == 100
     assert torch.isinf(later.limit)
 
 
 @pytest.mark.parametrize(
-    ("config", "turns"),
+    ("algorithm", "turns"),
     [
-        (isgd.Config(BATCHES, zeta=0.02, stop=0, margin=1.0), 100),
-        (isgd.Config(BATCHES, zeta=0.02, margin=1e9), 100),
-        (isgd.Config(BATCHES, zeta=0.02, margin=0.0), BATCHES),
+        (made(BATCHES, HEAVY, zeta=0.02, stop=0, margin=1.0), 100),
+        (made(BATCHES, HEAVY, zeta=0.02, margin=1e9), 100),
+        (made(BATCHES, HEAVY, zeta=0.02, margin=0.0), BATCHES),
     ],
     ids=["stop=0", "nothing above the limit", "first epoch"],
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_is_sgd_bit_for_bit(config, turns, dtype):
+def test_is_sgd_bit_for_bit(algorithm, turns, dtype):
     x0 = torch.ones(D, dtype=dtype)
-    accelerated = drive(isgd, config, 1, turns, x0=x0, descent=HEAVY)
-    assert torch.equal(accelerated.x, drive(inverse_law, None, 1, turns, x0=x0, descent=HEAVY).x)
+    accelerated = drive(algorithm, turns, x0=x0)
+    assert torch.equal(accelerated.x, drive(SGD(HEAVY, Local(1)), turns, x0=x0).x)
     assert accelerated.x.dtype == dtype
 
 
 def test_is_not_sgd_where_it_accelerates():
-    config = isgd.Config(BATCHES, zeta=0.02, margin=1.0)
-    plain = drive(inverse_law, None, 1, 100, descent=HEAVY).x
-    assert not torch.equal(drive(isgd, config, 1, 100, descent=HEAVY).x, plain)
+    algorithm = made(BATCHES, HEAVY, zeta=0.02, margin=1.0)
+    plain = drive(SGD(HEAVY, Local(1)), 100).x
+    assert not torch.equal(drive(algorithm, 100).x, plain)
 
 
 @pytest.mark.parametrize(("turns", "tolerance"), [(1, 1e-12), (100, 1e-10)])
 def test_workers_equal_one_on_the_joint_batch(turns, tolerance):
-    config = isgd.Config(BATCHES, zeta=0.02, margin=1.0)
-    joint = drive(isgd, config, 1, turns, descent=HEAVY)
-    split = drive(isgd, config, 4, turns, descent=HEAVY)
+    joint, split = (drive(made(BATCHES, HEAVY, workers, zeta=0.02, margin=1.0), turns) for workers in (1, 4))
     close(split.x, joint.x, tolerance)
     assert int(split.iteration) == int(joint.iteration)
     if turns == 100:
@@ -250,22 +251,22 @@ def test_workers_equal_one_on_the_joint_batch(turns, tolerance):
 
 def test_rate_falls_with_the_mean_loss_and_never_rises():
     """The mean passes 3 and rises again; the rate stays low. Nothing falls in the first epoch."""
-    config = isgd.Config(2, zeta=0.0, stop=0, thresholds=(3.0, 1.0), factors=(1.0, 0.5, 0.25))
-    state, steps = start(config, (0.0, 0.0)), []
+    algorithm = made(2, zeta=0.0, stop=0, thresholds=(3.0, 1.0), factors=(1.0, 0.5, 0.25))
+    state, steps = start(algorithm, (0.0, 0.0)), []
     for psi in (2.0, 2.0, 5.0, 9.0, 4.0, 1.0, 8.0, 0.5, 0.5, 9.0):
-        moved = feed(config, state, psi, (-1.0, -1.0), lr=1.0)
+        moved = feed(algorithm, state, psi, (-1.0, -1.0), lr=1.0)
         steps.append(float(moved.x[0] - state.x[0]))
         state = moved
     assert steps == [1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
 
 
 def test_the_batch_asked_for_follows_the_iteration_and_not_the_turn():
-    config = isgd.Config(BATCHES, zeta=0.02, margin=0.5)
-    state = isgd.init(config, torch.ones(D, dtype=torch.float64), 1, 1, HEAVY)
+    algorithm = made(BATCHES, HEAVY, zeta=0.02, margin=0.5)
+    state = algorithm.init(torch.ones(D, dtype=torch.float64))
     asked = []
     for t in range(80):
-        asked.append(int(isgd.ask(config, state, lockstep(1, t)).batch[0]))
-        state, _ = one(isgd, config, state, lockstep(1, t), collective=Local(1), descent=HEAVY, batches=shares(1))
+        asked.append(int(algorithm.points(state, lockstep(1, t)).batch[0]))
+        state, _ = one(algorithm, state, lockstep(1, t), batches=shares(1))
     assert asked[0] == 0
     assert set(np.diff(asked)) == {0, 1}
 
@@ -281,6 +282,6 @@ def test_the_batch_asked_for_follows_the_iteration_and_not_the_turn():
         {"queue": "x"},
     ],
 )
-def test_refuses_a_configuration_that_means_nothing(wrong):
+def test_refuses_a_algorithmuration_that_means_nothing(wrong):
     with pytest.raises(ValueError, match="isgd: "):
-        isgd.Config(**{"batches": 10, "zeta": 0.1, **wrong})
+        made(**{"batches": 10, "zeta": 0.1, **wrong})

@@ -10,33 +10,36 @@ import pytest
 import torch
 from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, Quadratic, close, drive, lockstep
 
-from reference_impls import inverse_law, matex_agd
-from reference_impls.contract import Told, Turn
+from reference_impls import matex_agd
+from reference_impls.contract import Turn
+from reference_impls.inverse_law import SGD
+from reference_impls.matex_agd import DelayedSGD
 from suite.communication.collectives import Local, Settled
-from suite.training.optimizers import Adam, Caffe, Torch
+from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 
-HEAVY = Caffe(0.9, 1e-2)
-SCALED = Caffe(
+HEAVY = CaffeSGD(0.9, 1e-2)
+SCALED = CaffeSGD(
     0.9,
     1e-2,
     torch.tensor([1.0, 1, 2, 1, 1, 2], dtype=torch.float64),
     torch.tensor([1.0, 1, 0, 1, 1, 0], dtype=torch.float64),
 )
-SEGMENTS = (slice(0, 2), slice(2, 3), slice(3, 6))
-NOTHING = Told(torch.zeros(0), torch.zeros(0, D, dtype=torch.float64))
+BUCKETS = (slice(0, 2), slice(2, 3), slice(3, 6))
+NOTHING = torch.zeros(0), torch.zeros(0, D, dtype=torch.float64)
 
 
-def drain(config, state, t, descent):
-    return matex_agd.tell(config, state, Turn(t, ()), NOTHING, collective=Local(1), descent=descent, lr=LR)
+def agd(workers, optimizer=HEAVY, **settings):
+    return DelayedSGD(optimizer, Local(workers), **settings)
 
 
 @pytest.mark.parametrize("solver", ["arrival", "read"])
 @pytest.mark.parametrize("delay", [0, 1, 2, 3])
 def test_equals_the_recurrence_from_the_first_step_to_the_drain(delay, solver):
-    config, turns = matex_agd.Config(delay, solver=solver), 40
-    state = drive(matex_agd, config, 1, turns, descent=HEAVY)
+    algorithm, turns = agd(1, delay=delay, solver=solver), 40
+    state = drive(algorithm, turns)
+    assert algorithm.under_way(state) == delay
     for i in range(delay):
-        state = drain(config, state, turns + i, HEAVY)
+        state = algorithm.update(state, Turn(turns + i, ()), *NOTHING, LR)
 
     x, v = [torch.ones(D, dtype=torch.float64)], torch.zeros(D, dtype=torch.float64)
     for t in range(turns + delay):
@@ -54,28 +57,28 @@ def test_equals_the_recurrence_from_the_first_step_to_the_drain(delay, solver):
 
 def test_delay_of_one_by_hand():
     """Gradients 1, 2, 4 at rate 0.1: x = 1, 1, 0.9, 0.7 and, drained, 0.3."""
-    config, descent = matex_agd.Config(1), Caffe()
-    state, seen = matex_agd.init(config, torch.ones(1), 1, 1, descent), []
+    algorithm = agd(1, CaffeSGD(), delay=1)
+    state, seen = algorithm.init(torch.ones(1)), []
     for t, gradient in enumerate((1.0, 2.0, 4.0, None)):
         turn = Turn(t, ()) if gradient is None else lockstep(1, t)
-        told = Told(torch.zeros(1), torch.tensor([[gradient or 0.0]]))
-        state = matex_agd.tell(config, state, turn, told, collective=Local(1), descent=descent, lr=torch.tensor(0.1))
+        sums = torch.tensor([[gradient or 0.0]])
+        state = algorithm.update(state, turn, torch.zeros(1), sums, torch.tensor(0.1))
         seen.append(state.x.item())
     assert seen == pytest.approx([1.0, 0.9, 0.7, 0.3])
 
 
 def test_the_two_solvers_differ_only_through_weight_decay():
-    def run(solver, descent):
-        return drive(matex_agd, matex_agd.Config(2, solver=solver), 2, 60, descent=descent).x
+    def run(solver, optimizer):
+        return drive(agd(2, optimizer, delay=2, solver=solver), 60).x
 
-    close(run("arrival", Caffe(0.9)), run("read", Caffe(0.9)))
+    close(run("arrival", CaffeSGD(0.9)), run("read", CaffeSGD(0.9)))
     assert (run("arrival", HEAVY) - run("read", HEAVY)).abs().max() > 1e-6
 
 
 def test_synchronous_equals_one_device_on_the_joint_batch():
-    joint = drive(inverse_law, None, 1, 100, descent=HEAVY).x
-    close(drive(matex_agd, matex_agd.Config(), 4, 100, descent=HEAVY).x, joint)
-    alone = drive(matex_agd, matex_agd.Config(), 1, 100, descent=HEAVY).x
+    joint = drive(SGD(HEAVY, Local(1)), 100).x
+    close(drive(agd(4), 100).x, joint)
+    alone = drive(agd(1), 100).x
     assert torch.equal(alone, joint)
 
 
@@ -105,13 +108,13 @@ class Uneven(Local):
         return Slow(rows.sum(0), next(self.turn))
 
 
-@pytest.mark.parametrize("descent", [HEAVY, SCALED, Torch(0.9, 1e-2), Adam()])
+@pytest.mark.parametrize("optimizer", [HEAVY, SCALED, TorchSGD(0.9, 1e-2), Adam()])
 @pytest.mark.parametrize("order", ["all", "backward", "completed"])
 @pytest.mark.parametrize("delay", [0, 2])
-def test_layer_wise_is_synchronous_bit_for_bit(delay, order, descent):
-    whole = drive(matex_agd, matex_agd.Config(delay), 4, 50, descent=descent).x
-    config = matex_agd.Config(delay, order, segmented=True)
-    assert torch.equal(drive(matex_agd, config, 4, 50, descent=descent, segments=SEGMENTS).x, whole)
+def test_layer_wise_is_synchronous_bit_for_bit(delay, order, optimizer):
+    whole = drive(agd(4, optimizer, delay=delay), 50).x
+    algorithm = agd(4, optimizer, delay=delay, order=order, segmented=True)
+    assert torch.equal(drive(algorithm, 50, buckets=BUCKETS).x, whole)
 
 
 @pytest.mark.parametrize(
@@ -131,17 +134,16 @@ def test_sums_waited_for_before_the_first_is_applied(order, waited_for):
 
 
 def test_arrival_order_does_not_change_a_bit():
-    config = matex_agd.Config(1, "completed", segmented=True)
     x0 = torch.ones(D, dtype=torch.float64)
     states = {}
     for name, collective in (("even", Local(2)), ("uneven", Uneven(2))):
-        state = matex_agd.init(config, x0, 2, 2, HEAVY)
+        algorithm = DelayedSGD(HEAVY, collective, 1, "completed", segmented=True)
+        state = algorithm.init(x0)
         for t in range(20):
             _, gradient = QUADRATIC.evaluate(state.x, TABLE[t % BATCHES])
             sums = 2 * gradient[None]
-            sent = tuple((part, matex_agd.send(config, sums[:, part], collective)) for part in reversed(SEGMENTS))
-            told = Told(torch.zeros(2), sums, sent)
-            state = matex_agd.tell(config, state, lockstep(2, t), told, collective=collective, descent=HEAVY, lr=LR)
+            sent = tuple((part, algorithm.send(sums[:, part])) for part in reversed(BUCKETS))
+            state = algorithm.update(state, lockstep(2, t), torch.zeros(2), sums, LR, sent)
         states[name] = state.x
     assert torch.equal(states["even"], states["uneven"])
 
@@ -153,11 +155,8 @@ def test_largest_stable_rate(delay, fraction, stable):
     unit = Quadratic(torch.zeros(96, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
     rate = torch.tensor(fraction * 2 * sin(pi / (2 * (2 * delay + 1))), dtype=torch.float64)
     state = drive(
-        matex_agd,
-        matex_agd.Config(delay),
-        1,
+        agd(1, CaffeSGD(), delay=delay),
         600,
-        descent=Caffe(),
         x0=torch.ones(1, dtype=torch.float64),
         lr=rate,
         problem=unit,
@@ -167,13 +166,11 @@ def test_largest_stable_rate(delay, fraction, stable):
 
 def test_gradients_travel_without_send_too():
     """A caller that knows nothing of ``send`` has its sums exchanged whole."""
-    config = matex_agd.Config(1)
-    state = matex_agd.init(config, torch.zeros(2), 2, 2, Caffe())
+    algorithm = agd(2, CaffeSGD(), delay=1)
+    state = algorithm.init(torch.zeros(2))
     for t in range(2):
-        told = Told(torch.zeros(2), torch.tensor([[2.0, 4.0]]))
-        state = matex_agd.tell(
-            config, state, lockstep(2, t), told, collective=Local(2), descent=Caffe(), lr=torch.tensor(1.0)
-        )
+        sums = torch.tensor([[2.0, 4.0]])
+        state = algorithm.update(state, lockstep(2, t), torch.zeros(2), sums, torch.tensor(1.0))
     assert state.x.tolist() == [-1, -2]
     assert isinstance(state.late[0][0][1], Settled)
 
@@ -181,4 +178,4 @@ def test_gradients_travel_without_send_too():
 @pytest.mark.parametrize("wrong", [{"delay": -1}, {"order": "forward"}, {"solver": "later"}])
 def test_refuses_a_configuration_that_means_nothing(wrong):
     with pytest.raises(ValueError, match="matex_agd: "):
-        matex_agd.Config(**wrong)
+        agd(1, **wrong)

@@ -13,12 +13,13 @@ import pytest
 import torch
 from quadratic import LR, QUADRATIC, D, close, drive, one, streams
 
-from reference_impls import inverse_law, rudra
-from reference_impls.contract import Entry, Told, Turn
+from reference_impls import rudra, rudra_rates
+from reference_impls.contract import Entry, Turn
+from reference_impls.inverse_law import SGD
 from suite.communication.collectives import Local
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 
-HEAVY = Caffe(0.9, 1e-3)
+HEAVY = CaffeSGD(0.9, 1e-3)
 RATE = LR / 5
 
 
@@ -47,35 +48,30 @@ def staleness(turns):
     return [turn.t - entry.read for turn in turns for entry in turn.entries]
 
 
-def run(workers, n, turns, **config):
-    config = rudra.Config(workers, n, history=1 + max(staleness(turns)), **config)
-    state = rudra.init(config, torch.ones(D, dtype=torch.float64), workers, workers, HEAVY)
+def softsync(workers, n, optimizer=HEAVY, **settings):
+    return rudra.Softsync(optimizer, Local(workers), workers, n, **settings)
+
+
+def run(workers, n, turns, **settings):
+    algorithm = softsync(workers, n, history=1 + max(staleness(turns)), **settings)
+    state = algorithm.init(torch.ones(D, dtype=torch.float64))
     for turn in turns:
-        state, _ = one(rudra, config, state, turn, collective=Local(workers), descent=HEAVY, lr=RATE, batches=streams)
+        state, _ = one(algorithm, state, turn, lr=RATE, batches=streams)
     return state.x
 
 
 def test_softsync_by_hand():
     """Two learners, c = 1; learner 1 is two updates late: theta = 1 -> 0.9 -> 0.7 -> 0.7 - 0.1 * 4 = 0.3."""
-    server, config = rudra.Server(2, 2), rudra.Config(2, 2, history=3)
-    state = rudra.init(config, torch.ones(1), 2, 2, Caffe())
+    server, algorithm = rudra.Server(2, 2), softsync(2, 2, CaffeSGD(), history=3)
+    state = algorithm.init(torch.ones(1))
     for worker, gradient, expected, read in ((0, 1.0, 0.9, 0), (0, 2.0, 0.7, 1), (1, 4.0, 0.3, 0)):
         turn = server.push(worker)
         server.pull(worker)
         assert turn.entries[0].read == read
         if worker == 1:
-            assert rudra.ask(config, state, turn).points.tolist() == [[1.0]]
+            assert algorithm.points(state, turn).parameters.tolist() == [[1.0]]
             assert rudra.average_staleness(turn) == 2
-        told = Told(torch.zeros(1), torch.tensor([[gradient]]))
-        state = rudra.tell(
-            config,
-            state,
-            turn,
-            told,
-            collective=Local(2),
-            descent=Caffe(),
-            lr=torch.tensor(0.1),
-        )
+        state = algorithm.update(state, turn, torch.zeros(1), torch.tensor([[gradient]]), torch.tensor(0.1))
         assert state.x.item() == pytest.approx(expected)
 
 
@@ -88,7 +84,7 @@ def test_hardsync_has_no_staleness_and_is_the_synchronous_mean():
     turns = schedule(6, 0, 360)
     assert set(staleness(turns)) == {0}
     assert all(sorted(entry.worker for entry in turn.entries) == list(range(6)) for turn in turns)
-    synchronous = drive(inverse_law, None, 6, 60, descent=HEAVY, lr=RATE, batches=streams)
+    synchronous = drive(SGD(HEAVY, Local(6)), 60, lr=RATE, batches=streams)
     close(run(6, 0, turns), synchronous.x)
 
 
@@ -118,7 +114,7 @@ def test_softsync_over_all_learners_is_async_event_for_event():
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("per_gradient", [False, True])
 def test_one_learner_is_sgd_bit_for_bit(n, per_gradient):
-    plain = drive(inverse_law, None, 1, 80, descent=HEAVY, lr=RATE, batches=streams)
+    plain = drive(SGD(HEAVY, Local(1)), 80, lr=RATE, batches=streams)
     assert torch.equal(run(1, n, schedule(1, n, 80), per_gradient=per_gradient), plain.x)
 
 
@@ -172,25 +168,25 @@ def test_per_gradient_rule_matters():
 
 
 def test_a_gradient_older_than_the_history_is_an_error():
-    config = rudra.Config(4, 4, history=2)
-    state = rudra.init(config, torch.ones(D), 4, 4, HEAVY)
+    algorithm = softsync(4, 4, history=2)
+    state = algorithm.init(torch.ones(D))
     with pytest.raises(ValueError, match="set history to at least 4"):
-        rudra.ask(config, state, Turn(5, (Entry(0, 2, 0),)))
+        algorithm.points(state, Turn(5, (Entry(0, 2, 0),)))
 
 
-def test_ask_serves_a_later_turn_whose_weights_exist():
+def test_points_serve_a_later_turn_whose_weights_exist():
     turns = schedule(6, 6, 60)
-    config = rudra.Config(6, 6, history=1 + max(staleness(turns)))
-    state, asked = rudra.init(config, torch.ones(D, dtype=torch.float64), 6, 6, HEAVY), 0
+    algorithm = softsync(6, 6, history=1 + max(staleness(turns)))
+    state, asked = algorithm.init(torch.ones(D, dtype=torch.float64)), 0
     ahead = {}
     for turn in turns:
         for later in turns[turn.t + 1 : turn.t + 4]:
             if later.entries[0].read <= turn.t:
-                ahead.setdefault(later.t, rudra.ask(config, state, later).points)
+                ahead.setdefault(later.t, algorithm.points(state, later).parameters)
         if turn.t in ahead:
-            assert torch.equal(ahead[turn.t], rudra.ask(config, state, turn).points)
+            assert torch.equal(ahead[turn.t], algorithm.points(state, turn).parameters)
             asked += 1
-        state, _ = one(rudra, config, state, turn, collective=Local(6), descent=HEAVY, lr=RATE)
+        state, _ = one(algorithm, state, turn, lr=RATE)
     assert asked > 40
 
 
@@ -206,15 +202,20 @@ def test_server_survives_json():
 
 def test_rates():
     """lambda = 30, mu = 128, B = 128: sqrt(30); n = 4: a quarter, whatever mu."""
-    assert rudra.hardsync_rate(0.1, 30, 128) == pytest.approx(0.1 * sqrt(30))
-    assert rudra.hardsync_rate(0.1, 1, 128) == 0.1
-    assert rudra.softsync_rate(0.1, 4) == 0.025
+    assert rudra_rates.hardsync_rate(0.1, 30, 128) == pytest.approx(0.1 * sqrt(30))
+    assert rudra_rates.hardsync_rate(0.1, 1, 128) == 0.1
+    assert rudra_rates.softsync_rate(0.1, 4) == 0.025
 
 
 @pytest.mark.parametrize("wrong", [(0, 0, 1), (4, 5, 1), (4, -1, 1), (4, 2, 0)])
 def test_refuses_a_configuration_that_means_nothing(wrong):
     with pytest.raises(ValueError, match="rudra: "):
-        rudra.Config(*wrong)
+        softsync(*wrong[:2], history=wrong[2])
+
+
+def test_refuses_workers_that_are_not_those_of_the_sums():
+    with pytest.raises(ValueError, match="workers=3, but the collective has 2"):
+        rudra.Softsync(HEAVY, Local(2), 3)
 
 
 @pytest.mark.parametrize("worker", [-1, 3])

@@ -77,7 +77,7 @@ def test_both_sides_train_the_same_workload_and_learn(monkeypatch):
         session = ours.session(workload, ours.execution())
         start = session.made.problem.flat.point()
         session.update(next(iter(session.turns())))
-        x = session.made.algorithm.model(session.made.config, session.state, session.collective)
+        x = session.algorithm.model(session.state)
         assert session.t == 1
         assert torch.isfinite(x).all()
         assert not torch.equal(start, x) or workload.family == "averaging", name  # z starts where the replicas are

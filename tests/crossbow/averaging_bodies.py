@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from reference_impls import crossbow, inverse_law
+from reference_impls.crossbow import SMA, elastic_averaging
+from reference_impls.inverse_law import SGD
 from suite.communication.group import Group
-from suite.distributed.training import Training
-from suite.training.optimizers import Caffe
+from suite.distributed.training import Rule, Training
+from suite.training.optimizers import CaffeSGD
 
 EXAMPLES, UPDATES, BATCH = 96, 10, 4
 
 
 class Method(NamedTuple):
-    algorithm: Any
-    config: Any
+    rule: Rule
     learners: int = 4  # in all processes together
     devices: int = 0  # likewise; 0: flat
 
 
 METHODS = {
-    "sma": Method(crossbow, crossbow.Config()),
-    "sma every 3": Method(crossbow, crossbow.Config(tau=3)),
-    "ea-sgd": Method(crossbow, crossbow.elastic_averaging(0.15)),
-    "s-sgd": Method(inverse_law, None),
-    "two-level sma": Method(crossbow, crossbow.Config(), learners=8, devices=4),
-    "two-level sma, constant alpha": Method(crossbow, crossbow.Config(0.2, 0.5, 2), learners=8, devices=4),
+    "sma": Method(SMA),
+    "sma every 3": Method(partial(SMA, tau=3)),
+    "ea-sgd": Method(partial(elastic_averaging, alpha=0.15)),
+    "s-sgd": Method(SGD),
+    "two-level sma": Method(SMA, learners=8, devices=4),
+    "two-level sma, constant alpha": Method(partial(SMA, alpha=0.2, momentum=0.5, tau=2), learners=8, devices=4),
 }
 
 
@@ -50,13 +50,13 @@ def batch_of(t: int, learner: int, learners: int) -> Tensor:
 
 def average(group: Group, method: str) -> list[float]:
     """Weights and batch-norm statistics of the evaluated model after training learners spread over the group."""
-    algorithm, config, every, devices = METHODS[method]
+    rule, every, devices = METHODS[method]
     learners = every // group.size
     if devices:
-        config = dataclasses.replace(config, devices=devices // group.size)
+        rule = partial(rule, devices=devices // group.size)
     module = network(seed=group.rank)  # only worker 0's weights count
     inputs, targets = examples()
-    training = Training(module, group, algorithm, config, rate=0.1, descent=Caffe(0.9, 1e-3), learners=learners)
+    training = Training(module, group, rule, rate=0.1, optimizer=CaffeSGD(0.9, 1e-3), learners=learners)
     for t in range(UPDATES):
         for j in range(learners):
             rows = batch_of(t, group.rank * learners + j, every)

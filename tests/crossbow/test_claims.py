@@ -14,7 +14,8 @@ from fabricated_trainings import MAKERS, Fabricated
 from paper_figures import crossbow
 from paper_figures.crossbow import fig8, settings
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.verdicts import published, verdicts
+from suite.papers.published import published
+from suite.papers.verdicts import verdicts
 from suite.runner.execute import Surroundings, execute
 from suite.runs.archive import Layered
 from suite.runs.store import Store

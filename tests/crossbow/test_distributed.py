@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import averaging_bodies as bodies
 import pytest
 import torch
 from torch import nn
 from torch.func import functional_call, grad
 
-from reference_impls import crossbow, matex_agd
+from reference_impls.crossbow import SMA
+from reference_impls.matex_agd import DelayedSGD
 from suite.distributed.training import Training, join, spawn
 
 
@@ -104,7 +107,7 @@ def test_learners_keep_their_own_batch_norm_statistics():
     inputs, targets = bodies.examples()
     with join(timeout=60) as group:
         module = bodies.network(0)
-        training = Training(module, group, crossbow, rate=0.1, learners=2)
+        training = Training(module, group, SMA, rate=0.1, learners=2)
         for j in range(2):
             rows = bodies.batch_of(0, j, 2)
             training.update(nn.functional.cross_entropy(module(inputs[rows]), targets[rows]))
@@ -116,12 +119,12 @@ def test_learners_keep_their_own_batch_norm_statistics():
         assert torch.equal(norm.running_mean, own)
 
 
-@pytest.mark.parametrize(("algorithm", "learners"), [(crossbow, 0), (matex_agd, 2)])
-def test_refuses_numbers_of_learners_that_cannot_be(algorithm, learners):
+@pytest.mark.parametrize(("rule", "learners"), [(SMA, 0), (DelayedSGD, 2)])
+def test_refuses_numbers_of_learners_that_cannot_be(rule, learners):
     with join(timeout=60) as group, pytest.raises(ValueError, match=f"learners={learners}"):
-        Training(bodies.network(0), group, algorithm, rate=0.1, learners=learners)
+        Training(bodies.network(0), group, rule, rate=0.1, learners=learners)
 
 
 def test_learners_that_do_not_fill_the_devices_of_a_process_are_refused():
     with join(timeout=60) as group, pytest.raises(ValueError, match="devices=2"):
-        Training(bodies.network(0), group, crossbow, crossbow.Config(devices=2), rate=0.1, learners=3)
+        Training(bodies.network(0), group, partial(SMA, devices=2), rate=0.1, learners=3)

@@ -7,13 +7,14 @@ import time
 import pytest
 import torch
 
-from reference_impls import crossbow
+from reference_impls.crossbow import SMA
+from suite.communication.collectives import Local
 from suite.model_averaging.learners import Learners, on_streams
 from suite.model_averaging.task_schedule import Durations, assignment, schedule
 from suite.training.gradients.looped import Functional
 from suite.training.gradients.paths import PATHS, refusals
 from suite.training.gradients.vectorised import Vectorised
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification, Quadratic
 
 D = 5
@@ -30,16 +31,14 @@ def two_each(numbers):
     return (numbers[:, None] * 2 + torch.arange(2)) % 200
 
 
-def make(k: int, config=None, path=Functional, descent=None) -> Learners:
-    start = torch.ones(D, dtype=torch.float64)
-    return Learners(
-        config or crossbow.Config(momentum=0.5), start, k, path(quadratic()), descent or Caffe(), two_each
-    )
+def make(k: int, path=Functional, **settings) -> Learners:
+    algorithm = SMA(CaffeSGD(), Local(k), momentum=0.5, **settings)
+    return Learners(algorithm, torch.ones(D, dtype=torch.float64), path(quadratic()), two_each)
 
 
 def test_growing_from_one_learner_to_four_by_hand():
     """Alpha 0.25 throughout; learners 1 to 3 start at the average model after two iterations of learner 0."""
-    learners = make(1, crossbow.Config(alpha=0.25, momentum=0.5))
+    learners = make(1, alpha=0.25)
     made, batch = quadratic(), 0
     w, z, z_prev = (
         [torch.ones(D, dtype=torch.float64)],
@@ -67,7 +66,7 @@ def test_growing_from_one_learner_to_four_by_hand():
 
 def test_growing_on_two_devices_by_hand():
     """Section 3.3 with alpha 0.25: a reference each, then a second learner each after two iterations."""
-    learners = make(2, crossbow.Config(alpha=0.25, momentum=0.5, devices=2))
+    learners = make(2, alpha=0.25, devices=2)
     made, start, batch = quadratic(), torch.ones(D, dtype=torch.float64), 0
     w, z, z_prev = [[start], [start]], start, start
     for iteration in range(6):
@@ -160,11 +159,9 @@ def test_a_new_learner_gets_the_mean_batch_norm_row():
     pixels = torch.randint(256, (8, 3, 32, 32), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     problem = Classification(FlatModule(module), pixels, torch.arange(8), lambda x: x.float() / 128 - 1)
     learners = Learners(
-        crossbow.Config(),
+        SMA(CaffeSGD(), Local(2)),
         problem.flat.point(),
-        2,
         PATHS["looped"](problem),
-        Caffe(),
         lambda n: (n[:, None] * 2 + torch.arange(2)) % 8,
     )
     learners.step(torch.tensor(0.01))

@@ -7,7 +7,9 @@ import torch
 from engine_cases import agree, bound, digits, points, problem
 from rehearsal import Refused, Rehearsal
 
-from reference_impls.contract import Ask
+from reference_impls.contract import Points
+from reference_impls.inverse_law import SGD
+from suite.communication.collectives import in_process
 from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training.build import assemble
@@ -20,6 +22,7 @@ from suite.training.gradients.looped import Bound
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session, weights_digest
 from suite.training.numerics import apply, choose
+from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification
 from suite.training.schedules import rounds
 
@@ -32,18 +35,18 @@ def rehearsed(case, **options):
 
 
 def three(case):
-    ask = Ask(points(case, 3), (1, 1, 1), torch.zeros(3, dtype=torch.int64))
-    return ask, case.b0().repeat(3, 1), torch.arange(12).view(3, 4)
+    at = Points(points(case, 3), (1, 1, 1), torch.zeros(3, dtype=torch.int64))
+    return at, case.b0().repeat(3, 1), torch.arange(12).view(3, 4)
 
 
 @pytest.mark.parametrize("channels_last", [True, False], ids=["channels-last", "channels-first"])
 @pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "linear"])
 def test_one_recording_serves_all_points_and_batches(name, channels_last):
     case = problem(name, channels_last=channels_last, **({"input_shape": (1, 8, 8)} if name == "linear" else {}))
-    ask, rows, examples = three(case)
+    at, rows, examples = three(case)
     captured = rehearsed(case)
     for factor in MOVED:
-        moved, other = ask._replace(points=factor * ask.points), examples.flip(0).roll(int(2 * factor), 1)
+        moved, other = at._replace(parameters=factor * at.parameters), examples.flip(0).roll(int(2 * factor), 1)
         ours = tuple(part.clone() for part in answer(captured, moved, factor * rows, other))
         agree(ours, answer(Bound(case), moved, factor * rows, other), case.d)
     assert captured.recorder.recorded == 1
@@ -53,23 +56,23 @@ def test_one_recording_serves_all_points_and_batches(name, channels_last):
 
 def test_batches_of_another_shape_are_another_recording():
     case = problem("digits_lenet")
-    ask, rows, examples = three(case)
+    at, rows, examples = three(case)
     captured = rehearsed(case)
     for width in (4, 2, 4):
-        answer(captured, ask, rows, examples[:, :width])
+        answer(captured, at, rows, examples[:, :width])
     batches = [case.fetch(part) for part in examples]
-    agree(captured(ask.points, rows, batches), Bound(case)(ask.points, rows, batches), case.d)
+    agree(captured(at.parameters, rows, batches), Bound(case)(at.parameters, rows, batches), case.d)
     assert captured.recorder.recorded == 3
 
 
 def test_buffers_outlive_the_next_call_and_the_modules_own_are_left_alone():
     case = problem("tiny_bn")
-    ask, rows, examples = three(case)
+    at, rows, examples = three(case)
     own = {name: buffer.clone() for name, buffer in case.flat.module.named_buffers()}
     captured = rehearsed(case)
-    first = answer(captured, ask, rows, examples)[2]
+    first = answer(captured, at, rows, examples)[2]
     kept = first.clone()
-    answer(captured, ask, first, examples.flip(0))
+    answer(captured, at, first, examples.flip(0))
     assert torch.equal(first, kept)
     for name, buffer in case.flat.module.named_buffers():
         assert torch.equal(buffer, own[name]), name
@@ -77,11 +80,11 @@ def test_buffers_outlive_the_next_call_and_the_modules_own_are_left_alone():
 
 def test_joined_workers_are_one_row():
     case = problem("digits_lenet")
-    ask = Ask(points(case, 1), (3,), torch.zeros(3, dtype=torch.int64))
+    at = Points(points(case, 1), (3,), torch.zeros(3, dtype=torch.int64))
     rows, examples = case.b0().repeat(3, 1), torch.arange(12).view(3, 4)
     captured = rehearsed(case)
-    ours = tuple(part.clone() for part in answer(captured, ask, rows, examples))
-    agree(ours, answer(Bound(case), ask, rows, examples), case.d)
+    ours = tuple(part.clone() for part in answer(captured, at, rows, examples))
+    agree(ours, answer(Bound(case), at, rows, examples), case.d)
     assert captured.recorder.branches[0] == 1
 
 
@@ -188,14 +191,13 @@ def test_a_state_is_overwritten_as_if_at_once():
 
 def test_what_stays_outside_the_graph_says_why(tmp_path):
     for workers, d, reason in ((2, 10, "several workers"), (1, 10**8, "100,000,000 parameters costs more")):
-        assert reason in refusal(session(tmp_path, Bound).made.algorithm, workers, d)
+        assert reason in refusal(SGD(CaffeSGD(), in_process(workers)), d)
     sma = session(tmp_path, rehearsed, workers=2, algorithm={"name": "crossbow"})
-    assert "number of the turn" in refusal(sma.made.algorithm, 1, 10)
+    assert "number of the turn" in refusal(sma.algorithm, 10)
     assert sma.whole is None
     sma.update(next(rounds(2)))  # its gradients are captured all the same
     assert sma.gradients.recorder.replays == 1
-    made = sma.made
-    assert whole_update(Bound(made.problem), made.algorithm, None, None, sma.collective) is None
+    assert whole_update(Bound(sma.problem), SGD(CaffeSGD(), in_process(1))) is None
 
 
 @pytest.mark.parametrize("channels_last", [True, False])
@@ -224,12 +226,12 @@ def on_gpu(case):
 @pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn"])
 def test_captured_gradients_agree_with_looped_ones(name):
     case = on_gpu(problem(name, dtype=torch.float32))
-    ask, rows, examples = three(case)
+    at, rows, examples = three(case)
     rows, examples = rows.cuda(), examples.cuda()
-    ask = Ask(points(case, 3).cuda(), ask.shares, ask.batch.cuda())
+    at = Points(points(case, 3).cuda(), at.shares, at.batch.cuda())
     captured = PATHS["captured"](case)
     for factor in MOVED:  # the second call replays
-        moved = ask._replace(points=ask.points * factor)
+        moved = at._replace(parameters=at.parameters * factor)
         ours = tuple(part.clone() for part in answer(captured, moved, rows, examples))
         agree(ours, answer(Bound(case), moved, rows, examples), case.d)
 
@@ -265,11 +267,11 @@ def test_captured_updates_agree_with_looped_ones(tmp_path, name):
 
 def test_rows_read_only_what_was_loaded():
     case = problem("digits_lenet")
-    ask, rows, examples = three(case)
-    body = RowGradients(case, Rehearsal(), ask.points, rows, (examples,), lambda parts: case.fetch(parts[0]))
+    at, rows, examples = three(case)
+    body = RowGradients(case, Rehearsal(), at.parameters, rows, (examples,), lambda parts: case.fetch(parts[0]))
     body.compute()
     before = body.grads.clone()
-    ask.points.fill_(torch.nan)
+    at.parameters.fill_(torch.nan)
     examples.zero_()
     body.compute()
     assert torch.equal(body.grads, before)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from reference_impls import crossbow, inverse_law, isgd, rudra
-from suite.training.fused_step import MOST_PIECES, Donated, donated
-from suite.training.optimizers import Adam, Caffe, Torch
+from reference_impls.crossbow import SMA
+from reference_impls.inverse_law import SGD
+from reference_impls.isgd import ISGD
+from reference_impls.rudra import Softsync
+from suite.communication.collectives import Alone
+from suite.training.fused_step import MOST_PIECES, InPlace, in_place
+from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 
 D = 100_003  # not a multiple of any vector length
 PIECES = [70_000, 3, 30_000]  # of a network with three parameters
@@ -34,7 +38,7 @@ SCALES = {
 
 @pytest.mark.parametrize("scales", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize(("momentum", "decay"), [(0.9, 0.01), (0.0, 0.01), (0.9, 0.0), (0.0, 0.0)])
-@pytest.mark.parametrize("rule", [Caffe, Torch])
+@pytest.mark.parametrize("rule", [CaffeSGD, TorchSGD])
 @pytest.mark.parametrize("points", [True, False], ids=["both", "memory"])
 def test_it_is_the_pure_step_to_a_few_roundings(points, rule, momentum, decay, scales):
     pure = rule(momentum, decay, **scales)
@@ -46,7 +50,7 @@ def test_it_is_the_pure_step_to_a_few_roundings(points, rule, momentum, decay, s
     for rate, grads in zip(UPDATES, gradients, strict=True):
         kept, lr, before = grads.clone(), torch.tensor(rate), ours[0].clone()
         x, memory = pure.step(memory, x, grads, lr)
-        found = Donated(pure, points).step(ours[1], ours[0], grads, lr)
+        found = InPlace(pure, points).step(ours[1], ours[0], grads, lr)
         assert torch.equal(grads, kept)
         assert [new is old for new, old in zip(found, ours, strict=True)] == [points, True]
         assert points or torch.equal(ours[0], before)
@@ -64,7 +68,7 @@ def test_it_is_torchs_own_fused_optimiser_to_the_bit():
     x, _, *gradients = drawn(1, D)
     weight = torch.nn.Parameter(x.clone())
     solver = torch.optim.SGD([weight], lr=0.1, momentum=0.9, weight_decay=0.01, fused=True)
-    memory, ours = torch.zeros(D), Donated(Torch(0.9, 0.01))
+    memory, ours = torch.zeros(D), InPlace(TorchSGD(0.9, 0.01))
     for grads in gradients:
         weight.grad = grads.clone()
         solver.step()
@@ -73,10 +77,10 @@ def test_it_is_torchs_own_fused_optimiser_to_the_bit():
 
 
 def test_a_part_takes_its_own_multipliers():
-    pure, part = Caffe(0.9, 0.1, **SCALES["rates and decays"]), slice(69_990, 70_010)
+    pure, part = CaffeSGD(0.9, 0.1, **SCALES["rates and decays"]), slice(69_990, 70_010)
     x, memory, grads = (torch.full((20,), value) for value in (1.0, 2.0, 3.0))
     expected = pure.step(memory, x, grads, torch.tensor(0.1), part)
-    found = Donated(pure).step(memory, x, grads, torch.tensor(0.1), part)
+    found = InPlace(pure).step(memory, x, grads, torch.tensor(0.1), part)
     for ours, theirs in zip(found, expected, strict=True):
         assert float((ours - theirs).abs().max()) <= BOUND * 3
     assert len(expected[0].unique()) == 2
@@ -84,8 +88,8 @@ def test_a_part_takes_its_own_multipliers():
 
 def test_rows_are_stepped_together_where_they_have_no_multipliers():
     rows, memory, grads, *_ = drawn(2, 3, D)
-    expected = Torch(0.9, 0.1).step(memory, rows, grads, torch.tensor(0.1))
-    new, kept = Donated(Torch(0.9, 0.1), points=False).step(memory, rows, grads, torch.tensor(0.1))
+    expected = TorchSGD(0.9, 0.1).step(memory, rows, grads, torch.tensor(0.1))
+    new, kept = InPlace(TorchSGD(0.9, 0.1), overwrites=False).step(memory, rows, grads, torch.tensor(0.1))
     assert kept is memory
     assert float((new - expected[0]).abs().max()) <= BOUND * float(expected[0].abs().max())
 
@@ -95,10 +99,10 @@ def cases() -> dict[str, tuple]:
     scale = torch.rand(D, generator=torch.Generator().manual_seed(3))
     columns = [tensor[:, :5] for tensor in (x, memory, grads)]
     return {
-        "rows with multipliers": (Torch(0.9, **SCALES["rates"]), x, memory, grads),
-        "float64": (Torch(0.9), x.double(), memory.double(), grads.double()),
-        "views with gaps": (Torch(0.9), *columns),
-        f"more than {MOST_PIECES} multipliers": (Torch(0.9, lr_scale=scale), x[0], memory[0], grads[0]),
+        "rows with multipliers": (TorchSGD(0.9, **SCALES["rates"]), x, memory, grads),
+        "float64": (TorchSGD(0.9), x.double(), memory.double(), grads.double()),
+        "views with gaps": (TorchSGD(0.9), *columns),
+        f"more than {MOST_PIECES} multipliers": (TorchSGD(0.9, lr_scale=scale), x[0], memory[0], grads[0]),
     }
 
 
@@ -106,15 +110,16 @@ def cases() -> dict[str, tuple]:
 def test_anything_else_takes_the_pure_step_and_overwrites_nothing(pure, x, memory, grads):
     before = x.clone(), memory.clone()
     expected = pure.step(memory, x, grads, torch.tensor(0.1))
-    found = Donated(pure).step(memory, x, grads, torch.tensor(0.1))
+    found = InPlace(pure).step(memory, x, grads, torch.tensor(0.1))
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
     assert all(torch.equal(*pair) for pair in zip((x, memory), before, strict=True))
 
 
 def test_what_an_algorithm_reads_again_is_not_handed_over():
-    x = torch.zeros(3)
-    assert donated(inverse_law, Caffe(0.9), x).points
-    for algorithm in (rudra, crossbow):
-        assert not donated(algorithm, Caffe(0.9), x).points
-    assert donated(isgd, solver := Caffe(0.9), x) is solver
-    assert donated(inverse_law, solver := Adam(), x) is solver
+    solver, alone, cpu = CaffeSGD(0.9), Alone(), torch.device("cpu")
+    assert in_place(SGD(solver, alone), cpu).optimizer.overwrites
+    for algorithm in (Softsync(solver, alone, 1), SMA(solver, alone)):
+        assert not in_place(algorithm, cpu).optimizer.overwrites
+    for algorithm in (ISGD(solver, alone, 2, zeta=0.1), SGD(Adam(), alone)):
+        assert in_place(algorithm, cpu) is algorithm
+    assert in_place(SGD(solver, alone), torch.device("cuda")).optimizer is solver

@@ -9,17 +9,20 @@ import torch
 from engine_cases import problem
 from test_native import compiled
 
-from reference_impls import inverse_law, isgd, rudra
+from reference_impls.inverse_law import SGD
+from reference_impls.isgd import ISGD
+from reference_impls.rudra import Softsync
+from suite.communication.collectives import Alone, in_process
 from suite.data.order import FixedCycle
 from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training.build import Assembly
-from suite.training.fused_step import Donated
+from suite.training.fused_step import in_place
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import choose
-from suite.training.one_worker import Fused, Listed, in_place, laid_as
-from suite.training.optimizers import Adam, Caffe, Torch
+from suite.training.one_worker import Fused, Listed, laid_as, one_worker
+from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 from suite.training.schedules import rounds
 
 UPDATES, RATE = 20, 0.01
@@ -35,7 +38,8 @@ def session(name: str, path: str, rule: type, *, multipliers: bool, channels_las
     settings = {"rate": RATE, "drops": ((UPDATES // 2, 0.5),), "updates": UPDATES, "evaluate": {"every": UPDATES}}
     spec = RunSpec("train", {"model": {"name": name}, "batch": 4, **settings})
     order = FixedCycle(len(case.targets), 4, 0)
-    made = Assembly(case, case.flat.point(), order, inverse_law, None, rule(**solver), case.inputs, case.targets)
+    algorithm = SGD(optimizer=rule(**solver), collective=Alone())
+    made = Assembly(case, case.flat.point(), order, algorithm, case.inputs, case.targets)
     return Session(spec, Context(Path(), choose(spec, "cpu", 1) | {"path": path}), made, PATHS[path](case))
 
 
@@ -47,7 +51,7 @@ def trained(one: Session) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("multipliers", [False, True])
-@pytest.mark.parametrize(("rule", "momentum"), [(Torch, 0.9), (Caffe, 0.9), (Torch, 0.0), (Caffe, 0.0)])
+@pytest.mark.parametrize(("rule", "momentum"), [(TorchSGD, 0.9), (CaffeSGD, 0.9), (TorchSGD, 0.0), (CaffeSGD, 0.0)])
 @pytest.mark.parametrize(
     ("name", "path", "channels_last", "kind"),
     [
@@ -61,7 +65,7 @@ def test_it_is_the_general_update_to_a_few_roundings(name, path, channels_last, 
     options = {"momentum": momentum, "decay": 0.01, "multipliers": multipliers, "channels_last": channels_last}
     ours, general = (session(name, path, rule, **options) for _ in range(2))
     assert type(ours.whole) is kind
-    general.whole, general.descent = None, general.made.descent  # the pure solver
+    general.whole, general.algorithm = None, general.made.algorithm  # the pure solver
     at = ours.state.x.data_ptr()
     found, expected = trained(ours), trained(general)
     assert ours.state.x.data_ptr() == at
@@ -74,7 +78,7 @@ def test_it_is_the_general_update_to_a_few_roundings(name, path, channels_last, 
 
 
 def test_a_state_that_was_loaded_is_the_one_advanced():
-    one = session("digits_lenet", "looped", Torch, multipliers=False, momentum=0.9)
+    one = session("digits_lenet", "looped", TorchSGD, multipliers=False, momentum=0.9)
     turns = rounds(1)
     for _ in range(4):
         one.state = one.state._replace(x=one.state.x.clone(), memory=one.state.memory.clone())
@@ -84,19 +88,20 @@ def test_a_state_that_was_loaded_is_the_one_advanced():
 
 
 def test_only_plain_sgd_of_one_worker_in_single_precision_is_advanced_so():
-    case, twice = problem("digits_lenet", dtype=torch.float32), problem("digits_lenet")
-    looped, solver = PATHS["looped"](case), Donated(Torch(0.9))
-    assert in_place(looped, solver, 1) is not None
-    assert in_place(looped, solver, 2) is None
-    assert in_place(looped, Donated(Torch(0.9), points=False), 1) is None
-    assert in_place(looped, Adam(), 1) is None
-    assert in_place(PATHS["vectorised"](case), solver, 1) is None
-    assert in_place(PATHS["looped"](twice), solver, 1) is None
-    for algorithm, config in ((isgd, isgd.Config(batches=3, zeta=0.1)), (rudra, rudra.Config(workers=1))):
-        one = session("digits_lenet", "looped", Torch, multipliers=False)
-        made = Assembly(*(algorithm if part is inverse_law else part for part in vars(one.made).values()))
-        made.config = config
-        assert Session(one.spec, one.context, made, one.gradients).whole is None
+    case, double = problem("digits_lenet", dtype=torch.float32), problem("digits_lenet")
+    looped, device, solver = PATHS["looped"](case), torch.device("cpu"), TorchSGD(0.9)
+    sgd = in_place(SGD(optimizer=solver, collective=Alone()), device)
+    assert one_worker(looped, sgd) is not None
+    assert one_worker(PATHS["vectorised"](case), sgd) is None
+    assert one_worker(PATHS["looped"](double), sgd) is None
+    others = (
+        SGD(optimizer=solver, collective=in_process(2)),
+        SGD(optimizer=Adam(), collective=Alone()),
+        ISGD(optimizer=solver, collective=Alone(), batches=3, zeta=0.1),
+        Softsync(optimizer=solver, collective=Alone(), workers=1),
+    )
+    for other in others:
+        assert one_worker(looped, in_place(other, device)) is None
 
 
 def test_gradients_lie_as_their_parameters_do():

@@ -7,10 +7,9 @@ import torch
 from engine_cases import bound, problem
 from torch.nn import functional as F
 
-from reference_impls import inverse_law
-from reference_impls.contract import Told
+from reference_impls.inverse_law import SGD
 from suite.communication.collectives import Alone
-from suite.training.build import make_descent
+from suite.training.build import make_optimizer
 from suite.training.gradients.batching import answer
 from suite.training.gradients.looped import Bound
 from suite.training.schedules import rounds
@@ -19,15 +18,15 @@ RATES = (0.1, 0.1, 0.02, 0.02)  # a change on the way tells the two velocity con
 MOMENTUM, DECAY = 0.9, 0.01
 
 
-def through_the_engine(case, descent):
-    state = inverse_law.init(None, case.flat.point(), 1, 1, descent)
+def through_the_engine(case, optimizer):
+    algorithm = SGD(optimizer, Alone())
+    state = algorithm.init(case.flat.point())
     gradients = Bound(case)
     for turn, rate in zip(rounds(1), RATES, strict=False):
-        ask = inverse_law.ask(None, state, turn)
-        losses, sums, _ = answer(gradients, ask, case.b0()[None], batch_of(turn.t)[None])
+        points = algorithm.points(state, turn)
+        losses, sums, _ = answer(gradients, points, case.b0()[None], batch_of(turn.t)[None])
         lr = torch.tensor(rate, dtype=sums.dtype)
-        told = Told(losses, sums)
-        state = inverse_law.tell(None, state, turn, told, collective=Alone(), descent=descent, lr=lr)
+        state = algorithm.update(state, turn, losses, sums, lr)
     case.flat.load(state.x)
     return {name: p.detach().clone() for name, p in case.flat.module.named_parameters()}
 
@@ -58,7 +57,7 @@ def test_torch_rule(multipliers):
         module = case.flat.module
         factors = {name: (module.lr_multipliers[name], module.decay_multipliers[name]) for name in case.flat.names}
         assert len(set(factors.values())) > 1
-    ours = through_the_engine(case, make_descent(settings, case.flat))
+    ours = through_the_engine(case, make_optimizer(settings, case.flat))
     case = problem("caffe_cifar_quick")
     groups = [
         {"params": [p], "weight_decay": DECAY * factors[name][1], "factor": factors[name][0]}
@@ -77,7 +76,7 @@ def test_caffe_rule_with_multipliers():
     """V <- mu V + rate lr_mult (grad + decay decay_mult W); W <- W - V, as Caffe's SGDSolver computes it."""
     settings = {"rule": "caffe", "momentum": MOMENTUM, "decay": DECAY, "multipliers": True}
     case = problem("caffe_cifar_full")
-    ours = through_the_engine(case, make_descent(settings, case.flat))
+    ours = through_the_engine(case, make_optimizer(settings, case.flat))
     case = problem("caffe_cifar_full")
     module = case.flat.module
     velocity = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
@@ -93,7 +92,9 @@ def test_caffe_rule_with_multipliers():
 
 def test_the_two_conventions_part_where_the_rate_changes():
     ways = [
-        through_the_engine(case := problem("digits_lenet"), make_descent({"rule": rule, "momentum": 0.9}, case.flat))
+        through_the_engine(
+            case := problem("digits_lenet"), make_optimizer({"rule": rule, "momentum": 0.9}, case.flat)
+        )
         for rule in ("caffe", "torch")
     ]
     name = "ip2.weight"

@@ -8,7 +8,7 @@ from engine_cases import agree, bound, points, problem
 from rehearsal import Rehearsal
 from torch import nn
 
-from reference_impls.contract import Ask
+from reference_impls.contract import Points
 from suite.models import names
 from suite.models.table import counts
 from suite.runner.packing import Seats
@@ -62,9 +62,9 @@ def test_every_way_agrees_on_every_network(name, channels_last):
     agree(looped, tuple(torch.cat(parts) for parts in zip(packed[2], packed[0], strict=True)), case.d)
     if not case.dropout:
         agree(looped, Captured(case, Rehearsal()).indexed(x, rows, examples), case.d)
-    ask = Ask(x[:1], (2,), torch.zeros(2, dtype=torch.int64))
-    joined = tuple(part.clone() for part in answer(Bound(case), ask, rows, examples))
-    apart = answer(Bound(case), ask, rows, examples, join=False)
+    at = Points(x[:1], (2,), torch.zeros(2, dtype=torch.int64))
+    joined = tuple(part.clone() for part in answer(Bound(case), at, rows, examples))
+    apart = answer(Bound(case), at, rows, examples, join=False)
     assert float((joined[1] - apart[1]).norm()) <= bound(apart[1], case.d)
 
 
@@ -88,12 +88,12 @@ def test_networks_that_drop_out_are_not_vectorised(name):
 
 def test_joined_batches_drop_out_what_one_batch_of_all_would():
     case = problem("crossbow_lenet")
-    ask = Ask(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
+    at = Points(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
     examples, rows = torch.arange(8).view(2, 4), case.b0().repeat(2, 1)
     torch.manual_seed(3)
-    joined = answer(Bound(case), ask, rows, examples)[1].clone()
+    joined = answer(Bound(case), at, rows, examples)[1].clone()
     torch.manual_seed(3)
-    whole = Bound(case)(ask.points, rows[:1], [case.fetch(examples.reshape(-1))])[1]
+    whole = Bound(case)(at.parameters, rows[:1], [case.fetch(examples.reshape(-1))])[1]
     assert torch.equal(joined, 2 * whole)
 
 
@@ -147,32 +147,32 @@ def test_a_vectorised_row_does_not_see_what_the_other_rows_hold():
 def test_entries_that_share_a_point_may_be_joined(path):
     case = problem("digits_lenet")
     x, examples = points(case, 2), torch.arange(12).view(4, 3)
-    ask = Ask(x, (2, 2), torch.zeros(4, dtype=torch.int64))
+    at = Points(x, (2, 2), torch.zeros(4, dtype=torch.int64))
     gradients, rows = PATHS[path](case), case.b0().repeat(4, 1)
-    joined = answer(gradients, ask, rows, examples)
+    joined = answer(gradients, at, rows, examples)
     joined = tuple(part.clone() for part in joined)
-    apart = answer(gradients, ask, rows, examples, join=False)
+    apart = answer(gradients, at, rows, examples, join=False)
     assert float((joined[1] - apart[1]).norm()) <= bound(apart[1], case.d)
     assert float((joined[0] - apart[0].view(2, 2).mean(1).repeat_interleave(2)).norm()) <= bound(apart[0], case.d)
 
 
 def test_unequal_shares_are_joined_by_every_path():
     case = problem("digits_lenet")
-    ask = Ask(points(case, 2), (3, 1), torch.zeros(4, dtype=torch.int64))
+    at = Points(points(case, 2), (3, 1), torch.zeros(4, dtype=torch.int64))
     examples, rows = torch.arange(12).view(4, 3), case.b0().repeat(4, 1)
-    looped = tuple(part.clone() for part in answer(Bound(case), ask, rows, examples))
-    agree(looped, answer(Vectorised(case), ask, rows, examples), case.d)
+    looped = tuple(part.clone() for part in answer(Bound(case), at, rows, examples))
+    agree(looped, answer(Vectorised(case), at, rows, examples), case.d)
 
 
 def test_batches_of_a_network_with_batch_norm_are_never_joined():
     case = problem("tiny_bn")
-    ask = Ask(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
+    at = Points(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
     examples, rows = torch.arange(8).view(2, 4), case.b0().repeat(2, 1)
-    work = spread(case, ask, rows, examples)
+    work = spread(case, at, rows, examples)
     assert not work.joined
     assert [len(part) for part in work.examples] == [4, 4]
-    _, sums, after = answer(Bound(case), ask, rows, examples)
-    separate = Bound(case)(ask.points.repeat(2, 1), rows, [case.fetch(part) for part in examples])
+    _, sums, after = answer(Bound(case), at, rows, examples)
+    separate = Bound(case)(at.parameters.repeat(2, 1), rows, [case.fetch(part) for part in examples])
     assert torch.equal(sums[0], separate[1].sum(0))
     assert not torch.equal(after[0], after[1])  # each worker's statistics are of its own batch
 

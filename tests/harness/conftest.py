@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import toy
 
-from suite.papers import evidence, registry, verdicts
+from suite.papers import evidence, registry
+from suite.papers.published import published as claims_of
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -25,7 +26,7 @@ def papers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registry.PAPERS.clear()
     registry.PAPERS.update(before)
     registry.paper.cache_clear()
-    verdicts.published.cache_clear()
+    claims_of.cache_clear()
 
 
 @pytest.fixture

@@ -76,10 +76,20 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
 
     red = sgd("check")
     assert red.returncode == 1
-    assert "RED toy/table1/eight" in red.stdout
-    assert red.stdout.splitlines()[-2] == "empirical claims: 1 reproduced, 2 not run"
-    assert red.stdout.splitlines()[-1] == "definitions and arithmetic: 1 reproduced, 2 not reproduced"
-    calm = sgd("check", "toy/fig2")
+    assert [line.split()[0] for line in red.stdout.splitlines() if "RED" in line] == ["toy/table1/eight"]
+    assert red.stdout.splitlines()[-10:] == [
+        "empirical claims, 3; decided: none",
+        "  as printed:       none",
+        "  shortened:        none",
+        "  stand-in:         1 reproduced (1 unregistered)",
+        "  simulated:        none",
+        "  nothing measured: 2 not run",
+        "properties and statements, 3",
+        "  property:         none",
+        "  stated:           1 holds, 2 does not hold",
+        "evidence: 3 yours, 0 committed",
+    ]
+    calm = sgd("check", "toy/fig2", "-v")
     assert calm.returncode == 0
     assert "a cluster of 64 machines" in calm.stdout
 
@@ -91,6 +101,7 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     assert json.loads(equal.stdout)["compared"] == 3
     assert json.loads(equal.stdout)["changed"] == []
     assert sgd("check", "--store", "some/runs.zip").stdout == red.stdout
+    assert sgd("check", "--only-mine").stdout == red.stdout
 
     outcome = next((tmp_path / "other" / "runs").glob("*/outcome.json"))
     outcome.write_text(outcome.read_text().replace("finished", "diverged"))
@@ -99,29 +110,51 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     assert f"run {outcome.parent.name}: outcome.json does not match its checksum" in damaged.stdout
 
 
-def test_a_plan_counts_what_run_would_compute(tmp_path, monkeypatch):
+def test_only_runs_in_the_store_are_the_users(tmp_path, monkeypatch):
     """Committed evidence is no reason not to run; a store that is not there yet holds nothing."""
-    from suite.commands.plan import present
-    from suite.papers.evidence import committed
+    from suite.papers.evidence import committed, ids_of_user
     from suite.runs.store import Store, StoreError
 
     monkeypatch.chdir(tmp_path)
     assert committed()
-    assert present(None) == set()
+    assert ids_of_user(None) == set()
     Store(tmp_path / "empty", create=True)
-    assert present(tmp_path / "empty") == set()
+    assert ids_of_user(tmp_path / "empty") == set()
+    assert ids_of_user(tmp_path / "nowhere", new=True) == set()
     with pytest.raises(StoreError):
-        present(tmp_path / "nowhere")
+        ids_of_user(tmp_path / "nowhere")
+
+
+def test_a_plan_may_name_a_store_that_is_not_there_yet(sgd, tmp_path: Path):
+    planned = sgd("plan", "--profile", "smoke", "--store", "new")
+    assert planned.returncode == 0
+    assert "4 runs at smoke: 0 yours, 0 committed; what is not yours takes about" in planned.stdout
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_version_is_the_packages(sgd):
+    from suite import __version__
+
+    assert sgd("--version").stdout == f"sgd-suite {__version__}\n"
+
+
+def test_the_shell_completes_papers_artifacts_and_data_sets():
+    from suite.cli import complete_dataset, complete_selector
+
+    assert complete_selector("isg") == ["isgd", *(name for name in complete_selector("isgd/"))]
+    assert "isgd/fig5a" in complete_selector("isgd/fig5")
+    assert complete_selector("nosuch") == []
+    assert complete_dataset("cifar") == ["cifar10", "cifar100"]
 
 
 def test_json_is_one_document_and_nothing_else(sgd, tmp_path: Path):
     assert sgd(*TABLE).returncode == 0
     listed = json.loads(sgd("list", "--json").stdout)
     assert [row["id"] for row in listed] == ["toy/table1", "toy/fig1", "toy/fig2"]
-    assert listed[0]["runs"]["smoke"] == {"needed": 3, "stored": 3}
+    assert listed[0]["runs"]["smoke"] == {"needed": 3, "yours": 3, "committed": 0}
     assert [claim["id"] for claim in listed[2]["claims"]] == ["toy/fig2/imagined"]
     planned = json.loads(sgd("plan", "--profile", "smoke", "--json").stdout)
-    assert (planned["runs"], planned["stored"], len(planned["plan"])) == (4, 3, 4)
+    assert (planned["runs"], planned["yours"], len(planned["plan"])) == (4, 3, 4)
     assert json.loads(sgd("plan", "toy/fig2", "--profile", "paper", "--json").stdout)["missing_data"].keys() == {
         "imagenet"
     }

@@ -57,6 +57,8 @@ def test_every_claim_is_one_item(filled: Path):
     assert "a cluster of 64 machines" in done.stdout  # the reason of the skip
     assert "1 failed, 4 passed, 1 skipped" in done.stdout
     assert "printed 8 , measured 7 [7, 7]; rule within, because arithmetic" in done.stdout
+    assert "claims by what they rest on" in done.stdout
+    assert re.search(r"^  as printed: +none$", done.stdout, re.MULTILINE)
 
 
 def test_a_profile_judges_its_own_runs_only(filled: Path):

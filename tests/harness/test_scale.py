@@ -53,7 +53,7 @@ def test_the_number_of_files_opened_does_not_grow_with_the_store(tmp_path: Path,
         opened.clear()
         if command == "list":
             rows = listing([], root)
-            assert rows[0]["runs"]["reduced"] == {"needed": 3, "stored": 3}
+            assert rows[0]["runs"]["reduced"] == {"needed": 3, "yours": 3, "committed": 0}
         else:
             assert any(v.verdict == "reproduced" for v in judge_selection([], None, open_runs(root)))
         counts.append(len([name for name in opened if str(root) in name]))

@@ -15,8 +15,9 @@ import pandas as pd
 
 from suite.claims.measured import Measured, exact, point
 from suite.experiment import Context, Experiment, OutOfTime
-from suite.papers import evidence, registry, verdicts
+from suite.papers import evidence, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper
+from suite.papers.published import published as claims_of
 from suite.runs.store import Outcome, encode
 from suite.spec import RunSpec, seed
 
@@ -107,7 +108,7 @@ PAPER = Paper(
 def install() -> None:
     """Put this paper in the place of the five, in this process."""
     registry.paper.cache_clear()
-    verdicts.published.cache_clear()
+    claims_of.cache_clear()
     registry.PAPERS.clear()
     registry.PAPERS["toy"] = registry.Registered(lambda: PAPER, HERE)
     committed = Path(os.environ.get("TOY_EVIDENCE", HERE / "nothing committed"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from paper_figures.inverse_law import images, short, translation
+from paper_figures.inverse_law import fig2, settings
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
@@ -38,7 +38,7 @@ def search(spec: RunSpec) -> Outcome:
 
 def closed_loop() -> Outcome:
     """A machine with its knee at 16, and a law fitted to it."""
-    batches, seeds = short.LOOP.settings["batches"], short.LOOP.settings["seeds"]
+    batches, seeds = settings.LOOP.settings["batches"], settings.LOOP.settings["seeds"]
     seconds = {b: 2e-5 * max(b, 16) * (1 + 0.02 * math.log2(b)) for b in batches}
     law = {b: 40 + 800 / b for b in batches}
     draw = random.Random(0)
@@ -72,7 +72,7 @@ def closed_loop() -> Outcome:
 
 def noise() -> Outcome:
     """Variances of a gradient that fall as 1/M."""
-    batches = short.NOISE.settings["batches"]
+    batches = settings.NOISE.settings["batches"]
     return Outcome(
         "finished", {}, {"variance": pd.DataFrame({"batch": batches, "variance": [1 / b for b in batches]})}
     )
@@ -82,11 +82,11 @@ def fill(root: Path, profile: str = "reduced") -> Store:
     """A store with every search of the figures at ``profile``, the closed loop and the gradients' noise."""
     store = Store(root, create=True)
     specs = {
-        spec for group in images.law_runs(profile).values() for spec in group if spec.experiment.endswith("sweep")
+        spec for group in settings.law_runs(profile).values() for spec in group if spec.experiment.endswith("sweep")
     }
-    specs |= {spec for rate in translation.RATES for spec in translation.figure_specs(rate, profile)}
+    specs |= {spec for rate in fig2.RATES for spec in fig2.figure_specs(rate, profile)}
     made = {spec.id: (spec, search(spec)) for spec in specs}
-    made |= {short.LOOP.id: (short.LOOP, closed_loop()), short.NOISE.id: (short.NOISE, noise())}
+    made |= {settings.LOOP.id: (settings.LOOP, closed_loop()), settings.NOISE.id: (settings.NOISE, noise())}
     for run_id, (spec, outcome) in made.items():
         store.commit(run_id, encode(spec, {}, outcome))
     return store

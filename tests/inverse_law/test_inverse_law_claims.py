@@ -7,33 +7,53 @@ from dataclasses import replace
 
 import pytest
 
-from paper_figures.inverse_law import PAPER, arithmetic, bound, images, method, rival, runs, short, translation
+from paper_figures.inverse_law import (
+    PAPER,
+    alg1,
+    alg_scaling,
+    eq2,
+    eq3,
+    eq4,
+    eq5,
+    eq6,
+    eq7,
+    eq8,
+    eq9,
+    eq10,
+    eq12,
+    eqbound,
+    fig1,
+    fig2,
+    readings,
+    settings,
+    table1,
+)
 from reference_impls import inverse_law_model as forms
-from suite.batch_size.law import Updates
+from suite.batch_size.law import Updates, free_exponent
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.verdicts import published
+from suite.papers.published import published
 
 EMPTY = Evidence(None, {}, "smoke")
 PURE = (
-    arithmetic.update_time,
-    arithmetic.combined,
-    arithmetic.single_learner,
-    arithmetic.knee_is_best,
-    arithmetic.amortised,
-    arithmetic.several_learners,
-    arithmetic.least_time,
-    arithmetic.scaling,
-    arithmetic.hardware_mix,
-    bound.recurrence,
-    bound.small_noise,
-    bound.finite_above_floor,
-    bound.earlier_bound,
-    method.two_points,
-    method.picks_minimum,
-    method.single_core_knee,
-    method.communication,
-    translation.measure_settings,
-    short.measure_settings,
+    eq3.measure_sum,
+    eq5.measure_product,
+    eq7.measure_special_case,
+    eq8.measure_optimum,
+    eq6.measure_validation,
+    eq9.measure_optimum,
+    eq10.measure_least_time,
+    alg_scaling.measure_scaling,
+    eq12.measure_mix,
+    eqbound.measure_recurrence,
+    eqbound.measure_small_noise,
+    eqbound.measure_finiteness,
+    eq2.measure_earlier_bound,
+    alg1.measure_two_points,
+    alg1.measure_minimum,
+    eq4.measure_single_core,
+    eq3.measure_communication,
+    fig2.measure_settings,
+    table1.measure_settings,
 )
 
 
@@ -64,95 +84,97 @@ def test_a_wrong_optimum_would_be_noticed(monkeypatch):
     """With the square root of Eq. 9 off by a tenth, the claims on it fail."""
     true = forms.communication_bound_batch
     monkeypatch.setattr(forms, "communication_bound_batch", lambda *a: 1.1 * true(*a))
-    assert dict(arithmetic.least_time(EMPTY))["closed-form"].values[0] > 1e-6
+    assert dict(eq10.measure_least_time(EMPTY))["closed-form"].values[0] > 1e-6
 
 
 def test_a_wrong_least_time_would_be_noticed(monkeypatch):
     true = forms.minimal_seconds
     monkeypatch.setattr(forms, "minimal_seconds", lambda *a: 1.001 * true(*a))
-    assert dict(arithmetic.several_learners(EMPTY))["argmin"].values[0] > 1e-4
+    assert dict(eq9.measure_optimum(EMPTY))["argmin"].values[0] > 1e-4
 
 
 def test_a_wrong_mix_would_be_noticed(monkeypatch):
     true = forms.best_mix
     monkeypatch.setattr(forms, "best_mix", lambda *a: tuple(reversed(true(*a))))
-    found = dict(arithmetic.hardware_mix(EMPTY))
+    found = dict(eq12.measure_mix(EMPTY))
     assert found["balance"].values[0] > 0.01
 
 
 def test_the_bound_counts_from_above():
     recursion = forms.Recursion(1e-3, 0.05)
     for target in (0.1, 0.2, 0.5):
-        assert recursion.updates(2.3, target) >= bound.iterated(recursion, 2.3, target) - 1
+        assert recursion.updates(2.3, target) >= eqbound.iterated(recursion, 2.3, target) - 1
 
 
 def test_the_bound_has_a_root_term_when_steps_are_large():
     """At lambda times threshold of a fifth the exponent of the bound is far from the law's: the caveat is real."""
-    counts = bound.bound_counts(1.0, 0.2**2 / 9, 0.2, tuple(2**k for k in range(11)))
-    assert bound.free_exponent(counts).mean < 0.9
+    counts = eqbound.bound_counts(1.0, 0.2**2 / 9, 0.2)
+    assert free_exponent(counts).mean < 0.9
 
 
 @pytest.mark.parametrize(("law", "sign"), [("inverse", 1), ("rival", -1)])
 def test_the_comparison_prefers_the_law_the_data_follow(law, sign):
     counts = {
         "inverse": lambda m: 200 + 1500 / m,
-        "rival": lambda m: rival.rival_updates(m, 20.0, 200.0),
+        "rival": lambda m: float(fig1.rival_root(m, 20.0, 200.0)) ** 2,
     }[law]
     wobble = (1.01, 0.99, 1.0)
     data = [Updates(m, tuple(counts(m) * w for w in wobble)) for m in (1, 4, 16, 64, 256)]
-    assert math.copysign(1, rival.compare(data).preference) == sign
+    assert math.copysign(1, fig1.preference(data)) == sign
 
 
 def test_an_all_reduce_played_message_by_message_takes_its_known_time():
     """2 log2 P messages one after another, and 2 (P - 1) / P of the gradient over each link."""
     for learners in (2, 8, 64):
-        wire = 2 * (learners - 1) / learners * method.BYTES / method.BANDWIDTH
-        assert method.allreduce_seconds(learners) == pytest.approx(wire)
-        assert method.allreduce_seconds(learners, 0.5) == pytest.approx(wire + math.log2(learners))
+        wire = 2 * (learners - 1) / learners * eq3.BYTES / eq3.BANDWIDTH
+        assert eq3.allreduce_seconds(learners) == pytest.approx(wire)
+        assert eq3.allreduce_seconds(learners, 0.5) == pytest.approx(wire + math.log2(learners))
     with pytest.raises(ValueError, match="power of two of learners, not 6"):
-        method.allreduce_seconds(6)
+        eq3.allreduce_seconds(6)
 
 
 def test_a_slow_start_of_messages_would_be_noticed(monkeypatch):
     """At a millisecond a message the all-reduce is no longer about constant."""
-    monkeypatch.setattr(method, "LATENCIES", (0.0, 1e-4, 1e-3))
-    assert dict(method.communication(EMPTY))["allreduce-constant"].high[0] > 0.1
+    monkeypatch.setattr(eq3, "LATENCIES", (0.0, 1e-4, 1e-3))
+    assert dict(eq3.measure_communication(EMPTY))["allreduce-constant"].high[0] > 0.1
 
 
 def test_the_rival_solves_its_own_equation():
     """psi = c1 / sqrt(n t) + c2 / t at the iterations it gives."""
     psi, c1, c2 = 0.3, 2.0, 5.0
     for batch in (1, 16, 1024):
-        t = rival.rival_updates(batch, c1 / (2 * psi), c2 / psi)
+        t = fig1.rival_root(batch, c1 / (2 * psi), c2 / psi) ** 2
         assert c1 / math.sqrt(batch * t) + c2 / t == pytest.approx(psi, rel=1e-12)
 
 
 def test_curves_missing_from_a_profile_are_missing_not_wrong():
-    row = runs.BY_NAME["cifar10_large-lr0p025"]
+    row = settings.BY_NAME["cifar10_large-lr0p025"]
     with pytest.raises(Missing, match="cifar10_large"):
-        images.curve(EMPTY, row)
+        readings.curve(EMPTY, row)
 
 
 def test_reduced_covers_what_it_says():
-    small, medium = (runs.BY_NAME[f"mnist_{name}"] for name in ("small-lr0p01", "medium-lr0p05"))
+    small, medium = (settings.BY_NAME[f"mnist_{name}"] for name in ("small-lr0p01", "medium-lr0p05"))
     for row in (small, medium):
-        specs = runs.curve_specs(row, "reduced")
+        specs = settings.curve_specs(row, "reduced")
         assert {4, 16, 64, 256, 1024} <= {s.settings["batch"] for s in specs}
-        assert {s.seed for s in specs} == set(range(runs.PAPER_SEEDS["mnist"]))
-    assert runs.curve_specs(small, "smoke") == ()
+        assert {s.seed for s in specs} == set(range(settings.PAPER_SEEDS["mnist"]))
+    assert settings.curve_specs(small, "smoke") == ()
 
 
 def test_paper_profile_is_the_papers():
-    row = runs.BY_NAME["mnist_small-lr0p01"]
-    specs = runs.curve_specs(row, "paper")
+    row = settings.BY_NAME["mnist_small-lr0p01"]
+    specs = settings.curve_specs(row, "paper")
     assert len(specs) == 11 * 10
     assert all(s.settings["growth"] == 0 and s.settings["sample"] is None for s in specs)
-    adam = runs.curve_specs(runs.BY_NAME["cifar10_medium-adam"], "paper")
+    adam = settings.curve_specs(settings.BY_NAME["cifar10_medium-adam"], "paper")
     assert {s.settings["descent"]["rule"] for s in adam} == {"adam"}
     assert {s.settings["every"] for s in adam} == {100}
 
 
 def test_specifications_are_distinct():
-    specs = [s for row in runs.ROWS for profile in ("reduced", "paper") for s in runs.curve_specs(row, profile)]
+    specs = [
+        s for row in settings.ROWS for profile in ("reduced", "paper") for s in settings.curve_specs(row, profile)
+    ]
     assert len({s.id for s in specs}) == len(specs)
-    assert replace(runs.ROWS[0], rate=0.02) != runs.ROWS[0]
+    assert replace(settings.ROWS[0], rate=0.02) != settings.ROWS[0]

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from paper_figures.inverse_law import PAPER, runs
+from paper_figures.inverse_law import PAPER, settings
 from suite.papers.artifact import Evidence
 from suite.papers.verdicts import measure
 from suite.report import style
@@ -37,7 +37,7 @@ def legend(axes) -> list[str]:
 
 def test_a_panel_of_figure_1_for_every_curve_with_the_law_in_its_legend(store):
     panels = drawn(store, "fig1a").axes
-    rows = [row for row in runs.ROWS if row.batches]
+    rows = [row for row in settings.ROWS if row.batches]
     assert [axes.get_title(loc="left") for axes in panels] == [row.title for row in rows]
     for axes, row in zip(panels, rows, strict=True):
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
@@ -56,7 +56,7 @@ def test_residuals_and_the_rival_law(store):
     residuals, rival = drawn(store, "fig1b").axes
     values = [value for line in residuals.lines for value in line.get_ydata()]
     assert 0 < max(map(abs, values)) < 100 * 5 * fabricated.SCATTER
-    assert len(rival.patches) == sum(bool(row.batches) for row in runs.ROWS)
+    assert len(rival.patches) == sum(bool(row.batches) for row in settings.ROWS)
     assert all(bar.get_width() > 0 for bar in rival.patches), "the runs follow this law"
 
 
@@ -90,5 +90,5 @@ def test_no_measure_stumbles_over_a_full_store(store):
     law = seen["fig2d"].found["law"]
     assert law.values[0] == pytest.approx(-1, abs=0.5)
     assert law.kind == "proxy"
-    assert {f"rival-{row.name}" for row in runs.ROWS if row.batches} <= set(seen["fig1b"].found)
+    assert {f"rival-{row.name}" for row in settings.ROWS if row.batches} <= set(seen["fig1b"].found)
     assert seen["eq8"].found["regret"].values == (1.0,)

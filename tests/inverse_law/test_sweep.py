@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from paper_figures.inverse_law.costs import EXPERIMENTS
-from paper_figures.inverse_law.searching import SearchRun, resume, save
-from paper_figures.inverse_law.short import DIGITS
-from paper_figures.inverse_law.sweep import Trainer, sweep
+from paper_figures.inverse_law.experiments import EXPERIMENTS
+from paper_figures.inverse_law.experiments.search import SearchRun, resume, save
+from paper_figures.inverse_law.experiments.sweep import Trainer, sweep
+from paper_figures.inverse_law.settings import DIGITS
 from suite.batch_size.threshold import drive
 from suite.experiment import Context, OutOfTime
 from suite.runner import packing
@@ -207,7 +207,7 @@ def test_a_captured_test_reads_what_a_looped_one_does(tmp_path, monkeypatch):
     (tmp_path / "looped").mkdir()
     expected = sweep(spec, context_in(tmp_path / "looped"))
     recorder = Replayed()
-    monkeypatch.setattr("paper_figures.inverse_law.sweep.recorder_of", lambda gradients: recorder)
+    monkeypatch.setattr("paper_figures.inverse_law.experiments.sweep.recorder_of", lambda gradients: recorder)
     found = sweep(spec, context_in(tmp_path))
     assert recorder.replays > 0
     assert found.results["crossed_training"] == expected.results["crossed_training"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from paper_figures.inverse_law import translation as figures
+from paper_figures.inverse_law import eq17, fig2
 from suite.data.vocabulary import BEGIN, END, PAD
 from suite.data.word_batches import word_batches
 from suite.models import build, initialise
@@ -144,11 +144,11 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
 
     spec = RunSpec(
         "inverse_law/phrases",
-        {**figures.PHRASES.settings, "model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20},
+        {**eq17.PHRASES.settings, "model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20},
     )
     from pathlib import Path
 
-    from paper_figures.inverse_law.translate import Trainer
+    from paper_figures.inverse_law.experiments.translate import Trainer
 
     context = Context(Path("."), {"device": "cpu"})
     trainer = Trainer(spec, context)
@@ -164,15 +164,15 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
 
 def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
     """With the settings of Figure 2's runs, which leave the coarse grid out, and a network that learns in seconds."""
-    from paper_figures.inverse_law.translate import search
+    from paper_figures.inverse_law.experiments.translate import search
     from suite.experiment import Context
     from suite.spec import RunSpec
     from suite.training.numerics import choose
 
-    reduced = figures.translate_spec(400, 0.5, 0, "reduced").settings
+    reduced = fig2.translate_spec(400, 0.5, 0, "reduced").settings
     small = {
-        "corpus": figures.PHRASES.settings["corpus"],
-        "vocabulary": figures.PHRASES.settings["vocabulary"],
+        "corpus": eq17.PHRASES.settings["corpus"],
+        "vocabulary": eq17.PHRASES.settings["vocabulary"],
         "model": {"embedding": 12, "hidden": 16},
         "words": 60,
         "sample": 20,

@@ -21,7 +21,8 @@ from paper_figures.isgd.experiments.parallel import Tree, broadcast
 from paper_figures.isgd.reduction_tree import tree
 from paper_figures.isgd.settings import SYSTEMS
 from suite.papers.artifact import Evidence
-from suite.papers.verdicts import published, verdicts
+from suite.papers.published import published
+from suite.papers.verdicts import verdicts
 from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Store
 
@@ -44,6 +45,7 @@ QUICK = {
 MECHANISMS = {
     f"isgd/{name}" for name in ("fig4", "alg1", "alg2", "alg-fcpr", "alg-lr", "eq4", "eq10", "eq11", "eq12")
 }
+OURS = {"isgd/zeta"}  # artifacts that no paper has
 TRAINED = {"alg1/isgd-faster"}  # of these artifacts, the claims that wait for training runs
 
 
@@ -57,7 +59,8 @@ def catalogue():
 
 
 def test_published_claims_are_those_of_the_catalogue():
-    assert {claim.id: claim.needs for claim in published("isgd")} == catalogue()
+    printed = {claim.id: claim.needs for claim in published("isgd") if claim.artifact not in OURS}
+    assert printed == catalogue()
 
 
 def test_every_artifact_has_claims_and_stands_in_their_order():

@@ -6,18 +6,20 @@ import os
 import shutil
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from reference_impls import crossbow, matex_agd
+from reference_impls.crossbow import SMA
+from reference_impls.matex_agd import DelayedSGD
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.distributed.training import Training, share
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 
 EXAMPLES, UPDATES, BATCH = 96, 12, 24
 
@@ -41,16 +43,15 @@ def batch_of(t: int, worker: int, workers: int) -> Tensor:
 
 
 def train(group: Group, options: dict[str, Any], bucket_bytes: int = 0, drain: bool = True) -> list[float]:
-    """The weights after training with ``matex_agd.Config(**options)`` and, if asked for, the drain."""
+    """The weights after training with ``DelayedSGD`` of these options and, if asked for, the drain."""
     module = network(seed=group.rank)  # only worker 0's weights count
     inputs, targets = examples()
     training = Training(
         module,
         group,
-        matex_agd,
-        matex_agd.Config(**options),
+        partial(DelayedSGD, **options),
         rate=0.1,
-        descent=Caffe(0.9, 1e-2),
+        optimizer=CaffeSGD(0.9, 1e-2),
         examples=EXAMPLES,
         bucket_bytes=bucket_bytes,
     )
@@ -97,21 +98,21 @@ def parts(group: Group, total: int) -> list[int]:
 
 
 def other_model(group: Group) -> None:
-    Training(network(width=7 + (group.rank == 1)), group, matex_agd, rate=0.1)
+    Training(network(width=7 + (group.rank == 1)), group, DelayedSGD, rate=0.1)
 
 
 def other_data(group: Group) -> None:
-    Training(network(), group, matex_agd, rate=0.1, examples=100 + (group.rank == 2))
+    Training(network(), group, DelayedSGD, rate=0.1, examples=100 + (group.rank == 2))
 
 
 def other_settings(group: Group) -> None:
-    Training(network(), group, matex_agd, matex_agd.Config(delay=group.rank), rate=0.1)
+    Training(network(), group, partial(DelayedSGD, delay=group.rank), rate=0.1)
 
 
 def loses_one(group: Group, how: str) -> None:
     """Worker 1 dies, stops or dawdles after its third update while the others go on."""
     module, (inputs, targets) = network(), examples()
-    training = Training(module, group, matex_agd, matex_agd.Config(delay=1), rate=0.1)
+    training = Training(module, group, partial(DelayedSGD, delay=1), rate=0.1)
     for t in range(50):
         if group.rank == 1 and t == 3:
             if how == "dies":
@@ -140,8 +141,7 @@ def different_graphs(group: Group) -> list[float]:
 
     torch.manual_seed(3)
     module = Branching()
-    config = matex_agd.Config(segmented=True, order="completed")
-    training = Training(module, group, matex_agd, config, rate=0.05)
+    training = Training(module, group, partial(DelayedSGD, segmented=True, order="completed"), rate=0.05)
     for t in range(6):
         x = torch.full((2, 4), float(t + group.rank + 1)).double()
         training.update(module(x, more=group.rank != 0 or t % 2 == 0))
@@ -174,7 +174,7 @@ def stuck_beside_a_dead_worker(group: Group) -> None:
 def averaging(group: Group) -> list[float]:
     """The averaged model after training with synchronous model averaging, each worker on its own share."""
     module, (inputs, targets) = network(), examples()
-    training = Training(module, group, crossbow, rate=0.1)
+    training = Training(module, group, SMA, rate=0.1)
     for t in range(UPDATES):
         rows = batch_of(t, group.rank, group.size)
         training.update(nn.functional.cross_entropy(module(inputs[rows]), targets[rows]))
@@ -204,9 +204,8 @@ def whole_state(training: Training) -> list[float]:
 
 def made(group: Group, case: tuple[str, dict[str, Any], int], seed: int) -> Training:
     name, options, learners = case
-    algorithm: Any = {"matex_agd": matex_agd, "crossbow": crossbow}[name]
-    config = algorithm.Config(**options)
-    return Training(noisy(seed), group, algorithm, config, rate=0.1, momentum=0.9, learners=learners)
+    rule = partial({"matex_agd": DelayedSGD, "crossbow": SMA}[name], **options)
+    return Training(noisy(seed), group, rule, rate=0.1, momentum=0.9, learners=learners)
 
 
 def interrupted(group: Group, folder: str, cases: list[tuple[str, dict[str, Any], int]]) -> list[dict[str, Any]]:

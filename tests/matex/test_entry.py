@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import bodies
 import pytest
@@ -10,7 +11,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from reference_impls import crossbow, inverse_law, matex_agd
+from reference_impls.crossbow import SMA
+from reference_impls.inverse_law import SGD
+from reference_impls.matex_agd import DelayedSGD
 from suite.communication.collectives import Counted, Local
 from suite.communication.group import Group
 from suite.distributed.training import Training, join, share, spawn
@@ -51,7 +54,7 @@ def plain(updates: int, delay: int = 0) -> torch.Tensor:
 def test_equals_a_plain_loop(alone, delay):
     module, (inputs, targets) = bodies.network(), bodies.examples()
     training = Training(
-        module, alone, matex_agd, matex_agd.Config(delay), rate=0.1, momentum=0.9, decay=1e-2, examples=96
+        module, alone, partial(DelayedSGD, delay=delay), rate=0.1, momentum=0.9, decay=1e-2, examples=96
     )
     for t in range(20):
         rows = bodies.batch_of(t, 0, 1)
@@ -62,9 +65,9 @@ def test_equals_a_plain_loop(alone, delay):
 
 def test_any_algorithm_of_the_suite(alone):
     """Plain SGD and synchronous model averaging, which ask at other points and exchange by themselves."""
-    for algorithm in (inverse_law, crossbow):
+    for rule in (SGD, SMA):
         module, (inputs, targets) = bodies.network(), bodies.examples()
-        training = Training(module, alone, algorithm, rate=0.1)
+        training = Training(module, alone, rule, rate=0.1)
         losses = []
         for t in range(30):
             rows = bodies.batch_of(t, 0, 1)
@@ -72,12 +75,12 @@ def test_any_algorithm_of_the_suite(alone):
             losses.append(loss.item())
             training.update(loss)
         training.finish()
-        assert losses[-1] < losses[0], algorithm.__name__
+        assert losses[-1] < losses[0], rule.__name__
 
 
 def test_evaluation_leaves_training_where_it_was(alone):
     module = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4)).double()
-    training = Training(module, alone, matex_agd, matex_agd.Config(1), rate=0.1)
+    training = Training(module, alone, partial(DelayedSGD, delay=1), rate=0.1)
     for _ in range(3):
         training.update(module(torch.randn(6, 5).double()).square().mean())
     weights, buffers = training.flat.x.clone(), training.flat.buffers.clone()
@@ -92,7 +95,7 @@ def test_evaluation_leaves_training_where_it_was(alone):
 
 def test_the_rate_may_change_between_updates(alone):
     module = bodies.network()
-    training = Training(module, alone, matex_agd, rate=0.1)
+    training = Training(module, alone, DelayedSGD, rate=0.1)
     training.rate = 0.0
     before = training.flat.x.clone()
     training.update(module(torch.ones(2, 5).double()).square().mean())
@@ -131,12 +134,12 @@ def mixed() -> nn.Module:
 )
 def test_refuses_modules_it_cannot_train(alone, module, message):
     with pytest.raises(ValueError, match=message):
-        Training(module, alone, matex_agd, rate=0.1)
+        Training(module, alone, DelayedSGD, rate=0.1)
 
 
 def test_refuses_a_loss_per_example_and_a_second_backward(alone):
     module = bodies.network()
-    training = Training(module, alone, matex_agd, matex_agd.Config(segmented=True), rate=0.1)
+    training = Training(module, alone, partial(DelayedSGD, segmented=True), rate=0.1)
     x = torch.ones(2, 5).double()
     with pytest.raises(ValueError, match=r"as one number, not a tensor of \(2, 3\)"):
         training.update(module(x))

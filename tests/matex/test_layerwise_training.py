@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_layer_wise_ends_in_the_bits_of_synchronous(tmp_path, monkeypatch, synch
     class Watched(Session):
         def __init__(self, *given):
             super().__init__(*given)
-            self.collective = Counted(self.collective, sums)
+            self.algorithm = replace(self.algorithm, collective=Counted(self.algorithm.collective, sums))
 
     monkeypatch.setattr(training, "Session", Watched)
     found = results(train(spec_of(bucket_bytes, segmented=True, order=order), Context(tmp_path, EXECUTION)))
@@ -59,7 +60,7 @@ def test_layer_wise_ends_in_the_bits_of_synchronous(tmp_path, monkeypatch, synch
     assert len(sums) == 4 * tensors if bucket_bytes == 0 else 4 < len(sums) < 4 * tensors
 
 
-def test_segments_under_way_survive_a_checkpoint(tmp_path):
+def test_sums_under_way_survive_a_checkpoint(tmp_path):
     spec = spec_of(segmented=True, order="backward", delay=2)
     whole = train(spec, Context(tmp_path / "whole", EXECUTION))
     folder = tmp_path / "parts"

@@ -14,7 +14,8 @@ from paper_figures.matex_agd.overlap_cases import ALEXNET, layer_costs, layer_ru
 from suite.cost_models.machines import DGX1, network
 from suite.cost_models.overlap import AllReduce, rates
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.verdicts import published, verdicts
+from suite.papers.published import published
+from suite.papers.verdicts import verdicts
 from suite.runs.archive import Archive
 from suite.runs.store import Outcome, Run, encode
 from suite.spec import RunSpec

@@ -11,13 +11,14 @@ import pytest
 import torch
 from torch import nn
 
-from reference_impls import crossbow, matex_agd
-from reference_impls.contract import Told, Turn
+from reference_impls.contract import Turn
+from reference_impls.crossbow import SMA
+from reference_impls.matex_agd import DelayedSGD
 from suite.communication.collectives import Local
 from suite.communication.group import LOST
 from suite.distributed.training import WorkersFailed, spawn
 from suite.training.flat import FlatModule
-from suite.training.optimizers import Caffe, Torch
+from suite.training.optimizers import CaffeSGD, TorchSGD
 from suite.training.schedules import rounds
 
 pytestmark = pytest.mark.processes
@@ -39,9 +40,8 @@ def in_one_process(options: dict, workers: int) -> torch.Tensor:
     """The same training with all workers' gradients computed here, one after another."""
     flat = FlatModule(bodies.network())
     inputs, targets = bodies.examples()
-    config, descent = matex_agd.Config(**options), Caffe(0.9, 1e-2)
-    lr, collective = torch.tensor(0.1, dtype=torch.float64), Local(workers)
-    state = matex_agd.init(config, flat.point(), workers, workers, descent)
+    algorithm, lr = DelayedSGD(CaffeSGD(0.9, 1e-2), Local(workers), **options), torch.tensor(0.1, dtype=torch.float64)
+    state = algorithm.init(flat.point())
     for turn in itertools.islice(rounds(workers), bodies.UPDATES):
         gradients = []
         for entry in turn.entries:
@@ -50,12 +50,10 @@ def in_one_process(options: dict, workers: int) -> torch.Tensor:
             rows = bodies.batch_of(turn.t, entry.worker, workers)
             nn.functional.cross_entropy(flat.module(inputs[rows]), targets[rows]).backward()
             gradients.append(flat.grad.clone())
-        told = Told(torch.zeros(workers), torch.stack(gradients).sum(0)[None])
-        state = matex_agd.tell(config, state, turn, told, collective=collective, descent=descent, lr=lr)
-    nothing = Told(torch.zeros(0), torch.zeros(0, flat.d))
-    for _ in range(matex_agd.under_way(config, state)):
+        state = algorithm.update(state, turn, torch.zeros(workers), torch.stack(gradients).sum(0)[None], lr)
+    for _ in range(algorithm.under_way(state)):
         turn = Turn(turn.t + 1, ())
-        state = matex_agd.tell(config, state, turn, nothing, collective=collective, descent=descent, lr=lr)
+        state = algorithm.update(state, turn, torch.zeros(0), torch.zeros(0, flat.d), lr)
     return state.x
 
 
@@ -118,20 +116,18 @@ def test_graphs_that_differ_between_workers_meet_in_the_same_sums():
 def test_model_averaging_equals_one_process():
     """An algorithm that asks at a point of its own for every worker and sums corrections by itself."""
     flat, (inputs, targets) = FlatModule(bodies.network()), bodies.examples()
-    config, descent, collective = crossbow.Config(), Torch(), Local(2)
-    lr = torch.tensor(0.1, dtype=torch.float64)
-    state = crossbow.init(config, flat.point(), 2, 2, descent)
+    algorithm, lr = SMA(TorchSGD(), Local(2)), torch.tensor(0.1, dtype=torch.float64)
+    state = algorithm.init(flat.point())
     for turn in itertools.islice(rounds(2), bodies.UPDATES):
         gradients = []
-        for point, entry in zip(crossbow.ask(config, state, turn).points, turn.entries, strict=True):
+        for point, entry in zip(algorithm.points(state, turn).parameters, turn.entries, strict=True):
             flat.load(point)
             flat.grad.zero_()
             rows = bodies.batch_of(turn.t, entry.worker, 2)
             nn.functional.cross_entropy(flat.module(inputs[rows]), targets[rows]).backward()
             gradients.append(flat.grad.clone())
-        told = Told(torch.zeros(2), torch.stack(gradients))
-        state = crossbow.tell(config, state, turn, told, collective=collective, descent=descent, lr=lr)
-    expected = crossbow.model(config, state, collective)
+        state = algorithm.update(state, turn, torch.zeros(2), torch.stack(gradients), lr)
+    expected = algorithm.model(state)
     for held in spawn(bodies.averaging, 2, timeout=30):
         torch.testing.assert_close(torch.tensor(held, dtype=torch.float64), expected, rtol=1e-12, atol=1e-12)
 

@@ -6,7 +6,7 @@ import bodies
 import pytest
 from torch import nn
 
-from reference_impls import crossbow
+from reference_impls.crossbow import SMA
 from suite.distributed.training import Training, join, spawn
 
 CASES = [
@@ -40,15 +40,15 @@ def test_only_a_checkpoint_that_every_worker_has_whole_is_taken_up(tmp_path):
     for nothing, lacking, damaged, refusal in spawn(bodies.partly_lost, 2, str(tmp_path), timeout=30):
         assert nothing == {}
         assert lacking == damaged == {"at": 1}
-        assert "Config(delay=1" in refusal.partition("not")[0]
-        assert "Config(delay=2" in refusal.partition("not")[2]
+        assert "DelayedSGD(delay=1" in refusal.partition("not")[0]
+        assert "DelayedSGD(delay=2" in refusal.partition("not")[2]
     with join(timeout=5) as group, pytest.raises(ValueError, match="number of workers = 2, not 1"):
         bodies.made(group, ("matex_agd", {"delay": 1}, 1), 0).resume(tmp_path)
 
 
 def test_a_checkpoint_in_the_middle_of_an_update_is_refused(tmp_path):
     with join(timeout=5) as group:
-        training = Training(bodies.network(), group, crossbow, rate=0.1, learners=2)
+        training = Training(bodies.network(), group, SMA, rate=0.1, learners=2)
         inputs, targets = bodies.examples()
         training.update(nn.functional.cross_entropy(training.module(inputs[:4]), targets[:4]))
         with pytest.raises(ValueError, match="1 of 2 learners had had their batch of update 0"):

@@ -17,7 +17,9 @@ SCRIPT = """
     import torch
     from torch.nn import Linear, ReLU, Sequential, functional
     from torch.utils.data import DataLoader, Subset, TensorDataset
-    from reference_impls import matex_agd
+    from functools import partial
+
+    from reference_impls.matex_agd import DelayedSGD
     from suite.distributed import Training, join, share
 
     draw = torch.Generator().manual_seed(0)
@@ -27,7 +29,7 @@ SCRIPT = """
     with join(timeout=30) as group:
         module = Sequential(Linear(8, 16), ReLU(), Linear(16, 2)).to(group.device)
         training = Training(
-            module, group, matex_agd, matex_agd.Config(delay=int(sys.argv[1])), rate=0.05, momentum=0.9,
+            module, group, partial(DelayedSGD, delay=int(sys.argv[1])), rate=0.05, momentum=0.9,
             examples=len(dataset),
         )
         loader = DataLoader(Subset(dataset, share(len(dataset), group)), batch_size=20, shuffle=True, drop_last=True)

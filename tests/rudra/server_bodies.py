@@ -14,7 +14,7 @@ from torch import Tensor
 
 from suite.communication.group import Group
 from suite.parameter_server.processes import Served, train
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 
 DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9
 
@@ -57,7 +57,9 @@ def serve(group: Group, n: int, updates: int, uneven: float = 0.0) -> Any:
         time.sleep(uneven if learner == 0 else 0)
         return gradient(x, learner, number)
 
-    return plain(train(group, n, start(), computed, descent=Caffe(MOMENTUM), rate=lambda t: RATE, updates=updates))
+    return plain(
+        train(group, n, start(), computed, optimizer=CaffeSGD(MOMENTUM), rate=lambda t: RATE, updates=updates)
+    )
 
 
 def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) -> None:
@@ -74,9 +76,11 @@ def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) ->
             time.sleep(1_000)  # alive, but it never answers again
         return gradient(x, learner, number)
 
-    served = plain(train(group, n, start(), computed, descent=Caffe(MOMENTUM), rate=lambda t: RATE, updates=updates))
+    served = plain(
+        train(group, n, start(), computed, optimizer=CaffeSGD(MOMENTUM), rate=lambda t: RATE, updates=updates)
+    )
     Path(f"{report}{group.rank}").write_text(json.dumps(served))
 
 
 def disagree(group: Group) -> None:
-    train(group, group.rank, start(), gradient, descent=Caffe(), rate=lambda t: RATE, updates=3)
+    train(group, group.rank, start(), gradient, optimizer=CaffeSGD(), rate=lambda t: RATE, updates=3)

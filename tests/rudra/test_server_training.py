@@ -13,19 +13,19 @@ from simulated_systems import COSTS
 from torch import Tensor
 
 from reference_impls import rudra
-from reference_impls.contract import Told, Turn
+from reference_impls.contract import Turn
 from suite.communication.collectives import Local
 from suite.experiment import Context, OutOfTime
 from suite.parameter_server import training as server_training
 from suite.parameter_server.protocol import GammaDurations, play
 from suite.parameter_server.training import train
-from suite.parameter_server.waves import Waves, jobs_of, wave_ask, wave_turn
+from suite.parameter_server.waves import Waves, jobs_of, wave_points, wave_turn
 from suite.spec import RunSpec, thaw
 from suite.training.gradients.batching import answer
 from suite.training.gradients.looped import Functional
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.loop import train as train_plainly
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Quadratic
 
 EXECUTION = {
@@ -161,25 +161,23 @@ def in_waves(n: int, updates: int, lookahead: int, paths: type, sizes: list[int]
     """Weights after ``updates``, gradients computed in waves; sizes of the waves are appended."""
     made = problem()
     gradients = paths(made)
-    config = rudra.Config(LEARNERS, n, history=4 * LEARNERS)
-    descent = Caffe(0.9)
-    state = rudra.init(config, torch.zeros(8, dtype=torch.float64), LEARNERS, LEARNERS, descent)
+    algorithm = rudra.Softsync(CaffeSGD(0.9), Local(LEARNERS), LEARNERS, n, history=4 * LEARNERS)
+    state = algorithm.init(torch.zeros(8, dtype=torch.float64))
     timed = islice(play(rudra.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates)
     ready: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
     buffers = torch.zeros(1, 0, dtype=torch.float64)
     for wave, _, turn in Waves(timed, lookahead):
         if wave:
             together = wave_turn(turn.t, wave)
-            ask = wave_ask(rudra.ask(config, state, together), wave)
-            chosen = examples([entry.worker for entry in together.entries], ask.batch)
-            losses, sums, _ = answer(gradients, ask, buffers.expand(len(chosen), 0), chosen)
+            points = wave_points(algorithm.points(state, together), wave)
+            chosen = examples([entry.worker for entry in together.entries], points.batch)
+            losses, sums, _ = answer(gradients, points, buffers.expand(len(chosen), 0), chosen)
             sizes.append(len(wave))
-            for job, loss, total in zip(wave, losses.split(ask.shares), sums, strict=True):
+            for job, loss, total in zip(wave, losses.split(points.shares), sums, strict=True):
                 ready[job.update, job.read] = loss, total.clone()
         found = [ready.pop((job.update, job.read)) for job in jobs_of(turn)]
-        told = Told(torch.cat([loss for loss, _ in found]), torch.stack([total for _, total in found]))
-        rate = torch.tensor(0.05, dtype=torch.float64)
-        state = rudra.tell(config, state, turn, told, collective=Local(LEARNERS), descent=descent, lr=rate)
+        losses, sums = torch.cat([loss for loss, _ in found]), torch.stack([total for _, total in found])
+        state = algorithm.update(state, turn, losses, sums, torch.tensor(0.05, dtype=torch.float64))
     assert not ready
     return state.x
 

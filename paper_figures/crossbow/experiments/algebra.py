@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from reference_impls import crossbow
-from reference_impls.contract import Ask, Entry, Told, Turn
+from reference_impls.contract import Collective, Entry, Turn
+from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local, Settled, check_rows
 from suite.data.order import Shuffled
 from suite.experiment import Context
@@ -23,7 +24,7 @@ from suite.model_averaging.learners import Learners
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.gradients.looped import Functional
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Quadratic
 
 Gradient = Callable[[Tensor, int], Tensor]  # points [k, d], iteration -> gradients [k, d]
@@ -39,6 +40,10 @@ class CountingSum:
     devices: int
     stages: int = 1
     sent: list[int] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return self.workers
 
     def start(self, rows: Tensor, each: int | None = None) -> Settled:
         return Settled(self.sum(rows, each))
@@ -69,26 +74,27 @@ def noisy(made: Quadratic, k: int) -> Gradient:
     return gradient
 
 
+def sma(k: int, collective: Collective | None = None, **settings: Any) -> SMA:
+    """Averaging of k learners that take plain gradient steps."""
+    return SMA(CaffeSGD(), collective or Local(k), **settings)
+
+
 def walk(
-    config: crossbow.Config,
+    algorithm: SMA,
     start: Tensor,
-    k: int,
     turns: int,
     gradient: Gradient,
     *,
     rate: Tensor = RATE,
-    collective: Any = None,
     state: crossbow.State | None = None,
 ) -> list[crossbow.State]:
-    """The states of SMA, the initial one first; plain gradient steps in every replica."""
-    descent = Caffe()
-    together: Any = collective or Local(k)
-    states = [state or crossbow.init(config, start, k, k, descent)]
+    """The states of SMA, the initial one first."""
+    k = algorithm.collective.workers
+    states = [state or algorithm.init(start)]
     for t in range(turns):
         turn = Turn(t, tuple(Entry(j, t, t * k + j) for j in range(k)))
-        asked: Ask = crossbow.ask(config, states[-1], turn)
-        told = Told(torch.zeros(k, dtype=torch.float64), gradient(asked.points, t))
-        states.append(crossbow.tell(config, states[-1], turn, told, collective=together, descent=descent, lr=rate))
+        points, losses = algorithm.points(states[-1], turn).parameters, torch.zeros(k, dtype=torch.float64)
+        states.append(algorithm.update(states[-1], turn, losses, gradient(points, t), rate))
     return states
 
 
@@ -99,10 +105,9 @@ def apart(a: Tensor, b: Tensor) -> float:
 def stability(k: int, alpha: float, momentum: float, turns: int = 4000) -> float:
     """Largest stable rate times curvature of k equal learners: every coordinate is its own quadratic."""
     grid = torch.linspace(0.0025, 2.4975, 500, dtype=torch.float64)
-    config = crossbow.Config(alpha=alpha, momentum=momentum)
-    state = crossbow.init(config, torch.ones_like(grid), k, k, Caffe())
     one = torch.tensor(1.0, dtype=torch.float64)
-    ends = walk(config, state.centre, k, turns, lambda points, t: grid * points, rate=one, state=state)
+    algorithm = sma(k, alpha=alpha, momentum=momentum)
+    ends = walk(algorithm, torch.ones_like(grid), turns, lambda points, t: grid * points, rate=one)
     size = ends[-1].replicas[0].abs() + ends[-1].centre.abs()
     stable = size < 1.0  # a NaN or an infinity is not
     return float(grid[stable].max()) if stable.any() else 0.0
@@ -138,7 +143,7 @@ def paths() -> pd.DataFrame:
 
     start = torch.tensor([-6.0, 4.0], dtype=torch.float64)
     rows = []
-    for t, state in enumerate(walk(crossbow.Config(), start, 2, 40, gradient, rate=2 * RATE)):
+    for t, state in enumerate(walk(sma(2), start, 40, gradient, rate=2 * RATE)):
         models = {"average": state.centre, "replica 1": state.replicas[0], "replica 2": state.replicas[1]}
         rows += [{"turn": t, "model": name, "x": float(p[0]), "y": float(p[1])} for name, p in models.items()]
     return pd.DataFrame(rows)
@@ -146,10 +151,10 @@ def paths() -> pd.DataFrame:
 
 def one_learner(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
     gradient = noisy(made, 1)
-    states = walk(crossbow.Config(alpha=1.0, momentum=0.0), start, 1, 30, gradient)
+    states = walk(sma(1, alpha=1.0, momentum=0.0), start, 30, gradient)
     w = [state.replicas for state in states]
     gap = max(apart(w[t + 1], w[t - 1] - RATE * gradient(w[t], t)) for t in range(1, 30))
-    alone = walk(crossbow.Config(alpha=1.0, momentum=0.0, tau=0), start, 4, 30, noisy(made, 4))
+    alone = walk(sma(4, alpha=1.0, momentum=0.0, tau=0), start, 30, noisy(made, 4))
     sgd, four = start.expand(4, -1), noisy(made, 4)
     for t in range(30):
         sgd = sgd - RATE * four(sgd, t)
@@ -170,7 +175,7 @@ def lag_of_previous(states: list[crossbow.State], i: int) -> int:
 def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
     k, gradient = 4, noisy(made, 4)
     found: dict[str, float | list[float]] = {}
-    states = walk(crossbow.Config(momentum=0.0), start, k, 30, gradient)
+    states = walk(sma(k, momentum=0.0), start, 30, gradient)
     pairs = list(pairwise(states))
     found["mean_of_replicas"] = max(apart(b.centre, a.replicas.mean(0)) for a, b in pairs)
     total = [state.replicas.sum(0) + state.centre for state in states]
@@ -178,20 +183,20 @@ def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, fl
     found["sum_conserved"] = max(apart(a, b) for a, b in zip(total[1:], moved, strict=True))
 
     x, centre, alpha = start.expand(k, -1), start, 0.15  # Zhang et al., Eq. 4-5, tau = 1
-    elastic = walk(crossbow.elastic_averaging(alpha), start, k, 30, gradient)
+    elastic = walk(crossbow.elastic_averaging(CaffeSGD(), Local(k), alpha), start, 30, gradient)
     for t in range(30):
         difference = x - centre
         x, centre = x - RATE * gradient(x, t) - alpha * difference, centre + alpha * difference.sum(0)
     found["elastic"] = max(apart(elastic[-1].replicas, x), apart(elastic[-1].centre, centre))
 
-    config = crossbow.Config(momentum=0.9)
-    states = walk(config, start, k, 30, gradient)
+    algorithm = sma(k, momentum=0.9)
+    states = walk(algorithm, start, 30, gradient)
     lags = [lag_of_previous(states, i) for i in range(2, 31)]
     found["previous_lag"] = [float(min(lags)), float(max(lags))]
-    equal = walk(config, start, k, 30, lambda points, t: noisy(made, 1)(points[:1], t).expand(k, -1))
+    equal = walk(algorithm, start, 30, lambda points, t: noisy(made, 1)(points[:1], t).expand(k, -1))
     found["equal_data"] = apart(equal[-1].replicas, equal[-1].replicas[:1])
     turn = Turn(5, tuple(Entry(j, 5, j) for j in range(k)))
-    asked = [crossbow.ask(config, state, turn).points for state in states]
+    asked = [algorithm.points(state, turn).parameters for state in states]
     found["present_position"] = sum(apart(p, s.replicas) == 0 for p, s in zip(asked, states, strict=True)) / len(
         states
     )
@@ -199,7 +204,7 @@ def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, fl
     for learners in (2, 4, 8):
         draw = torch.Generator().manual_seed(seed(run_seed, "corrections", learners))
         w, z = torch.randn(learners, D, generator=draw, dtype=torch.float64), torch.zeros(D, dtype=torch.float64)
-        c, _ = crossbow.corrections(config, w, z, learners)
+        c, _ = sma(learners, momentum=0.9).corrections(w, z)
         pulls.append(float(((w - c - z).norm(dim=1) / (w - z).norm(dim=1)).max()))
         alphas.append(float((c / (w - z)).mean()) * learners)
     found["pull"], found["alpha_times_k"] = max(pulls), alphas
@@ -224,7 +229,7 @@ def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, fl
         read.append(order.indices(numbers))
         return read[-1]
 
-    learners = Learners(crossbow.Config(), start, k, Functional(made), Caffe(), examples)
+    learners = Learners(sma(k), start, Functional(made), examples)
     distances = []
     for _ in range(order.batches_per_epoch // k):
         learners.step(RATE)
@@ -244,20 +249,20 @@ def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, fl
     learners.restart()
     anew = learners.state
     found["restart"] = max(apart(anew.replicas, before), apart(anew.centre, before), apart(anew.previous, before))
-    in_code = crossbow.Config(restarting="code")
-    moving = walk(in_code, start, k, 20, noisy(made, k))[-1]
-    found["restart_code"] = apart(crossbow.restart(in_code, moving).replicas, moving.centre)
+    in_code = sma(k, restarting="code")
+    moving = walk(in_code, start, 20, noisy(made, k))[-1]
+    found["restart_code"] = apart(in_code.restart(moving).replicas, moving.centre)
 
     draw = torch.Generator().manual_seed(seed(run_seed, "apart"))
     spread = torch.randn(k, D, generator=draw, dtype=torch.float64)
-    state = crossbow.init(crossbow.Config(), start, k, k, Caffe())._replace(replicas=spread)
-    settled = walk(crossbow.Config(), start, k, 2500, lambda points, t: made.curvature * points, state=state)[-1]
+    state = sma(k).init(start)._replace(replicas=spread)
+    settled = walk(sma(k), start, 2500, lambda points, t: made.curvature * points, state=state)[-1]
     found["agreement_start"] = apart(spread, spread.mean(0))
     found["agreement_end"] = apart(settled.replicas, settled.centre)
     replica, centre = [], []
     for repeat in range(8):
         white = white_noise(seed(run_seed, "variance", repeat))
-        tail = walk(crossbow.Config(), torch.zeros(400, dtype=torch.float64), k, 400, white)[150::5]
+        tail = walk(sma(k), torch.zeros(400, dtype=torch.float64), 400, white)[150::5]
         replica.append(float(torch.stack([s.replicas.square().mean() for s in tail]).mean()))
         centre.append(float(torch.stack([s.centre.square().mean() for s in tail]).mean()))
     found["replica_variance"], found["centre_variance"] = replica, centre
@@ -268,29 +273,30 @@ def devices(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
     """Two levels (section 3.3) and all differences aggregated (section 4.2) on 2 devices."""
     found: dict[str, float | list[float]] = {}
     k, gradient = 4, noisy(made, 4)
-    flat = walk(crossbow.Config(), start, k, 50, gradient)[-1]
-    staged = walk(crossbow.Config(), start, k, 50, gradient, collective=CountingSum(k, 2, stages=2))[-1]
+    flat = walk(sma(k), start, 50, gradient)[-1]
+    staged = walk(sma(k, CountingSum(k, 2, stages=2)), start, 50, gradient)[-1]
     found["staged"] = max(apart(flat.replicas, staged.replicas), apart(flat.centre, staged.centre))
 
     w, r_only, z, z_prev = start.expand(2, -1), noisy(made, 2), start, start
     for t in range(50):  # section 3.3 with m = 1: a GPU's only learner is its reference model
         c = (w - z) / 2
         w, z, z_prev = w - RATE * r_only(w, t) - c, z + c.sum(0) + 0.9 * (z - z_prev), z
-    single = walk(crossbow.Config(), start, 2, 50, r_only)[-1]
+    single = walk(sma(2), start, 50, r_only)[-1]
     found["single_learner_devices"] = max(apart(single.replicas, w), apart(single.centre, z))
 
     sent, references = [], []
     for m in (1, 2, 4):
-        config, counted = crossbow.Config(devices=2), CountingSum(2 * m, 2)
-        walk(config, start, 2 * m, 3, noisy(made, 2 * m), collective=counted)
+        counted = CountingSum(2 * m, 2)
+        algorithm = sma(2 * m, counted, devices=2)
+        walk(algorithm, start, 3, noisy(made, 2 * m))
         sent.append(float(counted.sent[0]))
-        _, to_centre = crossbow.corrections(config, torch.zeros(2 * m, D, dtype=torch.float64), start, 2 * m)
+        _, to_centre = algorithm.corrections(torch.zeros(2 * m, D, dtype=torch.float64), start)
         references.append(len(to_centre) / 2)
     found["traffic"], found["references"] = [value / sent[0] for value in sent], references
     flat_sent = []
     for m in (1, 2, 4):
         counted = CountingSum(2 * m, 2)
-        walk(crossbow.Config(), start, 2 * m, 1, noisy(made, 2 * m), collective=counted)
+        walk(sma(2 * m, counted), start, 1, noisy(made, 2 * m))
         flat_sent.append(float(counted.sent[0]))
     found["flat_traffic"] = [value / flat_sent[0] for value in flat_sent]
     return found
@@ -299,14 +305,14 @@ def devices(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
 def momentum_forms(made: Any, start: Tensor) -> dict[str, float | list[float]]:
     """Eq. 1-3 and parallel synchronous SGD (Fig. 1)."""
     gradient, mu = noisy(made, 1), 0.9
-    descent = Caffe(momentum=mu)
-    w, before, x, memory = start, start, start, descent.init(start)
+    optimizer = CaffeSGD(momentum=mu)
+    w, before, x, memory = start, start, start, optimizer.init(start)
     gaps = []
     for t in range(40):
         w, before = w - RATE * gradient(w[None], t)[0] + mu * (w - before), w
-        x, memory = descent.step(memory, x, gradient(x[None], t)[0], RATE)
+        x, memory = optimizer.step(memory, x, gradient(x[None], t)[0], RATE)
         gaps.append(apart(w, x))
-    first, _ = descent.step(descent.init(start), start, gradient(start[None], 0)[0], RATE)
+    first, _ = optimizer.step(optimizer.init(start), start, gradient(start[None], 0)[0], RATE)
     loss_gradient = Functional(made)
     rows = torch.arange(16)
     buffers = made.b0()
@@ -322,7 +328,7 @@ def momentum_forms(made: Any, start: Tensor) -> dict[str, float | list[float]]:
     for t in range(40):  # each worker applies the averaged gradient to its own copy
         mean = Local(2).sum(two(copies, t)) / 2
         for j in range(2):
-            copies[j], memories[j] = descent.step(memories[j], copies[j], mean, RATE)
+            copies[j], memories[j] = optimizer.step(memories[j], copies[j], mean, RATE)
     return {
         "two_forms": max(gaps),
         "first_step": apart(first, start - RATE * gradient(start[None], 0)[0]),

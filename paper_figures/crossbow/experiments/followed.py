@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import torch
 
+from reference_impls.crossbow import SMA
+from suite.communication.collectives import Local
 from suite.experiment import Context, OutOfTime
 from suite.model_averaging.learners import Learners
 from suite.runner.autotune import measure_training
@@ -37,14 +40,11 @@ def followed(spec: RunSpec, context: Context) -> Outcome:
     settings = dict(spec.settings)
     images, epochs, schedule = settings.pop("images"), settings.pop("epochs"), settings.pop("learners")
     made = assemble(settings, spec.seed, context.execution, context.data)
-    learners = Learners(
-        made.config,
-        made.x0,
-        schedule[0][1],
-        PATHS[context.execution["path"]](made.problem),
-        made.descent,
-        made.order.indices,
-    )
+    if not isinstance(made.algorithm, SMA):
+        raise ValueError(f"replicas are followed beside their average, which {type(made.algorithm).__name__} has not")
+    algorithm = replace(made.algorithm, collective=Local(schedule[0][1]))
+    gradients = PATHS[context.execution["path"]](made.problem)
+    learners = Learners(algorithm, made.x0, gradients, made.order.indices)
     rate = torch.tensor(settings["rate"], device=made.x0.device, dtype=made.x0.dtype)
     per_epoch = images // settings["batch"]  # batches
     changes = [(4 * turns, count) for turns, count in schedule[1:]]

@@ -11,7 +11,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from reference_impls import crossbow
+from reference_impls.crossbow import SMA
+from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.model_averaging.learners import Learners
 from suite.model_averaging.tuner import choose_path, tune
@@ -23,7 +24,7 @@ from suite.training.flat import FlatModule
 from suite.training.gradients.paths import PATHS, refusals
 from suite.training.gradients.types import Gradients
 from suite.training.numerics import apply
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification
 
 
@@ -45,8 +46,8 @@ class Bench:
     def __init__(self, gradients: Gradients, learners: int, batch: int, device: str):
         self.problem, self.batch, self.device = gradients.problem, batch, device
         self.rate = torch.tensor(0.001, device=device)
-        config, start = crossbow.Config(alpha=0.1), self.problem.flat.point()
-        self.learners = Learners(config, start, learners, gradients, Caffe(0.9), self.examples)
+        algorithm = SMA(CaffeSGD(0.9), Local(learners), alpha=0.1)
+        self.learners = Learners(algorithm, self.problem.flat.point(), gradients, self.examples)
 
     def examples(self, numbers: Tensor) -> Tensor:
         count = len(self.problem.targets) // self.batch

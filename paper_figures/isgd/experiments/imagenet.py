@@ -22,7 +22,7 @@ class Top5Session(Session):
 
     def evaluate(self) -> None:
         """Add an evaluation row: loss, top-1 and top-5 error on validation pictures, centre crops."""
-        x = self.made.algorithm.model(self.made.config, self.state, self.collective)
+        x = self.algorithm.model(self.state)
         loss, error, error5 = validated(
             self.problem.flat, x, self.buffers.mean(0), self.spec.settings, self.context.data
         )

@@ -12,13 +12,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from paper_figures.isgd.experiments.trace import gap, prepare
 from reference_impls import isgd
-from reference_impls.contract import Entry, Told, Turn
+from reference_impls.contract import Entry, Turn
 from suite.communication.collectives import Local
 from suite.data.order import FixedCycle
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 
 TURN = Turn(0, (Entry(0, 0, 0),))
 
@@ -84,13 +84,11 @@ def _printed(n: int) -> int:
 
 def _update(n: int) -> int:
     """Tensor operations of a whole update of the reference implementation after its first epoch."""
-    config, descent = isgd.Config(n, zeta=0.1), Caffe()
-    state = isgd.init(config, torch.zeros(4), 1, 1, descent)
-    state = state._replace(iteration=torch.tensor(n + 3))
-    told = Told(torch.tensor([0.5]), torch.ones(1, 4))
-    alone: Any = Local(1)
+    algorithm = isgd.ISGD(CaffeSGD(), Local(1), n, zeta=0.1)
+    state = algorithm.init(torch.zeros(4))._replace(iteration=torch.tensor(n + 3))
+    losses, gradients, lr = torch.tensor([0.5]), torch.ones(1, 4), torch.tensor(0.1)
     with Dispatched() as seen:
-        isgd.tell(config, state, TURN, told, collective=alone, descent=descent, lr=torch.tensor(0.1))
+        algorithm.update(state, TURN, losses, gradients, lr)
     return seen.count
 
 
@@ -133,19 +131,16 @@ def rates(spec: RunSpec, context: Context) -> Outcome:
     """
     batches = 2
     settings = spec.settings
-    config = isgd.Config(
-        batches, zeta=0.0, stop=0, thresholds=tuple(settings["thresholds"]), factors=tuple(settings["factors"])
-    )
-    descent = Caffe()
+    thresholds, factors = tuple(settings["thresholds"]), tuple(settings["factors"])
+    algorithm = isgd.ISGD(CaffeSGD(), Local(1), batches, zeta=0.0, stop=0, thresholds=thresholds, factors=factors)
     start = torch.zeros(1, dtype=torch.float64)
-    state = isgd.init(config, start, 1, 1, descent)
+    state = algorithm.init(start)
     base = torch.tensor(settings["rate"], dtype=torch.float64)
     mean, rate = [], []
     for level in settings["levels"]:
         for _ in range(batches):
-            told = Told(torch.tensor([level], dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64))
-            collective: Any = Local(1)
-            after = isgd.tell(config, state, TURN, told, collective=collective, descent=descent, lr=base)
+            losses, gradients = torch.tensor([level], dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+            after = algorithm.update(state, TURN, losses, gradients, base)
             if int(state.iteration) >= batches:
                 mean.append(float(after.mean))
                 rate.append(float(-after.x))

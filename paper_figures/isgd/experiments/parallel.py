@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from paper_figures.isgd.experiments.trace import gap, prepare
+from paper_figures.isgd.experiments.trace import gap, isgd_of, prepare
 from paper_figures.isgd.reduction_tree import tree
-from reference_impls import isgd
-from reference_impls.contract import Told
 from suite.communication.collectives import Settled
 from suite.data.order import FixedCycle, SplitBatch
 from suite.experiment import Context
@@ -25,6 +23,10 @@ class Tree:
     """Sums the rows of k workers pair by pair into row 0, in the rounds of a reduction tree."""
 
     workers: int
+
+    @property
+    def rows(self) -> int:
+        return self.workers
 
     def start(self, rows: Tensor, each: int | None = None) -> Settled:
         return Settled(self.sum(rows, each))
@@ -63,15 +65,17 @@ def parallel(spec: RunSpec, context: Context) -> Outcome:
     }
     for workers in spec.settings["workers"]:
         order, members = SplitBatch(made.order, workers), torch.arange(workers, device=made.x0.device)
-        state = isgd.init(made.config, made.x0, workers, workers, made.descent)
+        reduce = Tree(workers)
+        algorithm = replace(isgd_of(setting), collective=reduce)
+        state = algorithm.init(made.x0)
         replicas = [made.x0.clone() for _ in range(workers)]
         uneven, chases = 0, 0
         worst = dict.fromkeys(("gradient", "loss", "replicas", "iterates"), 0.0)
         for turn in rounds(workers):
             if turn.t == spec.settings["updates"]:
                 break
-            ask = isgd.ask(made.config, state, turn)
-            parts = order.indices(ask.batch, members)
+            points = algorithm.points(state, turn)
+            parts = order.indices(points.batch, members)
             sizes = [len(part.unique()) for part in parts]
             uneven = max(uneven, max(sizes) - min(sizes))
             losses, sums, _ = setting.gradients(
@@ -81,21 +85,12 @@ def parallel(spec: RunSpec, context: Context) -> Outcome:
             )
             losses, sums = losses.clone(), sums.clone()
             whole_loss, whole, _ = setting.gradients(
-                replicas[0][None], setting.buffers, [problem.fetch(made.order.indices(ask.batch[:1])[0])]
+                replicas[0][None], setting.buffers, [problem.fetch(made.order.indices(points.batch[:1])[0])]
             )
-            reduce = Tree(workers)
             worst["gradient"] = max(worst["gradient"], gap(reduce.sum(sums) / workers, whole[0]))
             worst["loss"] = max(worst["loss"], gap(reduce.sum(losses[:, None]) / workers, whole_loss))
             chases += int(state.chasing)
-            state = isgd.tell(
-                made.config,
-                state,
-                turn,
-                Told(losses, sums),
-                collective=reduce,
-                descent=made.descent,
-                lr=setting.rate,
-            )
+            state = algorithm.update(state, turn, losses, sums, setting.rate)
             broadcast(replicas, state.x)
             worst["replicas"] = max(worst["replicas"], *(gap(replica, state.x) for replica in replicas))
             if workers == 1:

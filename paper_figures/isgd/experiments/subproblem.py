@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from paper_figures.isgd.experiments.trace import Setting, gap, prepare, tell, updates
-from reference_impls import isgd
+from paper_figures.isgd.experiments.trace import Setting, gap, isgd_of, prepare, step, updates
 from reference_impls.contract import Entry, Turn
 from suite.experiment import Context
 from suite.runs.store import Outcome
@@ -52,7 +52,7 @@ def subproblem(spec: RunSpec, context: Context) -> Outcome:
     """
     setting = prepare(spec.settings, spec.seed, context)
     made, zeta = setting.made, spec.settings["zeta"]
-    small = made.config.__class__(made.config.batches, zeta=zeta, stop=10**6, margin=made.config.margin)
+    small = replace(isgd_of(setting), zeta=zeta, stop=10**6)
     derivative, decrease, closer, excess, at_solution, elsewhere = [], [], [], [], [], 0
     value_and_grad = torch.func.grad_and_value(lambda w, case, *at: objective(setting, case, w, *at))
     for case in undertrained(setting, spec.settings["updates"], spec.settings["cases"]):
@@ -62,7 +62,7 @@ def subproblem(spec: RunSpec, context: Context) -> Outcome:
         excess.append(float(first - limit))
         for t in range(spec.settings["steps"]):
             slope, value = value_and_grad(state.x, case, limit, anchor)
-            after = tell(setting, isgd, small, state, Turn(t, (Entry(0, t, t),))).after
+            after = step(setting, small, state, Turn(t, (Entry(0, t, t),))).after
             derivative.append(gap((state.x - after.x) / zeta, slope))
             decrease.append(float(1 - objective(setting, case, after.x, limit, anchor) / value))
             # the chasing term alone: Eq. 12 about its own point, where the penalty's derivative is zero

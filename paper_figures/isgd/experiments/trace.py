@@ -9,9 +9,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from reference_impls import inverse_law
-from reference_impls.contract import Told, Turn
-from suite.communication.collectives import Local
+from reference_impls.contract import Algorithm, Turn
+from reference_impls.inverse_law import SGD
+from reference_impls.isgd import ISGD
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
@@ -24,7 +24,7 @@ from suite.training.schedules import rounds
 
 
 class Update(NamedTuple):
-    """One turn: what was asked and told, and the state before and after it."""
+    """One turn: its batch and gradient, and the state before and after it."""
 
     turn: Turn
     batch: int
@@ -51,27 +51,32 @@ def prepare(settings: Mapping[str, Any], seed: int, context: Context) -> Setting
     return Setting(made, PATHS["looped"](made.problem), made.problem.b0()[None], rate)
 
 
-def tell(setting: Setting, module: Any, config: Any, state: Any, turn: Turn) -> Update:
+def step(setting: Setting, algorithm: Algorithm[Any], state: Any, turn: Turn) -> Update:
     """One turn of an algorithm on the assembled problem."""
-    made = setting.made
-    ask = module.ask(config, state, turn)
-    losses, sums, _ = answer(setting.gradients, ask, setting.buffers, made.order.indices(ask.batch))
-    after = module.tell(
-        config, state, turn, Told(losses, sums), collective=Local(1), descent=made.descent, lr=setting.rate
-    )
-    return Update(turn, int(ask.batch[0]), float(losses[0]), sums[0], state, after)
+    points = algorithm.points(state, turn)
+    losses, sums, _ = answer(setting.gradients, points, setting.buffers, setting.made.order.indices(points.batch))
+    after = algorithm.update(state, turn, losses, sums, setting.rate)
+    return Update(turn, int(points.batch[0]), float(losses[0]), sums[0], state, after)
 
 
 def updates(setting: Setting, count: int) -> Iterator[Update]:
     """The first ``count`` updates of the assembled algorithm."""
-    made = setting.made
-    state = made.algorithm.init(made.config, made.x0, 1, 1, made.descent)
+    algorithm = setting.made.algorithm
+    state = algorithm.init(setting.made.x0)
     for turn in rounds(1):
         if turn.t == count:
             return
-        update = tell(setting, made.algorithm, made.config, state, turn)
+        update = step(setting, algorithm, state, turn)
         yield update
         state = update.after
+
+
+def isgd_of(setting: Setting) -> ISGD:
+    """The assembled algorithm. Raises ValueError for another than ISGD."""
+    algorithm = setting.made.algorithm
+    if not isinstance(algorithm, ISGD):
+        raise ValueError(f"the settings name {type(algorithm).__name__} where ISGD is watched")
+    return algorithm
 
 
 def gap(a: Tensor, b: Tensor) -> float:
@@ -87,12 +92,12 @@ def trace(spec: RunSpec, context: Context) -> Outcome:
     ``limit_moved`` and ``anchor_moved``, by how much a step of Algorithm 2 changed its constants.
     """
     setting = prepare(spec.settings, spec.seed, context)
-    made = setting.made
+    algorithm = isgd_of(setting)
     rows = []
     for update in updates(setting, spec.settings["updates"]):
         before, after = update.before, update.after
         chasing = bool(before.chasing)
-        stepped, _ = made.descent.step(before.memory, before.x, update.gradient, setting.rate)
+        stepped, _ = algorithm.optimizer.step(before.memory, before.x, update.gradient, setting.rate)
         rows.append(
             {
                 "update": update.turn.t,
@@ -107,7 +112,7 @@ def trace(spec: RunSpec, context: Context) -> Outcome:
                 "anchor_moved": gap(after.anchor, before.anchor) if chasing else 0.0,
             }
         )
-    results = {"batches": made.config.batches, "iterations": rows[-1]["iteration"] + 1}
+    results = {"batches": algorithm.batches, "iterations": rows[-1]["iteration"] + 1}
     return Outcome("finished", results, {"updates": pd.DataFrame(rows)})
 
 
@@ -118,14 +123,15 @@ def beside_sgd(spec: RunSpec, context: Context) -> Outcome:
     SGD has seen the same batch. SGD waits while ISGD takes steps of Algorithm 2.
     """
     setting = prepare(spec.settings, spec.seed, context)
-    made = setting.made
-    plain = inverse_law.init(None, made.x0, 1, 1, made.descent)
+    algorithm = isgd_of(setting)
+    plain_sgd = SGD(algorithm.optimizer, algorithm.collective)
+    plain = plain_sgd.init(setting.made.x0)
     sgd = iter(rounds(1))
     rows = []
     for update in updates(setting, spec.settings["updates"]):
         chasing = bool(update.before.chasing)
         if not chasing:
-            plain = tell(setting, inverse_law, None, plain, next(sgd)).after
+            plain = step(setting, plain_sgd, plain, next(sgd)).after
         rows.append(
             {
                 "update": update.turn.t,
@@ -134,4 +140,4 @@ def beside_sgd(spec: RunSpec, context: Context) -> Outcome:
                 "difference": gap(update.after.x, plain.x),
             }
         )
-    return Outcome("finished", {"batches": made.config.batches}, {"updates": pd.DataFrame(rows)})
+    return Outcome("finished", {"batches": algorithm.batches}, {"updates": pd.DataFrame(rows)})

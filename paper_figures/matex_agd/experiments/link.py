@@ -18,12 +18,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from reference_impls import matex_agd
+from reference_impls.matex_agd import DelayedSGD
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.cost_models.overlap import AllReduce, Layer, Network, rates
-from suite.distributed.training import Training, spawn
+from suite.distributed.training import Rule, Training, spawn
 from suite.experiment import Context
 from suite.models import build, initialise
 from suite.runs.store import Outcome
@@ -31,14 +31,14 @@ from suite.spec import RunSpec, thaw
 
 BUCKET = 256 * 1024  # bytes, for layer-wise in buckets and for DDP
 UPDATES, WARM = 6, 4  # timed and untimed updates of a block
-METHODS: dict[str, tuple[matex_agd.Config, int]] = {
-    "SGD": (matex_agd.Config(), 0),
-    "layer-wise, backward": (matex_agd.Config(segmented=True, order="backward"), 0),
-    "layer-wise, completed": (matex_agd.Config(segmented=True, order="completed"), 0),
-    "layer-wise, buckets": (matex_agd.Config(segmented=True, order="backward"), BUCKET),
-    "AGD 1 comm": (matex_agd.Config(1), 0),
-    "AGD 2 comm": (matex_agd.Config(2), 0),
-    "AGD 3 comm": (matex_agd.Config(3), 0),
+METHODS: dict[str, tuple[Rule, int]] = {
+    "SGD": (DelayedSGD, 0),
+    "layer-wise, backward": (partial(DelayedSGD, segmented=True, order="backward"), 0),
+    "layer-wise, completed": (partial(DelayedSGD, segmented=True, order="completed"), 0),
+    "layer-wise, buckets": (partial(DelayedSGD, segmented=True, order="backward"), BUCKET),
+    "AGD 1 comm": (partial(DelayedSGD, delay=1), 0),
+    "AGD 2 comm": (partial(DelayedSGD, delay=2), 0),
+    "AGD 3 comm": (partial(DelayedSGD, delay=3), 0),
 }
 Step = Callable[[], None]
 
@@ -104,11 +104,9 @@ def steps(group: Group, workload: str) -> dict[str, tuple[Step, Step]]:
     made: dict[str, tuple[Step, Step]] = {}
     alone = Group(dist.HashStore(), 0, 1, group.timeout, group.backend)
     cases = {"no comm": (alone, *METHODS["SGD"])} | {name: (group, *case) for name, case in METHODS.items()}
-    for name, (members, config, bucket) in cases.items():
+    for name, (members, rule, bucket) in cases.items():
         module = make()
-        training = Training(
-            module, members, matex_agd, config, rate=1e-3, momentum=0.9, decay=5e-4, bucket_bytes=bucket
-        )
+        training = Training(module, members, rule, rate=1e-3, momentum=0.9, decay=5e-4, bucket_bytes=bucket)
         made[name] = (partial(_update, training, inputs), training.finish)
     rival = nn.parallel.DistributedDataParallel(make(), bucket_cap_mb=BUCKET / 2**20, gradient_as_bucket_view=True)
     optimiser = torch.optim.SGD(rival.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4)

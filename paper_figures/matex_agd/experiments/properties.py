@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from paper_figures.matex_agd.experiments import backpropagation as backprop
-from reference_impls import matex_agd
-from reference_impls.contract import Told, Turn
+from reference_impls.contract import Turn
+from reference_impls.matex_agd import DelayedSGD
 from suite.communication.collectives import Counted, Local
 from suite.data.order import FixedCycle, Partitioned, SplitBatch
 from suite.experiment import Context
@@ -22,7 +22,7 @@ from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.buckets import buckets
 from suite.training.flat import FlatModule
-from suite.training.optimizers import Caffe
+from suite.training.optimizers import CaffeSGD
 from suite.training.schedules import rounds
 
 WORKERS, BATCH, UPDATES, RATE = 4, 32, 12, 0.01
@@ -40,7 +40,7 @@ class Trainer:
         self.inputs = torch.rand(examples, 1, 28, 28, generator=draw).to(dtype)
         self.targets = torch.randint(10, (examples,), generator=draw)
         self.joint = FixedCycle(examples, BATCH, seed(run_seed, "order"))
-        self.descent = Caffe(0.9, 5e-4)
+        self.optimizer = CaffeSGD(0.9, 5e-4)
         self.lr = torch.tensor(RATE, dtype=dtype)
 
     def gradient(self, x: Tensor, examples: Tensor) -> Tensor:
@@ -49,36 +49,25 @@ class Trainer:
         nn.functional.cross_entropy(self.flat.module(self.inputs[examples]), self.targets[examples]).backward()
         return self.flat.grad.clone()
 
-    def run(
-        self, config: matex_agd.Config, workers: int, *, updates: int = UPDATES, counted: Counted | None = None
-    ) -> list[Tensor]:
+    def run(self, workers: int, *, counted: Counted | None = None, **settings: Any) -> list[Tensor]:
         """Weights [d] before the first update and after each, and after each drained exchange."""
-        collective: Any = counted or Local(workers)
+        algorithm = DelayedSGD(self.optimizer, counted or Local(workers), **settings)
         order = SplitBatch(self.joint, workers)
-        state = matex_agd.init(config, self.x0, workers, workers, self.descent)
+        state = algorithm.init(self.x0)
         seen = [state.x]
-        for turn in itertools.islice(rounds(workers), updates):
+        for turn in itertools.islice(rounds(workers), UPDATES):
             numbers = torch.tensor([entry.number for entry in turn.entries])
             rows = order.indices(numbers, torch.arange(workers))
             total = torch.stack([self.gradient(state.x, examples) for examples in rows]).sum(0)[None]
-            parts = buckets(self.flat, 0) if config.segmented else (slice(0, self.flat.d),)
-            sent = tuple((part, matex_agd.send(config, total[:, part], collective)) for part in parts)
-            told = Told(torch.zeros(workers), total, sent)
-            state = self.tell(config, state, turn, told, collective)
+            parts = buckets(self.flat, 0) if algorithm.segmented else (slice(0, self.flat.d),)
+            sent = tuple((part, algorithm.send(total[:, part])) for part in parts)
+            state = algorithm.update(state, turn, torch.zeros(workers), total, self.lr, sent)
             seen.append(state.x)
-        while matex_agd.under_way(config, state):
+        while algorithm.under_way(state):
             turn = Turn(turn.t + 1, ())
-            state = self.tell(config, state, turn, Told(torch.zeros(0), torch.zeros(0, self.flat.d)), collective)
+            state = algorithm.update(state, turn, torch.zeros(0), torch.zeros(0, self.flat.d), self.lr)
             seen.append(state.x)
         return seen
-
-    def tell(self, config: Any, state: Any, turn: Turn, told: Told, collective: Any) -> Any:
-        return matex_agd.tell(config, state, turn, told, collective=collective, descent=self.descent, lr=self.lr)
-
-
-def local(workers: int) -> Any:
-    """All workers as rows here, as a ``contract.Collective``."""
-    return Local(workers)
 
 
 def apart(a: Tensor, b: Tensor) -> float:
@@ -125,10 +114,9 @@ def synchronous(run_seed: int) -> dict[str, Any]:
     rows = exact.joint.indices(torch.tensor([0]))[0]
     parts = rows.view(WORKERS, -1)
     mean = torch.stack([exact.gradient(exact.x0, part) for part in parts]).mean(0)
-    counted = Counted(local(WORKERS))
-    config = matex_agd.Config()
-    ours, serial = exact.run(config, WORKERS, counted=counted), exact.run(config, 1)
-    ours32, serial32 = single.run(config, WORKERS), single.run(config, 1)
+    counted = Counted(Local(WORKERS))
+    ours, serial = exact.run(WORKERS, counted=counted), exact.run(1)
+    ours32, serial32 = single.run(WORKERS), single.run(1)
     return {
         "gradient difference": apart(mean, exact.gradient(exact.x0, rows)),
         "serial difference": apart(ours[-1], serial[-1]),
@@ -162,11 +150,11 @@ def partition(examples: int = 50_000) -> dict[str, Any]:
 def layer_wise(run_seed: int) -> dict[str, Any]:
     """The three orders against each other and against serial."""
     trainer = Trainer(run_seed)
-    serial = trainer.run(matex_agd.Config(), 1)[-1]
-    synchronous = trainer.run(matex_agd.Config(), WORKERS)[-1]
-    counted = Counted(local(WORKERS))
+    serial = trainer.run(1)[-1]
+    synchronous = trainer.run(WORKERS)[-1]
+    counted = Counted(Local(WORKERS))
     ends = [
-        trainer.run(matex_agd.Config(order=order, segmented=True), WORKERS, counted=counted)[-1]
+        trainer.run(WORKERS, counted=counted, order=order, segmented=True)[-1]
         for order in ("all", "backward", "completed")
     ]
     return {
@@ -180,11 +168,11 @@ def layer_wise(run_seed: int) -> dict[str, Any]:
 def delayed(run_seed: int) -> dict[str, Any]:
     """When gradients arrive, by the first update that moves and by exchanging one gradient for another."""
     trainer = Trainer(run_seed)
-    synchronous = trainer.run(matex_agd.Config(), WORKERS)
+    synchronous = trainer.run(WORKERS)
     moved_first, idle, staleness, applied, solvers = [], [], [], [], []
     for delay in (1, 2, 3):
-        path = trainer.run(matex_agd.Config(delay), WORKERS)
-        read = trainer.run(matex_agd.Config(delay, solver="read"), WORKERS)[-1]
+        path = trainer.run(WORKERS, delay=delay)
+        read = trainer.run(WORKERS, delay=delay, solver="read")[-1]
         solvers.append(apart(path[-1], read) / apart(path[-1], path[0]))
         moved_first.append(next(t for t in range(len(path)) if apart(path[t], path[0]) > 0) - 1)
         idle.append(max(apart(path[t], path[0]) for t in range(delay + 1)))
@@ -197,7 +185,7 @@ def delayed(run_seed: int) -> dict[str, Any]:
         "age of applied gradients": applied,
         "staleness over delay": staleness,
         "effect of the solver": solvers,  # decay at the weights read instead of today's, over the distance moved
-        "zero delay difference": apart(trainer.run(matex_agd.Config(delay=0), WORKERS)[-1], synchronous[-1]),
+        "zero delay difference": apart(trainer.run(WORKERS, delay=0)[-1], synchronous[-1]),
         "largest stable rate": [largest_stable_rate(delay) for delay in range(4)],
         "largest stable rate, momentum 0.9": [largest_stable_rate(delay, 0.9) for delay in range(4)],
     }
@@ -208,22 +196,14 @@ def gradient_ages(trainer: Trainer, delay: int) -> list[int]:
 
     Gradient t is the unit vector e_t, so the update of a turn shows in its coordinates which gradient it used.
     """
-    d, descent = UPDATES, Caffe()
-    config, lr, collective = matex_agd.Config(delay), torch.tensor(1.0, dtype=torch.float64), local(1)
-    state = matex_agd.init(config, torch.zeros(d, dtype=torch.float64), 1, 1, descent)
+    d, lr = UPDATES, torch.tensor(1.0, dtype=torch.float64)
+    algorithm = DelayedSGD(CaffeSGD(), Local(1), delay)
+    state = algorithm.init(torch.zeros(d, dtype=torch.float64))
     ages = []
     for turn in itertools.islice(rounds(1), d + delay):
         entries = turn.entries if turn.t < d else ()
         unit = torch.eye(d, dtype=torch.float64)[turn.t][None] if entries else torch.zeros(0, d)
-        after = matex_agd.tell(
-            config,
-            state,
-            Turn(turn.t, entries),
-            Told(torch.zeros(1), unit),
-            collective=collective,
-            descent=descent,
-            lr=lr,
-        )
+        after = algorithm.update(state, Turn(turn.t, entries), torch.zeros(1), unit, lr)
         ages += [turn.t - int(place) for place in torch.nonzero(after.x - state.x).flatten()]
         state = after
     return ages
@@ -245,13 +225,11 @@ def largest_stable_rate(delay: int, momentum: float = 0.0) -> float:
 
 def grows(etas: Tensor, delay: int, momentum: float, turns: int = 1200) -> Tensor:
     """Whether |x| is larger in the last third of the turns than in the second, by learning rate."""
-    config, descent, collective = matex_agd.Config(delay), Caffe(momentum, lr_scale=etas), local(1)
-    state = matex_agd.init(config, torch.ones_like(etas), 1, 1, descent)
+    algorithm = DelayedSGD(CaffeSGD(momentum, lr_scale=etas), Local(1), delay)
+    state, lr = algorithm.init(torch.ones_like(etas)), torch.ones((), dtype=torch.float64)
     peaks = torch.zeros(3, len(etas), dtype=torch.float64)
     for turn in itertools.islice(rounds(1), turns):
-        told = Told(torch.zeros(1), state.x[None].clone())
-        lr = torch.ones((), dtype=torch.float64)
-        state = matex_agd.tell(config, state, turn, told, collective=collective, descent=descent, lr=lr)
+        state = algorithm.update(state, turn, torch.zeros(1), state.x[None].clone(), lr)
         state = state._replace(x=state.x.clamp(-1e100, 1e100))
         third = 3 * turn.t // turns
         peaks[third] = torch.maximum(peaks[third], state.x.abs())

@@ -37,8 +37,8 @@ class Apart(Session):
     """A training run that computes every worker's gradient by itself, where the harness would join their batches."""
 
     def update(self, turn: Turn) -> None:
-        ask, examples = self.request(turn)
-        self.tell(turn, *answer(self.gradients, ask, self.buffers, examples, join=False))
+        points, examples = self.request(turn)
+        self.apply_gradients(turn, *answer(self.gradients, points, self.buffers, examples, join=False))
 
 
 def arm_spec(arm: str, settings: Any, seed: int) -> RunSpec:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from reference_impls import matex_agd
+from reference_impls.matex_agd import DelayedSGD
 from suite.communication.collectives import Counted, Processes
 from suite.communication.group import Group
 from suite.distributed.training import Training, share, spawn
@@ -26,15 +28,15 @@ WORKERS, UPDATES, BATCH = 2, 6, 16
 LARGE, BLOBS = 4_000_000, 64  # bytes of one sum, and the number of small ones it is cut into
 
 
-def replicas(group: Group, config: matex_agd.Config, run_seed: int) -> dict[str, Any]:
+def replicas(group: Group, delay: int, run_seed: int) -> dict[str, Any]:
     """Train LeNet on this worker's part; what it started from, ended at, and used on the way."""
     network = build("caffe_lenet")
     initialise(network, seed(run_seed, "weights", group.rank))  # workers differ before the broadcast
     drawn = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
-    training = Training(network, group, matex_agd, config, rate=0.01, momentum=0.9, decay=5e-4, examples=256)
-    lanes = training.collective.lanes
-    counted = Counted(training.collective)
-    training.collective = counted
+    rule = partial(DelayedSGD, delay=delay)
+    training = Training(network, group, rule, rate=0.01, momentum=0.9, decay=5e-4, examples=256)
+    lanes, counted = training.collective.lanes, Counted(training.collective)
+    training.algorithm = replace(training.algorithm, collective=counted)
     begun = training.flat.point()
     draw = torch.Generator().manual_seed(seed(run_seed, "images"))
     inputs, targets = torch.rand(256, 1, 28, 28, generator=draw), torch.randint(10, (256,), generator=draw)
@@ -91,9 +93,9 @@ def timed_sums(group: Group, repeats: int = 15) -> dict[str, list[float]]:
 
 def body(group: Group, run_seed: int) -> dict[str, Any]:
     """Everything in one start of the processes."""
-    found = {"synchronous": replicas(group, matex_agd.Config(), run_seed)}
+    found = {"synchronous": replicas(group, 0, run_seed)}
     for delay in (1, 2, 3):
-        found[f"delay {delay}"] = replicas(group, matex_agd.Config(delay), run_seed)
+        found[f"delay {delay}"] = replicas(group, delay, run_seed)
     return {**found, "times": timed_sums(group)}
 
 

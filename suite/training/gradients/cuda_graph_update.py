@@ -1,4 +1,4 @@
-"""A whole update as one CUDA graph: gather, gradient and the algorithm's own ``tell``.
+"""A whole update as one CUDA graph: gather, gradient and the algorithm's own ``update``.
 
 On a small network a graph of the gradient leaves the update as most of the launches. Here the algorithm's pure
 function is captured behind the gradient, and its new state is copied over the old one, so that the next replay
@@ -13,85 +13,70 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Ask, Told, Turn
+from reference_impls.contract import Algorithm, Points, Turn
 from suite.training.gradients.cuda_graph import Captured, RowGradients
-from suite.training.gradients.types import Body
+from suite.training.gradients.types import Body, Gradients
 
-# Their ``tell`` reads nothing of a turn, so one recording serves all turns.
-TURN_FREE = frozenset({"reference_impls.inverse_law", "reference_impls.isgd"})
 WORTH_COPYING = 4_000_000  # parameters above which copying the state is taken to cost more than launching the update
 
 
-def refusal(algorithm: Any, workers: int, d: int) -> str | None:
+def refusal(algorithm: Algorithm[Any], d: int) -> str | None:
     """Why an algorithm's update cannot be, or is not worth being, part of the graph; None if it is."""
-    if getattr(algorithm, "__name__", "") not in TURN_FREE:
+    if algorithm.reads_turn:
         return "what it does depends on the number of the turn"
-    if workers > 1:
+    if algorithm.collective.workers > 1:
         return "the gradients of several workers are summed outside"
     if d > WORTH_COPYING:
         return f"copying a state of {d:,} parameters costs more than the launches it saves"
     return None
 
 
-def whole_update(gradients: Any, algorithm: Any, config: Any, descent: Any, collective: Any) -> CapturedUpdate | None:
+def whole_update(gradients: Gradients, algorithm: Algorithm[Any]) -> CapturedUpdate | None:
     """The captured update of one worker where the gradients are captured and nothing refuses it."""
-    if gradients.path != "captured" or refusal(algorithm, collective.workers, gradients.problem.d):
+    if not isinstance(gradients, Captured) or refusal(algorithm, gradients.problem.d):
         return None
-    return CapturedUpdate(gradients, algorithm, config, descent, collective)
+    return CapturedUpdate(gradients, algorithm)
 
 
 class CapturedUpdate:
     """Updates of one worker. State and buffers that it returns are its own: each call overwrites them."""
 
-    def __init__(self, gradients: Captured, algorithm: Any, config: Any, descent: Any, collective: Any):
-        self.gradients, self.algorithm, self.config = gradients, algorithm, config
-        self.descent, self.collective = descent, collective
+    def __init__(self, gradients: Captured, algorithm: Algorithm[Any]):
+        self.gradients, self.algorithm = gradients, algorithm
         self.state: Any = None
         self._launch: Body | None = None
 
     def __call__(
-        self, turn: Turn, ask: Ask, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
+        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
     ) -> tuple[Any, Tensor, dict[str, Tensor]]:
         """State and buffers [1, q] after the update, and what of it is worth a curve (0-d float64)."""
         if self._launch is None:
-            self._record(turn, ask, state, buffers, examples, lr)
+            self._record(turn, points, state, buffers, examples, lr)
         assert self._launch is not None
         if state is not self.state:
             overwrite(self.state, state)
-        self.rows.load(ask.points, buffers, (examples,))
+        self.rows.load(points.parameters, buffers, (examples,))
         self.lr.copy_(lr)
         self._launch()
         return self.state, self.rows.after, dict(zip(self.names, self.seen.clone().unbind(), strict=True))
 
-    def _record(self, turn: Turn, ask: Ask, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor) -> None:
+    def _record(self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor) -> None:
         problem = self.gradients.problem
         recorder = self.gradients.recorder
         fetch = lambda parts: problem.fetch(parts[0])
-        self.rows = RowGradients(problem, recorder, ask.points, buffers, (examples,), fetch)
+        self.rows = RowGradients(problem, recorder, points.parameters, buffers, (examples,), fetch)
         self.state, self.lr, self.turn = rebuilt(state, Tensor.clone), lr.clone(), turn
         before = rebuilt(state, Tensor.clone)  # the body is run a few times before it counts
-        self.names = ("loss", *self._observed(before, before))
-        self.seen = torch.zeros(len(self.names), dtype=torch.float64, device=ask.points.device)
+        self.names = ("loss", *self.algorithm.observe(before, before))
+        self.seen = torch.zeros(len(self.names), dtype=torch.float64, device=points.parameters.device)
         self._launch = recorder.record(self._body)
         overwrite(self.state, before)
-
-    def _observed(self, before: Any, after: Any) -> dict[str, Tensor]:
-        observe = getattr(self.algorithm, "observe", None)
-        return {} if observe is None else observe(self.config, before, after)
 
     def _body(self) -> None:
         rows = self.rows
         rows.compute()
-        after = self.algorithm.tell(
-            self.config,
-            self.state,
-            self.turn,
-            Told(rows.losses, rows.grads),
-            collective=self.collective,
-            descent=self.descent,
-            lr=self.lr,
-        )
-        values = [rows.losses.mean(), *self._observed(self.state, after).values()]
+        after = self.algorithm.update(self.state, self.turn, rows.losses, rows.grads, self.lr)
+        values = [rows.losses.mean(), *self.algorithm.observe(self.state, after).values()]
         torch.stack([value.double().reshape(()) for value in values], out=self.seen)
         overwrite(self.state, after)
 

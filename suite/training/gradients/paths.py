@@ -52,14 +52,18 @@ def refusals(problem: Any) -> dict[str, str]:
     return found
 
 
+def vectorised_of_run(problem: Any) -> Vectorised:
+    """The vectorised gradients of a run. Raises ValueError with dropout, whose masks the loop draws row by row."""
+    if why := refusals(problem).get("vectorised"):
+        raise ValueError(f"{why}; use path looped")
+    return Vectorised(problem)
+
+
 def gradients_of_run(path: str, problem: Any, build: str | None = None) -> Gradients:
     """The gradients of a run executed by ``path``; ``build`` is the native one that it was begun with.
 
-    Raises ValueError where they would not be those of the loop: vectorised with dropout, whose masks the loop draws
-    row by row. (Captured refuses dropout itself.) And where they would not be those that the run began with.
+    Raises ValueError where they would not be those of the loop, or not those that the run began with.
     """
     if path == "native":
         return Native(problem, build)
-    if path == "vectorised" and (why := refusals(problem).get(path)):
-        raise ValueError(f"{why}; use path looped")
-    return PATHS[path](problem)
+    return vectorised_of_run(problem) if path == "vectorised" else PATHS[path](problem)

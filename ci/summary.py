@@ -1,0 +1,81 @@
+"""What a job found, for whoever looks at it: tables in the step summary, an annotation per red claim or regression.
+
+    python -m ci.summary [--claims report/claims.json] [--gate report/guard/gate.json]
+
+Reads what ``check --json`` and ``ci.guard`` wrote; a file that is not there is said to be missing. The tables go to
+the file that ``GITHUB_STEP_SUMMARY`` names, or to standard output. Exit 1 when something is red.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from suite.claims.judge import VERDICTS
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Markdown, the first column to the left and numbers to the right."""
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def of_claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
+    """The boards, and an annotation for each red claim."""
+    counted: dict[str, Counter[str]] = {}
+    for verdict in verdicts:
+        rests_on = verdict.get("rests_on", "empirical" if verdict["empirical"] else "definitions and arithmetic")
+        counted.setdefault(rests_on or "nothing measured", Counter())[verdict["verdict"]] += 1
+    rows = [[name, *(tally[v] for v in VERDICTS), tally.total()] for name, tally in counted.items()]
+    red = [f"::error title={v['id']}::{v['verdict']}: {v['why']}" for v in verdicts if v["red"]]
+    return table(["claims", *VERDICTS, "all"], rows), red
+
+
+def of_gate(found: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The gate's table, and an annotation for each regression."""
+    rows = [
+        [row["workload"], row["clock"], f"{row['change']:+.1%}", f"{row['threshold']:.1%}", word(row)]
+        for row in found["rows"]
+    ]
+    head = ["workload", "clock", "change", "threshold", "verdict"]
+    return table(head, rows), [f"::error title=slower::{line}" for line in found["regressions"]]
+
+
+def word(row: Mapping[str, Any]) -> str:
+    return "REGRESSION" if row["slower"] else "faster" if row["faster"] else "ok"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--claims", type=Path)
+    parser.add_argument("--gate", type=Path)
+    chosen = parser.parse_args(arguments)
+    parts, red = [], []
+    for title, path, tell in (("Claims", chosen.claims, of_claims), ("Speed", chosen.gate, of_gate)):
+        if path is None:
+            continue
+        parts.append(f"## {title}")
+        if path.exists():
+            shown, annotations = tell(json.loads(path.read_text(encoding="utf-8")))
+            parts.append(shown)
+            red += annotations
+        else:
+            parts.append(f"{path} was not written: see the job's log.")
+    text = "\n\n".join(parts) + "\n"
+    if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with open(place, "a", encoding="utf-8") as stream:
+            stream.write(text)
+    else:
+        print(text)
+    print("\n".join(red))
+    return 1 if red else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

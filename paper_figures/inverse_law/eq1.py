@@ -1,0 +1,23 @@
+"""Equation 1: the time to converge is the number of updates times the seconds per update."""
+
+from __future__ import annotations
+
+from paper_figures.inverse_law.settings import loop_runs
+from suite.claims.measured import point
+from suite.papers.artifact import Artifact, Evidence, Quantities
+
+
+def measure_product(evidence: Evidence) -> Quantities:
+    """Mean seconds to converge over (mean updates x mean seconds per update), minus one, worst batch size."""
+    run = evidence.run("loop")
+    errors = []
+    for _, group in run.curve("runs").groupby("batch"):
+        product = group["updates"].mean() * (group["seconds"] / group["updates"]).mean()
+        errors.append(group["seconds"].mean() / product - 1)
+    worst = max(errors, key=abs)
+    yield "product", point(worst, kind="measured", n=len(errors), runs=[run.id])
+
+
+ARTIFACTS = (
+    Artifact("inverse_law/eq1", "Time to converge: updates times seconds per update", loop_runs, (measure_product,)),
+)

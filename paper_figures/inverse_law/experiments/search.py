@@ -1,0 +1,223 @@
+"""A search for first crossings: plain SGD that steps from any state, and the run that makes a search of it.
+
+:class:`SteppedSgd` makes the updates as a pure function of the state and the batch number; :class:`SearchRun` steps
+and tests it, checkpoints and resumes, alone or in a pack with other searches.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor
+
+from reference_impls.contract import Optimizer, Points, Turn
+from reference_impls.inverse_law import SGD
+from suite.batch_size.threshold import Monitor, Search, Test
+from suite.communication.collectives import in_process
+from suite.experiment import Context, OutOfTime
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
+from suite.training import checkpoint
+from suite.training.fused_step import in_place
+from suite.training.gradients.batching import answer
+from suite.training.gradients.types import Gradients
+from suite.training.reading import Reading
+from suite.training.schedules import rounds
+
+Judge = Callable[[Any], dict[str, Any]]
+
+
+class SteppedSgd:
+    """Rounds of all workers, batch number t split over them in update t.
+
+    A subclass says which examples a batch number means (``examples``) and how a loss is read (``reader``).
+    """
+
+    test_examples: int  # that a reading looks at
+
+    def __init__(self, gradients: Gradients, optimizer: Optimizer, rate: Tensor, workers: int = 1):
+        """``gradients`` knows its problem, flat parameters with ``b0()``; ``rate`` is 0-d."""
+        self.gradients, self.problem = gradients, gradients.problem
+        self.flat, self.rate, self.workers = self.problem.flat, rate, workers
+        self.algorithm = in_place(SGD(optimizer, in_process(workers)), self.flat.x.device)
+        self.buffers = self.problem.b0()[None].repeat(workers, 1)
+        self.seconds = 0.0  # spent on updates alone
+
+    def examples(self, t: int) -> Tensor:
+        """Numbers of the examples [workers, b] of update t."""
+        raise NotImplementedError
+
+    def reader(self, sample: str) -> Callable[[Any, float], Reading]:
+        """How a monitor reads the loss of a state on a sample, against a threshold."""
+        raise NotImplementedError
+
+    def start(self) -> Any:
+        """The state before the first update."""
+        return self.algorithm.init(self.flat.point())
+
+    def advance(self, state: Any, first: int, last: int) -> Any:
+        """The state after updates ``first`` .. ``last - 1``; the one passed in stays as it is."""
+        began = time.perf_counter()
+        state = copied(state)
+        for t in range(first, last):
+            state = self.update(state, t)
+        self.seconds += time.perf_counter() - began
+        return state
+
+    def update(self, state: Any, t: int) -> Any:
+        """The state after update t; the one passed in may be overwritten."""
+        turn = self.turn(t)
+        points, examples = self.request(state, turn)
+        return self.apply_gradients(state, turn, *answer(self.gradients, points, self.buffers, examples))
+
+    def turn(self, t: int) -> Turn:
+        return next(rounds(self.workers, start=t))
+
+    def request(self, state: Any, turn: Turn) -> tuple[Points, Tensor]:
+        """Points and examples [n, b] of a turn's gradients."""
+        return self.algorithm.points(state, turn), self.examples(turn.t)
+
+    def apply_gradients(self, state: Any, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> Any:
+        """The state after the turn; the one passed in may be overwritten."""
+        self.buffers = buffers
+        return self.algorithm.update(state, turn, losses, sums, self.rate)
+
+    def load(self, state: Any) -> None:
+        """Put the weights of a state, and the first worker's buffers, into the network."""
+        self.flat.load(self.algorithm.model(state), self.buffers[0])
+
+
+def copied(state: Any) -> Any:
+    """A state of tensors that may be overwritten."""
+    return type(state)(*(tensor.clone() for tensor in state))
+
+
+class SearchRun:
+    """One run of a search. ``judge`` adds results about the state in which it ended."""
+
+    def __init__(self, spec: RunSpec, context: Context, trainer: SteppedSgd, judge: Judge = lambda state: {}):
+        self.spec, self.context, self.trainer, self.judge = spec, context, trainer, judge
+        self.problem = trainer.problem
+        self.diverged = False
+        self.t = 0
+        self.state: Any = None
+
+    def run(self) -> Outcome:
+        """Run, or go on from the last checkpoint, to the end. Raises OutOfTime when late."""
+        self.begin()
+        while not self.over:
+            last = self.search.next_update
+            self.state = self.trainer.advance(self.state, self.t, last)
+            self.t = last
+            self.close_turn()
+        return self.outcome()
+
+    def begin(self) -> None:
+        """Take up the last checkpoint, or begin anew."""
+        self.search = resume(self.spec, self.context, self.trainer)
+        self.saved = time.monotonic()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self.t, self.state = self.search.position
+        self._held = True  # by the search, which may want to go back to it
+
+    @property
+    def over(self) -> bool:
+        """Whether every threshold is crossed, the limit is reached, or the loss is infinite."""
+        return self.search.done or self.diverged
+
+    def share_steps(self) -> None:
+        """From here on somebody else makes the updates, and charges their time with ``charge``."""
+
+    def charge(self, seconds: float) -> None:
+        self.trainer.seconds += seconds
+
+    def turns(self) -> Iterator[Turn]:
+        """The updates from the present one on. The search goes back after a crossing, so a turn may come again."""
+        while True:
+            yield self.trainer.turn(self.t)
+
+    @property
+    def buffers(self) -> Tensor:
+        return self.trainer.buffers
+
+    def request(self, turn: Turn) -> tuple[Points, Tensor]:
+        """Points and examples [n, b] of a turn's gradients."""
+        if self._held:
+            self.state, self._held = copied(self.state), False
+        return self.trainer.request(self.state, turn)
+
+    def apply_gradients(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None:
+        """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
+        self.state = self.trainer.apply_gradients(self.state, turn, losses, sums, buffers)
+        self.t = turn.t + 1
+
+    def close_turn(self) -> None:
+        """Test where the search wants to see the state; checkpoint where one is due. Raises OutOfTime when late."""
+        if self.t < self.search.next_update:
+            return
+        self.search.see(self.state)
+        self._go_on()
+        self.diverged = math.isinf(self.search.tests[-1].reading.loss)
+        self.context.report(self.t / self.spec.settings["limit"])
+        waited = time.monotonic() - self.saved > self.context.checkpoint_seconds
+        if self.search.at_rest and not self.over and (waited or self.context.late):
+            save(self.context, self.trainer, self.search)
+            self.saved = time.monotonic()
+            if self.context.late:
+                raise OutOfTime
+
+    def outcome(self) -> Outcome:
+        """``crossed_NAME`` holds the updates to each of ``thresholds_NAME``, -1 where censored."""
+        import pandas as pd
+
+        trainer, search = self.trainer, self.search
+        results: dict[str, Any] = {
+            "updates": search.position[0],
+            "update_seconds": trainer.seconds,
+            "parameters": trainer.problem.d,
+            "test_examples": trainer.test_examples,
+        }
+        for monitor in search.monitors:
+            results[f"thresholds_{monitor.name}"] = list(monitor.thresholds)
+            results[f"crossed_{monitor.name}"] = [monitor.crossed.get(t, -1) for t in monitor.thresholds]
+        rows = [(t.monitor, t.update, t.reading.loss, t.reading.cut, t.reading.examples) for t in search.tests]
+        tests = pd.DataFrame(rows, columns=["monitor", "update", "loss", "cut", "examples"])
+        pending = any(m.pending for m in search.monitors)
+        status = "diverged" if self.diverged else "out of budget" if pending else "finished"
+        return Outcome(status, results | self.judge(search.position[1]), {"tests": tests})
+
+
+def monitors(spec: RunSpec, trainer: SteppedSgd) -> list[Monitor]:
+    return [Monitor(name, trainer.reader(name), tuple(t)) for name, t in sorted(spec.settings["monitors"].items())]
+
+
+def save(context: Context, trainer: SteppedSgd, search: Search) -> None:
+    update, state = search.position
+    values = {
+        "update": update,
+        "seconds": trainer.seconds,
+        "crossed": {m.name: sorted(m.crossed.items()) for m in search.monitors},
+        "tests": [[t.monitor, t.update, *t.reading] for t in search.tests],
+    }
+    checkpoint.save(context.folder, state, values, {"buffers": trainer.buffers})
+
+
+def resume(spec: RunSpec, context: Context, trainer: SteppedSgd) -> Search:
+    """The search from its last checkpoint, or a new one."""
+    watched, state, update = monitors(spec, trainer), trainer.start(), 0
+    grid = {name: spec.settings[name] for name in ("growth", "every", "limit") if name in spec.settings}
+    found = checkpoint.load(context.folder, state, context.device)
+    if found is None:
+        return Search(watched, state, **grid)
+    state, values, tensors = found
+    update, trainer.seconds, trainer.buffers = values["update"], values["seconds"], tensors["buffers"]
+    for monitor in watched:
+        monitor.crossed = dict(values["crossed"][monitor.name])
+    search = Search(watched, state, **grid, update=update)
+    search.tests = [Test(name, at, Reading(*reading)) for name, at, *reading in values["tests"]]
+    return search

@@ -1,0 +1,135 @@
+"""The experiment ``inverse_law/sweep``: updates that one (model, batch size, rate, seed) needs to its thresholds.
+
+Settings (plain values)::
+
+    data      {name, labels: digits | parity | classes, transform, size?}
+    model     {name, ...options}                 descent   {rule, decay?, ...}
+    rate, batch, workers?                        limit     updates after which the rest is censored
+    share     of the data in each of the two samples (0.2)
+    sample    examples of a sample that a test reads; null: all of them
+    growth    of the test grid; 0 tests every update
+    every     least distance of two tests; above 1 crossings are multiples of it
+    monitors  {training: [thresholds], validation?: [thresholds]}
+
+The data are permuted once, the same for every run. The first sample is held out for the validation loss, the
+second is part of what is trained on; ``sample`` keeps the first so many examples of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
+from suite.data import images, order, transforms
+from suite.experiment import Context
+from suite.runner.packing import run_together
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, seed
+from suite.training import evaluation
+from suite.training.build import DTYPES, make_network, make_optimizer
+from suite.training.evaluation import CapturedTest
+from suite.training.flat import FlatModule
+from suite.training.gradients.cuda_graph import recorder_of
+from suite.training.gradients.paths import gradients_of_run
+from suite.training.numerics import apply
+from suite.training.problem import Classification
+from suite.training.reading import Reading, read_loss
+
+CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
+LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "digits": lambda targets: targets,
+    "classes": lambda targets: targets,
+    "parity": lambda targets: targets % 2,
+}
+
+
+class Trainer(SteppedSgd):
+    """SGD on one network from a seed: what a driver of searches steps, and what a search reads."""
+
+    def __init__(self, spec: RunSpec, context: Context):
+        settings = spec.settings
+        device, dtype = context.device, DTYPES[context.execution["precision"]]
+        data = dict(settings["data"])
+        name, rule, labels = data.pop("name"), data.pop("transform"), data.pop("labels")
+        size = data.pop("size", None)
+        if labels not in LABELS:
+            raise ValueError(f"labels must be one of {sorted(LABELS)}, not {labels!r}")
+        pictures = images.load_images(name, "train", root=context.data, **data)
+        mixed = torch.randperm(len(pictures.targets), generator=torch.Generator().manual_seed(seed("samples", name)))
+        held = int(settings["share"] * len(mixed))
+        if not 0 < 2 * held < len(mixed):
+            raise ValueError(f"share={settings['share']} must leave two samples and more among {len(mixed)} examples")
+        inputs, targets = pictures.inputs[mixed].to(device), LABELS[labels](pictures.targets[mixed]).to(device)
+        network = make_network(settings["model"], spec.seed, device, dtype)
+        flat = FlatModule(network, channels_last=context.execution["channels_last"])
+        fitted = transforms.fit(rule, inputs[held:], size)
+        decode = lambda pixels: fitted(pixels).to(dtype)
+        problem = Classification(flat, inputs[held:], targets[held:], decode)
+        workers = settings.get("workers", 1)
+        if settings["batch"] % workers:
+            raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")
+        rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
+        gradients = gradients_of_run(context.execution["path"], problem)
+        super().__init__(gradients, make_optimizer(settings["descent"], flat), rate, workers)
+        read = settings["sample"] or held
+        self.samples = {
+            "validation": self._sample(decode, inputs[:held][:read], targets[:held][:read]),
+            "training": self._sample(decode, inputs[held : 2 * held][:read], targets[held : 2 * held][:read]),
+        }
+        self.test_examples = len(self.samples["training"][1])
+        recorder = recorder_of(self.gradients)
+        self.tests = None if recorder is None else CapturedTest(problem, recorder, decode=already)
+        self.order = order.Shuffled(len(self.problem.targets), settings["batch"], seed(spec.seed, "order"))
+
+    def _sample(self, decode: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Any:
+        pixels = decode(inputs)
+        if self.flat.channels_last:
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
+        return pixels, targets
+
+    def examples(self, t: int) -> Tensor:
+        return self.order.indices(torch.tensor([t])).view(self.workers, -1)
+
+    def reader(self, sample: str) -> Callable[[Any, float], Reading]:
+        """How a monitor reads the loss of a state on a sample."""
+        inputs, targets = self.samples[sample]
+        chunk = CHUNKS[inputs.device.type]
+
+        def read(state: Any, threshold: float) -> Reading:
+            x = self.algorithm.model(state)
+            if self.tests is None:
+                return evaluation.read(
+                    self.problem, x, self.buffers[0], inputs, targets, threshold, chunk=chunk, decode=already
+                )
+            found = self.tests.scores(x[None], self.buffers[:1], inputs, targets, chunk=chunk)
+            return read_loss([(found.losses.item() * len(targets), len(targets))], len(targets), threshold)
+
+        return read
+
+
+def already(pixels: Tensor) -> Tensor:
+    """The samples are kept decoded."""
+    return pixels
+
+
+def sweep(spec: RunSpec, context: Context) -> Outcome:
+    """Run or resume one search. Thresholds not crossed within the limit are censored and shown as -1."""
+    apply(context.execution)
+    return SearchRun(spec, context, Trainer(spec, context)).run()
+
+
+def build(spec: RunSpec, context: Context, first: SearchRun | None) -> SearchRun:
+    """A search that shares the pictures of ``first``."""
+    trainer = Trainer(spec, context)
+    if first is not None and trainer.problem.share(first.problem):
+        trainer.samples = first.trainer.samples  # type: ignore[attr-defined]
+    return SearchRun(spec, context, trainer)
+
+
+def sweep_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]:
+    """Searches whose executions name a pack."""
+    yield from run_together(runs, build)

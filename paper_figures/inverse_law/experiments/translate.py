@@ -1,0 +1,119 @@
+"""The experiments ``inverse_law/translate`` (a search of Figure 2) and ``inverse_law/phrases`` (does it translate?).
+
+Settings::
+
+    corpus, vocabulary (pieces), model {embedding, hidden}, descent {rule, ...}, rate
+    words      target words per batch            sentences?, longest?   which of the corpus (null: all)
+    translate: sample (sentences tested), growth, limit, monitors {training: [thresholds]},
+               test_sentences (0: none), beam
+    phrases:   updates, test_sentences, beam
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
+from suite.data.text import load_pairs
+from suite.data.word_batches import WordOrder
+from suite.experiment import Context
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, seed
+from suite.training.build import make_optimizer
+from suite.training.gradients.looped import Bound
+from suite.training.numerics import apply
+from suite.training.reading import Reading, read_loss
+from suite.training.translation import Translation, prepare, score, translate, word_loss
+
+CHUNK = 50  # sentences of a test read at a time
+
+
+class Trainer(SteppedSgd):
+    """SGD on the translation network with batches of words."""
+
+    def __init__(self, spec: RunSpec, context: Context):
+        settings = spec.settings
+        corpus = prepare(
+            settings["corpus"],
+            settings["vocabulary"],
+            root=context.data,
+            sentences=settings.get("sentences"),
+            longest=settings.get("longest"),
+        )
+        problem = Translation(corpus, dict(settings["model"]), seed(spec.seed, "weights"), context.device)
+        rate = torch.tensor(settings["rate"], device=context.device)
+        super().__init__(Bound(problem), make_optimizer(settings["descent"], problem.flat), rate)
+        self.order = WordOrder(corpus.lengths, settings["words"], seed(spec.seed, "order"))
+        drawn = torch.randperm(
+            len(corpus.lengths), generator=torch.Generator().manual_seed(seed("samples", settings["corpus"]))
+        )
+        rows = drawn[: settings.get("sample") or 0]
+        self.sample = [self.problem.fetch(part) for part in rows.split(CHUNK) if len(part)]
+        self.test_examples = sum(int((target != 0).sum()) for _, target in self.sample)  # words
+
+    def examples(self, t: int) -> Tensor:
+        return self.order.sentences(t)[None]
+
+    def reader(self, sample: str) -> Callable[[Any, float], Reading]:
+        """How the monitor reads the mean loss per word over the sample of training sentences."""
+        if sample != "training":
+            raise ValueError(f"translation has a training sample only, not {sample!r}")
+
+        @torch.no_grad()
+        def chunks() -> Iterator[tuple[float, int]]:
+            for inputs, target in self.sample:
+                logits = self.flat.module(inputs)
+                yield word_loss(logits, target, "sum").item(), int((target != 0).sum())
+
+        def read(state: Any, threshold: float) -> Reading:
+            self.load(state)
+            return read_loss(chunks(), self.test_examples, threshold)
+
+        return read
+
+
+def search(spec: RunSpec, context: Context) -> Outcome:
+    """Run or resume the search of one point of Figure 2; the weights it ends with translate unseen sentences."""
+    apply(context.execution)
+    trainer = Trainer(spec, context)
+
+    def judge(state: Any) -> dict[str, Any]:
+        if not spec.settings.get("test_sentences"):
+            return {}
+        trainer.load(state)
+        return judged(trainer, spec, context)
+
+    return SearchRun(spec, context, trainer, judge).run()
+
+
+def phrases(spec: RunSpec, context: Context) -> Outcome:
+    """Train for a fixed number of updates, then translate unseen sentences greedily and with a beam."""
+    apply(context.execution)
+    settings = spec.settings
+    trainer = Trainer(spec, context)
+    state, updates, step = trainer.start(), settings["updates"], 50
+    for first in range(0, updates, step):
+        state = trainer.advance(state, first, min(first + step, updates))
+        context.report(first / updates)
+    trainer.load(state)
+    return Outcome(
+        "finished", {"updates": updates, "parameters": trainer.problem.d, **judged(trainer, spec, context)}
+    )
+
+
+def judged(trainer: Trainer, spec: RunSpec, context: Context) -> dict[str, Any]:
+    """BLEU with its signature, exact matches, and a few translations to look at."""
+    settings = spec.settings
+    pairs = load_pairs(settings["corpus"], "test", root=context.data)[: settings["test_sentences"]]
+    german = [source for source, _ in pairs]
+    results: dict[str, Any] = {}
+    for name, beam in (("greedy", 1), ("beam", settings["beam"])):
+        found = translate(trainer.problem, german, beam=beam)
+        judged = score(found, pairs)
+        results |= {f"bleu_{name}": judged.bleu, f"exact_{name}": judged.exact, "signature": judged.signature}
+    results["shown"] = [[*pair, text] for pair, text in zip(pairs[:5], found, strict=False)]
+    return results

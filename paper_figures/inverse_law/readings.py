@@ -1,0 +1,140 @@
+"""What stored runs say to several artifacts: updates by batch size, fitted laws, seconds of the closed loop."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Sequence
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from paper_figures.inverse_law.settings import ROWS, Row
+from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law, free_exponent
+from suite.claims.intervals import Interval
+from suite.claims.measured import Measured, interval
+from suite.papers.artifact import Evidence, Missing
+from suite.runs.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST_POINTS = 3  # batch sizes: two fit any curve
+
+
+def size_of(run: Run) -> int:
+    """The batch size of a search: examples, or words in translation."""
+    settings = run.spec.settings
+    return settings["batch"] if "batch" in settings else settings["words"]
+
+
+def crossings(runs: Iterable[Run], threshold: float, monitor: str = "training") -> list[Updates]:
+    """Updates to one threshold by batch size, seeds in ascending order, from stored searches."""
+    table: dict[int, dict[int, float | None]] = {}
+    limits: dict[int, float] = {}
+    for run in runs:
+        thresholds = run.results.get(f"thresholds_{monitor}", [])
+        if threshold not in thresholds:
+            raise Missing(f"threshold {threshold} of the {monitor} loss in run {run.id}")
+        found = run.results[f"crossed_{monitor}"][thresholds.index(threshold)]
+        batch = size_of(run)
+        table.setdefault(batch, {})[run.spec.seed] = None if found < 0 else float(found)
+        limits[batch] = float(run.spec.settings["limit"])
+    return [
+        Updates(batch, tuple(seen for _, seen in sorted(seeds.items())), limits[batch])
+        for batch, seeds in sorted(table.items())
+    ]
+
+
+def curve(evidence: Evidence, row: Row) -> tuple[Run, ...]:
+    """The runs of a curve at every batch size whose seeds are all stored.
+
+    A curve may be judged while some of its batch sizes are still to run: the intervals say what that leaves
+    open, and the quantities name the batch sizes they come from. Raises Missing for fewer than three.
+    """
+    points = [name for name in evidence.groups if name.startswith(f"{row.name}/")]
+    if not points:
+        raise Missing(f"no runs of {row.name} at {evidence.profile}")
+    found: list[tuple[Run, ...]] = []
+    for name in points:
+        with contextlib.suppress(Missing):
+            found.append(evidence.runs(name))
+    if len(found) < LEAST_POINTS:
+        raise Missing(f"{len(found)} of {len(points)} batch sizes of {row.name} at {evidence.profile}")
+    return tuple(run for runs in found for run in runs)
+
+
+def stored_rows(evidence: Evidence) -> list[Row]:
+    """The curves of the profile that have enough stored runs."""
+    rows = []
+    for row in ROWS:
+        with contextlib.suppress(Missing):
+            curve(evidence, row)
+            rows.append(row)
+    return rows
+
+
+def reached(evidence: Evidence, row: Row, monitor: str = "training") -> list[Updates]:
+    """Updates to the lowest threshold that at least two batch sizes reached."""
+    runs = curve(evidence, row)
+    for threshold in reversed(row.thresholds(evidence.profile)):
+        try:
+            found = crossings(runs, threshold, monitor)
+        except Missing:
+            continue
+        if sum(u.censored < len(u.seen) for u in found) >= 2:
+            return found
+    raise Missing(f"two batch sizes of {row.name} that reached a threshold of the {monitor} loss")
+
+
+def law_fit(counted: Sequence[Updates]) -> InverseLawFit:
+    """The fit with seeds as blocks where every batch size has the same ones."""
+    return fit_inverse_law(counted, blocks=_paired(counted))
+
+
+def _paired(counted: Sequence[Updates]) -> bool:
+    usable = [u for u in counted if u.censored < len(u.seen)]
+    return len(usable[0].seen) > 1 and len({len(u.seen) for u in usable}) == 1
+
+
+def exponent(counted: Sequence[Updates]) -> Interval:
+    """Exponent of M in N - N_inf: minus the free exponent of the fit. Raises Missing where it has none."""
+    try:
+        free = free_exponent(counted, blocks=_paired(counted))
+    except FitError as error:
+        raise Missing(str(error)) from error
+    return Interval(-free.mean, -free.high, -free.low, free.n)
+
+
+def together(found: Sequence[Interval]) -> list[Interval]:
+    """Several intervals as one that covers them: all lie within bounds when it does."""
+    middle = math.fsum(i.mean for i in found) / len(found)
+    return [Interval(middle, min(i.low for i in found), max(i.high for i in found), min(i.n for i in found))]
+
+
+def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") -> Measured:
+    """Intervals as evidence, with the batch sizes and seeds of the runs behind them."""
+    batches = sorted({run.spec.settings["batch"] for run in runs})
+    seeds = len({run.spec.seed for run in runs})
+    where = f"M = {', '.join(map(str, batches))}; {seeds} seeds"
+    return interval(
+        [i.mean for i in found],
+        [i.low for i in found],
+        [i.high for i in found],
+        kind="measured",
+        n=min(i.n for i in found),
+        runs=[run.id for run in runs],
+        note=f"{note}; {where}" if note else where,
+    )
+
+
+def mean_seconds(runs: pd.DataFrame) -> dict[int, float]:
+    """Mean over seeds of the median over repeats of the seconds to converge, by batch size."""
+    return {
+        int(batch): fmean(median(part["seconds"]) for _, part in group.groupby("seed"))
+        for batch, group in runs.groupby("batch")
+    }
+
+
+def seed_seconds(runs: pd.DataFrame) -> list[tuple[int, float]]:
+    """Median over repeats of the seconds to converge of every batch size and seed."""
+    return [(int(batch), median(part["seconds"])) for (batch, _), part in runs.groupby(["batch", "seed"])]

@@ -1,0 +1,221 @@
+"""The runs that several artifacts read, as plain values: the searches of Fig. 1, the checks on digits, the loop.
+
+The paper prints no threshold. Ours are halvings of the loss of a uniform guess, ln(classes): a half, a quarter,
+an eighth, ... ; at ``reduced`` as far down as the largest batch gets within about two minutes of one CPU core.
+On CIFAR-10 that is the first halving, so quarter steps towards it give several thresholds there too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from suite.papers.artifact import Groups
+from suite.spec import RunSpec
+
+SHARE = 0.2  # of the data in each of the two samples on which losses are measured
+SAMPLED_AT_REDUCED = 500  # examples of a sample that a test reads at reduced; the paper reads all 12,000
+GROWTH = 0.01  # of the test grid at reduced
+PAPER_HALVINGS = (1, 2, 3, 4)
+DECAY = 1e-4  # light regularisation; the constant is lost in the text
+
+
+@dataclass(frozen=True)
+class Row:
+    """A curve of Figure 1: a row of Table 1 at one of its learning rates.
+
+    ``halvings`` are the thresholds at reduced, ln(``guess``) / 2^h; ``batches`` and ``seeds`` belong to reduced. On
+    MNIST, where a search is cheap, these are as many seeds as the paper's.
+    """
+
+    name: str
+    data: str
+    labels: str
+    model: str
+    rate: float | None  # None: Adam at its default rate
+    table: int  # row of Table 1, from 1
+    largest: int = 1024
+    smallest: int = 1
+    guess: int = 10
+    classes: int = 10
+    halvings: tuple[float, ...] = ()
+    batches: tuple[int, ...] = ()
+    seeds: int = 10
+    validation: tuple[float, ...] = ()  # halvings also looked for in the validation loss
+
+    @property
+    def powers(self) -> tuple[int, ...]:
+        """All batch sizes of the paper's range: the powers of two between its ends."""
+        low, high = int(math.log2(self.smallest)), int(math.log2(self.largest))
+        return tuple(2**k for k in range(low, high + 1))
+
+    @property
+    def title(self) -> str:
+        """The curve as a reader would call it."""
+        sets = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+        networks = {
+            "lenet_small": "small LeNet",
+            "lenet_medium": "medium LeNet",
+            "lenet_large": "large LeNet",
+            "cifar_lenet": "LeNet",
+            "vgg_medium": "medium VGG",
+            "vgg_large": "large VGG",
+            "resnet20": "ResNet-20",
+        }
+        classes = " even/odd" if self.labels == "parity" else ""
+        return f"{sets[self.data]}{classes}, {networks[self.model]}, {f'rate {self.rate:g}' if self.rate else 'Adam'}"
+
+    def threshold(self, halving: float) -> float:
+        """ln(guess) / 2^halving nats, rounded to what is printed in figures."""
+        return round(math.log(self.guess) / 2**halving, 4)
+
+    def thresholds(self, profile: str) -> tuple[float, ...]:
+        """The thresholds of the training loss at a profile, highest first."""
+        return tuple(self.threshold(h) for h in (PAPER_HALVINGS if profile == "paper" else self.halvings))
+
+
+ROWS: tuple[Row, ...] = (
+    Row("mnist_small-lr0p01", "mnist", "digits", "lenet_small", 0.01, 1, halvings=(1, 2, 3),
+        batches=(1, 2, 4, 8, 16, 32, 64, 256, 1024)),
+    Row("mnist_medium-lr0p01", "mnist", "digits", "lenet_medium", 0.01, 2, halvings=(1, 2, 3),
+        batches=(1, 2, 4, 8, 16, 32, 64)),
+    Row("mnist_medium-lr0p05", "mnist", "digits", "lenet_medium", 0.05, 2, halvings=(1, 2, 3),
+        batches=(4, 8, 16, 32, 64, 256, 1024), validation=(3,)),
+    Row("mnist_evenodd-lr0p05", "mnist", "parity", "lenet_medium", 0.05, 3, guess=2, halvings=(1, 2),
+        batches=(4, 8, 16, 32, 64, 256)),
+    Row("mnist_large-lr0p01", "mnist", "digits", "lenet_large", 0.01, 4),
+    Row("cifar10_small-lr0p05", "cifar10", "classes", "cifar_lenet", 0.05, 5, halvings=(0.5, 0.75, 1),
+        batches=(16, 32, 64, 128, 256), seeds=3),
+    Row("cifar10_medium-lr0p01", "cifar10", "classes", "vgg_medium", 0.01, 6),
+    Row("cifar10_medium-lr0p05", "cifar10", "classes", "vgg_medium", 0.05, 6),
+    Row("cifar10_medium-adam", "cifar10", "classes", "vgg_medium", None, 6),
+    Row("cifar10_large-lr0p025", "cifar10", "classes", "vgg_large", 0.025, 7),
+    Row("cifar10_resnet-lr0p05", "cifar10", "classes", "resnet20", 0.05, 8),
+    Row("cifar100_small-lr0p05", "cifar100", "classes", "cifar_lenet", 0.05, 9, smallest=16, guess=100, classes=100),
+    Row("cifar100_medium-lr0p05", "cifar100", "classes", "vgg_medium", 0.05, 10, smallest=16, guess=100, classes=100),
+    Row("cifar100_large-lr0p025", "cifar100", "classes", "vgg_large", 0.025, 11, smallest=16, guess=100, classes=100),
+    Row("cifar100_large-lr0p05", "cifar100", "classes", "vgg_large", 0.05, 11, smallest=16, guess=100, classes=100),
+)  # fmt: skip
+BY_NAME: Mapping[str, Row] = {row.name: row for row in ROWS}
+
+PAPER_SEEDS = {"mnist": 10, "cifar10": 1, "cifar100": 1}
+PAPER_GRID = {"mnist": 1, "cifar10": 100, "cifar100": 100}  # updates between two tests
+LIMIT = 20_000  # updates after which a threshold is censored at reduced
+PAPER_EPOCHS = 200  # likewise at paper
+CHECKED = ("mnist_medium-lr0p05", 256, 2)  # tested after every update on the whole sample: row, batch, seeds
+
+
+def sweep_spec(row: Row, batch: int, seed: int, profile: str, *, every_update: bool = False) -> RunSpec:
+    """The search of one point of one curve. ``every_update`` reads the whole sample after every update."""
+    paper = profile == "paper"
+    size = {"size": 32} if row.data == "mnist" else {}
+    examples = 60_000 if row.data == "mnist" else 50_000
+    monitors = {"training": list(row.thresholds(profile))}
+    if validation := (PAPER_HALVINGS if paper else row.validation):
+        monitors["validation"] = [row.threshold(h) for h in validation]
+    whole = paper or every_update
+    settings: dict[str, Any] = {
+        "data": {"name": row.data, "labels": row.labels, "transform": "standardise-global", **size},
+        "model": {"name": row.model} | ({"classes": row.classes} if row.classes != 10 else {}),
+        "descent": {"rule": "torch" if row.rate else "adam", "decay": DECAY},
+        "rate": row.rate or 0.001,
+        "batch": batch,
+        "share": SHARE,
+        "sample": None if whole else SAMPLED_AT_REDUCED,
+        "growth": 0.0 if whole else GROWTH,
+        "every": PAPER_GRID[row.data] if paper else 1,
+        "limit": max(LIMIT, PAPER_EPOCHS * examples // batch) if paper else LIMIT,
+        "monitors": monitors,
+    }
+    return RunSpec("inverse_law/sweep", settings, seed)
+
+
+def curve_specs(row: Row, profile: str) -> tuple[RunSpec, ...]:
+    """All searches of a curve at a profile; none where the profile leaves the curve out."""
+    if profile == "paper":
+        batches, seeds = row.powers, PAPER_SEEDS[row.data]
+    elif profile == "reduced":
+        batches, seeds = row.batches, row.seeds
+    else:
+        return ()
+    return tuple(sweep_spec(row, batch, seed, profile) for batch in batches for seed in range(seeds))
+
+
+def check_specs(profile: str) -> tuple[RunSpec, ...]:
+    """Two runs measured after every update on the whole sample, which check the grid and the smaller sample."""
+    if profile != "reduced":
+        return ()
+    name, batch, seeds = CHECKED
+    return tuple(sweep_spec(BY_NAME[name], batch, seed, profile, every_update=True) for seed in range(seeds))
+
+
+DIGITS = {
+    "data": {"name": "digits", "labels": "digits", "transform": "standardise-global"},
+    "model": {"name": "digits_lenet"},
+    "descent": {"rule": "torch", "decay": 0.0},
+    "rate": 0.05,
+    "share": 0.2,
+    "sample": None,
+}
+NOISE = RunSpec(
+    "inverse_law/noise",
+    {**DIGITS, "batch": 16, "warm": 20, "batches": [1, 4, 16, 64, 256], "draws": 120},
+)
+SPLIT = tuple(
+    RunSpec(
+        "inverse_law/sweep",
+        {
+            **DIGITS,
+            "batch": 32,
+            "workers": learners,
+            "precision": "float64",
+            "growth": 0.02,
+            "every": 1,
+            "limit": 400,
+            "monitors": {"training": [0.4]},
+        },
+    )
+    for learners in (1, 2, 4)
+)
+LOOP = RunSpec(
+    "inverse_law/loop",
+    {
+        "batches": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+        "converge": [2, 16, 256],
+        "seeds": [0, 1, 2],
+        "rate": 0.05,
+        "threshold": 0.3,
+        "hidden": 512,
+        "share": 0.2,
+        "growth": 0.01,
+        "limit": 2_000,
+        "rounds": 4,
+        "repeats": 3,
+    },
+)
+BATCHES = tuple(2**k for k in range(11))  # 1 .. 1024, for the method and the law without runs
+
+
+def curve_runs(profile: str) -> Groups:
+    """A group of runs per point of every curve that the profile has, named CURVE/M."""
+    groups: dict[str, tuple[RunSpec, ...]] = {}
+    for row in ROWS:
+        for spec in curve_specs(row, profile):
+            name = f"{row.name}/{spec.settings['batch']}"
+            groups[name] = (*groups.get(name, ()), spec)
+    return groups
+
+
+def law_runs(profile: str) -> Groups:
+    """Curves, the runs tested at every update, and the small experiments on noise and learners."""
+    groups = {**curve_runs(profile), "noise": (NOISE,), "learners": SPLIT}
+    if check := check_specs(profile):
+        groups["every-update"] = check
+    return groups
+
+
+def loop_runs(profile: str) -> Groups:
+    """The closed loop of the method, the same at every profile."""
+    return {"loop": (LOOP,)}

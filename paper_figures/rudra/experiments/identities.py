@@ -1,0 +1,154 @@
+"""The experiment ``rudra/identities``: what the update rules must equal, on a quadratic in float64.
+
+Every number is the largest absolute difference between two computations that the paper says are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from reference_impls.contract import Entry, Turn
+from reference_impls.rudra import Server, Softsync
+from suite.communication.collectives import Local
+from suite.experiment import Context
+from suite.parameter_server.protocol import GammaDurations, play
+from suite.parameter_server.tree import server_tree, weighted_mean
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
+from suite.training.optimizers import CaffeSGD
+from suite.training.problem import Quadratic
+
+EXAMPLES, DIMENSIONS, RATE = 240, 12, 0.05
+
+
+def problem(seed: int) -> Quadratic:
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(EXAMPLES, DIMENSIONS, generator=generator, dtype=torch.float64)
+    return Quadratic(rows, torch.linspace(0.5, 2.0, DIMENSIONS, dtype=torch.float64))
+
+
+def gradient(made: Quadratic, x: Tensor, examples: Tensor) -> Tensor:
+    """Mean over the examples of h (x - b_i)."""
+    return (made.curvature * (x - made.rows[examples])).mean(0)
+
+
+def batch(worker: int, number: int, size: int) -> Tensor:
+    """Examples of a learner's mini-batch: consecutive, so that batches of one round are disjoint."""
+    return torch.arange(size) + (worker + 31 * number) * size
+
+
+def follow(made: Quadratic, turns: Iterable[Turn], learners: int, n: int, size: int, momentum: float) -> Tensor:
+    """Weights after the turns, computed by the reference implementation."""
+    algorithm = Softsync(CaffeSGD(momentum), Local(learners), learners, n, history=4 * learners + 4)
+    state = algorithm.init(torch.zeros(DIMENSIONS, dtype=torch.float64))
+    rate = torch.tensor(RATE, dtype=torch.float64)
+    for turn in turns:
+        points = algorithm.points(state, turn)
+        parts: list[Tensor] = []
+        start = 0
+        for point, share in zip(points.parameters, points.shares, strict=True):
+            entries = turn.entries[start : start + share]
+            grads = [gradient(made, point, batch(e.worker, e.number, size) % EXAMPLES) for e in entries]
+            parts.append(torch.stack(grads).sum(0))
+            start += share
+        losses = torch.zeros(len(turn.entries), dtype=torch.float64)
+        state = algorithm.update(state, turn, losses, torch.stack(parts), rate)
+    return algorithm.model(state)
+
+
+def plain(made: Quadratic, batches: Sequence[Tensor], momentum: float) -> Tensor:
+    """Single-learner SGD over the batches."""
+    x = torch.zeros(DIMENSIONS, dtype=torch.float64)
+    optimizer = CaffeSGD(momentum)
+    memory = optimizer.init(x)
+    for examples in batches:
+        x, memory = optimizer.step(memory, x, gradient(made, x, examples), torch.tensor(RATE, dtype=torch.float64))
+    return x
+
+
+def schedule(learners: int, n: int, updates: int, seed: int) -> list[Turn]:
+    durations = GammaDurations(1.0, 0.05, seed)
+    return [turn for _, turn in islice(play(Server(learners, n), learners, durations), updates)]
+
+
+def apart(a: Tensor, b: Tensor) -> float:
+    return (a - b).abs().max().item()
+
+
+def run(spec: RunSpec, context: Context) -> Outcome:
+    """All identities. Settings: ``learners``, ``batch``, ``updates``, ``momentum``."""
+    s = spec.settings
+    learners, size, updates, momentum = s["learners"], s["batch"], s["updates"], s["momentum"]
+    made = problem(spec.seed)
+    everything = torch.arange(EXAMPLES)
+    x = torch.ones(DIMENSIONS, dtype=torch.float64)
+
+    hard = schedule(learners, 0, updates, spec.seed)
+    union = [torch.cat([batch(w, t, size) for w in range(learners)]) % EXAMPLES for t in range(updates)]
+    large_batch = apart(follow(made, hard, learners, 0, size, momentum), plain(made, union, momentum))
+
+    alone = [batch(0, t, size) % EXAMPLES for t in range(updates)]
+    single = [follow(made, schedule(1, n, updates, spec.seed), 1, n, size, momentum) for n in (0, 1)]
+
+    softsync = schedule(learners, learners, updates * learners, spec.seed)
+    as_async = asynchronous(
+        schedule(learners, learners, updates * learners, spec.seed), made, learners, size, momentum
+    )
+
+    one_by_one = [gradient(made, x, batch(w, 0, size)) for w in range(learners)]
+    first = Turn(0, tuple(Entry(w, 0, 0) for w in range(learners)))
+    mean_step = follow(made, [first], learners, 0, size, 0.0)
+    zero = torch.zeros(DIMENSIONS, dtype=torch.float64)
+    mean = sum(gradient(made, zero, batch(w, 0, size)) for w in range(learners)) / learners
+    single_step = follow(made, [Turn(0, (Entry(3, 0, 0),))], learners, learners, size, 0.0)
+
+    equal, unequal = server_tree(learners, learners // 4, 2), server_tree(learners, 5, 3)
+    flat = sum(one_by_one) / learners
+    two_level = sum(one_by_one) / learners
+    joint = gradient(made, x, torch.cat([batch(w, 0, size) for w in range(learners)]))
+    results = {
+        "hardsync_large_batch": large_batch,
+        "one_learner_hardsync": apart(single[0], plain(made, alone, momentum)),
+        "one_learner_softsync": apart(single[1], single[0]),
+        "async": apart(follow(made, softsync, learners, learners, size, momentum), as_async),
+        "hardsync_mean": apart(mean_step, -RATE * mean),
+        "async_single": apart(single_step, -RATE * gradient(made, zero, batch(3, 0, size))),
+        "full_batch": apart(plain(made, [everything], 0.0), full_batch_step(made)),
+        "two_level_mean": apart(two_level, joint),
+        "tree": apart(weighted_mean(equal, one_by_one), flat),
+        "unequal_tree": apart(weighted_mean(unequal, one_by_one), flat),
+        "tree_levels": depth(equal),
+    }
+    return Outcome("finished", results)
+
+
+def asynchronous(turns: Sequence[Turn], made: Quadratic, learners: int, size: int, momentum: float) -> Tensor:
+    """Eq. 4 written out: one gradient, on the weights its learner read, moves the weights at once."""
+    x = torch.zeros(DIMENSIONS, dtype=torch.float64)
+    velocity = torch.zeros_like(x)
+    held = [x] * learners
+    pushed = [0] * learners
+    for turn in turns:
+        (entry,) = turn.entries
+        worker = entry.worker
+        examples = batch(worker, pushed[worker], size) % EXAMPLES
+        velocity = momentum * velocity + RATE * gradient(made, held[worker], examples)
+        x = x - velocity
+        held[worker] = x
+        pushed[worker] += 1
+    return x
+
+
+def full_batch_step(made: Quadratic) -> Tensor:
+    """One step of gradient descent on the whole set, from its closed form: -rate h (0 - mean b)."""
+    return RATE * made.curvature * made.rows.mean(0)
+
+
+def depth(node: object) -> int:
+    """Levels of servers."""
+    children = getattr(node, "children", [])
+    return 1 + max((depth(child) for child in children), default=0)

@@ -1,0 +1,74 @@
+"""Fig. 6: under hardsync more learners save time and cost accuracy, and smaller mini-batches win it back."""
+
+from __future__ import annotations
+
+import itertools
+from math import log
+from typing import TYPE_CHECKING
+
+from paper_figures.rudra.groups import cifar_times_group, label, training_groups
+from paper_figures.rudra.plots import draw_tradeoff
+from paper_figures.rudra.readings import CifarTimes, error_steps, final_error
+from paper_figures.rudra.settings import LEARNERS, grid
+from paper_figures.rudra.simulations import throughput
+from suite.claims.intervals import log_interval, mean_interval
+from suite.claims.measured import exact, interval
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def runs(profile: str) -> Groups:
+    return {
+        **cifar_times_group(),
+        **training_groups(profile, grid("hardsync")),
+        "throughput": (throughput(),),
+    }
+
+
+def measure_grid(evidence: Evidence) -> Quantities:
+    planned = training_groups("paper", grid("hardsync"))
+    yield "grid", exact(len({spec.id for specs in planned.values() for spec in specs if spec.seed == 0}))
+
+
+def measure_times(evidence: Evidence) -> Quantities:
+    times = CifarTimes(evidence)
+    seconds = [times[0, 128, k] for k in reversed(LEARNERS)]
+    yield "time-monotone-in-lambda", times.simulated([b - a for a, b in itertools.pairwise(seconds)])
+
+
+def measure_throughput(evidence: Evidence) -> Quantities:
+    run = evidence.run("throughput")
+    longer = log_interval(run.results["training_ratios"])
+    yield (
+        "small-mu-longer",
+        interval(longer.mean, longer.low, longer.high, kind="measured", n=longer.n, runs=[run.id]),
+    )
+    gain = mean_interval([log(ratio) for ratio in run.results["product_ratios"]])
+    yield "gemm-throughput", interval(gain.mean, gain.low, gain.high, kind="measured", n=gain.n, runs=[run.id])
+
+
+def measure_errors(evidence: Evidence) -> Quantities:
+    yield "restore-by-small-mu", error_steps(evidence, [label((0, 4, 30)), label((0, 128, 30))])
+    if evidence.profile == "paper":
+        yield "baseline-line", final_error(evidence, label((0, 128, 1)))
+        yield "small-mu-lower-error", final_error(evidence, label((0, 4, 1)))
+        yield "error-rises-with-lambda", error_steps(evidence, [label((0, 128, k)) for k in LEARNERS])
+
+
+def draw(evidence: Evidence, figure: Figure) -> None:
+    draw_tradeoff("hardsync", evidence, figure)
+
+
+ARTIFACTS = (
+    Artifact(
+        "rudra/fig6",
+        "Error against time under hardsync",
+        runs,
+        (measure_grid, measure_times, measure_throughput, measure_errors),
+        draw,
+        alt="Left: test error against virtual time; right: predicted time against learners for each mu.",
+        size=(9.0, 4.0),
+    ),
+)

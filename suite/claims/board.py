@@ -1,0 +1,90 @@
+"""The boards: verdicts counted by what they rest on, *as printed* first; properties and statements apart.
+
+One function counts for ``check``, the README, the report and pytest, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from suite.claims.judge import VERDICTS, Verdict
+
+AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, PROPERTY, STATED = GRADES = (
+    "as printed",
+    "shortened",
+    "stand-in",
+    "simulated",
+    "property",
+    "stated",
+)
+EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
+NOTHING = "nothing measured"  # the row of claims that were not run
+WORDS: Mapping[str, str] = {  # what is said of a property or a statement
+    "reproduced": "holds",
+    "not reproduced": "does not hold",
+    **{verdict: verdict for verdict in VERDICTS[2:]},
+}
+MEANINGS: Mapping[str, str] = {
+    AS_PRINTED: "The paper's data, network and schedule, as far as it prints them.",
+    SHORTENED: "Less of one of them (epochs, seeds, images, tests); decides only a claim that speaks of that size.",
+    STAND_IN: "Another data set, network or rate, or seconds of another machine; decides nothing.",
+    SIMULATED: "Virtual time or a cost model; decides nothing about a machine.",
+    PROPERTY: "Of our implementation, an identity or a theorem checked; no data of the paper.",
+    STATED: "Settings, counts and arithmetic on what is printed; nothing is run.",
+    NOTHING: "Not run, or measured at a scale that could not decide.",
+}
+
+
+@dataclass(frozen=True)
+class Board:
+    """Counts of verdicts by grade: ``empirical`` by verdict, ``properties`` by word; rows in the order of GRADES."""
+
+    empirical: Mapping[str, Counter[str]]
+    properties: Mapping[str, Counter[str]]
+    decides: Counter[str]  # verdicts among ``empirical`` whose evidence decides the claim
+    order: Mapping[str, Counter[str]]  # by row of ``empirical``, of what was decided: did the rule come first?
+
+
+def word(verdict: Verdict) -> str:
+    """What is said of a claim: a property or a statement holds or does not, anything else has its verdict."""
+    return WORDS[verdict.verdict] if verdict.rests_on in PROPERTIES else verdict.verdict
+
+
+def board(verdicts: Iterable[Verdict]) -> Board:
+    """All verdicts counted, each once."""
+    empirical = {row: Counter[str]() for row in (*EMPIRICAL, NOTHING)}
+    properties = {row: Counter[str]() for row in PROPERTIES}
+    decides = Counter[str]()
+    order = {row: Counter[str]() for row in EMPIRICAL}
+    for verdict in verdicts:
+        if verdict.rests_on in PROPERTIES:
+            properties[verdict.rests_on][word(verdict)] += 1
+        else:
+            empirical[verdict.rests_on or NOTHING][verdict.verdict] += 1
+            decides[verdict.verdict] += verdict.decides
+            if verdict.rests_on:
+                order[verdict.rests_on][verdict.order] += 1
+    return Board(empirical, properties, +decides, order)
+
+
+def lines(counted: Board) -> list[str]:
+    """Both boards as text: the empirical claims, headed by what is decided, then properties and statements."""
+    decided = ", ".join(f"{n} {verdict}" for verdict in VERDICTS if (n := counted.decides[verdict])) or "none"
+    text = [f"empirical claims, {sum(map(Counter.total, counted.empirical.values()))}; decided: {decided}"]
+    for row, counts in counted.empirical.items():
+        text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{apart(counted, row)}")
+    text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
+    text += [f"  {row + ':':<18}{_told(counted.properties[row], WORDS.values())}" for row in counted.properties]
+    return text
+
+
+def apart(counted: Board, row: str) -> str:
+    """Of a row of the board, what was not registered before its evidence."""
+    later = {order: n for order, n in counted.order.get(row, Counter()).items() if order not in ("registered", "")}
+    return " (" + ", ".join(f"{n} {order}" for order, n in sorted(later.items())) + ")" if later else ""
+
+
+def _told(counts: Counter[str], order: Iterable[str]) -> str:
+    return ", ".join(f"{counts[name]} {name}" for name in order if counts[name]) or "none"

@@ -1,0 +1,93 @@
+"""Verdicts as a table: what is claimed, what is printed, what was measured, and the judge's word."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from suite.claims.board import word
+from suite.claims.judge import Verdict
+from suite.report.numerals import ours, printed
+
+STYLES = {
+    "holds": "green",
+    "does not hold": "yellow",
+    "reproduced": "green",
+    "not reproduced": "yellow",  # with a finding; a red one is bold red
+    "inconclusive": "yellow",
+    "not run": "dim",
+    "known difference": "cyan",
+    "paper contradicts itself": "magenta",
+}
+UNLIMITED = 1000  # columns where nobody looks: a claim stays on one line
+WIDE = 110  # columns from which an id stays on one line
+NAMES = 24  # columns of an id below that
+SHOWN = 4  # values of one claim before "and so many more"
+
+
+def console() -> Console:
+    """Standard output: as wide as the terminal, or as wide as it takes."""
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else UNLIMITED, highlight=False)
+
+
+def table(found: Sequence[Verdict], width: int) -> Table:
+    """One row per claim for ``width`` columns. What a verdict rests on is shown where one of them says."""
+    graded = any(verdict.rests_on for verdict in found)
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    names = width if width >= WIDE else NAMES
+    made.add_column("claim", no_wrap=True)
+    for title in ("printed", "ours", *(["rests on"] if graded else []), "verdict"):
+        made.add_column(title)
+    for verdict in found:
+        cells = [Text(folded(verdict.claim.id, names)), Text(few(printed(verdict.claim))), Text(measured(verdict))]
+        made.add_row(*cells, *([Text(verdict.rests_on)] if graded else []), coloured(verdict))
+    return made
+
+
+def measured(verdict: Verdict) -> str:
+    """Our value with its interval and unit; one that decides nothing says so."""
+    if verdict.measured:
+        return few(ours(verdict.measured, verdict.claim))
+    return f"shown only: {few(ours(verdict.proxy, verdict.claim))}" if verdict.proxy else ""
+
+
+def coloured(verdict: Verdict) -> Text:
+    """The verdict in its colour; a red one is marked where there are no colours, too."""
+    if verdict.red:
+        return Text(f"RED {word(verdict)}", "bold red")
+    return Text(word(verdict), STYLES[word(verdict)])
+
+
+def few(texts: Sequence[str]) -> str:
+    shown = ", ".join(texts[:SHOWN])
+    return f"{shown}, and {len(texts) - SHOWN} more" if len(texts) > SHOWN else shown
+
+
+def folded(name: str, width: int) -> str:
+    """A claim's id in lines of at most ``width`` characters, broken after a slash or a hyphen where that suffices."""
+    lines = [""]
+    for piece in re.findall(r"[^/-]*[/-]|[^/-]+", name):
+        if lines[-1] and len(lines[-1]) + len(piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
+
+
+def reasons(found: Sequence[Verdict], *, every: bool) -> list[str]:
+    """Why the judge said so: of the red claims, or of ``every`` one."""
+    return [f"{verdict.claim.id}: {verdict.why}" for verdict in found if every or verdict.red]
+
+
+def show(found: Sequence[Verdict], *, verbose: bool, closing: Sequence[str]) -> None:
+    """Print the table, the reasons and the closing lines on standard output."""
+    out = console()
+    if found:
+        out.print(table(found, out.width))
+        out.print()
+    for line in (*reasons(found, every=verbose), *closing):
+        out.print(line, markup=False)

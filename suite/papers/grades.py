@@ -1,0 +1,323 @@
+"""What a number of ours rests on, derived from the runs that it reads, their specifications and the code behind it.
+
+In order, best first: *as printed* (the paper's data, network and schedule), *shortened* (less of one of them),
+*stand-in* (another one, or seconds of another machine), *simulated* (virtual time, a cost model), *property* (of our
+code, an identity: no run that could have come out otherwise on the paper's data), *stated* (no run and no algorithm:
+settings, counts and arithmetic on what is printed).
+
+A quantity's grade is the worst of the runs that it reads. It is *simulated* also where the code of its measure, or of
+the body of a run, leads to a time model (``reaching.TIME_MODELS``). A training is the exception: in which order
+gradients arrive may be drawn from a virtual clock, but what it learns is learnt, so it is held against the printed
+experiment, and only its virtual results are simulated. Exact runs beside a training do not make it a property: it
+could have come out otherwise. Which runs a quantity reads is recorded by ``Evidence`` (see ``rests_of``).
+
+Nothing here looks at a value that was measured, at a profile, or at a label somebody wrote.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import isclose
+from typing import Any
+
+from suite.claims.board import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
+from suite.experiment import Experiment
+from suite.papers.described import Described, describe, learns
+from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
+from suite.papers.printed_settings import Experiment as PrintedExperiment
+from suite.papers.reaching import TIME_MODELS, definitions, reaches, reads_a_clock
+from suite.runs.store import Run
+from suite.spec import RunSpec
+
+VIRTUAL = {"virtual_seconds", "mean_staleness"}  # results of a training that its schedule's virtual clock makes
+SECONDS = {"seconds", "update_seconds"}  # results of a training that the machine's clock makes
+NO_LENGTH = "length not printed"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What a verdict rests on, and the first reason why it is no better.
+
+    ``decides`` is False for a number that is shown without deciding the claim: all between *as printed* and
+    *property*, unless the paper's own sentence speaks of that size.
+    """
+
+    rests_on: str
+    because: str
+    decides: bool
+
+
+@dataclass(frozen=True)
+class ReadOf:
+    """A run that a quantity reads: its specification, its machine, and the names of the results that were read."""
+
+    spec: RunSpec
+    machine: str
+    results: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Rests:
+    """What a quantity rests on: the function that measured it and the runs it read."""
+
+    measure: Callable[..., Any]
+    runs: tuple[ReadOf, ...]
+
+
+Departure = tuple[str, str]
+"""A grade and the reason for it."""
+
+
+def machine_of(run: Run) -> str:
+    """The card or processor that computed a run."""
+    environment = run.environment
+    device = environment.get("device", {})
+    return str(device.get("name") or environment.get("machine", {}).get("cpu", "unknown"))
+
+
+def rests_of(
+    measure: Callable[..., Any],
+    given: Mapping[str, Run],
+    named: Iterable[str],
+    since: Mapping[str, set[str]],
+    before: Mapping[str, set[str]],
+) -> Rests:
+    """The runs behind a quantity: those it names, and those read ``since`` the quantity before it.
+
+    A value kept from earlier is covered by its name. A quantity that names none and read none since is taken to rest
+    on all that its function read ``before``. Raises ValueError for a name of a run that was never handed out.
+    """
+    names = set(named) | set(since) or set(before)
+    if unknown := names - set(given):
+        raise ValueError(f"it names runs that it was not given: {sorted(unknown)}")
+    read = {**before, **since}
+    return Rests(
+        measure,
+        tuple(ReadOf(given[i].spec, machine_of(given[i]), frozenset(read.get(i, ()))) for i in sorted(names)),
+    )
+
+
+def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) -> Grade:
+    """What a claim's number rests on; ``experiments`` are those of its paper, and whatever else its runs name."""
+    table = settings(claim_id.partition("/")[0])
+    basis = table.basis(claim_id)
+    found: list[Departure] = []
+    if model := _time_model(rests.measure, frozenset(table.time_models)):
+        found.append((SIMULATED, f"its measure uses {model}"))
+    trainings = []
+    for read in rests.runs:
+        experiment = experiments.get(read.spec.experiment)
+        if read.spec.experiment in table.exact and not basis.named:
+            continue
+        if learns(read.spec, experiment.data(read.spec) if experiment else ()):
+            trainings.append(read)
+            found += _of_results(read, basis)
+        elif experiment is None or not definitions(experiment.load):
+            found.append((STAND_IN, f"the code of {read.spec.experiment} is not read"))
+        else:
+            found += _of_body(read, experiment, basis, frozenset(table.time_models))
+    if trainings:
+        found.append(_worst(_against(trainings, basis, experiments)) or (AS_PRINTED, ""))
+    if worst := _worst(found):
+        return Grade(*worst, worst[0] == AS_PRINTED or bool(basis.speaks_of))
+    if rests.runs or _implements(rests.measure):
+        return Grade(PROPERTY, "no data of the paper", True)
+    return Grade(STATED, "no run", True)
+
+
+def _worst(found: Iterable[Departure]) -> Departure | None:
+    """The first of the worst grade."""
+    return max(found, key=lambda departure: GRADES.index(departure[0]), default=None)
+
+
+@cache
+def _time_model(function: Callable[..., Any], of_paper: frozenset[str]) -> str:
+    return reaches(function, (*TIME_MODELS, *(f":{name}" for name in of_paper)))
+
+
+@cache
+def _clocked(function: Callable[..., Any]) -> bool:
+    return reads_a_clock(function)
+
+
+@cache
+def _implements(function: Callable[..., Any]) -> bool:
+    """Whether a measure without runs computes with an implementation, not with settings and printed numbers alone."""
+    return any(module.startswith("reference_impls") for module, _ in definitions(function))
+
+
+def _of_results(read: ReadOf, basis: Basis) -> Iterator[Departure]:
+    """What the results that were read of a training say, beyond what it learnt."""
+    if virtual := read.results & VIRTUAL:
+        yield SIMULATED, f"{min(virtual)} of its schedule"
+    if read.results & SECONDS:
+        yield from _of_machine(read, basis)
+
+
+def _of_body(read: ReadOf, experiment: Experiment, basis: Basis, models: frozenset[str]) -> Iterator[Departure]:
+    """What a run that learns nothing is: simulated, seconds of a machine, or exact (nothing)."""
+    code = experiment.load  # names the body without importing it
+    if model := _time_model(code, models):
+        yield SIMULATED, f"{read.spec.experiment} uses {model}"
+    elif _clocked(code):
+        yield from _of_machine(read, basis)
+        ours = describe(read.spec)
+        for printed in basis.experiments:
+            yield from _network(ours, printed)
+        yield AS_PRINTED, ""
+
+
+def _of_machine(read: ReadOf, basis: Basis) -> Iterator[Departure]:
+    names = basis.machine.values if basis.machine else ()
+    if not any(str(name).lower() in read.machine.lower() for name in names):
+        yield STAND_IN, f"seconds of {read.machine} for {' or '.join(map(str, names)) or 'a machine not printed'}"
+
+
+def _against(trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Experiment]) -> Iterator[Departure]:
+    """Departures of trainings from the printed experiments, each held against the one it is nearest to."""
+    if not basis.experiments:
+        yield STAND_IN, "the paper prints no experiment"
+        return
+    followed: dict[str, list[Described]] = defaultdict(list)
+    for read in trainings:
+        experiment = experiments.get(read.spec.experiment)
+        ours = describe(read.spec, experiment.data(read.spec) if experiment else ())
+        ways = [(list(departures(ours, printed)), printed) for printed in basis.experiments]
+        found, nearest = min(ways, key=lambda way: (_rank(way[0]), len(way[0])))
+        followed[nearest.name].append(ours)
+        yield from found
+    for printed in basis.experiments:
+        yield from _together(followed.get(printed.name, []), printed)
+    if basis.every and len(followed) < len(basis.experiments):
+        yield SHORTENED, f"{len(followed)} of {len(basis.experiments)} printed experiments"
+
+
+def _rank(found: list[Departure]) -> int:
+    return max((GRADES.index(rank) for rank, _ in found), default=0)
+
+
+def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
+    """Where one training differs from a printed experiment: what is another first, then what is less."""
+    yield from _data(ours, printed)
+    yield from _network(ours, printed)
+    for name in ("labels", "rule", "splitting", "workers", "momentum", "decay"):
+        yield from _same(printed[name], getattr(ours, name), name)
+    if (batch := printed["batch"]) is not None:
+        yield from _same(batch, ours.total if batch.total else ours.batch, "batch")
+    yield from _rate(ours, printed["rate"])
+    yield from _same(printed["preparation"], ours.preparation, "preparation")
+    yield from _length(ours, printed)
+    yield from _drops(ours, printed)
+    yield from _sample(ours, printed)
+    if all(printed[name] is None for name in LENGTHS):
+        yield SHORTENED, NO_LENGTH
+
+
+def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
+    if (data := printed["data"]) is None:
+        return
+    if ours.data not in data.values:
+        yield STAND_IN, f"{ours.data} for {_either(data)}"
+    elif ours.subset and ours.images and ours.subset < ours.images:
+        yield SHORTENED, f"{ours.subset:,} of {ours.images:,} images"
+
+
+def _network(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
+    if (network := printed["network"]) is not None and ours.network not in network.values:
+        yield STAND_IN, f"{ours.network or 'another network'} for {_either(network)}"
+
+
+def _either(printed: Printed) -> str:
+    return " or ".join(map(str, printed.values))
+
+
+def _same(printed: Printed | None, ours: Any, name: str) -> Iterator[Departure]:
+    """One value against the printed ones; within the ends of a range, which ``_together`` asks to be covered."""
+    if printed is None:
+        return
+    if printed.ends:
+        if ours is None or not printed.ends[0] <= ours <= printed.ends[1]:
+            yield STAND_IN, f"{name} {ours} outside {printed.ends[0]:g} to {printed.ends[1]:g}"
+    elif not any(_equal(ours, value) for value in printed.values):
+        yield STAND_IN, f"{name} {ours} for {_either(printed)}"
+
+
+def _equal(ours: Any, printed: Any) -> bool:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (ours, printed))
+    return isclose(ours, printed, rel_tol=1e-9) if numbers else ours == printed
+
+
+def _rate(ours: Described, printed: Printed | None) -> Iterator[Departure]:
+    if printed is None or not printed.times:
+        yield from _same(printed, ours.rate, "rate")
+        return
+    scale = SCALES[printed.times](ours.batch or 0, ours.workers, ours.splitting or 0)
+    scaled = replace(printed, values=tuple(value * scale for value in printed.values))
+    if ours.rate is None or not any(_equal(ours.rate, value) for value in scaled.values):
+        yield STAND_IN, f"rate {ours.rate:g} for {printed.values[0]:g} x {printed.times}"
+
+
+def _length(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
+    for name in ("epochs", "updates"):
+        if printed[name] is None:
+            continue
+        asked, made = printed[name].values[0], getattr(ours, name)  # type: ignore[union-attr]
+        if made is None:
+            yield SHORTENED, f"no number of {name} for {asked:,}"
+        elif made < 0.99 * asked:
+            yield SHORTENED, f"{_count(made)} of {asked:,} {name}"
+        elif made > 1.01 * asked:
+            yield STAND_IN, f"{_count(made)} {name} for {asked:,}"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.1f}".removesuffix(".0")
+
+
+def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
+    """The drops of the rate, as far as the run goes; a shortened schedule is told by its length alone."""
+    if printed["drops"] is None:
+        return
+    asked = [(epoch, factor) for epoch, factor in printed["drops"].values[0]]
+    short = printed["epochs"] is not None and (ours.epochs or 0) < 0.99 * printed["epochs"].values[0]
+    if short and len(ours.drops) == len(asked):
+        return
+    asked = [drop for drop in asked if ours.epochs is None or drop[0] < ours.epochs]
+    alike = len(asked) == len(ours.drops) and all(
+        abs(a[0] - b[0]) <= 1 and isclose(a[1], b[1]) for a, b in zip(asked, ours.drops, strict=True)
+    )
+    if not alike:
+        yield STAND_IN, f"drops {[(round(e), f) for e, f in ours.drops]} for {asked}"
+
+
+def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
+    if (sample := printed["sample"]) is not None:
+        whole = round(sample.share * (ours.images or 0)) if sample.share else sample.values[0]
+        if sample.share and (ours.share or 0) < sample.share:
+            yield SHORTENED, f"a share of {ours.share or 0:g} of {sample.share:g} tested"
+        if ours.sample is not None and ours.sample < whole:
+            yield SHORTENED, f"{ours.sample:,} of {whole:,} test examples"
+    if (recorded := printed["recorded"]) is not None:
+        if ours.growth:
+            yield SHORTENED, f"tested on a grid that grows by {ours.growth:.0%}"
+        elif (ours.every or 0) > recorded.values[0]:
+            yield SHORTENED, f"tested every {ours.every} updates for {recorded.values[0]}"
+
+
+def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Departure]:
+    """What runs of one printed experiment lack together: seeds of one of them, ends of a range."""
+    if not runs:
+        return
+    if (seeds := printed["seeds"]) is not None:
+        each: dict[Described, set[int]] = defaultdict(set)
+        for run in runs:
+            each[replace(run, seed=0)].add(run.seed)
+        if (fewest := min(map(len, each.values()))) < seeds.values[0]:
+            yield SHORTENED, f"{fewest} of {seeds.values[0]} seeds"
+    if (batch := printed["batch"]) is not None and batch.ends:
+        sizes = [size for run in runs if (size := run.total if batch.total else run.batch) is not None]
+        if min(sizes) > batch.ends[0] or max(sizes) < batch.ends[1]:
+            yield SHORTENED, f"batches {min(sizes)} to {max(sizes)} of {batch.ends[0]:g} to {batch.ends[1]:g}"

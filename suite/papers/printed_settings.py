@@ -1,0 +1,228 @@
+"""What the papers print about their experiments: ``published/settings/PAPER.toml``, read once and checked.
+
+A file reads like a paper's experimental set-up. ``[groups.NAME]`` is one experiment, ``like`` another one but for
+the fields it states itself. Every field says what is printed and where, or that it is not::
+
+    [groups.hardsync]
+    like = "cifar"
+    epochs = { is = 140, where = "4.2" }
+    seeds = "not printed"
+    [artifacts.table2]                      from = ["hardsync"]      the experiments behind a table or figure
+    [artifacts.fig1a.epoch400-b4]           epochs = { ... }         where one of its claims differs
+    [exact]                                 "rudra/identities" = "why its outcome rests on no data and no clock"
+    [time-models]                           "time_per_update" = "what this definition of ours says without running it"
+
+``is`` may list alternatives. ``range`` must be covered from end to end by the runs of one quantity, ``share`` is of
+the training data. ``times`` scales a rate by one of SCALES, ``total`` compares batch x workers. ``every`` asks for
+runs of all the groups named. A claim with a ``from`` of its own is held against it even where a run is exact.
+``speaks_of`` says why a claim is decided at a smaller size than its figure's.
+A length is ``epochs``, ``updates`` or ``until`` (train until this test accuracy, a share).
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from suite.claims import judge
+from suite.papers import registry
+
+NOT_PRINTED = "not printed"
+LENGTHS = ("epochs", "updates", "until")
+NEEDED = ("data", "preparation", "network", "batch", "rate", "momentum", "decay", "drops", "seeds", "sample")
+FIELDS = (*NEEDED, *LENGTHS, "labels", "rule", "splitting", "workers", "recorded", "hardware")
+ABOUT_A_FIELD = {"is", "range", "share", "where", "times", "total"}
+SCALES: Mapping[str, Callable[[float, float, float], float]] = {  # of (mu, lambda, n)
+    "sqrt(mu lambda / 128)": lambda batch, learners, n: math.sqrt(batch * learners / 128),
+    "1 / n": lambda batch, learners, n: 1 / n if n else math.nan,
+}
+
+
+class SettingsError(ValueError):
+    """A table of printed settings that cannot be used; the message names file, entry and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One printed field: the values it may have, or the ends of a range, or a share; and its place in the paper."""
+
+    where: str
+    values: tuple[Any, ...] = ()
+    ends: tuple[float, float] | None = None
+    share: float | None = None
+    times: str = ""
+    total: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A printed experiment; a field that is absent, or None, is not printed."""
+
+    name: str
+    fields: Mapping[str, Printed | None]
+
+    def __getitem__(self, name: str) -> Printed | None:
+        return self.fields.get(name)
+
+    @property
+    def trains(self) -> bool:
+        """Whether it learns from a data set, rather than naming a network or a machine alone."""
+        return self["data"] is not None
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a claim rests on in the paper: experiments, any of which a run may follow, and the machine."""
+
+    experiments: tuple[Experiment, ...]
+    machine: Printed | None
+    every: bool = False  # the claim needs runs of all experiments
+    speaks_of: str = ""
+    named: bool = False  # the claim itself names its experiments
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One paper's table."""
+
+    paper: str
+    experiments: Mapping[str, Experiment]
+    machine: Printed | None
+    artifacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    exact: Mapping[str, str] = field(default_factory=dict)
+    time_models: Mapping[str, str] = field(default_factory=dict)
+
+    def basis(self, claim_id: str) -> Basis:
+        """What the paper prints for a claim.
+
+        A statement that the paper makes in general is held against all of its experiments that train.
+        """
+        _, artifact, name = claim_id.split("/")
+        shared = self.artifacts.get(artifact, {})
+        own = shared.get("claims", {}).get(name, {})
+        entry = {**shared, **own}
+        changed = {**shared.get("fields", {}), **own.get("fields", {})}
+        found = [self.experiments[group] for group in entry.get("from", ())]
+        if not found and changed and "data" not in changed:
+            found = [Experiment(artifact, {})]
+        if not found:
+            found = [e for e in self.experiments.values() if e.trains and not missing(e)]
+        machine = changed.get("hardware", self.machine)
+        return Basis(
+            tuple(replace(e, fields={**e.fields, **changed}) for e in found),
+            machine,
+            entry.get("every", False),
+            entry.get("speaks_of", ""),
+            "from" in own,
+        )
+
+
+def missing(experiment: Experiment) -> list[str]:
+    """Fields that an experiment says nothing of, neither a value nor that it is not printed."""
+    absent = [name for name in NEEDED if name not in experiment.fields]
+    return absent if any(name in experiment.fields for name in LENGTHS) else [*absent, " or ".join(LENGTHS)]
+
+
+@cache
+def settings(paper: str) -> Settings:
+    """The table of a paper, empty where it has none. Raises SettingsError."""
+    published = registry.PAPERS[paper].home / "published"
+    path = published / "settings" / f"{paper}.toml"
+    if not path.exists():
+        return Settings(paper, {}, None)
+    return load(path, frozenset(claim.id for claim in judge.load(published / f"{paper}.toml")))
+
+
+def load(path: Path, ids: frozenset[str]) -> Settings:
+    """Read and check a table against the ids of the paper's claims. Raises SettingsError naming the bad entry."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path.name}: {error}") from error
+    _known(document, {"hardware", "groups", "artifacts", "exact", "time-models"}, path.name)
+    paper = path.stem
+    groups = document.get("groups", {})
+    experiments = {name: Experiment(name, _inherited(groups, name, path.name)) for name in groups}
+    artifacts = {}
+    for name, table in document.get("artifacts", {}).items():
+        names = {claim.rpartition("/")[2] for claim in ids if claim.startswith(f"{paper}/{name}/")}
+        if not names:
+            raise SettingsError(f"{path.name} [artifacts.{name}]: the paper has no such artifact")
+        artifacts[name] = _artifact(table, names, experiments, f"{path.name} [artifacts.{name}]")
+    exact, models = document.get("exact", {}), document.get("time-models", {})
+    for name, why in (exact | models).items():
+        if not isinstance(why, str) or not why:
+            raise SettingsError(f"{path.name} {name}: it must say why")
+    machine = _field(document["hardware"], f"{path.name}: hardware") if "hardware" in document else None
+    return Settings(paper, experiments, machine, artifacts, exact, models)
+
+
+def _known(table: Mapping[str, Any], known: set[str], where: str) -> None:
+    if unknown := set(table) - known:
+        raise SettingsError(f"{where}: unknown {sorted(unknown)}; known are {sorted(known)}")
+
+
+def _inherited(groups: Mapping[str, Any], name: str, file: str, below: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A group's fields over those of the group that it is like."""
+    where = f"{file} [groups.{name}]"
+    if name not in groups or name in below:
+        raise SettingsError(f"{file} [groups.{below[-1]}]: there is no group {name!r} that it could be like")
+    _known(groups[name], {*FIELDS, "like"}, where)
+    own = {key: _field(value, f"{where} {key}") for key, value in groups[name].items() if key != "like"}
+    model = groups[name].get("like")
+    return {**(_inherited(groups, model, file, (*below, name)) if model else {}), **own}
+
+
+def _artifact(table: Any, names: set[str], experiments: Mapping[str, Experiment], where: str) -> dict[str, Any]:
+    """An artifact's entry, its claims' entries under ``claims``."""
+    claims = {name: entry for name, entry in table.items() if name in names and isinstance(entry, dict)}
+    entry = _entry({k: v for k, v in table.items() if k not in claims}, experiments, where, names)
+    entry["claims"] = {name: _entry(own, experiments, f"{where[:-1]}.{name}]") for name, own in claims.items()}
+    return entry
+
+
+def _entry(
+    table: Any, experiments: Mapping[str, Experiment], where: str, names: set[str] | None = None
+) -> dict[str, Any]:
+    """``from``, ``every`` and ``speaks_of`` of an artifact or a claim, and the fields it changes."""
+    _known(table, {*FIELDS, "from", "every", "speaks_of", *(names or ())}, where)
+    found: dict[str, Any] = {key: table[key] for key in ("every", "speaks_of") if key in table}
+    for group in table.get("from", ()):
+        if group not in experiments:
+            raise SettingsError(f"{where}: there is no group {group!r}; there are {sorted(experiments)}")
+        if absent := missing(experiments[group]):
+            raise SettingsError(f"{where}: group {group!r} does not say {absent}: a place, or {NOT_PRINTED!r}")
+    if "from" in table:
+        found["from"] = tuple(table["from"])
+    found["fields"] = {key: _field(table[key], f"{where} {key}") for key in FIELDS if key in table}
+    return found
+
+
+def _field(raw: Any, where: str) -> Printed | None:
+    if raw == NOT_PRINTED:
+        return None
+    if not isinstance(raw, dict):
+        raise SettingsError(f"{where} = {raw!r}: it must be a table with `is` and `where`, or {NOT_PRINTED!r}")
+    _known(raw, ABOUT_A_FIELD, where)
+    if not isinstance(raw.get("where"), str) or not raw["where"]:
+        raise SettingsError(f"{where}: it does not say where the paper prints it")
+    if len({"is", "range", "share"} & set(raw)) != 1:
+        raise SettingsError(f"{where}: it needs one of `is`, `range` and `share`")
+    if raw.get("times", "") not in ("", *SCALES):
+        raise SettingsError(f"{where}: times = {raw['times']!r} must be one of {list(SCALES)}")
+    values = raw.get("is", ())
+    if where.endswith("drops"):
+        values = [values]  # a schedule is one value
+    return Printed(
+        raw["where"],
+        tuple(values) if isinstance(values, list | tuple) else (values,),
+        tuple(raw["range"]) if "range" in raw else None,
+        raw.get("share"),
+        raw.get("times", ""),
+        raw.get("total", False),
+    )

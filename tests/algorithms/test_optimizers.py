@@ -1,0 +1,129 @@
+"""The local solvers against PyTorch's own and against Caffe's rule written out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
+
+D, STEPS = 5, 30
+SCALE = torch.tensor([1.0, 2.0, 1.0, 0.0, 1.0], dtype=torch.float64)
+DECAYS = torch.tensor([1.0, 0.0, 250.0, 1.0, 0.5], dtype=torch.float64)
+
+
+def gradients():
+    draw = torch.Generator().manual_seed(0)
+    return torch.randn(STEPS, D, generator=draw, dtype=torch.float64)
+
+
+def rate(t):
+    return 0.1 / (1 + t // 10)
+
+
+def run(optimizer):
+    x = torch.ones(D, dtype=torch.float64)
+    memory = optimizer.init(x)
+    for t, g in enumerate(gradients()):
+        x, memory = optimizer.step(memory, x, g, torch.tensor(rate(t), dtype=torch.float64))
+    return x
+
+
+def run_optimizer(make):
+    parameters = [torch.ones(1, dtype=torch.float64, requires_grad=True) for _ in range(D)]
+    optimizer = make(parameters)
+    base = [group["lr"] for group in optimizer.param_groups]
+    for t, g in enumerate(gradients()):
+        for group, lr in zip(optimizer.param_groups, base, strict=True):
+            group["lr"] = lr * rate(t)
+        for parameter, value in zip(parameters, g, strict=True):
+            parameter.grad = value[None].clone()
+        optimizer.step()
+    return torch.cat(parameters).detach()
+
+
+@pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 0.01)])
+def test_torch_equals_torch(momentum, decay):
+    theirs = run_optimizer(lambda p: torch.optim.SGD(p, 1.0, momentum=momentum, weight_decay=decay))
+    torch.testing.assert_close(run(TorchSGD(momentum, decay)), theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_torch_multipliers_equal_parameter_groups():
+    theirs = run_optimizer(
+        lambda p: torch.optim.SGD(
+            [
+                {"params": [x], "lr": float(s), "weight_decay": 0.01 * float(w)}
+                for x, s, w in zip(p, SCALE, DECAYS, strict=True)
+            ],
+            momentum=0.9,
+        )
+    )
+    torch.testing.assert_close(run(TorchSGD(0.9, 0.01, SCALE, DECAYS)), theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.01])
+def test_adam_equals_torch(decay):
+    theirs = run_optimizer(lambda p: torch.optim.Adam(p, 1.0, weight_decay=decay))
+    torch.testing.assert_close(run(Adam(decay=decay)), theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_caffe_equals_its_rule_written_out(scaled):
+    lr_mult = SCALE.tolist() if scaled else [1.0] * D
+    decay_mult = DECAYS.tolist() if scaled else [1.0] * D
+    w, history = [1.0] * D, [0.0] * D
+    for t, g in enumerate(gradients().tolist()):
+        for i in range(D):
+            local_rate = rate(t) * lr_mult[i]
+            diff = g[i] + 0.01 * decay_mult[i] * w[i]
+            history[i] = 0.9 * history[i] + local_rate * diff
+            w[i] -= history[i]
+    ours = run(CaffeSGD(0.9, 0.01, SCALE, DECAYS) if scaled else CaffeSGD(0.9, 0.01))
+    torch.testing.assert_close(ours, torch.tensor(w, dtype=torch.float64), rtol=1e-12, atol=1e-12)
+
+
+def test_conventions_agree_at_a_constant_rate_and_part_when_it_changes():
+    """After one gradient of 1 and then none: rates 1, 0 leave Caffe's velocity and stop PyTorch's."""
+    for optimizer, expected in ((CaffeSGD(0.5), -1.5), (TorchSGD(0.5), -1.0)):
+        x, memory = torch.zeros(1), torch.zeros(1)
+        for g, lr in ((1.0, 1.0), (0.0, 0.0)):
+            x, memory = optimizer.step(memory, x, torch.tensor([g]), torch.tensor(lr))
+        assert x.item() == expected
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [CaffeSGD(0.9, 0.01, SCALE, DECAYS), TorchSGD(0.9, 0.01, SCALE, DECAYS), Adam(decay=0.01)],
+    ids=["Caffe", "Torch", "Adam"],
+)
+def test_parts_stepped_alone_equal_the_whole(optimizer):
+    """Also when the parts take turns: the count of Adam belongs to each parameter."""
+    whole = run(optimizer)
+    for part in (slice(0, 2), slice(2, 5)):
+        x = torch.ones(D, dtype=torch.float64)[part]
+        memory = optimizer.init(torch.ones(D, dtype=torch.float64))[..., part]
+        for t, g in enumerate(gradients()):
+            lr = torch.tensor(rate(t), dtype=torch.float64)
+            x, memory = optimizer.step(memory, x, g[part], lr, part)
+        assert torch.equal(x, whole[part])
+
+
+@pytest.mark.parametrize("optimizer", [CaffeSGD(0.9, 0.01), TorchSGD(0.9, 0.01), Adam()])
+def test_rows_are_independent_and_keep_their_dtype(optimizer):
+    points = torch.rand(3, D, generator=torch.Generator().manual_seed(1))
+    grads = torch.rand(3, D, generator=torch.Generator().manual_seed(2))
+    memory, lr = optimizer.init(points), torch.tensor(0.1)
+    together, kept = optimizer.step(memory, points, grads, lr)
+    assert together.dtype == kept.dtype == torch.float32
+    for j in range(3):
+        alone, memory_alone = optimizer.step(memory[j], points[j], grads[j], lr)
+        assert torch.equal(together[j], alone)
+        assert torch.equal(kept[j], memory_alone)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: CaffeSGD(1.0), lambda: TorchSGD(decay=-1), lambda: Adam(beta1=1), lambda: Adam(epsilon=-1)]
+)
+def test_refuses_values_out_of_range(make):
+    with pytest.raises(ValueError, match=r"(optimizer|adam): "):
+        make()

@@ -1,0 +1,92 @@
+"""The table of verdicts: what stands in it, at any width."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+from rich.console import Console
+
+from suite.claims.judge import Claim, Verdict, judge, not_run
+from suite.claims.measured import exact, interval
+from suite.commands.check import evidence
+from suite.commands.check_table import NAMES, UNLIMITED, folded, reasons, table
+from suite.runner.progress import Progress
+
+CLAIM = Claim(
+    "toy/fig1/an-error-of-the-network", "it errs", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,)
+)
+
+
+def verdicts() -> list[Verdict]:
+    near, far = (
+        interval(v, v - 0.5, v + 0.5, kind="measured", runs=[name]) for v, name in ((25.1, "a"), (30.0, "b"))
+    )
+    return [judge(CLAIM, near, "smoke"), judge(CLAIM, far, "smoke"), not_run(CLAIM, "needs a cluster", exact(24.0))]
+
+
+def drawn(found: list[Verdict], width: int) -> list[str]:
+    out = Console(file=io.StringIO(), width=width)
+    out.print(table(found, width))
+    return [line.rstrip() for line in out.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+def test_printed_stands_beside_ours_with_interval_and_unit():
+    head, *rows = [line.split("  ") for line in drawn(verdicts(), UNLIMITED)]
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in (head, *rows)]
+    assert cells == [
+        ["claim", "printed", "ours", "verdict"],
+        [CLAIM.id, "25%", "25.10 [24.60, 25.60]%", "reproduced"],
+        [CLAIM.id, "25%", "30.00 [29.50, 30.50]%", "RED not reproduced"],
+        [CLAIM.id, "25%", "shown only: 24%", "not run"],
+    ]
+
+
+def test_what_a_verdict_rests_on_has_a_column_where_one_of_them_says():
+    found = [Verdict(CLAIM, "reproduced", "so", exact(25.0), "smoke", rests_on="shortened"), verdicts()[0]]
+    assert drawn(found, UNLIMITED)[0].split() == ["claim", "printed", "ours", "rests", "on", "verdict"]
+    assert "shortened" in drawn(found, UNLIMITED)[1]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(width: int):
+    lines = drawn(verdicts(), width)
+    assert max(map(len, lines)) <= width
+    for word in ("reproduced", "25%", "[24.60,", "25.60]%"):
+        assert any(word in line.split() for line in lines)
+
+
+def test_ids_break_after_slashes_and_hyphens():
+    assert folded(CLAIM.id, NAMES).split("\n") == ["toy/fig1/an-error-of-", "the-network"]
+    assert folded("a" * 40, NAMES) == "a" * 40
+    assert folded(CLAIM.id, 200) == CLAIM.id
+
+
+def test_red_claims_are_explained_without_being_asked():
+    assert reasons(verdicts(), every=False) == [f"{CLAIM.id}: the whole interval lies outside the tolerance"]
+    assert len(reasons(verdicts(), every=True)) == 3
+
+
+def test_the_evidence_is_counted_by_whose_it_is():
+    assert evidence(verdicts(), {"a", "z"}) == "evidence: 1 yours, 1 committed"
+    assert evidence([], {"a"}) == "evidence: 0 yours, 0 committed"
+
+
+def test_a_log_is_told_that_work_goes_on(monkeypatch):
+    told, seen = [], threading.Event()
+
+    class Log(io.StringIO):
+        def write(self, text: str) -> int:
+            told.append(text)
+            if "under way" in text:
+                seen.set()
+            return len(text)
+
+    monkeypatch.setattr("sys.stderr", Log())
+    with Progress({"a": 1.0, "b": 3.0}, every=0.01) as progress:
+        progress.update("b", 0.5)
+        seen.clear()
+        assert seen.wait(60)
+    line = next(text for text in reversed(told) if "under way" in text)
+    assert line.startswith("[0/2] 1 under way, 38% done; ")

@@ -1,0 +1,399 @@
+"""Grades: what a number rests on follows from specifications, the printed settings and the code behind it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from suite.claims.board import (
+    AS_PRINTED,
+    PROPERTY,
+    SHORTENED,
+    SIMULATED,
+    STAND_IN,
+    STATED,
+    Board,
+    board,
+    lines,
+    word,
+)
+from suite.claims.judge import Claim, Verdict
+from suite.claims.measured import exact
+from suite.clock import Link, WallClock
+from suite.cost_models.machines import DGX1, network
+from suite.data.catalogue import DATASETS
+from suite.experiment import Experiment
+from suite.papers.artifact import Artifact, Evidence
+from suite.papers.described import Described, describe
+from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, rests_of
+from suite.papers.printed_settings import LENGTHS, SCALES, missing, settings
+from suite.papers.reaching import TIME_MODELS, reaches, reads_a_clock
+from suite.papers.registry import PAPERS, paper
+from suite.papers.verdicts import measure
+from suite.parameter_server.tree import Adv, server_tree
+from suite.runner.cost import TRAIN
+from suite.runs.fingerprint import present
+from suite.runs.store import Outcome, Store, encode
+from suite.spec import RunSpec, thaw
+
+HERE = "Some processor"
+
+
+def measuring(evidence):
+    """Stands for a measure that only reads runs."""
+
+
+def graded(claim: str, *specs: RunSpec, machine: str = HERE, results: frozenset[str] = frozenset()) -> Grade:
+    experiments = {"train": TRAIN, **paper(claim.partition("/")[0]).experiments}
+    return grade(claim, Rests(measuring, tuple(ReadOf(spec, machine, results) for spec in specs)), experiments)
+
+
+def rudra(
+    n: int = 1, batch: int = 4, learners: int = 30, epochs: int = 140, images: int = 50_000, **changes
+) -> RunSpec:
+    """One of Table 2's rows as section 4.2 prints it."""
+    each = batch * (learners // max(n, 1))
+    updates = round(epochs * images / each)
+    rate = 0.001 / n if n else 0.001 * (learners * batch / 128) ** 0.5
+    made = {
+        "data": {"name": "cifar10", "transform": "mean-image"},
+        "model": {"name": "caffe_cifar_full"},
+        "algorithm": {"name": "rudra", "workers": learners, "n": n},
+        "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.004, "multipliers": True},
+        "rate": rate,
+        "drops": [[round(updates * at / 140), factor] for at, factor in ((120, 0.1), (130, 0.01))],
+        "batch": batch,
+        "workers": learners,
+        "updates": updates,
+        "evaluate": {"every": updates // 10},
+    }
+    return RunSpec("rudra/train", made | changes)
+
+
+@pytest.mark.parametrize("n", [0, 1, 30])
+def test_a_run_at_the_paper_s_settings_is_as_printed(n):
+    claim = "rudra/table3/r04-test-error" if n == 0 else "rudra/table2/r01-test-error"
+    assert graded(claim, rudra(n)) == Grade(AS_PRINTED, "", True)
+
+
+CIFAR = {"name": "cifar10", "transform": "mean-image"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "grade", "because"),
+    [
+        (rudra(epochs=8), SHORTENED, "8 of 140 epochs"),
+        (rudra(epochs=160), STAND_IN, "160 epochs for 140"),
+        (rudra(data=CIFAR | {"subset": 10_000}, images=10_000), SHORTENED, "10,000 of 50,000 images"),
+        (rudra(data=CIFAR | {"name": "digits"}), STAND_IN, "digits for cifar10"),
+        (rudra(data=CIFAR | {"transform": "scale"}), STAND_IN, "preparation scale for mean-image"),
+        (rudra(model={"name": "caffe_cifar_quick"}), STAND_IN, "caffe_cifar_quick for caffe_cifar_full"),
+        (rudra(rate=0.002), STAND_IN, "rate 0.002 for 0.001 x 1 / n"),
+        (rudra(batch=5), STAND_IN, "batch 5 for 4 or 8 or 16 or 32 or 64 or 128"),
+        (rudra(learners=3), STAND_IN, "workers 3 for 1 or 2 or 4 or 10 or 18 or 30"),
+        (rudra(descent={"rule": "caffe", "momentum": 0.5}), STAND_IN, "momentum 0.5 for 0.9"),
+        (rudra(drops=[]), STAND_IN, "drops [] for [(120, 0.1), (130, 0.01)]"),
+        (rudra(evaluate={"every": 1000, "test_examples": 2000}), SHORTENED, "2,000 of 10,000 test examples"),
+    ],
+)
+def test_each_departure_lowers_the_grade(changed, grade, because):
+    assert graded("rudra/table2/r01-test-error", changed) == Grade(grade, because, False)
+
+
+def test_a_quantity_is_as_good_as_the_worst_run_it_reads():
+    good, short, other = rudra(), rudra(30, epochs=8), rudra(model={"name": "digits_lenet"})
+    assert graded("rudra/table2/principle", good, short).rests_on == SHORTENED
+    assert graded("rudra/table2/principle", short, other, good).because == "digits_lenet for caffe_cifar_full"
+
+
+def test_virtual_results_of_a_training_are_simulated_and_its_seconds_are_this_machine_s():
+    claim = "rudra/table2/r01-training-time"
+    assert graded(claim, rudra(), results=frozenset({"virtual_seconds"})).rests_on == SIMULATED
+    assert graded(claim, rudra(), results=frozenset({"test_error"})).rests_on == AS_PRINTED
+    seconds = frozenset({"seconds"})
+    assert graded(claim, rudra(), results=seconds) == Grade(STAND_IN, f"seconds of {HERE} for POWER7", False)
+    assert graded(claim, rudra(), results=seconds, machine="IBM POWER7 3.84 GHz").rests_on == AS_PRINTED
+
+
+def test_a_claim_that_speaks_of_a_smaller_size_decides_at_it():
+    short = rudra(30, 128, epochs=8, rate=0.001)
+    assert graded("rudra/fig5/n30-diverges", short) == Grade(SHORTENED, "8 of 140 epochs", True)
+    assert not graded("rudra/fig5/n30-lower", short).decides
+    cycle = {
+        "data": {"name": "cifar10", "subset": 10_000},
+        "model": {"name": "caffe_cifar_quick"},
+        "rate": 0.001,
+        "batch": 1000,
+        "updates": 4000,
+    }
+    run = RunSpec("train", cycle)
+    assert reasons("isgd/fig1a/epoch400-b4", run) == {"10,000 of 50,000 images"}
+    assert reasons("isgd/fig1a/all-done", run) == {"10,000 of 50,000 images", "400 of 2,100 epochs"}
+
+
+def sweep(batch: int, seed: int, **changes) -> RunSpec:
+    made = {
+        "data": {"name": "mnist", "labels": "digits", "transform": "standardise-global"},
+        "model": {"name": "lenet_small"},
+        "descent": {"rule": "torch", "decay": 1e-4},
+        "rate": 0.01,
+        "batch": batch,
+        "share": 0.2,
+        "sample": None,
+        "growth": 0.0,
+        "every": 1,
+        "limit": 100_000,
+    }
+    return RunSpec("inverse_law/sweep", made | changes, seed)
+
+
+@pytest.mark.parametrize(
+    ("specs", "because"),
+    [
+        ([sweep(2**k, s) for k in range(11) for s in range(10)], "length not printed"),
+        ([sweep(2**k, s, sample=500) for k in range(11) for s in range(10)], "500 of 12,000 test examples"),
+        ([sweep(2**k, s, growth=0.01) for k in range(11) for s in range(10)], "tested on a grid that grows by 1%"),
+        ([sweep(2**k, s, every=100) for k in range(11) for s in range(10)], "tested every 100 updates for 1"),
+    ],
+)
+def test_the_law_s_searches_are_never_as_printed_since_no_length_is(specs, because):
+    assert graded("inverse_law/fig1a/law-mnist_small-lr0p01", *specs) == Grade(SHORTENED, because, False)
+
+
+def reasons(claim: str, *specs: RunSpec) -> set[str]:
+    """Every departure of runs from the one experiment that a claim names."""
+    (printed,) = settings(claim.partition("/")[0]).basis(claim).experiments
+    ours = [describe(spec) for spec in specs]
+    each = [reason for run in ours for _, reason in departures(run, printed)]
+    return {*each, *(reason for _, reason in _together(ours, printed))} - {"length not printed"}
+
+
+def test_fewer_seeds_and_a_narrower_range_shorten():
+    claim = "inverse_law/fig1a/law-mnist_small-lr0p01"
+    whole = [sweep(2**k, s) for k in range(11) for s in range(10)]
+    assert reasons(claim, *whole) == set()
+    assert reasons(claim, *whole[:-1]) == {"9 of 10 seeds"}
+    assert reasons(claim, *whole[20:]) == {"batches 4 to 1024 of 1 to 1024"}
+    assert "batch 2048 outside 1 to 1024" in reasons(claim, *whole, sweep(2048, 0))
+
+
+def test_a_claim_on_every_experiment_needs_them_all():
+    claim = "inverse_law/fig1b/positive-floor"
+    assert settings("inverse_law").basis(claim).every
+    found = graded(claim, *[sweep(2**k, s) for k in range(11) for s in range(10)])
+    assert found.rests_on == SHORTENED
+
+
+def built(printed) -> RunSpec | None:
+    """A specification with exactly what an experiment prints; None where a value cannot be put in one."""
+    value = lambda name, other=None: printed[name].values[0] if printed[name] and printed[name].values else other
+    ends = printed["batch"].ends if printed["batch"] else None
+    batch, workers = value("batch", ends[0] if ends else 50), value("workers", 1)
+    splitting = value("splitting")
+    if printed["rate"] and printed["rate"].times:
+        rate = value("rate") * SCALES[printed["rate"].times](batch, workers, splitting or 0)
+    else:
+        rate = value("rate", 0.1)
+    name = value("data")
+    images = DATASETS[name].sizes["train"]
+    each = batch * (workers // (splitting or 1))
+    epochs = value("epochs", 200)
+    updates = value("updates", round(epochs * images / each))
+    drops = value("drops", [])
+    made = {
+        "data": {"name": name, "transform": value("preparation", "scale"), "labels": value("labels", "digits")},
+        "model": {"name": value("network", "own")},
+        "algorithm": {"name": "rudra", "n": splitting} if splitting is not None else {"name": "sgd"},
+        "descent": {"rule": value("rule", "caffe"), "momentum": value("momentum", 0.9), "decay": value("decay", 0.0)},
+        "rate": rate,
+        "batch": batch,
+        "workers": workers,
+        "updates": updates,
+        "drops": [[round(at * images / each), factor] for at, factor in drops],
+        "share": 0.2,
+        "every": 1,
+    }
+    return RunSpec("train", made)
+
+
+EXPERIMENTS = [
+    pytest.param(experiment, id=f"{name}-{experiment.name}")
+    for name in PAPERS
+    for experiment in settings(name).experiments.values()
+    if experiment.trains and not missing(experiment)
+]
+
+
+@pytest.mark.parametrize("printed", EXPERIMENTS)
+def test_what_every_experiment_prints_departs_from_it_in_nothing_but_an_unprinted_length(printed):
+    found = [reason for _, reason in departures(describe(built(printed)), printed)]
+    unprinted = all(printed[name] is None for name in LENGTHS)
+    assert found == (["length not printed"] if unprinted else [])
+
+
+def test_every_claim_on_an_unprinted_length_is_short_of_as_printed():
+    seen = 0
+    for name in PAPERS:
+        table = settings(name)
+        for artifact in table.artifacts:
+            basis = table.basis(f"{name}/{artifact}/whatever")
+            for printed in basis.experiments:
+                if printed.trains and all(printed[length] is None for length in LENGTHS):
+                    seen += 1
+                    assert (SHORTENED, "length not printed") in list(departures(describe(built(printed)), printed))
+    assert seen > 20
+
+
+def test_a_run_that_learns_nothing_is_a_property_and_no_run_is_a_statement():
+    algebra = RunSpec("crossbow/algebra")
+    assert graded("crossbow/fig5/pull", algebra) == Grade(PROPERTY, "no data of the paper", True)
+    assert graded("crossbow/fig3/target") == Grade(STATED, "no run", True)
+
+
+def test_an_exact_run_beside_a_training_does_not_make_it_a_property():
+    identities = RunSpec("rudra/identities")
+    assert graded("rudra/eq7/same-error", identities).rests_on == PROPERTY
+    assert graded("rudra/eq7/same-error", identities, rudra(0, epochs=2)).rests_on == SHORTENED
+
+
+def test_seconds_are_a_stand_in_unless_the_claim_s_own_machine_made_them():
+    run = RunSpec("isgd/latency", {"model": "caffe_alexnet", "batches": [1], "repeats": 3})
+    claim = "isgd/fig7c/saturation-1gpu"
+    assert graded(claim, run).rests_on == STAND_IN
+    assert graded(claim, run, machine="NVIDIA GeForce GTX TITAN X").rests_on == AS_PRINTED
+    other = RunSpec("isgd/latency", {**thaw(run.settings), "model": "caffe_lenet"})
+    found = graded(claim, other, machine="NVIDIA GeForce GTX TITAN X")
+    assert found == Grade(STAND_IN, "caffe_lenet for caffe_alexnet", False)
+
+
+def test_code_that_cannot_be_read_is_no_property():
+    unread = {"toy/run": Experiment(lambda: measuring)}
+    rests = Rests(measuring, (ReadOf(RunSpec("toy/run"), HERE),))
+    assert grade("isgd/fig4/equal-split", rests, unread).because == "the code of toy/run is not read"
+
+
+# --- what code leads to
+
+
+def test_sharing_a_file_with_a_time_model_is_not_using_it():
+    assert reaches(Adv, TIME_MODELS)
+    assert not reaches(server_tree, TIME_MODELS)
+    assert not reaches(WallClock, TIME_MODELS)
+    assert reaches(Link, TIME_MODELS) == "suite.clock:Link"
+
+
+def test_what_a_function_was_handed_counts():
+    held = [network]
+    assert reaches(partial(measuring, network), TIME_MODELS)
+    assert reaches(lambda: held, TIME_MODELS)
+    assert reaches(partial(measuring, Link(0.0, 1.0)), TIME_MODELS)
+    assert not reaches(partial(measuring, DGX1.devices), TIME_MODELS)
+
+
+def test_a_training_s_own_clock_is_no_timing():
+    assert not reads_a_clock(WallClock)
+    assert reads_a_clock(paper("isgd").experiments["isgd/latency"].load)
+    assert not reads_a_clock(paper("crossbow").experiments["crossbow/algebra"].load)
+
+
+def test_every_name_that_grades_rest_on_still_exists():
+    for place in TIME_MODELS:
+        module, _, name = place.partition(":")
+        assert present().resolve(module, name), place
+    for name in PAPERS:
+        table, folder = settings(name), Path(__file__).parents[2] / "paper_figures" / name
+        assert set(table.exact) <= set(paper(name).experiments), name
+        text = "\n".join(path.read_text() for path in folder.rglob("*.py"))
+        assert all(f"def {model}(" in text for model in table.time_models), name
+
+
+# --- what a quantity reads
+
+
+def stored(root: Path, count: int) -> tuple[Store, tuple[RunSpec, ...]]:
+    store = Store(root, create=True)
+    specs = tuple(RunSpec("toy/run", {"number": number}) for number in range(count))
+    for spec in specs:
+        store.commit(
+            spec.id, encode(spec, {"machine": {"cpu": HERE}}, Outcome("finished", {"value": 1.0, "other": 2.0}))
+        )
+    return store, specs
+
+
+def test_a_quantity_rests_on_what_it_names_and_what_was_read_since_the_one_before(tmp_path):
+    store, (first, second, third) = stored(tmp_path / "store", 3)
+
+    def function(evidence: Evidence):
+        a, b, c = evidence.run("a"), evidence.run("b"), evidence.run("c")
+        kept = a.results["value"]
+        yield "one", exact(kept)
+        yield "two", exact(b.results["value"])
+        yield "named", exact(kept + c.results["value"], runs=[a.id])
+        yield "unnamed", exact(kept)
+
+    groups = {"a": (first,), "b": (second,), "c": (third,)}
+    found = measure(Artifact("toy/fig1", "Toy", lambda profile: groups, (function,)), store, "smoke")
+    assert not found.damaged
+    reads = {name: {read.spec.id for read in rests.runs} for name, rests in found.rests.items()}
+    assert reads == {
+        "one": {first.id},
+        "two": {second.id},
+        "named": {first.id, third.id},
+        "unnamed": {first.id, second.id, third.id},
+    }
+    (read,) = found.rests["one"].runs
+    assert (read.results, read.machine) == ({"value"}, HERE)
+
+
+def test_a_run_that_is_named_but_was_never_given_is_a_mistake(tmp_path):
+    store, (first, second) = stored(tmp_path / "store", 2)
+
+    def function(evidence: Evidence):
+        yield "claimed", exact(evidence.run("a").results["value"], runs=[second.id])
+
+    found = measure(Artifact("toy/fig1", "Toy", lambda profile: {"a": (first,)}, (function,)), store, "smoke")
+    assert second.id in found.damaged[0]
+    assert not found.found
+
+
+def test_without_any_run_nothing_is_read():
+    assert rests_of(measuring, {}, (), {}, {}) == Rests(measuring, ())
+
+
+# --- the boards
+
+
+def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
+    claim = Claim(f"toy/fig1/{said}-{rests_on}", "It is so", "1", "holds", "smoke", "gpu", "a reason")
+    return Verdict(claim, said, "", exact(1.0), "smoke", rests_on=rests_on, decides=decides)
+
+
+def test_the_boards_count_every_verdict_once_and_decide_on_few():
+    found = [
+        verdict("reproduced", AS_PRINTED, True),
+        verdict("reproduced", SHORTENED),
+        verdict("not reproduced", SHORTENED, True),
+        verdict("reproduced", PROPERTY, True),
+        verdict("not reproduced", STATED, True),
+        Verdict(verdict("not run", "").claim, "not run", "nothing is stored"),
+    ]
+    counted = board(found)
+    assert isinstance(counted, Board)
+    assert next(iter(counted.empirical)) == AS_PRINTED
+    assert counted.decides == {"reproduced": 1, "not reproduced": 1}
+    assert counted.properties[PROPERTY] == {"holds": 1}
+    assert counted.properties[STATED] == {"does not hold": 1}
+    assert sum(c.total() for c in (*counted.empirical.values(), *counted.properties.values())) == len(found)
+    assert [word(v) for v in found[:4]] == ["reproduced", "reproduced", "not reproduced", "holds"]
+    text = lines(counted)
+    assert text[0] == "empirical claims, 4; decided: 1 reproduced, 1 not reproduced"
+    assert text[1].split() == ["as", "printed:", "1", "reproduced"]
+    assert text[-1].split() == ["stated:", "1", "does", "not", "hold"]
+
+
+def test_descriptions_count_epochs_as_the_papers_do():
+    assert describe(rudra(4, 128, 30)).epochs == pytest.approx(140, abs=0.1)  # 30 // 4 gradients an update
+    assert isinstance(describe(rudra()), Described)
+    assert describe(rudra()).drops == ((pytest.approx(120, abs=0.1), 0.1), (pytest.approx(130, abs=0.1), 0.01))

@@ -1,0 +1,75 @@
+"""The table of printed settings: what the loader refuses, and what a claim's own entry changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from suite.papers.printed_settings import SettingsError, load, missing, settings
+from suite.papers.registry import PAPERS
+
+GROUP = """
+[groups.one]
+data = { is = "mnist", where = "2" }
+preparation = "not printed"
+network = { is = "caffe_lenet", where = "2" }
+batch = "not printed"
+rate = "not printed"
+momentum = "not printed"
+decay = "not printed"
+drops = "not printed"
+seeds = "not printed"
+sample = "not printed"
+epochs = "not printed"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("[figures]\n", "unknown ['figures']"),
+        ("[groups.one]\nspeed = 3\n", "unknown ['speed']"),
+        ("[groups.one]\nrate = 3\n", "rate = 3: it must be a table with `is` and `where`, or 'not printed'"),
+        ("[groups.one]\nrate = { is = 3 }\n", "rate: it does not say where the paper prints it"),
+        ("[groups.one]\nrate = { where = '2' }\n", "it needs one of `is`, `range` and `share`"),
+        ("[groups.one]\nrate = { is = 1, where = '2', times = 'lambda' }\n", "times = 'lambda' must be one of"),
+        ("[groups.one]\nlike = 'two'\n", "there is no group 'two' that it could be like"),
+        ("[groups.one]\nlike = 'one'\n", "there is no group 'one' that it could be like"),
+        (GROUP + "[artifacts.fig9]\nfrom = ['one']\n", "[artifacts.fig9]: the paper has no such artifact"),
+        (GROUP + "[artifacts.fig1]\nfrom = ['two']\n", "there is no group 'two'; there are ['one']"),
+        (GROUP + "[artifacts.fig1.gian]\nfrom = ['one']\n", "unknown ['gian']"),
+        (GROUP.replace("seeds", "rule") + "[artifacts.fig1]\nfrom = ['one']\n", "does not say ['seeds']"),
+        (GROUP.replace("epochs", "rule") + "[artifacts.fig1]\nfrom = ['one']\n", "['epochs or updates or until']"),
+        ("[exact]\n'toy/run' = ''\n", "toy/run: it must say why"),
+        ("[groups\n", "toy.toml"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, text, wrong):
+    path = tmp_path / "toy.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as refused:
+        load(path, frozenset({"toy/fig1/gain"}))
+    assert wrong in str(refused.value)
+    assert "toy.toml" in str(refused.value)
+
+
+def test_a_claim_s_own_entry_stands_over_its_artifact_s(tmp_path):
+    path = tmp_path / "toy.toml"
+    own = "[artifacts.fig1]\nfrom = ['one']\n"
+    own += "[artifacts.fig1.gain]\nepochs = { is = 3, where = '5' }\nspeaks_of = 'three'\n"
+    path.write_text("hardware = { is = ['K80'], where = '4' }\n" + GROUP + own)
+    table = load(path, frozenset({"toy/fig1/gain", "toy/fig1/loss"}))
+    (gain,), (loss,) = (table.basis(f"toy/fig1/{name}").experiments for name in ("gain", "loss"))
+    assert gain["epochs"].values == (3,)
+    assert loss["epochs"] is None
+    assert table.basis("toy/fig1/gain").speaks_of == "three"
+    assert table.basis("toy/fig1/loss").machine.values == ("K80",)
+
+
+def test_every_artifact_that_trains_names_its_experiments_or_is_held_against_all():
+    for name in PAPERS:
+        table = settings(name)
+        assert table.machine is not None
+        basis = table.basis(f"{name}/no-such-figure/claim")
+        assert {e.name for e in basis.experiments} == {
+            e.name for e in table.experiments.values() if e.trains and not missing(e)
+        }

@@ -1,0 +1,81 @@
+"""The register is append-only, orders rules and evidence, and knows every rule of today."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from suite.commands.register import change_of
+from suite.papers import register
+
+PRINTS = {"rule": "a", "measure": "b", "runs": "c"}
+
+
+@pytest.fixture
+def home(tmp_path: Path):
+    (tmp_path / "published").mkdir()
+    yield tmp_path
+    register.standings.cache_clear()
+
+
+def test_no_rule_has_changed_without_an_entry():
+    """`sgd-suite register --because "..."` makes one."""
+    assert register.unregistered() == {}
+
+
+def test_entries_form_a_chain(home: Path):
+    path = register.append(home, "d0", "first", {"toy/a": {**PRINTS, "change": "registered"}})
+    register.append(home, "d1", "second", {"toy/a": {**PRINTS, "rule": "d", "change": "amended"}})
+    assert [entry["because"] for entry in register.entries(home)] == ["first", "second"]
+    path.write_text(path.read_text().replace('"rule": "a"', '"rule": "x"'))
+    with pytest.raises(register.RegisterError, match="entry 1 does not follow"):
+        register.entries(home)
+
+
+def test_an_amended_claim_stays_amended_when_it_is_reworded(home: Path):
+    earlier, changed = {"verdict": "inconclusive"}, {**PRINTS, "rule": "d", "change": "amended"}
+    register.append(home, "d0", "begun", {"toy/a": {**PRINTS, "change": "registered"}})
+    register.append(home, "d1", "narrowed", {"toy/a": {**changed, "earlier": earlier}})
+    register.append(home, "d2", "typo", {"toy/a": {**PRINTS, "rule": "e", "change": "reworded"}})
+    held = register.standings(home)["toy/a"]
+    assert (held.change, held.date, held.because, held.earlier) == ("amended", "d1", "narrowed", earlier)
+    assert held.fingerprints["rule"] == "e"
+
+
+def test_a_withdrawn_claim_stands_no_more(home: Path):
+    register.append(home, "d0", "begun", {"toy/a": {**PRINTS, "change": "registered"}})
+    register.append(home, "d1", "gone", {"toy/a": {"change": "withdrawn"}})
+    assert register.standings(home) == {}
+
+
+NOT_RUN, YES, NO = ({"verdict": verdict} for verdict in ("not run", "reproduced", "not reproduced"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "change"),
+    [
+        (None, NOT_RUN, "registered"),
+        (None, YES, "late"),
+        (NOT_RUN, NOT_RUN, "registered"),
+        (NOT_RUN, YES, "late"),
+        (YES, YES, "reworded"),
+        (NO, YES, "amended"),
+        (YES, NOT_RUN, "amended"),
+        (YES, {**YES, "values": [1.0]}, "amended"),
+        (YES, None, "withdrawn"),
+    ],
+)
+def test_what_the_earlier_rule_says_of_the_same_runs_decides(old, new, change):
+    assert change_of(old, new) == change
+
+
+def test_the_committed_register_is_whole():
+    """Its chain holds, and every entry names the three fingerprints of what it changes."""
+    for home in register.homes():
+        for entry in register.entries(home):
+            for row in entry["claims"].values():
+                assert row["change"] in register.CHANGES
+                assert row["change"] == "withdrawn" or set(register.PARTS) <= set(row)
+            json.dumps(entry)

@@ -1,0 +1,116 @@
+"""The search for zeta: what it counts as a gain, what it chooses, and what decides."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from fabricated_trainings import evidence, training
+
+from paper_figures.isgd import settings, zeta
+from paper_figures.isgd.zeta import GRID, Treatment
+from suite.papers.artifact import Missing
+
+BEST = Treatment(30.0, 2.0, 5)
+
+
+def searched(name, spec):
+    """SGD at a loss of 0.2 nats; ISGD half of it where it is best and above it elsewhere; 1,000 rates diverge."""
+    updates = spec.settings["updates"]
+    if name == "search sgd":
+        return training(spec, losses=np.full(updates, 0.2))
+    if name.startswith("zeta 1000,"):
+        return training(spec, losses=np.full(updates, np.nan), status="diverged")
+    seed_moves = 0.01 * (spec.seed - 100)
+    losses = np.full(updates, (0.1 if name == BEST.group else 0.25) + seed_moves)
+    chasing = np.zeros(updates)
+    chasing[-600:], losses[-600:] = 1, 50.0  # chases are no batches, whatever their losses
+    return training(spec, losses=losses, chasing=chasing)
+
+
+@pytest.fixture
+def search():
+    return evidence(zeta.search("paper"), searched)
+
+
+def found(measure, given):
+    return dict(measure(given))
+
+
+def test_the_search_covers_the_printed_values_and_a_thousandfold_on_seeds_of_its_own():
+    deciding = {s.seed for specs in settings.mnist_pairs("paper").values() for s in specs}
+    groups = zeta.search("paper")
+    assert not deciding & {s.seed for specs in groups.values() for s in specs}
+    assert {each.zeta for each in GRID} >= {0.1, 1000.0}
+    assert {each.margin for each in GRID} >= {2.0, 3.0}
+    assert 5 in {each.stop for each in GRID}
+    assert len({s.id for specs in groups.values() for s in specs}) == 2 * (len(GRID) + 1)
+
+
+def test_the_treatment_with_the_lowest_training_loss_is_chosen(search):
+    quantities = found(zeta.measure_choice, search)
+    assert quantities["choice"].values == BEST
+    best = dict(zip(sorted({each.zeta for each in GRID}), quantities["best-gain"].values, strict=True))
+    assert best[30.0] == pytest.approx((math.log(0.2 / 0.1) + math.log(0.2 / 0.11)) / 2)
+    assert best[1.0] == pytest.approx((math.log(0.2 / 0.25) + math.log(0.2 / 0.26)) / 2)
+    assert best[1000.0] == -math.inf
+
+
+def test_a_row_of_the_search_counts_batches_and_not_chases(search):
+    table = zeta.frame(search)
+    assert len(table) == 2 * len(GRID)
+    row = table[(table["zeta"] == 30) & (table["margin"] == 2) & (table["stop"] == 5) & (table["seed"] == 100)]
+    assert row["gain"].item() == pytest.approx(math.log(2))
+    assert row["chases"].item() == pytest.approx(600 / 2345)
+
+
+def decided(sooner, lower):
+    """SGD at 99% from update 5,000 on, ISGD ``sooner`` by that factor and its training error ``lower`` by that."""
+
+    def make(name, spec):
+        treated = name == "chosen"
+        reached = 5000 / (sooner if treated else 1) + 100 * (spec.seed % 2) * treated
+        at = np.arange(0, 10_001, 100)
+        errors = np.where(at >= reached, 0.009, 0.0145)
+        return training(spec, test_error=errors, train_error=np.full(101, 0.004 - treated * lower))
+
+    return make
+
+
+@pytest.mark.parametrize(("sooner", "lower"), [(2.0, 0.001), (0.6, -0.002)])
+def test_the_chosen_one_is_compared_with_sgd_on_other_seeds(monkeypatch, sooner, lower):
+    monkeypatch.setattr(zeta, "CHOSEN", BEST)
+    groups = {**settings.mnist_pairs("paper"), **zeta.chosen("paper")}
+    algorithm = groups["chosen"][0].settings["algorithm"]
+    assert (algorithm["zeta"], algorithm["margin"], algorithm["stop"]) == (0.3, 2.0, 5)
+    assert [s.seed for s in groups["chosen"]] == [s.seed for s in groups["sgd"]]
+    quantities = found(zeta.measure_decision, evidence(groups, decided(sooner, lower)))
+    assert quantities["faster"].values[0] == pytest.approx(math.log(sooner), abs=0.03)
+    assert quantities["fewer-seconds"].values == pytest.approx(quantities["faster"].values)
+    assert quantities["lower-training-error"].values == pytest.approx((lower,))
+    assert quantities["faster"].n == 10
+
+
+@pytest.mark.parametrize("treatment", [None, BEST])
+def test_the_figure_shows_every_ended_run_and_marks_what_diverged(monkeypatch, treatment):
+    from matplotlib.figure import Figure
+
+    monkeypatch.setattr(zeta, "CHOSEN", treatment)
+    deciding = decided(2.0, 0.001)
+    make = lambda name, spec: (searched if "search" in name or "," in name else deciding)(name, spec)
+    figure = Figure()
+    zeta.draw(evidence(zeta.runs("paper"), make), figure)
+    left = figure.axes[0]
+    assert len(figure.axes) == (1 if treatment is None else 2)
+    assert "diverged" in [text.get_text() for text in left.get_legend().get_texts()]
+    assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
+    drawn = {tuple(line.get_xdata()) for line in left.get_lines() if len(line.get_xdata()) == 5}
+    assert drawn == {(0.1, 1.0, 10.0, 30.0, 100.0)}
+
+
+def test_nothing_decides_before_a_treatment_is_chosen(monkeypatch):
+    monkeypatch.setattr(zeta, "CHOSEN", None)
+    assert "chosen" not in zeta.runs("paper")
+    with pytest.raises(Missing, match="chosen"):
+        found(zeta.measure_decision, evidence(zeta.runs("paper"), decided(2.0, 0.0)))
