@@ -81,12 +81,18 @@ def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
             "algorithm": algorithm_name(s),
             "batch": s["batch"],
             "workers": s.get("workers", 1),
+            **({"n": _splitting(s)} if "server" in s else {}),
             "width": width,
             "cpu": cpu_name(),
             "torch": versions().get("torch", ""),
             **machine,
         }
     )
+
+
+def _splitting(settings: Mapping[str, Any]) -> int:
+    """n where a server takes the gradients of 1/n of its learners at a time, else 0."""
+    return int(settings["algorithm"].get("n", 0)) if "server" in settings else 0
 
 
 def algorithm_name(settings: Mapping[str, Any]) -> str:
@@ -147,7 +153,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
     workers, batch = settings.get("workers", 1), settings["batch"]
     rows = workers if algorithm_class(algorithm_name(settings)).replicated else 1  # points of a turn
-    examples = batch * workers // rows
+    examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
     build = ""
@@ -184,6 +190,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
             refused["captured"] = why
         else:
             calls[Way("captured", channels_last, True, 1)] = gradient_call(problem, "captured", rows, examples)
+    refused |= failing(calls, execution["device"])
     clock = time.thread_time if on_cpu and execution["threads"] == 1 else time.perf_counter
     seconds = alternating({way: finished(call, execution["device"]) for way, call in calls.items()}, REPEATS, clock)
     gradients = {way: rows if way.path == "captured" else rows * width for way in calls}
@@ -198,6 +205,20 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         "measured": {str(way): middle[DEFAULT] / taken for way, taken in middle.items()},
         "refused": refused,
     }
+
+
+def failing(calls: dict[Way, Callable[[], object]], device: str) -> dict[str, str]:
+    """Takes out what cannot be done here after all (no memory, no kernel), with the reason. The default must work."""
+    refused = {}
+    for way, call in list(calls.items()):
+        try:
+            finished(call, device)()
+        except RuntimeError as error:  # also torch's own for memory
+            if way == DEFAULT:
+                raise
+            refused[str(way)] = str(error).strip().partition("\n")[0]
+            del calls[way]
+    return refused
 
 
 def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
