@@ -62,6 +62,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Algorithm, Collective, Optimizer, Points, Sent, Turn
+from reference_impls.numbers import on_device
 
 
 class State(NamedTuple):
@@ -113,7 +114,7 @@ class SMA(Algorithm[State]):
         return State(replicas, self.optimizer.init(replicas), x0.clone(), x0.clone())
 
     def points(self, state: State, turn: Turn) -> Points:
-        numbers = torch.tensor([entry.number for entry in turn.entries], device=state.centre.device)
+        numbers = on_device([entry.number for entry in turn.entries], state.centre.device)
         return Points(state.replicas, (1,) * len(turn.entries), numbers)
 
     def update(
