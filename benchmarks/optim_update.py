@@ -1,8 +1,8 @@
 """A whole update by each optimiser of ``suite.optim`` beside one by ``torch.optim.SGD(fused=True)``, in turns.
 
-``python -m benchmarks.optim_update [ROUNDS]`` prints the median ratio of rounds, with its quartiles, for one learner on
-Caffe's LeNet with 16 pictures, one thread: zero_grad, forward, backward and step. On a CPU the seconds are those of
-the thread, so that other processes count less.
+``python -m benchmarks.optim_update [ROUNDS]`` prints the median ratio of rounds, with its quartiles, for one learner
+on Caffe's LeNet with 16 pictures, one thread: zero_grad, forward, backward and step. Seconds are those of the thread, so
+that other processes count less.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def main(rounds: int) -> None:
     for _ in range(rounds):
         alternation.round()
     busy = {name: np.array(seconds, dtype=float) for name, seconds in alternation.processor.items()}
-    print(f"{rounds} rounds of {alternation.updates} updates; {RIVAL}: {np.median(busy[RIVAL]) * 1e3:.2f} ms an update")
+    print(
+        f"{rounds} rounds of {alternation.updates} updates; {RIVAL}: {np.median(busy[RIVAL]) * 1e3:.2f} ms an update"
+    )
     for name, seconds in busy.items():
         low, middle, high = np.quantile(seconds / busy[RIVAL], [0.25, 0.5, 0.75])
         print(f"{middle:6.3f} times ({low:.3f} to {high:.3f})  {name}")

@@ -52,15 +52,16 @@ def difference(file: str) -> tuple[int, list[str]]:
 
 def page() -> str:
     """The page in Markdown."""
+    plain = (ROOT / "examples" / PLAIN).read_text().splitlines()
     text = [
         "# In your own training",
         "",
         "`suite.optim` holds the papers' algorithms as optimisers: `SMA`, `EASGD`, `ISGD`, `DelayedSGD`, `Softsync`",
         "and `parameter_server`. They take the module where torch's take its parameters, and then `zero_grad`,",
-        "`backward`, `step`, `param_groups`, `state_dict` and torch's schedulers work as usual; `opt.average()` is the",
-        "model to test. [What each supports](support-matrix.md), and why not, is tried by the tests.",
+        "`backward`, `step`, `param_groups`, `state_dict` and torch's schedulers work as usual; `opt.average()` is",
+        "the model to test. [What each supports](support-matrix.md), and why not, is tried by the tests.",
         "",
-        f"From `examples/{PLAIN}`, {len((ROOT / 'examples' / PLAIN).read_text().splitlines())} lines of plain PyTorch:",
+        f"From `examples/{PLAIN}`, {len(plain)} lines of plain PyTorch:",
         "",
         "| example | turns it into | lines changed |",
         "|---|---|---|",
@@ -87,9 +88,9 @@ def page() -> str:
         "",
         "## The batch size",
         "",
-        "`choose_batch(make_model, loss, data, rate=..., threshold=..., budget=600)` measures which batch size trains in",
-        "the least time; `examples/choose_batch.py` does it for torchvision's ResNet-18. `choice.frame()` is the table",
-        "with intervals, `choice.plot()` the picture.",
+        "`choose_batch(make_model, loss, data, rate=..., threshold=..., budget=600)` measures which batch size trains",
+        "in the least time; `examples/choose_batch.py` does it for torchvision's ResNet-18. `choice.frame()` is the",
+        "table with intervals, `choice.plot()` the picture.",
     ]
     return "\n".join(text) + "\n"
 

@@ -1,7 +1,7 @@
 """The batch size that trains torchvision's ResNet-18 on CIFAR-10 in the least time, by the inverse law.
 
-Expect a table of batch sizes with predicted seconds and 95% intervals, the chosen one marked, and choice.png, after 10
-minutes on a GPU (the budget; early runs answer first); `choose_batch.py digits 600` needs no data and 2 minutes.
+Expect a table of batch sizes with predicted seconds and 95% intervals, the chosen one marked, and choice.png, after
+10 minutes on a GPU (the budget; early runs answer first); `choose_batch.py digits 600` needs no data and 2 minutes.
 Group norm stands for batch norm, whose statistics of 4 pictures say little.
 """
 

@@ -23,7 +23,7 @@ opt = ISGD(model, lr=0.02, momentum=0.9, batches=len(loader), zeta=0.02)
 for _ in range(int(epochs)):
     for inputs, targets in loader:
 
-        def closure():
+        def closure(inputs=inputs, targets=targets):
             opt.zero_grad()
             loss = nn.functional.cross_entropy(model(inputs), targets)
             loss.backward()
