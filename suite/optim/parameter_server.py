@@ -52,7 +52,12 @@ def parameter_server(
     if found.size == 1:
         yield Softsync(module, params, learners=learners, updates=updates, group=found, **settings)
     else:
-        yield Remote(module, params, learners=found.size - 1, updates=updates, group=found, **settings)
+        opt = Remote(module, params, learners=found.size - 1, updates=updates, group=found, **settings)
+        try:
+            yield opt
+        except BaseException:
+            opt.fail()
+            raise
 
 
 class Remote(Softsync):
@@ -88,6 +93,11 @@ class Remote(Softsync):
         self.solver.divisor = self._divisor
         self.solver.fused = self._fused = False  # what was sent may not be written to
         return Core(rudra.Softsync(self.solver, Local(self._chosen["workers"]), **self._chosen))
+
+    def fail(self) -> None:
+        """Let the server know that an error ends this learner."""
+        if not self.is_server and not self._line.stopped:
+            self._line.fail()
 
     def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
         """What ``loader`` yields, over and over, until the server has made its updates; nothing on the server.

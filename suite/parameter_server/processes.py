@@ -12,6 +12,7 @@ the group's ``timeout``, which must therefore exceed the time of one gradient (a
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,7 +29,9 @@ from reference_impls.rudra_rates import gradients_per_update
 from suite.communication.collectives import Local
 from suite.communication.group import Group, WorkerLost
 
-PUSH, INQUIRE, PULL, LEAVE = range(4)  # what a learner wants; then the timestamp it holds, its gradient's number
+PUSH, INQUIRE, PULL, LEAVE, FAIL = range(
+    5
+)  # what a learner wants; then the timestamp it holds, its gradient's number
 STOP, BROKEN = -1, -2  # answers in place of a timestamp
 
 Gradient = Callable[[Tensor, int, int], tuple[float, Tensor]]
@@ -157,6 +160,11 @@ class Learner:
                 f"learner {self.learner} stops after gradient {self.number}: the server, process 0, is gone: {reason}"
             ) from error
 
+    def fail(self) -> None:
+        """Say that this learner ends before it was told to stop, so that the server need not wait to find out."""
+        with contextlib.suppress(RuntimeError, dist.DistError):
+            self.server.send(FAIL)
+
     def _exchange(self, vector: Tensor, weights: Tensor) -> Tensor:
         server = self.server
         server.send(PUSH, self.timestamp, self.number)
@@ -239,6 +247,8 @@ class Service:
     def answer(self, learner: int, connection: Connection) -> bool:
         """One message; False once the learner has left."""
         kind, read, number = connection.receive()
+        if kind == FAIL:
+            raise RuntimeError("an error ended it")
         if kind == PUSH:
             vector = connection.receive_vector(self.served.x.new_empty(len(self.served.x) + 1 + self.notes))
             with self.changed:

@@ -56,11 +56,12 @@ class Job:
 
     def __init__(self, name: str, group: Group):
         self.name, self.group, self.kind = name, group, OPTIMISERS[name]
-        self.parts: list[int] = []
+        self.made: Any = None  # the optimiser made last
 
     def make(self, module: nn.Module, params: Any = None, **settings: Any) -> Any:
         options = {"lr": 0.05, "momentum": 0.9, **self.kind.settings, **settings}
-        return self.kind.make(module, params, group=self.group, **options)
+        self.made = self.kind.make(module, params, group=self.group, **options)
+        return self.made
 
     def fit(
         self,
@@ -399,7 +400,9 @@ def tried(job: Job, feature: str) -> str:
     """``works``, or the message of the refusal."""
     try:
         FEATURES[feature](job)
-    except (ValueError, RuntimeError, TypeError) as error:
+    except (ValueError, RuntimeError, TypeError, AssertionError) as error:
+        if hasattr(job.made, "fail"):  # as leaving the block by an error does
+            job.made.fail()
         return f"{type(error).__name__}: {error}"
     return "works"
 

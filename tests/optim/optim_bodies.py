@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from door import DECAY, METHODS, MOMENTUM, RATE, closure, examples, network, rows, train, weights
 from matrix import FEATURES, OPTIMISERS, Job, tried
+from torch import Tensor, nn
 
+from suite.optim import SMA, WorkerLost, parameter_server
 from suite.communication.group import Group
-from suite.optim import WorkerLost, parameter_server
 
 
 def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:
@@ -75,3 +76,36 @@ def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
 def every_cell(group: Group) -> dict[str, str]:
     """What came of each optimiser and feature."""
     return {f"{name}/{feature}": tried(Job(name, group), feature) for name in OPTIMISERS for feature in FEATURES}
+
+
+def problem(size: str) -> tuple[nn.Module, Tensor, Tensor]:
+    """The small network, or torchvision's ResNet-18 with CIFAR-10; with batch norm and dropout both."""
+    if size == "toy":
+        return nn.Sequential(network(), nn.Dropout(0.1)), *examples()
+    from torchvision.models import resnet18
+
+    from suite.data.images import load_images
+
+    torch.manual_seed(0)
+    images = load_images("cifar10", "train")
+    mean = torch.tensor([0.491, 0.482, 0.447])[:, None, None]
+    return resnet18(num_classes=10), (images.inputs[:10_000].float() / 255 - mean) * 4, images.targets[:10_000]
+
+
+def averaged(
+    group: Group, size: str, updates: int, learners: int, folder: str = "", dies: int = -1
+) -> dict[str, Any]:
+    """SMA with batches drawn by update and learner; ends by a kill of process 1 at update ``dies``."""
+    module, inputs, targets = problem(size)
+    opt = SMA(module, lr=0.02, momentum=0.9, learners=learners, group=group, fused=False)
+    losses = opt.resume(folder).get("losses", []) if folder else []
+    for t in range(opt.t, updates):
+        if folder and t % (updates // 4) == 0:
+            opt.save(folder, losses=losses)
+        if t == dies and group.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        for learner in range(learners):
+            draw = torch.Generator().manual_seed(1000 * t + group.rank * learners + learner)
+            batch = torch.randint(len(inputs), (16,), generator=draw)
+            losses.append(opt.step(closure(opt, module, inputs[batch], targets[batch])).item())
+    return {"losses": losses, "model": weights(opt.average()).tolist(), "begun": opt.t}
