@@ -1,8 +1,8 @@
 """A whole update by each optimiser of ``suite.optim`` beside one by ``torch.optim.SGD(fused=True)``, in turns.
 
 ``python -m benchmarks.optim_update [ROUNDS]`` prints the median ratio of rounds, with its quartiles, for one learner
-on Caffe's LeNet with 16 pictures, one thread: zero_grad, forward, backward and step. Seconds are those of the thread, so
-that other processes count less.
+on Caffe's LeNet with 16 pictures, one thread: zero_grad, forward, backward and step. Seconds are those of the thread,
+so that other processes count less.
 """
 
 from __future__ import annotations

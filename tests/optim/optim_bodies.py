@@ -16,8 +16,8 @@ from door import DECAY, METHODS, MOMENTUM, RATE, closure, examples, network, row
 from matrix import FEATURES, OPTIMISERS, Job, tried
 from torch import Tensor, nn
 
-from suite.optim import SMA, WorkerLost, parameter_server
 from suite.communication.group import Group
+from suite.optim import SMA, WorkerLost, parameter_server
 
 
 def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:

@@ -9,8 +9,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from suite.processes import Group
-from suite.spawning import WorkersFailed, spawn
+from suite.communication.group import Group
+from suite.communication.launch import WorkersFailed, spawn
 
 SIZES = [
     pytest.param("toy", 24, id="small network"),

@@ -36,7 +36,6 @@ from suite.models.network import Chain
 from suite.runs.environment import cpu_name
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.types import Batch, Rows
-from suite.training.numerics import lowered
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 HEADERS = tuple(SOURCE.with_name(name) for name in ("native_layers.h", "native_products.h"))
@@ -229,7 +228,7 @@ class Native:
         self.flat = problem.flat
         if self.flat.x.device.type != "cpu":
             raise NativeError(f"machine code is made for the CPU, and the network lies on {self.flat.x.device.type}")
-        if not isinstance(lowered("cpu"), contextlib.nullcontext):
+        if problem.numerics.lowered:
             raise NativeError("its convolutions are to be computed in another precision than its parameters'")
         if not self.flat.channels_last and any(len(shape) == 4 for shape in self.flat.shapes):
             raise NativeError("weights of convolutions must lie channels-last")
