@@ -89,8 +89,8 @@ def page() -> str:
         "## The batch size",
         "",
         "`choose_batch(make_model, loss, data, rate=..., threshold=..., budget=600)` measures which batch size",
-        "trains in the least time; `examples/choose_batch.py` does it for torchvision's ResNet-18. `choice.frame()` is the",
-        "table with intervals, `choice.plot()` the picture.",
+        "trains in the least time; `examples/choose_batch.py` does it for torchvision's ResNet-18. `choice.frame()`",
+        "is the table with intervals, `choice.plot()` the picture.",
     ]
     return "\n".join(text) + "\n"
 
