@@ -118,7 +118,11 @@ def ratio(workload: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
     """Rivals that took no part, with the reason: each could be faster than the one that is compared."""
-    return {name: side["not_available"] for name, side in workload["sides"].items() if "not_available" in side}
+    return {
+        name: side["not_available"]
+        for name, side in workload["sides"].items()
+        if "not_available" in side and not name.startswith("ours")
+    }
 
 
 @dataclass(frozen=True)

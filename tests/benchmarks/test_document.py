@@ -62,6 +62,7 @@ def test_whoever_is_fastest_is_compared_whatever_it_is_called(best):
 
 
 def test_a_rival_that_took_no_part_is_named(workload):
+    workload["sides"]["ours, 1 process"] = {"not_available": "slower"}  # no rival
     assert untimed(workload) == {"plain foreach, 1 thread": "9.0 times as long as the fastest"}
 
 
