@@ -12,16 +12,7 @@ from benchmarks.workloads import Workload
 
 SAMPLE = 0.02  # seconds that a sample of the fastest side fills at least
 FEWEST, MOST = 3, 60  # rounds of a workload
-HOPELESS = 1.5  # a side this many times slower than the fastest of its kind, warmed up, takes no part
-
-# Sides that are timed however slow they are.
-KEPT = (
-    "ours",
-    "plain",
-    "plain, 1 thread",
-    "compiled",
-    "compiled, 1 thread",
-)
+LONG = 2.0  # seconds of an update above which a side takes no part, unless it is the fastest of its kind
 
 
 @dataclass(frozen=True)
@@ -52,14 +43,28 @@ def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str,
 
 
 def hopeless(seconds: Mapping[str, float]) -> dict[str, str]:
-    """Sides too slow to be the fastest of ours, of the plain loops or of the compiled ones, with the reason."""
+    """Sides that take too long to be timed in rounds, with the reason; never the fastest of their kind.
+
+    A kind is ours, a library's or a plain loop, on so many threads: the strongest that a user could write on the same
+    cores is always there to be compared with.
+    """
+    best: dict[tuple[str, str], str] = {}
+    for name in sorted(seconds, key=lambda name: seconds[name]):
+        best.setdefault(kind_of(name), name)
+    kept = set(best.values())
     found = {}
     for name, taken in seconds.items():
-        kind = next((kind for kind in ("ours", "compiled") if name.startswith(kind)), "plain")
-        best = min((s for other, s in seconds.items() if other.startswith(kind)), default=taken)
-        if name not in KEPT and taken > HOPELESS * best:
-            found[name] = f"when warmed up {taken / best:.1f} times as long as the fastest {kind}; not timed further"
+        if taken > LONG and name not in kept:
+            least = seconds[best[kind_of(name)]]
+            found[name] = f"{taken:.3g} s an update when warmed up; the fastest of its kind takes {least:.3g} s"
     return found
+
+
+def kind_of(name: str) -> tuple[str, str]:
+    """What a side is, and on how many threads: ``plain channels-last, 2 threads`` is a plain loop on two."""
+    what, _, threads = name.partition(", ")
+    first = what.split()[0]
+    return first if first in ("ours", "compiled", "jax") else "plain", threads
 
 
 def finished(

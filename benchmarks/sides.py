@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from benchmarks import ours, plain
-from benchmarks.alternating import Side
+from benchmarks.alternating import Side, Timer
 from benchmarks.processes import Workers
 from benchmarks.workloads import Workload
 
+TRIED = 5  # updates of a form when the quickest is looked for
 RIVALS = ("plain", "forms", "compiled")  # the plain loop as anyone writes it, its other forms, torch.compile
-SHOWN = ("path", "channels_last", "onednn", "width", "threads", "precision", "device", "deterministic")
+SHOWN = ("path", "build", "channels_last", "onednn", "width", "threads", "precision", "device", "deterministic")
 
 
 def cores() -> int:
@@ -42,25 +44,43 @@ def build(
     sides: dict[str, Side] = {}
     absent: dict[str, str] = {}
     _ours(sides, workload, device, threads)
-    for form, kind in plain.FORMS.items():
+    for form, kind in forms_of(workload).items():
         if ("plain" if form == "plain" else "forms") not in rivals:
             continue
         if form == "plain foreach" and device == "cuda":
             continue  # that is what plain does there by itself
-        if kind.channels_last and workload.family == "translation":
-            continue
         _threaded(sides, form, device, threads, plain.loop(workload, device, kind).run)
-    if workload.family == "sweep" and device == "cpu" and cores() > 1 and "forms" in rivals:
-        workers = Workers(workload, "plain", cores())
-        sides[f"{cores()} processes of the plain loop"] = Side(workers.run, cores(), close=workers.close)
-    if workload.family == "server" and not workload.softsync and "forms" in rivals:
+    forms = forms_of(workload)
+    if "forms" in rivals and workload.family == "sweep" and device == "cpu" and cores() > 1:
+        best = quickest(workload, forms)  # each in a process of its own needs the memory of ten networks
+        workers = Workers(workload, best, cores())
+        sides[f"{cores()} processes of {best}"] = Side(workers.run, cores(), close=workers.close)
+    if "forms" in rivals and workload.family == "server" and not workload.softsync:
         joined = Workload("", "training", workload.network, workload.batch * workload.learners)
-        _threaded(
-            sides, f"one batch of {joined.batch}", device, threads, plain.loop(joined, device, plain.Form()).run
-        )
+        for form, kind in forms.items():
+            name = f"one batch of {joined.batch} {form}"
+            _threaded(sides, name, device, threads, plain.loop(joined, device, kind).run)
     if "compiled" in rivals:
         _compiled(sides, absent, workload, device, threads, compile_all)
     return sides, absent
+
+
+def forms_of(workload: Workload) -> dict[str, plain.Form]:
+    """The forms that a workload's plain loop has: words have no memory format."""
+    return {
+        name: form
+        for name, form in plain.FORMS.items()
+        if not (form.channels_last and workload.family == "translation")
+    }
+
+
+def quickest(workload: Workload, forms: Mapping[str, plain.Form], device: str = "cpu") -> str:
+    """The form whose loop of one run takes least time here, each tried for a few updates in turn."""
+    one = replace(workload, runs=1)
+    loops = {name: plain.loop(one, device, form) for name, form in forms.items()}
+    timer = Timer(device)
+    seconds = {name: [timer(Side(made.run), TRIED)[0] for _ in range(4)][1:] for name, made in loops.items()}
+    return min(seconds, key=lambda name: min(seconds[name]))
 
 
 def _threaded(
@@ -114,6 +134,11 @@ def _compiled(
         return
     torch._dynamo.reset()  # what other workloads compiled counts against a limit
     loss = plain.sentence_loss if workload.family == "translation" else plain.picture_loss
+    layouts = {"": plain.Form()}
+    if workload.family != "translation":
+        layouts[" channels-last"] = plain.FORMS["plain channels-last fused"]
     for name, options in modes.items():
-        compiled = torch.compile(loss, **options)
-        _threaded(sides, name, device, threads, plain.loop(workload, device, plain.Form(), compiled).run)
+        for layout, form in layouts.items():
+            compiled = torch.compile(loss, **options)
+            run = plain.loop(workload, device, form, compiled).run
+            _threaded(sides, name + layout, device, threads, run)

@@ -1,8 +1,9 @@
 """Measured speed as committed documents: what ``nox -s benchmark`` writes, its ratios, and its limits.
 
 A document (``format`` 1) belongs to one machine class. ``workloads`` maps names to ``sides``, each with its seconds
-per update in interleaved rounds: samples of equal index come from one round. A ratio is the fastest plain side's
-time over ours of the same round, above 1 where the suite is faster. Nothing here imports torch, numpy or matplotlib.
+per update in interleaved rounds: samples of equal index come from one round. A ratio is the time of the fastest of
+all others over ours of the same round, above 1 where the suite is faster. Nothing here imports torch, numpy or
+matplotlib.
 """
 
 from __future__ import annotations
@@ -99,15 +100,15 @@ def fastest(sides: Mapping[str, Sequence[float]]) -> str | None:
     return min(sides, key=lambda name: statistics.median(sides[name]), default=None)
 
 
-def ratio(workload: Mapping[str, Any], against: str = "plain", *, defaults: bool = False) -> dict[str, Any] | None:
-    """The fastest rival over the fastest of ours, round by round: names, median and quartiles. None without both.
+def ratio(workload: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fastest of all others over the fastest of ours, round by round: names, median and quartiles.
 
-    The fastest is chosen by the medians on both sides alike: a user of either would. With ``defaults`` the rival
-    keeps the memory format and the form of optimiser that torch has by default, and chooses its threads alone.
+    The fastest is chosen by the medians on both sides alike: a user of either would. None without both.
     """
-    ours, rivals = timed(workload, "ours"), timed(workload, against)
-    if defaults:
-        rivals = {name: seconds for name, seconds in rivals.items() if name.partition(",")[0] == against}
+    ours = timed(workload, "ours")
+    rivals = {
+        name: side["seconds"] for name, side in workload["sides"].items() if "seconds" in side and name not in ours
+    }
     mine, rival = fastest(ours), fastest(rivals)
     if mine is None or rival is None:
         return None
@@ -115,21 +116,13 @@ def ratio(workload: Mapping[str, Any], against: str = "plain", *, defaults: bool
     return {"rival": rival, "ours": mine, "median": middle, "quartiles": [low, high]}
 
 
-def processor_ratio(workload: Mapping[str, Any]) -> float | None:
-    """Median ratio of processor times: the best plain loop of one thread over ours of one.
-
-    What other programs disturb least; it says what one core gains. A sweep's processes count together.
-    """
-    counted = {
-        name: side["processor"]
+def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
+    """Rivals that took no part, with the reason: each could be faster than the one that is compared."""
+    return {
+        name: side["not_available"]
         for name, side in workload["sides"].items()
-        if side.get("processor") and (side["threads"] == 1 or name == "ours")
+        if "not_available" in side and not name.startswith("ours")
     }
-    rival = fastest({name: spent for name, spent in counted.items() if name.startswith("plain")})
-    ours = fastest({name: spent for name, spent in counted.items() if name.startswith("ours")})
-    if not ours or not rival:
-        return None
-    return statistics.median(b / a for a, b in zip(counted[ours], counted[rival], strict=True))
 
 
 @dataclass(frozen=True)
@@ -162,12 +155,10 @@ def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) 
 
 COLUMNS = (
     "workload",
-    "ours is faster",
+    "ours against the fastest of all others",
     "quartiles",
-    "the fastest plain loop",
-    "processor time of one thread",
-    "the loop with torch's defaults",
-    "against compiled",
+    "the fastest of all others",
+    "not timed",
     "of the limit",
 )
 
@@ -189,15 +180,13 @@ def title(document: Mapping[str, Any]) -> str:
 
 
 def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """One row of ``COLUMNS`` for each workload with ours and a plain loop; empty cells are not known."""
+    """One row of ``COLUMNS`` for each workload with ours and another; empty cells are not known."""
     found: list[tuple[str, ...]] = []
     for name, workload in document["workloads"].items():
         main = ratio(workload)
         if main is None or workload["family"] == "growth":
             continue
         low, high = main["quartiles"]
-        alone, compiled = processor_ratio(workload), ratio(workload, "compiled")
-        usual = ratio(workload, defaults=True)
         share = attained(workload, main["ours"], document["floors"])
         found.append(
             (
@@ -205,9 +194,7 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
                 f"{main['median']:.2f} x",
                 f"{low:.2f} to {high:.2f}",
                 main["rival"],
-                f"{alone:.2f} x" if alone else "",
-                f"{usual['median']:.2f} x" if usual else "",
-                f"{compiled['median']:.2f} x" if compiled else "",
+                "; ".join(untimed(workload)),
                 f"{share.share:.0%}" if share else "",
             )
         )
@@ -216,7 +203,7 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def table(document: Mapping[str, Any]) -> str:
     """Ratios of a document's workloads as Markdown."""
-    head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|--:|--:|--:|--:|"]
+    head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|---|--:|"]
     gains = sentences(throughput_gains(document))
     return "\n".join([*head, *(_line(row) for row in rows(document)), *(["", gains] if gains else [])])
 
