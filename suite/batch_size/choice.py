@@ -26,16 +26,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suite.batch_size.knee import Knee, fit_knee, time_updates, typical
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
-from suite.batch_size.threshold import Monitor, Search
+from suite.batch_size.trainer import Trainer
 from suite.claims.intervals import Interval
-from suite.training.reading import Reading, read_loss
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from torch import Tensor, nn
 
-TEST_CHUNK = 500  # examples of a test read at a time
 BETWEEN_LINES = 0.5  # seconds between two lines of progress on a terminal
 
 
@@ -305,111 +303,3 @@ def _shown(progress: Progress) -> None:
     what = f"{progress.doing} {progress.done}/{progress.of}: batch size {progress.batch}"
     line = f"chose batch size {progress.batch}" if ends else f"{what}, update {progress.updates}{so_far}"
     print(f"\r\x1b[K{progress.seconds:.0f} s  {line}", end="\n" if ends else "", file=sys.stderr, flush=True)
-
-
-class Trainer:
-    """Plain SGD on flat parameters, a pure function of (state, batch number).
-
-    A state is the parameters [d] with the buffers [q]; dropout's masks follow from seed and batch number.
-    """
-
-    def __init__(
-        self, make_model: Callable[[int], nn.Module], loss: Callable[..., Any], data: Any, rate: float, share: float
-    ):
-        import torch
-
-        self.make_model, self.loss, (self.inputs, self.targets), self.rate = make_model, loss, data, rate
-        if not 0 < share <= 1:
-            raise ValueError(f"share={share} of the data to test on must lie in (0, 1]")
-        count = max(1, round(share * len(self.inputs)))
-        rows = torch.randperm(len(self.inputs), generator=torch.Generator().manual_seed(0))[:count]
-        rows = rows.to(self.inputs.device)
-        self.sample = self.inputs[rows], self.targets[rows]
-        self.state: Any = None
-
-    def begin(self, seed: int) -> None:
-        """Take up a seed: its initial weights and its order of batches."""
-        from suite.training.flat import FlatModule
-
-        self.flat = FlatModule(self.make_model(seed))
-        self.flat.module.train()
-        self.seed, self.state = seed, (self.flat.point(), self.flat.buffers.clone())
-        self.orders: dict[int, Any] = {}
-
-    def synchronise(self) -> None:
-        import torch
-
-        if self.inputs.is_cuda:
-            torch.cuda.synchronize(self.inputs.device)
-
-    def memory_of_update(self, batch: int) -> int:
-        """Bytes at most in use on the GPU during an update; 0 on a CPU, which is not asked. The state stays."""
-        import torch
-
-        if not self.inputs.is_cuda:
-            self.advance(self.state, 0, 1, batch)
-            return 0
-        torch.cuda.reset_peak_memory_stats(self.inputs.device)
-        self.advance(self.state, 0, 1, batch)
-        return torch.cuda.max_memory_allocated(self.inputs.device)
-
-    def advance(self, state: Any, first: int, last: int, batch: int) -> Any:
-        """The state after updates ``first`` .. ``last - 1`` of this batch size."""
-        import torch
-
-        from suite.data.order import Shuffled
-        from suite.spec import seed
-        from suite.training.gradients.paths import seed_masks
-
-        order = self.orders.setdefault(batch, Shuffled(len(self.inputs), batch, self.seed))
-        x, buffers = state
-        for number in range(first, last):
-            rows = order.indices(torch.tensor([number]))[0].to(self.inputs.device)
-            self.flat.load(x, buffers)
-            self.flat.grad.zero_()
-            if self.flat.dropout:
-                seed_masks(seed(self.seed, "masks", batch, number), self.inputs.device)
-            self.loss(self.flat.module(self.inputs[rows]), self.targets[rows]).backward()
-            x = x - self.rate * self.flat.grad
-            buffers = self.flat.buffers.clone() if self.flat.q else buffers
-        return x, buffers
-
-    def count(
-        self,
-        seed: int,
-        batch: int,
-        threshold: float,
-        growth: float,
-        limit: int,
-        watch: Callable[[int], Any] = lambda updates: None,
-    ) -> float | None:
-        """Updates to the threshold, None where censored. ``watch`` is told the updates so far, and may raise."""
-        self.begin(seed)
-        monitor = Monitor("training", self._read, (threshold,))
-        search = Search([monitor], self.state, growth=growth, limit=limit)
-        while not search.done:
-            update, state = search.position
-            watch(update)
-            search.see(self.advance(state, update, search.next_update, batch))
-        found = monitor.crossed.get(threshold)
-        return None if found is None else float(found)
-
-    def _read(self, state: Any, threshold: float) -> Reading:
-        import torch
-
-        self.flat.load(*state)
-        inputs, targets = self.sample
-        self.flat.module.eval()
-
-        def chunks() -> Any:
-            with torch.no_grad():
-                for x, y in zip(inputs.split(TEST_CHUNK), targets.split(TEST_CHUNK), strict=True):
-                    yield self.loss(self.flat.module(x), y).item() * len(y), len(y)
-
-        try:
-            reading = read_loss(chunks(), len(targets), threshold)
-        finally:
-            self.flat.module.train()
-        if math.isinf(reading.loss):
-            raise ValueError(f"the loss became infinite at rate={self.rate}; choose a smaller rate")
-        return reading

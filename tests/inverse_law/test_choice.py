@@ -9,9 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_size.choice import Method, Progress, Trainer, choose, choose_batch
+from suite.batch_size.choice import Method, Progress, choose, choose_batch
 from suite.batch_size.knee import fit_knee, time_updates
 from suite.batch_size.law import FitError, Updates
+from suite.batch_size.trainer import Trainer
 
 
 @pytest.mark.parametrize("knee", [1.0, 3.0, 16.0, 100.0, 1024.0])

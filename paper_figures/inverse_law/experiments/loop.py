@@ -19,9 +19,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_size.choice import Trainer, choose
+from suite.batch_size.choice import choose
 from suite.batch_size.knee import time_updates
 from suite.batch_size.law import Updates
+from suite.batch_size.trainer import Trainer
 from suite.data.images import load_images
 from suite.experiment import Context
 from suite.runs.store import Outcome
