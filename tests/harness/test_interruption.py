@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import toy
 
-from suite import interruption, presence
+from suite import interruption
+from suite.runner import presence
 from suite.training import checkpoint
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]

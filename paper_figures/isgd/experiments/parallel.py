@@ -56,7 +56,7 @@ def parallel(spec: RunSpec, context: Context) -> Outcome:
     batch at the same weights, ``replicas`` after a broadcast, ``iterates`` from the run on one worker; ``chases``,
     how many of the updates were steps of Algorithm 2; ``parts``, images per worker.
     """
-    setting = prepare(spec.settings, spec.seed, context)
+    setting = prepare({**spec.settings, "workers": 1}, spec.seed, context)
     made, problem = setting.made, setting.made.problem
     serial: list[Tensor] = []
     results: dict[str, list[Any]] = {
