@@ -210,7 +210,9 @@ def test_workflows_call_nox_only(path: Path):
     commands = re.findall(r"^\s*(?:- )?run: (.*)$", text, re.MULTILINE)
     assert commands
     assert "|" not in commands, "it has a script of its own"
-    assert all(re.fullmatch(r'(pip install "nox\[uv\]" && )?nox -s [^;&|]*', line) for line in commands)
+    session = r'(pip install "nox\[uv\]" && )?(sudo -E env "PATH=\$PATH" )?nox -s [^;&|]*'
+    system = r"sudo apt-get update && sudo apt-get install -y --no-install-recommends [a-z -]+"
+    assert all(re.fullmatch(f"{session}|{system}", line) for line in commands)
     used = re.findall(r"uses: (\S+)", text)
     assert any("upload-artifact" in use for use in used)
     assert all(re.search(r"@[0-9a-f]{40}$", use) for use in used)

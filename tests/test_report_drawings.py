@@ -194,7 +194,7 @@ def test_file_names_come_from_ids():
 def test_neither_pyplot_nor_torch_is_needed_and_matplotlib_only_to_draw():
     program = (
         "import sys\n"
-        "from paper_figures import drawing, report, readme, style\n"
+        "from suite.report import drawing, page, readme, style\n"
         "assert 'matplotlib' not in sys.modules, 'matplotlib imported before anything is drawn'\n"
         "from suite.papers.artifact import Artifact\n"
         "from suite.runs.archive import Layered\n"

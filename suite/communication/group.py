@@ -22,9 +22,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _set_pg_timeout
+from torch.distributed import distributed_c10d
 
 TIMEOUT = 60.0  # seconds without an answer after which a worker counts as lost
+# torch 2.14 named in public what every earlier release has under the other name
+_set_timeout = getattr(dist, "set_timeout", None) or distributed_c10d._set_pg_timeout
 START_UP = 60.0  # seconds that workers have at least to import, meet and connect, on a machine however busy
 LOST = 70  # exit status of a worker that its heartbeat thread ended
 
@@ -225,7 +227,7 @@ def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = N
                 dist.init_process_group(
                     backend, store=dist.PrefixStore("torch", store), rank=rank, world_size=size, timeout=patience
                 )
-            _set_pg_timeout(timedelta(seconds=timeout))
+            _set_timeout(timedelta(seconds=timeout))
         group.heartbeat.start()
         yield group
     finally:

@@ -33,6 +33,7 @@ PUSH, INQUIRE, PULL, LEAVE, FAIL = range(
     5
 )  # what a learner wants; then the timestamp it holds, its gradient's number
 STOP, BROKEN = -1, -2  # answers in place of a timestamp
+AWAITED = 3.0  # seconds in which a server takes a failed learner's last word, if it listens
 
 Gradient = Callable[[Tensor, int, int], tuple[float, Tensor]]
 """(weights [d], learner, number of its mini-batch) -> (loss, gradient [d])."""
@@ -163,7 +164,9 @@ class Learner:
     def fail(self) -> None:
         """Say that this learner ends before it was told to stop, so that the server need not wait to find out."""
         with contextlib.suppress(RuntimeError, dist.DistError):
-            self.server.send(FAIL)
+            message = dist.isend(torch.tensor([FAIL, 0, 0]), self.server.other, group=self.server.headers)
+            if message is not None:
+                message.wait(timedelta(seconds=AWAITED))  # it may not be listening
 
     def _exchange(self, vector: Tensor, weights: Tensor) -> Tensor:
         server = self.server

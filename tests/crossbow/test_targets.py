@@ -19,7 +19,7 @@ class Scripted:
     """A stored run with the test accuracies of a list."""
 
     def __init__(self, spec, accuracies):
-        self.id, self.spec = spec.id, spec
+        self.id, self.spec, self.files = spec.id, spec, {}
         self.table = pd.DataFrame(
             {"update": range(len(accuracies) + 1), "test_error": [0.9, *(1 - a for a in accuracies)]}
         )

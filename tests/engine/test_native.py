@@ -18,7 +18,7 @@ from suite.training.gradients import native
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.native import Native, NativeError, plan, refusal
 from suite.training.gradients.paths import gradients_of_run, refusals
-from suite.training.numerics import apply, choose
+from suite.training.numerics import Numerics, choose
 from suite.training.problem import Classification, Quadratic
 
 
@@ -234,11 +234,20 @@ def test_what_else_has_no_native_gradient():
     assert "cross-entropy" in (refusal(other) or "")
     half = problem("digits_lenet", dtype=torch.bfloat16)
     assert refusal(half) == "its numbers must be one of float, double"
-    try:
-        apply(choose(RunSpec("train", {"precision": "bf16"}), "cpu", 1))
-        assert "another precision" in (refusal(problem("digits_lenet", dtype=torch.float32)) or "")
-    finally:
-        apply(choose(RunSpec("train"), "cpu", 1))
+    lowered = problem("digits_lenet", dtype=torch.float32)
+    lowered.numerics = Numerics(lowered=True)
+    assert "another precision" in (refusal(lowered) or "")
+
+
+@compiled
+def test_asking_for_machine_code_leaves_the_network_as_it_was():
+    """Its first comparison with autograd happens at another point."""
+    asked = problem("digits_lenet", dtype=torch.float32)
+    began = asked.flat.point()
+    Native(asked).library.agrees = False
+    assert refusal(asked) is None
+    assert torch.equal(asked.flat.point(), began)
+    assert all(torch.equal(a, b) for a, b in zip(asked.flat.parameters, asked.flat.views(began), strict=True))
 
 
 @compiled

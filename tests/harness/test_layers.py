@@ -42,12 +42,12 @@ def owner(module: str) -> str | None:
 
 
 @pytest.mark.parametrize("path", modules("reference_impls"), ids=lambda path: path.stem)
-def test_a_reference_file_imports_torch_the_contract_and_its_own_paper(path: Path):
+def test_a_reference_file_imports_torch_what_all_share_and_its_own_paper(path: Path):
     for name in imported(path):
         top, _, rest = name.partition(".")
         if top == "reference_impls" and rest:
             module = rest.split(".")[0]
-            assert module == "contract" or owner(module) == owner(path.stem) is not None, f"{path.name}: {name}"
+            assert module in ("contract", "numbers") or owner(module) == owner(path.stem) is not None, f"{path.name}: {name}"
         else:
             assert top in STANDARD | {"torch", "reference_impls"}, f"{path.name} imports {name}"
 

@@ -163,7 +163,6 @@ def computed(store: Path, specs: list[RunSpec], **more) -> list[str]:
     return [report.state for report in reports]
 
 
-@pytest.mark.xfail(strict=True, reason="searches that share their steps do not find what each finds alone: a fault")
 def test_searches_that_share_their_steps_find_what_each_finds_alone(tmp_path):
     specs = pack_of()
     assert computed(tmp_path / "pack", specs) == ["stored"] * 4

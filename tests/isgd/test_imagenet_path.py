@@ -39,35 +39,6 @@ def run(chosen: RunSpec, root: Path, store: Path, **more: object) -> dict[str, o
     return Store(store).read(chosen.id).results
 
 
-def test_it_trains_tests_and_chases_batches_of_the_stream(root: Path, tmp_path: Path) -> None:
-    chosen = spec(16)
-    results = run(chosen, root, tmp_path / "store")
-    stored = Store(tmp_path / "store").read(chosen.id)
-    updates = stored.curve("updates")
-    assert results["updates"] == 16
-    assert updates["chasing"].sum() > 0
-    assert results["iterations"] == 16 - updates["chasing"].iloc[1:].sum() - _under_way(updates)
-    tested = stored.curve("evaluations")
-    assert tested["update"].tolist() == [0, 4, 8, 12, 16]
-    assert (tested["top5_error"] == 0).all()  # three classes
-
-
-def _under_way(updates: object) -> int:
-    """1 when the last update began a chase whose first step is still to come."""
-    last = updates.iloc[-1]
-    return int(last["loss"] > last["limit"] and last["iteration"] > 3)
-
-
-def test_without_acceleration_every_update_is_an_iteration(root: Path, tmp_path: Path) -> None:
-    results = run(spec(9, stop=0), root, tmp_path / "store")
-    assert results["iterations"] == 9
-
-
-def trained(chosen: RunSpec, folder: Path, root: Path, deadline: float | None = None) -> Outcome:
-    folder.mkdir(exist_ok=True)
-    return imagenet(chosen, Context(folder, execution.choose(chosen, "cpu", 1), root, deadline=deadline))
-
-
 class Watched(ImageNetStream):
     """A stream that decodes in this process and notes at which batches it was opened."""
 
@@ -88,6 +59,37 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(Watched, "opened", found, raising=False)
     monkeypatch.setattr("suite.training.streamed.ImageNetStream", Watched)
     return found
+
+
+@pytest.mark.usefixtures("opened")
+def test_it_trains_tests_and_chases_batches_of_the_stream(root: Path, tmp_path: Path) -> None:
+    chosen = spec(16)
+    results = run(chosen, root, tmp_path / "store")
+    stored = Store(tmp_path / "store").read(chosen.id)
+    updates = stored.curve("updates")
+    assert results["updates"] == 16
+    assert updates["chasing"].sum() > 0
+    assert results["iterations"] == 16 - updates["chasing"].iloc[1:].sum() - _under_way(updates)
+    tested = stored.curve("evaluations")
+    assert tested["update"].tolist() == [0, 4, 8, 12, 16]
+    assert (tested["top5_error"] == 0).all()  # three classes
+
+
+def _under_way(updates: object) -> int:
+    """1 when the last update began a chase whose first step is still to come."""
+    last = updates.iloc[-1]
+    return int(last["loss"] > last["limit"] and last["iteration"] > 3)
+
+
+@pytest.mark.usefixtures("opened")
+def test_without_acceleration_every_update_is_an_iteration(root: Path, tmp_path: Path) -> None:
+    results = run(spec(9, stop=0), root, tmp_path / "store")
+    assert results["iterations"] == 9
+
+
+def trained(chosen: RunSpec, folder: Path, root: Path, deadline: float | None = None) -> Outcome:
+    folder.mkdir(exist_ok=True)
+    return imagenet(chosen, Context(folder, execution.choose(chosen, "cpu", 1), root, deadline=deadline))
 
 
 def test_a_batch_under_acceleration_is_not_decoded_again(root: Path, tmp_path: Path, opened: list[int]) -> None:

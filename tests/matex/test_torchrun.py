@@ -22,7 +22,8 @@ SCRIPT = """
     from functools import partial
 
     from reference_impls.matex_agd import DelayedSGD
-    from suite.distributed import Training, join, share
+    from suite.communication.group import join
+    from suite.distributed.training import Training, share
 
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(400, 8, generator=draw)

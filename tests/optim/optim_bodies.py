@@ -96,6 +96,7 @@ def averaged(
     group: Group, size: str, updates: int, learners: int, folder: str = "", dies: int = -1
 ) -> dict[str, Any]:
     """SMA with batches drawn by update and learner; ends by a kill of process 1 at update ``dies``."""
+    torch.manual_seed(3)
     module, inputs, targets = problem(size)
     opt = SMA(module, lr=0.02, momentum=0.9, learners=learners, group=group, fused=False)
     losses = opt.resume(folder).get("losses", []) if folder else []

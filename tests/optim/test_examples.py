@@ -56,6 +56,7 @@ def test_an_example_learns(tmp_path: Path, file: str, size: str, processes: int)
     assert min(found) > 80
 
 
+@pytest.mark.slow
 def test_the_batch_size_of_a_torchvision_network(tmp_path: Path):
     said = start(tmp_path, "choose_batch.py", "digits", "800")
     assert re.search(r"batch size (8|16|64); ", said)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Iterator
+from functools import partial
 
 import optim_bodies as bodies
 import pytest
@@ -15,9 +16,19 @@ from suite.optim import ISGD
 
 def over(method: Method, processes: int) -> Method:
     """The method as all processes together see it: devices are counted in each."""
-    if not getattr(method.config, "devices", None):
+    devices = getattr(method.algorithm, "keywords", {}).get("devices")
+    if devices is None:
         return method
-    return method._replace(config=dataclasses.replace(method.config, devices=processes * method.config.devices))
+    return method._replace(algorithm=partial(method.algorithm, devices=processes * devices))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """As the processes that are started have: sums over more threads round differently."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("fused", [False, True], ids=["figures' solver", "fused solver"])

@@ -61,7 +61,7 @@ def test_what_needs_no_machine_is_decided(judged: dict[str, Verdict]) -> None:
     assert [v.claim.id for v in judged.values() if v.red] == []
 
 
-def test_calibration_rows_decide_nothing_and_all_others_are_predicted(judged: dict[str, Verdict]) -> None:
+def test_calibration_rows_are_predicted_by_the_others_or_decide_nothing(judged: dict[str, Verdict]) -> None:
     fitted = {f"rudra/{claim}" for claim in simulations.CALIBRATED.values()}
     fitted |= {f"rudra/table4/{name}" for name in simulations.CALIBRATED4}
     fitted |= {"rudra/table3/r01-training-time", "rudra/table3/r03-training-time"}  # repeat rows of Table 2
@@ -69,13 +69,13 @@ def test_calibration_rows_decide_nothing_and_all_others_are_predicted(judged: di
     assert fitted <= set(times)
     for claim_id in times:
         verdict = judged[claim_id]
-        if claim_id in fitted:
+        if claim_id in fitted and claim_id.startswith("rudra/table4"):  # a fit without each row was not computed
             assert verdict.verdict == "not run"
-            assert (verdict.proxy is not None) == claim_id.startswith("rudra/table4")
+            assert verdict.proxy is not None
         else:
             assert verdict.verdict in ("reproduced", "not reproduced")
             assert verdict.measured is not None
-            assert verdict.measured.note == "held out"
+            assert verdict.measured.note == ("calibrated on the other rows" if claim_id in fitted else "held out")
     off = [abs(judged[c].measured.values[0] / judged[c].claim.printed[0] - 1) for c in times if c not in fitted]
     assert len(off) == 18 + 3 + 2  # Tables 2, 3 and 4
     assert sorted(off)[len(off) // 2] < 0.12  # median error of the held-out rows

@@ -291,7 +291,11 @@ class Native:
         point = 0.05 * torch.randn(1, flat.d, generator=generator, dtype=flat.x.dtype)
         inputs = torch.randn(3, *flat.module.input_shape, generator=generator, dtype=flat.x.dtype)
         batch = inputs, torch.randint(flat.module.classes, (3,), generator=generator)
-        expected, wanted, _ = (part.clone() for part in Bound(self.problem)(point, flat.buffers[None], [batch]))
+        held = flat.x.clone()
+        try:
+            expected, wanted, _ = (part.clone() for part in Bound(self.problem)(point, flat.buffers[None], [batch]))
+        finally:
+            flat.load(held)  # a run may begin with the weights that it finds in its network
         loss, grads, _ = self(point, flat.buffers[None], [batch])
         for ours, theirs in ((loss, expected), (grads, wanted)):
             if not float((ours - theirs).norm()) <= bound(flat.d, theirs):

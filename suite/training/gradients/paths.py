@@ -21,6 +21,8 @@ PATHS: dict[str, Callable[[Any], Gradients]] = {
     "native": Native,
 }
 
+MASKS = "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row"
+
 
 def draws_masks(module: torch.nn.Module) -> bool:
     """Whether a network drops out anything in training."""
@@ -44,9 +46,7 @@ def refusals(problem: Any) -> dict[str, str]:
     if why := refusal(problem):
         found["captured"] = why
     if hasattr(problem, "flat") and draws_masks(problem.flat.module):
-        found["vectorised"] = (
-            "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row"
-        )
+        found["vectorised"] = MASKS
     if why := native_refusal(problem):
         found["native"] = why
     return found
@@ -54,8 +54,8 @@ def refusals(problem: Any) -> dict[str, str]:
 
 def vectorised_of_run(problem: Any) -> Vectorised:
     """The vectorised gradients of a run. Raises ValueError with dropout, whose masks the loop draws row by row."""
-    if why := refusals(problem).get("vectorised"):
-        raise ValueError(f"{why}; use path looped")
+    if hasattr(problem, "flat") and draws_masks(problem.flat.module):
+        raise ValueError(f"{MASKS}; use path looped")
     return Vectorised(problem)
 
 
