@@ -69,6 +69,7 @@ class ReadRun(Run):
     def __getattribute__(self, name: str) -> Any:
         if name in ("files", "spec", "environment", "outcome") and (reads := self.__dict__.get("reads")):
             reads.note(self.__dict__["id"])
+            return getattr(self.__dict__["told"], name)  # parsed once for all who read it
         return super().__getattribute__(name)
 
     @property

@@ -40,6 +40,9 @@ MOST_SMALL, MOST_RATIO = 2**28, 30
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others unfold without bound at each step
 
 
+KEPT = 64 * 2**20  # bytes of an archive's runs that are kept once they are verified
+
+
 class Runs(Protocol):
     """Anything that finished runs can be read from: a Store, an Archive, or several of them."""
 
@@ -93,6 +96,8 @@ class Archive:
             raise DamagedRun(f"{self.path}: it holds two files of one name")
         if set(self._names) != set(self.sealed):
             raise DamagedRun(f"{self.path}: its runs are not those of its manifest")
+        self._read: dict[str, Run] = {}  # verified once; many figures read the same runs
+        self._room = KEPT
 
     def _check_sizes(self, infos: Iterable[zipfile.ZipInfo]) -> None:
         """Raise DamagedRun for packings that ``export`` does not write, and for more bytes than runs would have."""
@@ -136,7 +141,13 @@ class Archive:
         return files
 
     def read(self, run_id: str) -> Run:
-        return verified(run_id, self.files(run_id))
+        if (known := self._read.get(run_id)) is not None:
+            return known
+        run = verified(run_id, self.files(run_id))
+        self._room -= sum(map(len, run.files.values()))
+        if self._room > 0:
+            self._read[run_id] = run
+        return run
 
 
 class Layered:
@@ -167,12 +178,16 @@ class Layered:
 def collect(sources: Iterable[Runs], run_id: str) -> Iterator[list[Run]]:
     """The versions of a run in each of the sources that hold it."""
     for source in sources:
+        if isinstance(source, Archive) and run_id not in source.sealed:
+            continue
         with contextlib.suppress(KeyError):
             yield versions(source, run_id)
 
 
 def versions(source: Runs, run_id: str) -> list[Run]:
     """Every version of a run that a source holds, the deciding one first. Raises as ``read``."""
+    if isinstance(source, Archive):  # spares the many reads of committed evidence the slow check of a protocol
+        return [source.read(run_id)]
     return source.versions(run_id) if isinstance(source, Versioned) else [source.read(run_id)]
 
 

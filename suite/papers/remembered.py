@@ -1,0 +1,142 @@
+"""Verdicts on committed evidence, kept between calls: judged once for each state of code, rules and evidence.
+
+The key of what is kept is a digest of every source file and published table of the suite and of the papers, of the
+exported evidence, and of the libraries that compute. So an edit of any of them judges anew, and nothing has to be
+cleared by hand. What reads a run of the user's own store is never kept: its files are verified at every reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from suite.claims.judge import PROFILES, Verdict
+from suite.claims.measured import Measured
+from suite.data.catalogue import cache_folder
+from suite.papers.artifact import Paper
+from suite.papers.evidence import folders
+from suite.papers.published import published
+from suite.papers.registry import homes
+from suite.papers.verdicts import verdicts
+from suite.runs.archive import Archive, Layered, Runs
+from suite.runs.contest import Survey
+from suite.runs.files import write_whole
+
+ROOT = Path(__file__).parents[2]
+READ = (".py", ".toml", ".json", ".cpp", ".h")  # what can change a verdict, besides evidence
+LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow")
+STATES = 3  # of code and evidence that are kept
+
+
+def judge_artifact(
+    paper: Paper, artifact: str, profile: str | None, source: Runs, survey: Survey | None = None
+) -> list[Verdict]:
+    """Verdicts of an artifact's claims, from memory where ``source`` reads committed evidence alone for them.
+
+    ``survey`` takes up which of its runs the source holds in several versions.
+    """
+    place = _place(paper, artifact, profile, source)
+    if place is not None and (known := _load(place, paper)) is not None:
+        return known
+    measured: dict[tuple[str, str], Any] = {}
+    found = verdicts(paper, source, profile=profile, artifacts=[artifact], measured=measured)
+    several = [measurement.survey for measurement in measured.values()]
+    for one in several:
+        if survey is not None:
+            survey.add(one)
+    if place is not None and not any(one.kinds for one in several):
+        _keep(place, found)
+    return found
+
+
+def _place(paper: Paper, artifact: str, profile: str | None, source: Runs) -> Path | None:
+    """Where the verdicts are kept, or None if they may not be."""
+    layers = source.sources if isinstance(source, Layered) else (source,)
+    archives = [layer for layer in layers if isinstance(layer, Archive)]
+    shipped = {path.resolve() for folder in folders() for path in folder.glob("*.zip")}
+    if not archives or {archive.path.resolve() for archive in archives} != shipped:
+        return None
+    own = set().union(*(layer.ids() for layer in layers if not isinstance(layer, Archive)))
+    if own and own.intersection(_needed(paper, artifact, profile)):
+        return None
+    name = f"{artifact.replace('/', '-')}-{profile or 'largest'}.json"
+    return cache_folder() / "verdicts" / state() / name
+
+
+def _needed(paper: Paper, artifact: str, profile: str | None) -> Iterator[str]:
+    """Ids of the runs that an artifact reads."""
+    for chosen in [profile] if profile else PROFILES:
+        for specs in paper.artifact(artifact).runs(chosen).values():
+            yield from (spec.id for spec in specs)
+
+
+@cache
+def state() -> str:
+    """A digest of everything that verdicts on committed evidence follow from."""
+    found = hashlib.sha256(repr([sys.version, *((name, metadata.version(name)) for name in LIBRARIES)]).encode())
+    for path in sorted(_files([ROOT / "suite", ROOT / "reference_impls", *homes()])):
+        found.update(str(path).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    for path in sorted(path for folder in folders() for path in folder.glob("*.zip")):
+        found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:20]
+
+
+def _files(roots: Iterable[Path]) -> Iterator[Path]:
+    for root in roots:
+        for folder, _, names in os.walk(root):
+            yield from (Path(folder, name) for name in names if name.endswith(READ))
+
+
+def _keep(place: Path, found: Iterable[Verdict]) -> None:
+    """Keep verdicts; a folder that cannot be written costs time, not verdicts."""
+    try:
+        if not place.parent.exists():
+            _forget(place.parent.parent)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(place, json.dumps([_plain(verdict) for verdict in found]).encode())
+    except OSError:
+        return
+
+
+def _forget(folder: Path) -> None:
+    """Drop what belongs to states before the last few."""
+    if folder.exists():
+        old = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)[STATES - 1 :]
+        for path in old:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    values = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__ if name != "claim"}
+    told = {name: asdict(values[name]) if values[name] else None for name in ("measured", "proxy")}
+    return {**values, **told, "claim": verdict.claim.id}
+
+
+def _load(place: Path, paper: Paper) -> list[Verdict] | None:
+    """What was kept; None where nothing was, or it cannot be read."""
+    try:
+        rows = json.loads(place.read_bytes())
+        claims = {claim.id: claim for claim in published(paper.name)}
+        return [_verdict(claims[row.pop("claim")], row) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _verdict(claim: Any, row: Mapping[str, Any]) -> Verdict:
+    values = {name: _measured(value) if name in ("measured", "proxy") else value for name, value in row.items()}
+    return replace(Verdict(claim, values.pop("verdict"), values.pop("why")), **values)
+
+
+def _measured(row: Mapping[str, Any] | None) -> Measured | None:
+    if row is None:
+        return None
+    return Measured(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
