@@ -20,23 +20,24 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import toy
-from paper_figures.planning import plan
-from paper_figures.registry import experiment
-from paper_figures.selection import select
-from suite.comparison import identical
-from suite.execute import Surroundings, execute_pack
-from suite.packing import Pack
-from suite.processes import Group
-from suite.store import Store
 
-from reference_impls import matex_agd
+from reference_impls.matex_agd import DelayedSGD
 from suite import training  # noqa: F401 (imported before the fork)
-from suite.distributed import Training, spawn
+from suite.commands.plan import plan
+from suite.communication.group import Group
+from suite.distributed.training import Training, spawn
+from suite.papers.registry import experiment
+from suite.papers.selection import select
+from suite.runner.execute import Surroundings, execute_pack
+from suite.runner.packing import Pack
+from suite.runs.comparison import identical
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 PACKED = {"path": "vectorised"}
@@ -127,7 +128,7 @@ def two_processes(group: Group, folder: str) -> float:
     """Delayed exchange between two workers, a checkpoint every other update, from the last one there is."""
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Tanh(), torch.nn.Linear(9, 2)).double()
-    made = Training(module, group, matex_agd, matex_agd.Config(delay=1), rate=0.05, momentum=0.9, examples=64)
+    made = Training(module, group, partial(DelayedSGD, delay=1), rate=0.05, momentum=0.9, examples=64)
     done = made.resume(folder).get("updates", 0)
     for update in range(done, UPDATES):
         draw = torch.Generator().manual_seed(1000 * update + group.rank)
