@@ -10,9 +10,10 @@ Update rules, for learner j of k with its own replica and batch:
     w_j <- w_j - gamma grad l(w_j) - c_j                          (lines 8, 10)
     z'  <- z;  z <- z + sum_j c_j + mu (z - z_prev);  z_prev <- z'  (lines 11-13)
 
-With several learners on each GPU (section 3.3), replica 0 of a GPU is its reference model r. The others are
-corrected towards r, r takes up their corrections, and Algorithm 1 runs between the references and z. A sum then
-has one row for each GPU, which stands for its learners.
+With several learners on each of several GPUs (section 3.3), replica 0 of a GPU is its reference model r. The others
+are corrected towards r, r takes up their corrections, and Algorithm 1 runs between the references and z. A sum then
+has one row for each GPU, which stands for its learners. The reference model of a lone GPU is z, which makes this the
+flat form.
 
     paper   | code         | shape  | unit
     w_j     | replicas     | [m, d] | parameters of the m learners held here
@@ -38,6 +39,11 @@ Differs from the paper:
 - Batch-norm statistics are not mentioned. They are no parameters: here every replica has its own, and z is
   evaluated with their mean (or with recomputed ones).
 - Section 3.3 does not say that r takes up its GPU's corrections; otherwise the others would not count.
+- Section 3.3 takes one of the reference models as z and averages the others. Here, on two GPUs or more, z stands
+  beside all of them, so that every GPU is alike; only on a lone GPU, where no other model is left to average, is
+  the reference z itself. It has no gradient of its own then, as z has none in Algorithm 1.
+- Two levels are stable up to lower rates than the flat form: at momentum 0.9 two GPUs with two learners each up to
+  gamma lambda = 0.55 on a quadratic of curvature lambda, four flat learners up to 1.66.
 Differs from the authors' code (github.com/lsds/Crossbow, d4441b35):
 - There alpha is a constant 0.1 or 0.2, mu is 0.9 if replicas have momentum and 0 if not, and learners on one
   GPU are averaged flat; ``devices=None`` is that form.
@@ -56,6 +62,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Algorithm, Collective, Optimizer, Points, Sent, Turn
+from reference_impls.numbers import on_device
 
 
 class State(NamedTuple):
@@ -107,7 +114,7 @@ class SMA(Algorithm[State]):
         return State(replicas, self.optimizer.init(replicas), x0.clone(), x0.clone())
 
     def points(self, state: State, turn: Turn) -> Points:
-        numbers = torch.tensor([entry.number for entry in turn.entries], device=state.centre.device)
+        numbers = on_device([entry.number for entry in turn.entries], state.centre.device)
         return Points(state.replicas, (1,) * len(turn.entries), numbers)
 
     def update(
@@ -126,8 +133,9 @@ class SMA(Algorithm[State]):
         return state.centre
 
     def per_device(self, rows: int) -> int:
-        """Learners that share a reference model; 1 when flat."""
-        return rows // self.devices if self.devices else 1
+        """Learners that share a reference model; 1 when flat, as all are on a lone GPU, whose reference is z."""
+        learners = rows // self.devices if self.devices else 1
+        return 1 if learners == self.collective.workers else learners
 
     def corrections(self, w: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """What each replica gives up [m, d], and what of it goes to the centre, a row per reference."""

@@ -25,10 +25,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from reference_impls.contract import Algorithm, Points, Sent, Turn
+from reference_impls.numbers import on_device
 
 
 class State(NamedTuple):
@@ -47,7 +47,7 @@ class SGD(Algorithm[State]):
         return State(x0.clone(), self.optimizer.init(x0))
 
     def points(self, state: State, turn: Turn) -> Points:
-        numbers = torch.tensor([entry.number for entry in turn.entries], device=state.x.device)
+        numbers = on_device([entry.number for entry in turn.entries], state.x.device)
         return Points(state.x[None], (len(turn.entries),), numbers)
 
     def update(

@@ -45,6 +45,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Algorithm, Points, Sent, Turn
+from reference_impls.numbers import on_device
 
 
 class State(NamedTuple):
@@ -82,7 +83,7 @@ class DelayedSGD(Algorithm[State]):
         return State(x0.clone(), self.optimizer.init(x0), ((),) * self.delay, read)
 
     def points(self, state: State, turn: Turn) -> Points:
-        numbers = torch.tensor([entry.number for entry in turn.entries], device=state.x.device)
+        numbers = on_device([entry.number for entry in turn.entries], state.x.device)
         return Points(state.x[None], (len(turn.entries),), numbers)
 
     def update(

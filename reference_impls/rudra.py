@@ -48,6 +48,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Algorithm, Entry, Points, Sent, Turn
+from reference_impls.numbers import on_device
 from reference_impls.rudra_rates import gradients_per_update
 
 
@@ -102,7 +103,7 @@ class Softsync(Algorithm[State]):
             )
         versions = [state.versions[read % self.history] for read in reads]
         parameters = torch.stack(versions) if len(versions) > 1 else versions[0][None]
-        numbers = torch.tensor([entry.number for entry in turn.entries], device=parameters.device)
+        numbers = on_device([entry.number for entry in turn.entries], parameters.device)
         return Points(parameters, shares, numbers)
 
     def update(
@@ -111,7 +112,7 @@ class Softsync(Algorithm[State]):
         reads, shares = gather(turn)
         if self.per_gradient:
             staleness = [max(1, turn.t - read) for read in reads]
-            gradients = gradients / torch.tensor(staleness, dtype=gradients.dtype, device=gradients.device)[:, None]
+            gradients = gradients / on_device(staleness, gradients.device, gradients.dtype)[:, None]
         gradient = gradients.sum(0) / sum(shares) if sum(shares) > 1 else gradients[0]
         x, memory = self.optimizer.step(state.memory, state.x, gradient, lr)
         place = (turn.t + 1) % self.history

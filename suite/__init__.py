@@ -1,3 +1,3 @@
 """The harness: trains the papers' models by the papers' algorithms, stores runs, judges claims, draws figures."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -6,8 +6,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.readings import accuracies, epochs, ids, paired, results, rungs, several, spread, stand_in
+from paper_figures.crossbow.readings import (
+    accuracies,
+    epochs,
+    ids,
+    paired,
+    results,
+    rungs,
+    several,
+    spread,
+    stand_in,
+    telling,
+)
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,6 +56,46 @@ def measure_algebra(evidence: Evidence) -> Quantities:
             "polyak": "present_position",
         },
     )
+
+
+@counterfeit("crossbow/alg1/one-learner-leapfrog")
+def one_learner_follows_sgd(evidence: Evidence) -> Evidence:
+    """The leapfrog scheme is as far from the run as SGD is."""
+    return telling(evidence, "algebra", leapfrog=evidence.run("algebra").results["leapfrog_from_sgd"])
+
+
+@counterfeit("crossbow/alg1/one-learner-unstable", "crossbow/alg1/k-learners-stable")
+def limits_exchanged(evidence: Evidence) -> Evidence:
+    found = evidence.run("algebra").results
+    one, many = found["one_learner_limits"], found["many_learner_limits"]
+    return telling(evidence, "algebra", one_learner_limits=many, many_learner_limits=one)
+
+
+@counterfeit(
+    "crossbow/alg1/one-learner-alpha0",
+    "crossbow/alg1/mean-of-replicas",
+    "crossbow/alg1/sum-conserved",
+    "crossbow/alg1/no-momentum-is-easgd",
+    "crossbow/alg1/identical-data-stays-equal",
+)
+def another_rule(evidence: Evidence) -> Evidence:
+    """What ran is as far from the rule written out as leapfrog is from SGD after two steps."""
+    apart = evidence.run("algebra").results["leapfrog_from_sgd"]
+    names = ("never_synchronised", "mean_of_replicas", "sum_conserved", "elastic", "equal_data")
+    return telling(evidence, "algebra", **dict.fromkeys(names, apart))
+
+
+@counterfeit("crossbow/alg1/distinct-batches", "crossbow/alg1/zprev-lag")
+def batch_put_back(evidence: Evidence) -> Evidence:
+    """One batch of four samples is read twice, and the momentum looks back over an iteration more."""
+    return telling(evidence, "algebra", shared_in_epoch=4.0, previous_lag=[2.0, 2.0])
+
+
+@counterfeit("crossbow/alg1/variance-lower")
+def variances_exchanged(evidence: Evidence) -> Evidence:
+    found = evidence.run("algebra").results
+    replica, centre = found["replica_variance"], found["centre_variance"]
+    return telling(evidence, "algebra", replica_variance=centre, centre_variance=replica)
 
 
 def measure_variance(evidence: Evidence) -> Quantities:

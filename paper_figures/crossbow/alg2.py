@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.readings import ids, on_gpu, require, results
+from paper_figures.crossbow.readings import ids, on_gpu, require, results, telling
 from suite.claims.measured import interval, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,8 +39,27 @@ def measure_rule(evidence: Evidence) -> Quantities:
     )
 
 
+@counterfeit(
+    "crossbow/alg2/adds-first",
+    "crossbow/alg2/adds-on-rise",
+    "crossbow/alg2/removes-on-fall",
+    "crossbow/alg2/holds-on-plateau",
+    "crossbow/alg2/finds-peak",
+)
+def rule_reversed(evidence: Evidence) -> Evidence:
+    """A rise takes a learner away, a fall and a plateau add one; the walk ends far from a peak at eight."""
+    said = {"after_first": 0, "on_rise": -1, "on_fall": 1, "on_plateau": [1, 1, 1], "literal_distance": 8}
+    return telling(evidence, "tuner", **said)  # type: ignore[arg-type]
+
+
 def measure_newcomer(evidence: Evidence) -> Quantities:
     return results(evidence, "algebra", {"new-replica-from-average": "newcomer"})
+
+
+@counterfeit("crossbow/alg2/new-replica-from-average")
+def newcomer_copies_a_replica(evidence: Evidence) -> Evidence:
+    """A new replica is as far from the average as two replicas are at least from each other."""
+    return telling(evidence, "algebra", newcomer=evidence.run("algebra").results["least_distance"])
 
 
 def measure_change(evidence: Evidence) -> Quantities:

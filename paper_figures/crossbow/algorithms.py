@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import on_gpu, require, results, spread
+from paper_figures.crossbow.readings import on_gpu, require, results, spread, telling
 from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +41,22 @@ def measure_restart(evidence: Evidence) -> Quantities:
     return results(evidence, "algebra", {"from-average": ("restart", "restart_code")})
 
 
+@counterfeit("crossbow/alg-restart/from-average")
+def replicas_stay(evidence: Evidence) -> Evidence:
+    """A restart leaves replicas where they are."""
+    apart = evidence.run("algebra").results["least_distance"]
+    return telling(evidence, "algebra", restart=apart, restart_code=apart)
+
+
 def measure_hierarchical(evidence: Evidence) -> Quantities:
     return results(evidence, "algebra", {"single-gpu-flat": "single_learner_devices", "flat-equivalence": "staged"})
+
+
+@counterfeit("crossbow/alg-hierarchical/single-gpu-flat", "crossbow/alg-hierarchical/flat-equivalence")
+def levels_matter(evidence: Evidence) -> Evidence:
+    """Averaging in two stages ends elsewhere than averaging at once."""
+    apart = evidence.run("algebra").results["least_distance"]
+    return telling(evidence, "algebra", single_learner_devices=apart, staged=apart)
 
 
 def saved(run: Run) -> list[float]:
@@ -57,6 +72,11 @@ def measure_plans(evidence: Evidence) -> Quantities:
     yield "no-live-overwrite", exact(overwrites, runs=[run.id])
 
 
+@counterfeit("crossbow/alg-memory/no-live-overwrite")
+def buffer_released_early(evidence: Evidence) -> Evidence:
+    return telling(evidence, "sizes", **{f"{name}_overwrites": 1.0 for name in settings.NETWORKS})
+
+
 def measure_buffer(evidence: Evidence) -> Quantities:
     """Batches in use at one time in the virtual schedule, per learner."""
     run = evidence.run("tasks")
@@ -64,6 +84,17 @@ def measure_buffer(evidence: Evidence) -> Quantities:
     learn = table[table["kind"] == "learn"]
     held = [learn[learn["iteration"] == i]["batch"].nunique() for i in learn["iteration"].unique()]
     yield "buffer-size", exact(min(held) / learn["learner"].nunique(), runs=[run.id])
+
+
+@counterfeit("crossbow/alg-memory/buffer-size")
+def batches_shared_by_two(evidence: Evidence) -> Evidence:
+    """Two learners work on one batch."""
+
+    def edit(run: Run) -> Run:
+        table = run.curve("virtual")
+        return forged(run, virtual=table.assign(batch=table["batch"] // 2))
+
+    return edited(evidence, edit, "tasks")
 
 
 def measure_memory(evidence: Evidence) -> Quantities:
@@ -102,6 +133,18 @@ def measure_tasks(evidence: Evidence) -> Quantities:
     return results(
         evidence, "tasks", {"one-task-per-replica": ("virtual_learn_per_replica", "recorded_learn_per_replica")}
     )
+
+
+@counterfeit("crossbow/alg-scheduler/beats-round-robin")
+def assignments_exchanged(evidence: Evidence) -> Evidence:
+    found = evidence.run("tasks").results
+    fast, slow = found["idle_first_come"], found["idle_round_robin"]
+    return telling(evidence, "tasks", idle_first_come=slow, idle_round_robin=fast)
+
+
+@counterfeit("crossbow/alg-scheduler/one-task-per-replica")
+def every_other_replica(evidence: Evidence) -> Evidence:
+    return telling(evidence, "tasks", virtual_learn_per_replica=0.5, recorded_learn_per_replica=0.5)
 
 
 def draw_hierarchical(evidence: Evidence, figure: Figure) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.readings import results
+from paper_figures.crossbow.readings import results, telling
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +21,13 @@ def measure(evidence: Evidence) -> Quantities:
     return results(
         evidence, "algebra", {"replicas-equal": "synchronous_copies", "equals-large-batch": "partial_gradients"}
     )
+
+
+@counterfeit("crossbow/fig1/replicas-equal", "crossbow/fig1/equals-large-batch")
+def gradients_not_averaged(evidence: Evidence) -> Evidence:
+    """Every worker applies its own gradient, so copies drift and partial gradients stay partial."""
+    apart = evidence.run("algebra").results["least_distance"]
+    return telling(evidence, "algebra", synchronous_copies=apart, partial_gradients=apart)
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

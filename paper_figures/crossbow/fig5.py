@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import results
+from paper_figures.crossbow.readings import results, telling
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +19,13 @@ def runs(profile: str) -> settings.Groups:
 
 def measure(evidence: Evidence) -> Quantities:
     return results(evidence, "algebra", {"pull": "pull", "agree": "agreement_end"})
+
+
+@counterfeit("crossbow/fig5/pull", "crossbow/fig5/agree")
+def corrections_push(evidence: Evidence) -> Evidence:
+    """A correction takes a replica as far away as it now brings it near, and nobody ever agrees."""
+    found = evidence.run("algebra").results
+    return telling(evidence, "algebra", pull=1 / found["pull"], agreement_end=found["agreement_start"])
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.readings import results
+from paper_figures.crossbow.readings import results, telling
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +19,12 @@ def runs(profile: str) -> settings.Groups:
 
 def measure(evidence: Evidence) -> Quantities:
     return results(evidence, "algebra", {"one-reference": "references", "inter-gpu-traffic": "traffic"})
+
+
+@counterfeit("crossbow/fig6/inter-gpu-traffic")
+def every_replica_sent(evidence: Evidence) -> Evidence:
+    """Two levels send what the flat form sends."""
+    return telling(evidence, "algebra", traffic=evidence.run("algebra").results["flat_traffic"])
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import results
+from paper_figures.crossbow.readings import results, telling
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,6 +20,12 @@ def runs(profile: str) -> settings.Groups:
 def measure(evidence: Evidence) -> Quantities:
     """A learner starts only once its replica is back, in both traces."""
     return results(evidence, "tasks", {"pools": ("virtual_learn_after_return", "recorded_learn_after_return")})
+
+
+@counterfeit("crossbow/fig7/pools")
+def replica_taken_early(evidence: Evidence) -> Evidence:
+    """One learning task in ten starts while its replica is still being corrected."""
+    return telling(evidence, "tasks", virtual_learn_after_return=0.9, recorded_learn_after_return=0.9)
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

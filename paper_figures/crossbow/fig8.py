@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import results
+from paper_figures.crossbow.readings import results, telling
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,6 +34,15 @@ def measure_tasks(evidence: Evidence) -> Quantities:
             "dependency": ("virtual_local_after_average", "recorded_local_after_average"),
         },
     )
+
+
+@counterfeit("crossbow/fig8/one-local-per-replica", "crossbow/fig8/overlap", "crossbow/fig8/dependency")
+def a_barrier_and_no_order(evidence: Evidence) -> Evidence:
+    """Two replicas share a synchronisation task, learners wait for it, and it does not wait for the average."""
+    names = ("local_per_replica", "local_on_stream_of_learning", "local_after_average")
+    halves = {f"{trace}_{name}": 0.5 for trace in ("virtual", "recorded") for name in names}
+    barrier = {f"{trace}_iterations_overlapping": 0.0 for trace in ("virtual", "recorded")}
+    return telling(evidence, "tasks", **halves, **barrier)
 
 
 def ring(gpus: int, size: int) -> tuple[list[list[int]], list[int]]:

@@ -29,6 +29,7 @@ from paper_figures.crossbow import settings
 from suite.claims.measured import Measured, exact, interval
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Evidence, Missing, Quantities
+from suite.papers.counterfeits import edited, forged
 
 if TYPE_CHECKING:
     from suite.runs.store import Run
@@ -64,6 +65,11 @@ def results(evidence: Evidence, group: str, names: Mapping[str, str | tuple[str,
             value = run.results[key]
             found += value if isinstance(value, list) else [value]
         yield claim, exact(found, runs=(run.id,))
+
+
+def telling(evidence: Evidence, group: str, **said: float | list[float]) -> Evidence:
+    """A world in which the only run of a group came to other results."""
+    return edited(evidence, lambda run: forged(run, said), group)
 
 
 def accuracies(run: Run) -> list[float]:

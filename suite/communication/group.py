@@ -194,17 +194,24 @@ class Heartbeat:
         return f"another worker has not answered within {self.timeout:g} s"
 
 
+def fitting_backend() -> str:
+    """How the processes of this machine can exchange tensors."""
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE", "1")))
+    return "nccl" if torch.cuda.is_available() and here <= torch.cuda.device_count() else "gloo"
+
+
 @contextlib.contextmanager
 def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = None) -> Iterator[Group]:
     """The group of this process, as a context: ``torchrun`` or ``spawn`` says which one it is.
 
-    Without either the group has one member. ``backend`` is "nccl" where CUDA is there, else "gloo".
+    Without either the group has one member. ``backend`` is "nccl" where there is a GPU for each process
+    of this machine, else "gloo": NCCL refuses two processes on one.
     Raises ValueError for a timeout that is not positive, and WorkerLost when the others do not come, for which
     they have the longer of ``timeout`` and START_UP.
     """
     if timeout <= 0:
         raise ValueError(f"timeout={timeout} must be a positive number of seconds")
-    backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
+    backend = backend or fitting_backend()
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     patience = timedelta(seconds=max(timeout, START_UP))
     if store is None and size > 1:

@@ -1,4 +1,4 @@
-"""Training your own module on your own processes with any algorithm of the suite, one worker in each.
+"""Training your own module on your own processes with an algorithm that exchanges without a server.
 
 Started by ``torchrun --nproc-per-node 4 train.py``, on one or several nodes, gloo on CPUs and NCCL on GPUs::
 
@@ -26,9 +26,9 @@ Crossbow's synchronous model averaging takes the same lines, here with two learn
     training = Training(module, group, SMA, rate=0.05, momentum=0.9, learners=2)
 
 With ``partial(SMA, devices=1)`` the learners of a process share a reference model, and only it is averaged with
-those of the other processes (section 3.3). ``partial(elastic_averaging, alpha=0.1)`` in its place is elastic
-averaging (EA-SGD), and ``SGD`` plain synchronous SGD. With several learners the loop stays as it is: each ``update``
-is one learner's batch, and the learners of a process take turns.
+those of the other processes (section 3.3); a lone process averages flat. ``partial(elastic_averaging, alpha=0.1)``
+in its place is elastic averaging (EA-SGD), and ``SGD`` plain synchronous SGD. With several learners the loop stays as
+it is: each ``update`` is one learner's batch, and the learners of a process take turns.
 
 ``DelayedSGD`` as it is is synchronous, with ``segmented=True, order="backward"`` layer-wise, and with ``delay`` 1 to
 3 delayed exchange. Workers that bring different models, data sizes or
@@ -49,6 +49,8 @@ import torch
 from torch import Tensor, nn
 
 from reference_impls.contract import Algorithm, Collective, Entry, Optimizer, Pending, Sent, Turn
+from reference_impls.isgd import ISGD
+from reference_impls.rudra import Softsync
 from suite.communication.collectives import Processes
 from suite.communication.group import Group, WorkerLost, join
 from suite.communication.launch import WorkersFailed, spawn
@@ -112,6 +114,7 @@ class Training:
         if learners < 1:
             raise ValueError(f"learners={learners} must be at least 1")
         algorithm = rule(optimizer, Processes(group, rows=learners))
+        _check_algorithm(algorithm)
         if algorithm.sends and learners > 1:
             raise ValueError(f"learners={learners} must be exactly 1 with an algorithm that sends gradients itself")
         self.module, self.group = module, group
@@ -282,6 +285,14 @@ class Training:
         finally:
             self.flat.load(weights, buffers)
             self.module.train(mode)
+
+
+def _check_algorithm(algorithm: Algorithm[Any]) -> None:
+    """Refuse the algorithms whose gradients this loop would compute at other weights or batches than they ask for."""
+    if isinstance(algorithm, ISGD):
+        raise ValueError("ISGD asks for the same batch again, which update(loss) cannot; use suite.optim.ISGD")
+    if isinstance(algorithm, Softsync):
+        raise ValueError("Softsync needs a server, which update(loss) has not; use suite.optim.parameter_server")
 
 
 def _check(module: nn.Module, group: Group) -> None:

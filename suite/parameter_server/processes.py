@@ -12,11 +12,12 @@ the group's ``timeout``, which must therefore exceed the time of one gradient (a
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -28,11 +29,16 @@ from reference_impls.rudra_rates import gradients_per_update
 from suite.communication.collectives import Local
 from suite.communication.group import Group, WorkerLost
 
-PUSH, INQUIRE, PULL = range(3)  # what a learner wants; then the timestamp of its weights, and its gradient's number
+PUSH, INQUIRE, PULL, LEAVE, FAIL = range(
+    5
+)  # what a learner wants; then the timestamp it holds, its gradient's number
 STOP, BROKEN = -1, -2  # answers in place of a timestamp
 
 Gradient = Callable[[Tensor, int, int], tuple[float, Tensor]]
 """(weights [d], learner, number of its mini-batch) -> (loss, gradient [d])."""
+
+Update = Callable[[Turn, Tensor, list[float], Tensor], Tensor]
+"""(clock, sums of gradients [p, d], their losses, notes [e] that came with the last) -> new weights [d]."""
 
 
 @dataclass
@@ -40,10 +46,11 @@ class Served:
     """What the server has at the end."""
 
     x: Tensor  # [d] weights after the last update
-    turns: list[Turn]  # the vector clock of every update
-    losses: list[float]  # mean loss of each update's gradients
+    turns: list[Turn] = field(default_factory=list)  # the vector clock of every update
+    losses: list[float] = field(default_factory=list)  # mean loss of each update's gradients
     lost: dict[int, str] = field(default_factory=dict)  # learners that went missing, and how that showed
     unused: int = 0  # gradients that arrived after the last update
+    left: list[Tensor] = field(default_factory=list)  # [q] what each learner left behind when it was told to stop
 
 
 class Connection:
@@ -90,65 +97,118 @@ def train(
     ``n`` is 0 for hardsync. ``x0`` [d] and ``n`` must be the same everywhere. Raises ValueError if they are not or
     there is no learner, WorkerLost when the job cannot go on.
     """
+    connections = connect(group, {"n": n, "updates": updates}, x0)
+    learners = len(connections)
+    gradients_per_update(learners, n)
+    if group.rank:
+        learner = group.rank - 1
+        server, weights, number = Learner(connections[learner], learner), x0, 0
+        while not server.stopped:
+            loss, grad = gradient(weights, learner, number)
+            number += 1
+            weights = server.exchange(torch.cat([grad, grad.new_tensor([loss])]), weights)
+        return number
+    algorithm = rudra.Softsync(optimizer, Local(learners), learners, n)  # learners keep what they read: no history
+    state = algorithm.init(x0)
+
+    def update(turn: Turn, sums: Tensor, losses: list[float], notes: Tensor) -> Tensor:
+        nonlocal state
+        lr = torch.tensor(rate(turn.t), dtype=x0.dtype, device=x0.device)
+        state = algorithm.update(state, turn, torch.tensor(losses), sums, lr)
+        return state.x
+
+    return Service(connections, n, x0, update, updates).run()
+
+
+def connect(group: Group, facts: dict[str, Any], x0: Tensor) -> list[Connection]:
+    """A connection for each learner, once all processes agree on ``facts`` and on the weights x0 [d].
+
+    Raises ValueError if they do not, or where there is no learner.
+    """
     learners = group.size - 1
     if learners < 1:
         raise ValueError("a server needs at least one learner: start two processes or more")
-    gradients_per_update(learners, n)
-    group.agree({"n": n, "updates": updates, "parameters": x0.numel(), "sum": float(x0.double().sum())})
+    group.agree({**facts, "parameters": x0.numel(), "sum": float(x0.double().sum())})
     with group.watched():
         connections = [Connection(group, learner) for learner in range(learners)]
     group.heartbeat.stop()  # from here on the connections tell who is lost, and softsync survives it
-    if group.rank:
-        return _learn(connections[group.rank - 1], group.rank - 1, x0, gradient)
-    return _Service(connections, n, x0, optimizer, rate, updates).run()
+    return connections
 
 
-def _learn(server: Connection, learner: int, weights: Tensor, gradient: Gradient) -> int:
-    """calcGradient, pushGradient, then pullWeights if there are newer ones, until the server says stop."""
-    read = number = 0
-    try:
-        while True:
-            loss, grad = gradient(weights, learner, number)
-            server.send(PUSH, read, number)
-            server.send_vector(torch.cat([grad, grad.new_tensor([loss])]))
-            number += 1
-            server.send(INQUIRE, read)
-            timestamp = server.receive()[0]
-            if timestamp == STOP:
-                return number
-            if timestamp == BROKEN:
-                raise WorkerLost(f"learner {learner} stops: another learner is gone and hardsync needs all of them")
-            if timestamp != read:
-                server.send(PULL)
-                read = server.receive()[0]
-                weights = server.receive_vector(weights)
-    except WorkerLost:
-        raise
-    except (RuntimeError, dist.DistError) as error:
-        raise WorkerLost(f"learner {learner} stops after {number} gradients: the server is gone ({error})") from error
+class Learner:
+    """A learner's side: pushGradient, then pullWeights if there are newer ones, until the server says stop.
+
+    Once ``stopped`` it holds the weights after the last update. What ``leaves`` returns, a vector [q] in the type of
+    the weights, stays with the server then. Every exchange raises WorkerLost when the server is gone, or stops since
+    another learner is.
+    """
+
+    def __init__(self, server: Connection, learner: int, leaves: Callable[[], Tensor] | None = None):
+        self.server, self.learner, self._leaves = server, learner, leaves
+        self.timestamp = self.number = 0  # updates behind the weights it holds, gradients pushed
+        self.stopped = False
+
+    def exchange(self, vector: Tensor, weights: Tensor) -> Tensor:
+        """Push a gradient with its loss, and notes, [d + 1 + e] of ``weights``; the weights [d] to go on with."""
+        try:
+            return self._exchange(vector, weights)
+        except (RuntimeError, dist.DistError) as error:
+            if isinstance(error, WorkerLost):
+                raise
+            reason = str(error).partition("\n")[0]
+            raise WorkerLost(
+                f"learner {self.learner} stops after gradient {self.number}: the server, process 0, is gone: {reason}"
+            ) from error
+
+    def fail(self) -> None:
+        """Say that this learner ends before it was told to stop, so that the server need not wait to find out."""
+        with contextlib.suppress(RuntimeError, dist.DistError):
+            self.server.send(FAIL)
+
+    def _exchange(self, vector: Tensor, weights: Tensor) -> Tensor:
+        server = self.server
+        server.send(PUSH, self.timestamp, self.number)
+        server.send_vector(vector)
+        self.number += 1
+        server.send(INQUIRE, self.timestamp)
+        timestamp = server.receive()[0]
+        if timestamp == BROKEN:
+            raise WorkerLost(f"learner {self.learner} stops: another learner is gone and hardsync needs all of them")
+        if timestamp == STOP:
+            self.stopped = True
+            left = weights.new_zeros(0) if self._leaves is None else self._leaves()
+            server.send(LEAVE, left.numel())
+            if left.numel():
+                server.send_vector(left)
+        elif timestamp == self.timestamp:
+            return weights
+        else:
+            server.send(PULL)
+        self.timestamp = server.receive()[0]
+        return server.receive_vector(weights)
 
 
-class _Service:
-    """The server's state and its threads."""
+class Service:
+    """The server's side: a thread for each learner, whose messages are handled one by one.
+
+    ``update`` must not write to the weights that it returned before: they may be on their way to a learner.
+    ``notes`` numbers come with each gradient and its loss.
+    """
 
     def __init__(
         self,
         connections: list[Connection],
         n: int,
         x0: Tensor,
-        optimizer: Optimizer,
-        rate: Callable[[int], float],
+        update: Update,
         updates: int,
+        notes: int = 0,
     ):
-        self.connections, self.rate, self.updates = connections, rate, updates
-        learners = len(connections)
-        self.protocol = rudra.Server(learners, n)
-        # learners keep the weights they read: no history here
-        self.algorithm = rudra.Softsync(optimizer, Local(learners), learners, n)
-        self.state = self.algorithm.init(x0)
+        self.connections, self.update, self.updates, self.notes = connections, update, updates, notes
+        self.protocol = rudra.Server(len(connections), n)
         self.sums: dict[int, Tensor] = {}  # by timestamp, of the gradients that wait for an update
         self.losses: list[float] = []  # of the same
-        self.served = Served(x0, [], [])
+        self.served = Served(x0)
         self.changed = threading.Condition()
         self.failure: BaseException | None = None
 
@@ -165,7 +225,6 @@ class _Service:
                 f"the server stops after update {self.protocol.timestamp} of {self.updates}: "
                 f"all {len(self.connections)} learners are gone"
             )
-        self.served.x = self.state.x
         return self.served
 
     @property
@@ -186,10 +245,12 @@ class _Service:
                 self.changed.notify_all()
 
     def answer(self, learner: int, connection: Connection) -> bool:
-        """One message; False once the learner has been told to stop."""
+        """One message; False once the learner has left."""
         kind, read, number = connection.receive()
+        if kind == FAIL:
+            raise RuntimeError("an error ended it")
         if kind == PUSH:
-            vector = connection.receive_vector(torch.cat([self.state.x, self.state.x[:1]]))
+            vector = connection.receive_vector(self.served.x.new_empty(len(self.served.x) + 1 + self.notes))
             with self.changed:
                 self.push(learner, read, number, vector)
                 self.changed.notify_all()
@@ -199,12 +260,15 @@ class _Service:
                 self.changed.wait_for(lambda: self.over or self.protocol.may_pull(learner))
                 reply = BROKEN if self.failure else STOP if self.finished else self.protocol.timestamp
             connection.send(reply)
-            return reply >= 0
+            return reply != BROKEN
+        if kind == LEAVE and read:
+            self.served.left.append(connection.receive_vector(self.served.x.new_empty(read)))
         with self.changed:
-            timestamp, weights = self.protocol.pull(learner), self.state.x
+            timestamp = self.protocol.timestamp if kind == LEAVE else self.protocol.pull(learner)
+            weights = self.served.x
         connection.send(timestamp)
         connection.send_vector(weights)
-        return True
+        return kind != LEAVE
 
     @property
     def over(self) -> bool:
@@ -221,15 +285,14 @@ class _Service:
                 f"learner {learner} pushed gradient {number} of timestamp {read}; "
                 f"the server expects {held[1]} of {held[0]}"
             )
-        gradient, loss = vector[:-1], float(vector[-1])
+        gradient, loss, notes = vector.split([len(self.served.x), 1, self.notes])
         self.sums[read] = self.sums[read] + gradient if read in self.sums else gradient
-        self.losses.append(loss)
+        self.losses.append(float(loss))
         turn = self.protocol.push(learner)
         if turn is None:
             return
-        losses, sums = torch.tensor(self.losses), torch.stack([self.sums[at] for at in sorted(self.sums)])
-        rate = torch.tensor(self.rate(turn.t), dtype=vector.dtype, device=vector.device)
-        self.state = self.algorithm.update(self.state, turn, losses, sums, rate)
+        sums = torch.stack([self.sums[at] for at in sorted(self.sums)])
+        self.served.x = self.update(turn, sums, self.losses, notes)
         self.served.turns.append(turn)
         self.served.losses.append(sum(self.losses) / len(self.losses))
         self.sums, self.losses = {}, []

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from reference_impls.contract import Turn
+from reference_impls.numbers import on_device
 from reference_impls.rudra import average_staleness
 from suite.experiment import Context
 from suite.parameter_server.placement import simulation
@@ -34,7 +35,8 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a specification. Divergence is an outcome, lateness raises OutOfTime."""
     apply(context.execution)
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
-    return ServerSession(spec, context, made, gradients_of_run(context.execution["path"], made.problem)).run()
+    gradients = gradients_of_run(context.execution["path"], made.problem, context.execution.get("build"))
+    return ServerSession(spec, context, made, gradients).run()
 
 
 class ServerSession(Session):
@@ -69,7 +71,7 @@ class ServerSession(Session):
         made = self.made
         together = wave_turn(t, wave)
         points = wave_points(self.algorithm.points(self.state, together), wave)
-        workers = torch.tensor([entry.worker for entry in together.entries], device=points.batch.device)
+        workers = on_device([entry.worker for entry in together.entries], points.batch.device)
         if made.problem.dropout:
             seed_masks(seed(self.spec.seed, "dropout", t, len(wave)), made.x0.device)
         none = self.buffers.new_empty(

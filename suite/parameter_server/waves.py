@@ -12,9 +12,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import torch
-
 from reference_impls.contract import Entry, Points, Turn
+from reference_impls.numbers import on_device
 from suite.parameter_server.protocol import Timed
 
 
@@ -87,5 +86,5 @@ def wave_points(found: Points, wave: list[Job]) -> Points:
     if len(reads) == len(wave):
         return Points(found.parameters, shares, found.batch)
     place = {read: at for at, read in enumerate(reads)}
-    rows = torch.tensor([place[job.read] for job in wave], device=found.parameters.device)
+    rows = on_device([place[job.read] for job in wave], found.parameters.device)
     return Points(found.parameters[rows], shares, found.batch)

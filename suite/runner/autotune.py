@@ -35,6 +35,8 @@ def decide(
     if "path" in spec.settings:
         if spec.settings["path"] == "captured" and execution["device"] != "cuda":
             return execution | {"path": "looped", "reason": "path captured needs CUDA, which this device has not"}
+        if spec.settings["path"] == "native":
+            return execution | _native(spec, execution)
         packed = spec.settings["path"] == "vectorised" and width > 1
         return execution | ({"width": width, "slot": slot} if packed else {}) | {"reason": "the settings name it"}
     if experiment.measure is None:
@@ -49,23 +51,49 @@ def decide(
     return execution | changes | ({"slot": slot} if changes.get("width", 1) > 1 else {})
 
 
+def _native(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
+    """The native execution that settings name, or the loop and why."""
+    from suite.training.build import random_classification
+    from suite.training.gradients.native import Native, NativeError
+    from suite.training.numerics import apply
+
+    apply(execution)
+    problem = random_classification(
+        spec.settings["model"], 1, execution["device"], execution["precision"], execution["channels_last"]
+    )
+    try:
+        return {"build": Native(problem).library.build, "reason": "the settings name it"}
+    except NativeError as error:
+        return {"path": "looped", "reason": f"no native gradient: {error}"}
+
+
 def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
     from suite.runs.environment import cpu_name, versions
 
     s = spec.settings
     machine = {name: execution[name] for name in ("device", "threads", "precision")}
+    if execution["device"] == "cpu":
+        from suite.training.gradients.native import toolchain
+
+        machine["native"] = toolchain()  # a choice names a build, which another compiler would not make
     return canonical(
         {
             "model": s["model"],
             "algorithm": algorithm_name(s),
             "batch": s["batch"],
             "workers": s.get("workers", 1),
+            **({"n": _splitting(s)} if "server" in s else {}),
             "width": width,
             "cpu": cpu_name(),
             "torch": versions().get("torch", ""),
             **machine,
         }
     )
+
+
+def _splitting(settings: Mapping[str, Any]) -> int:
+    """n where a server takes the gradients of 1/n of its learners at a time, else 0."""
+    return int(settings["algorithm"].get("n", 0)) if "server" in settings else 0
 
 
 def algorithm_name(settings: Mapping[str, Any]) -> str:
@@ -118,15 +146,17 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     """
     from suite.training.build import algorithm_class, random_classification
     from suite.training.gradients.cuda_graph import refusal
+    from suite.training.gradients.native import Native, NativeError
     from suite.training.numerics import apply
 
     apply(execution)
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
     workers, batch = settings.get("workers", 1), settings["batch"]
     rows = workers if algorithm_class(algorithm_name(settings)).replicated else 1  # points of a turn
-    examples = batch * workers // rows
+    examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
+    build = ""
     for channels_last in (True, False):
         problem = random_classification(settings["model"], examples, execution, channels_last)
         calls[Way("looped", channels_last, True, 1)] = gradient_call(problem, "looped", width * rows, examples)
@@ -143,22 +173,45 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
                 if width == 1
                 else packed_call(problem, width * rows, examples)
             )
+        if channels_last:
+            try:
+                build = Native(problem).library.build
+                calls[Way("native", True, True, 1)] = gradient_call(problem, "native", width * rows, examples)
+            except NativeError as error:
+                refused["native"] = str(error)
         if why := refusal(problem):
             refused["captured"] = why
         else:
             calls[Way("captured", channels_last, True, 1)] = gradient_call(problem, "captured", rows, examples)
+    refused |= failing(calls, execution["device"])
     clock = time.thread_time if on_cpu and execution["threads"] == 1 else time.perf_counter
     seconds = alternating({way: finished(call, execution["device"]) for way, call in calls.items()}, REPEATS, clock)
     gradients = {way: rows if way.path == "captured" else rows * width for way in calls}
     per_gradient = {way: [taken / gradients[way] for taken in seconds[way]] for way in calls}
     middle = {way: statistics.median(taken) for way, taken in per_gradient.items()}
+    chosen = preferred(per_gradient, DEFAULT, MARGIN, STEADY)
     return {
-        **preferred(per_gradient, DEFAULT, MARGIN, STEADY)._asdict(),
+        **chosen._asdict(),
+        **({"build": build} if chosen.path == "native" else {}),
         "reason": "measured",
         # how many times as fast as the default
         "measured": {str(way): middle[DEFAULT] / taken for way, taken in middle.items()},
         "refused": refused,
     }
+
+
+def failing(calls: dict[Way, Callable[[], object]], device: str) -> dict[str, str]:
+    """Takes out what cannot be done here after all (no memory, no kernel), with the reason. The default must work."""
+    refused = {}
+    for way, call in list(calls.items()):
+        try:
+            finished(call, device)()
+        except RuntimeError as error:  # also torch's own for memory
+            if way == DEFAULT:
+                raise
+            refused[str(way)] = str(error).strip().partition("\n")[0]
+            del calls[way]
+    return refused
 
 
 def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:

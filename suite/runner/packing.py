@@ -107,7 +107,8 @@ def training_session(spec: RunSpec, context: Context, first: Session | None) -> 
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
     if first is not None and made.problem.share(first.problem):
         made.test_inputs, made.test_targets = first.made.test_inputs, first.made.test_targets
-    return Session(spec, context, made, gradients_of_run(context.execution["path"], made.problem))
+    execution = context.execution
+    return Session(spec, context, made, gradients_of_run(execution["path"], made.problem, execution.get("build")))
 
 
 def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Iterator[tuple[int, Outcome | Exception]]:

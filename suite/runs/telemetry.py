@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,16 +28,18 @@ class Absent(Exception):
 
 
 class Gpu:
-    """One card through NVML. Raises Absent when there is no NVML, no driver or no card.
+    """The card that CUDA calls the first, through NVML. Raises Absent when there is no NVML, no driver or no card.
 
     ``nvml`` is the module ``pynvml``, or what stands for it.
     """
 
-    def __init__(self, index: int = 0, nvml: Any = None):
+    def __init__(self, nvml: Any = None):
         self.nvml = nvml = nvml or _pynvml()
         try:
             nvml.nvmlInit()
-            self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            first = first_visible()
+            by_place = isinstance(first, int)
+            self.handle = (nvml.nvmlDeviceGetHandleByIndex if by_place else nvml.nvmlDeviceGetHandleByUUID)(first)
             self.name = nvml.nvmlDeviceGetName(self.handle)
         except nvml.NVMLError as error:
             raise Absent(f"NVML: {error}") from error
@@ -70,6 +73,19 @@ class Gpu:
         """Names of the reasons, other than idling, for which the card holds its clocks back."""
         bits = self.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self.handle)
         return frozenset(name for name, bit in self.reasons.items() if bits & bit)
+
+
+def first_visible() -> int | str:
+    """The first card by CUDA's count, as NVML finds it: its UUID, or its place among all.
+
+    NVML counts every card of the machine by its slot; CUDA only the visible ones, the fastest first. torch knows the
+    card's UUID where it is loaded; before, only ``CUDA_VISIBLE_DEVICES`` tells.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return f"GPU-{torch.cuda.get_device_properties(0).uuid}"
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    return int(named) if named.isdecimal() else named or 0
 
 
 def _pynvml() -> Any:

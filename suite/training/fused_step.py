@@ -63,12 +63,18 @@ class InPlace:
         rate = lr.item()
         for group in cut.groups:
             mine = group.pieces
-            self._advance([x[i] for i in mine], [g[i] for i in mine], [v[i] for i in mine], rate, group)
+            points, grads, velocity = ([vector[i] for i in mine] for vector in (x, g, v))
+            self.advance(points, grads, velocity, rate * group.lr_scale, group.decay_scale)
         return new, memory
 
-    def _advance(self, x: list[Tensor], grads: list[Tensor], memory: list[Any], lr: float, group: Alike) -> None:
-        """The kernel's velocity is mu v + (1 - dampening) g: with 1 - dampening the rate, it is Caffe's."""
-        rule, rate = self.optimizer, lr * group.lr_scale
+    def advance(
+        self, x: list[Tensor], grads: list[Tensor], memory: list[Any], rate: float, decay_scale: float
+    ) -> None:
+        """Parameters x and their memory in place, at one rate; a gradient must lie as its parameter does.
+
+        The kernel's velocity is mu v + (1 - dampening) g: with 1 - dampening the rate, it is Caffe's.
+        """
+        rule = self.optimizer
         inside = isinstance(rule, CaffeSGD) and rule.momentum > 0
         sgd(
             x,
@@ -76,7 +82,7 @@ class InPlace:
             memory if rule.momentum else [None] * len(memory),
             fused=True,
             momentum=rule.momentum,
-            weight_decay=rule.decay * group.decay_scale,
+            weight_decay=rule.decay * decay_scale,
             lr=1.0 if inside else rate,
             dampening=1.0 - rate if inside else 0.0,
             nesterov=False,

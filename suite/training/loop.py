@@ -49,6 +49,7 @@ from suite.training.gradients.cuda_graph_update import whole_update
 from suite.training.gradients.paths import gradients_of_run, seed_masks
 from suite.training.gradients.types import Gradients
 from suite.training.numerics import apply
+from suite.training.one_worker import one_worker
 from suite.training.schedules import rate_at, rounds
 
 
@@ -57,7 +58,7 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings = spec.settings
     made = assemble(settings, spec.seed, context.execution, context.data)
-    gradients = gradients_of_run(context.execution["path"], made.problem)
+    gradients = gradients_of_run(context.execution["path"], made.problem, context.execution.get("build"))
     return Session(spec, context, made, gradients).run()
 
 
@@ -92,7 +93,7 @@ class Session:
         self.algorithm = in_place(made.algorithm, made.x0.device)
         self.state = self.algorithm.init(made.x0)
         self.tests = CapturedTest(made.problem, gradients.recorder) if isinstance(gradients, Captured) else None
-        self.whole = whole_update(gradients, self.algorithm)
+        self.whole = one_worker(gradients, self.algorithm) or whole_update(gradients, self.algorithm)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
         whole = (slice(None),)

@@ -18,7 +18,7 @@ from suite.runs.files import write_whole
 from suite.spec import RunSpec
 
 PRECISIONS = ("float32", "float64", "tf32", "bf16")
-PATHS = ("looped", "vectorised", "captured")
+PATHS = ("looped", "vectorised", "captured", "native")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
 KEPT_BYTES = 1 << 30

@@ -244,6 +244,63 @@ def test_two_levels_keep_devices_alike_and_reach_consensus():
     close(still.replicas, still.centre.expand(6, 1), 1e-9)
 
 
+def largest_stable_rate(algorithm):
+    """Largest rate times curvature, in steps of 0.005, up to which every state of a quadratic contracts.
+
+    An update is linear in replicas, centre and previous centre, so one update of each unit vector gives its matrix.
+    """
+    k = algorithm.collective.workers
+    unit = torch.eye(k + 2, dtype=torch.float64)
+    still = algorithm.init(unit[k])._replace(replicas=unit[:k], previous=unit[k + 1])
+
+    def matrix(rate):
+        rate = torch.tensor(rate, dtype=torch.float64)
+        after = algorithm.update(still, lockstep(k, 0), torch.zeros(k), unit[:k], rate)
+        return torch.cat([after.replicas, after.centre[None], after.previous[None]])
+
+    rates = torch.arange(1, 800, dtype=torch.float64)[:, None, None] * 0.005
+    maps = matrix(0.0) + rates * (matrix(1.0) - matrix(0.0))
+    grows = torch.linalg.eigvals(maps).abs().amax(-1) >= 1
+    return int(grows.int().argmax()) * 0.005
+
+
+@pytest.mark.parametrize(
+    ("devices", "two_levels", "flat"),  # for 1, 2, 3 and 4 learners on each, from the map written out as a matrix
+    [
+        (1, [0.64, 1.32, 1.545, 1.66], [0.64, 1.32, 1.545, 1.66]),
+        (2, [1.32, 0.555, 0.465, 0.425], [1.32, 1.66, 1.77, 1.83]),
+        (3, [1.545, 0.725, 0.66, 0.63], [1.545, 1.77, 1.845, 1.885]),
+        (4, [1.66, 0.8, 0.75, 0.725], [1.66, 1.83, 1.885, 1.915]),
+    ],
+)
+def test_two_levels_contract_up_to_these_rates(devices, two_levels, flat):
+    for learners in range(1, 5):
+        k = learners * devices
+        assert largest_stable_rate(sma(k, devices=devices)) == pytest.approx(two_levels[learners - 1], abs=0.0051)
+        assert largest_stable_rate(sma(k)) == pytest.approx(flat[learners - 1], abs=0.0051)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4])
+@pytest.mark.parametrize("learners", [1, 2, 3, 4])
+def test_two_levels_reach_the_minimum_of_a_quadratic(learners, devices):
+    """Curvature 1, rate 0.1."""
+    k = learners * devices
+    algorithm = sma(k, devices=devices)
+    state = begin(algorithm, x0=1.0)
+    for t in range(600):
+        state = advance(algorithm, state, t, state.replicas.ravel().tolist(), lr=0.1)
+    assert torch.cat([state.replicas.ravel(), state.centre]).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("alpha", [None, 0.2])
+def test_the_reference_of_a_lone_device_is_the_centre(alpha):
+    """Bit for bit the flat form."""
+    flat = drive(sma(4, HEAVY, alpha=alpha), 30, batches=streams)
+    lone = drive(sma(4, HEAVY, alpha=alpha, devices=1), 30, batches=streams)
+    assert torch.equal(flat.centre, lone.centre)
+    assert torch.equal(flat.replicas, lone.replicas)
+
+
 def test_one_learner_on_each_device_is_the_flat_form_bit_for_bit():
     flat = drive(sma(4, HEAVY), 30, batches=streams)
     two = drive(sma(4, HEAVY, devices=4), 30, batches=streams)

@@ -95,7 +95,10 @@ def test_growing_on_two_devices_by_hand():
 
 
 def test_a_path_that_cannot_be_had_here_says_why():
-    assert refusals(quadratic()) == {"captured": "it is no network"}
+    assert refusals(quadratic()) == {
+        "captured": "it is no network",
+        "native": "it is no network, or its loss is not the cross-entropy",
+    }
 
 
 def test_paths_are_twins():

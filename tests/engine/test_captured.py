@@ -16,7 +16,7 @@ from suite.training.build import assemble
 from suite.training.evaluation import CapturedTest, scores
 from suite.training.gradients import cuda_graph_update as captured_update
 from suite.training.gradients.batching import answer
-from suite.training.gradients.cuda_graph import Captured, CaptureError, CudaGraphs, RowGradients
+from suite.training.gradients.cuda_graph import KEPT, Captured, CaptureError, CudaGraphs, RowGradients
 from suite.training.gradients.cuda_graph_update import CapturedUpdate, overwrite, refusal, whole_update
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.paths import PATHS
@@ -76,6 +76,28 @@ def test_buffers_outlive_the_next_call_and_the_modules_own_are_left_alone():
     assert torch.equal(first, kept)
     for name, buffer in case.flat.module.named_buffers():
         assert torch.equal(buffer, own[name]), name
+
+
+def test_losses_outlive_the_next_call():
+    case = problem("digits_lenet")
+    at, rows, examples = three(case)
+    captured = rehearsed(case)
+    first = captured.indexed(at.parameters, rows, examples)[0]
+    kept = first.clone()
+    captured.indexed(at.parameters, rows, examples.flip(0))
+    assert torch.equal(first, kept)
+
+
+def test_graphs_of_many_shapes_do_not_pile_up():
+    case = problem("linear", input_shape=(1, 2, 2))
+    captured = rehearsed(case)
+    x, rows = points(case, 1), case.b0()[None]
+    for size in range(1, KEPT + 3):
+        captured.indexed(x, rows, torch.arange(size)[None])
+    assert len(captured._graphs) == KEPT
+    batch = [case.fetch(torch.arange(1))]  # the first, recorded again
+    expected = tuple(part.clone() for part in Bound(case)(x, rows, batch))
+    agree(captured.indexed(x, rows, torch.arange(1)[None]), expected, case.d)
 
 
 def test_joined_workers_are_one_row():

@@ -10,6 +10,7 @@ of an undisturbed run, to the bit, with one stored folder and nothing else left.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -28,9 +29,9 @@ import torch
 import toy
 
 from reference_impls.matex_agd import DelayedSGD
-from suite import training  # noqa: F401 (imported before the fork)
 from suite.commands.plan import plan
 from suite.communication.group import Group
+from suite.data.images import load_images
 from suite.distributed.training import Training, spawn
 from suite.papers.registry import experiment
 from suite.papers.selection import select
@@ -39,6 +40,7 @@ from suite.runner.packing import Pack
 from suite.runs.comparison import identical
 from suite.runs.store import Store
 from suite.spec import RunSpec
+from suite.training import loop as training  # noqa: F401 (imported before the fork)
 
 PACKED = {"path": "vectorised"}
 
@@ -95,6 +97,8 @@ def child(kind: Kind, root: Path) -> int:
 def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[str, Any]:
     """Kill a kind of run so often, as several runs where one ends too soon; returns what was seen."""
     specs = kind.specs()
+    for spec in specs:
+        experiment(spec.experiment).load()  # imported here, once, and not by every child
     undisturbed, began = folder / "undisturbed", time.monotonic()
     _, status = os.waitpid(child(kind, undisturbed), 0)
     assert status == 0, kind.name
@@ -108,7 +112,9 @@ def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[st
             if all(store.has(spec.id) for spec in specs):
                 break
             pid = child(kind, store.root)
-            time.sleep(draws.uniform(0.0, 0.6) * whole)
+            if draws.random() < 0.7:  # the others are killed at any instant, start-up included
+                until_saved(pid, store.root)
+            time.sleep(draws.uniform(0.0, 0.3) * whole)
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             killed += os.WIFSIGNALED(status)
@@ -119,6 +125,16 @@ def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[st
         unlike += sum(store.has(i) and not identical(store.read(i), run) for i, run in reference.items())
     return {"kind": kind.name, "trials": trials, "killed": killed, "under_way": under_way, "lost": lost,
             "doubled": doubled, "unlike": unlike}  # fmt: skip
+
+
+def until_saved(pid: int, root: Path) -> None:
+    """Until a child has written a checkpoint, or has ended."""
+    saved = lambda: {(path, path.stat().st_mtime_ns) for path in (root / "partial").glob("*/*/checkpoint*")}
+    ended = lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    with contextlib.suppress(FileNotFoundError):  # replaced while we looked
+        before = saved()
+        while not ended() and saved() == before:
+            time.sleep(0.005)
 
 
 UPDATES, EVERY = 40, 2
@@ -216,6 +232,8 @@ def main() -> int:
         print(json.dumps(train_in_two(chosen.two)))
         return 0
     torch.set_num_threads(1)
+    for name in ("digits", "colours"):
+        load_images(name, "test")  # what reads them is imported once
     draws = random.Random(chosen.seed)
     each = -(-chosen.kills // (len(KINDS) + 1))
     rows = []

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 import toy
-from paper_figures.planning import Planned
-from paper_figures.running import share_of
-from paper_figures.submission import jobs_for, memory_step
-from suite.store import Store
 
-from paper_figures import status as status_module
+from suite.commands import status as status_module
+from suite.commands.plan import Planned
+from suite.commands.run import share_of
+from suite.commands.submit import jobs_for, memory_step
 from suite.engines import BUILT_IN, INDEX, EngineError, Job, engine
 from suite.engines.slurm import Slurm
 from suite.runner.presence import Presence
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 TABLE = ("run", "toy/table1", "--profile", "smoke", "--device", "cpu")

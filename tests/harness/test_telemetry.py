@@ -35,7 +35,8 @@ class Card:
         answers = {
             "nvmlInit": lambda: None,
             "nvmlDeviceGetHandleByIndex": lambda index: f"card {index}",
-            "nvmlDeviceGetName": lambda handle: "A Card",
+            "nvmlDeviceGetHandleByUUID": lambda uuid: f"card {uuid}",
+            "nvmlDeviceGetName": lambda handle: f"A {handle}",
             "nvmlDeviceGetClockInfo": lambda handle, which: {1: 1980, 2: 3201}[which],
             "nvmlDeviceGetPowerUsage": self.power,
             "nvmlDeviceGetTemperature": lambda handle, which: 41,
@@ -61,7 +62,7 @@ def test_a_card_is_read_at_both_ends_and_in_between():
     with Watch("cuda", period=1e6, nvml=Card()) as watching:
         watching.look()
         seen = watching.seen()
-    assert seen["gpu_name"] == "A Card"
+    assert seen["gpu_name"] == "A card 0"
     gpu = seen["gpu"]
     assert gpu["looks"] == 3
     assert gpu["power_watts"] == {"low": 100.0, "median": 200.0, "high": 300.0}
@@ -71,6 +72,19 @@ def test_a_card_is_read_at_both_ends_and_in_between():
     assert gpu["memory_bytes"]["high"] == 2**30
     assert gpu["throttled"] == ["SwPowerCap"]  # once, and idling is no throttling
     assert "gpu_absent" not in seen
+
+
+@pytest.mark.parametrize(
+    ("visible", "name"), [("", "card 0"), ("2,0", "card 2"), ("GPU-1f2e,3", "card GPU-1f2e"), (" 1 ", "card 1")]
+)
+def test_the_card_is_the_first_that_cuda_sees(monkeypatch, visible, name):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert Gpu(nvml=Card()).handle == name
+    card = SimpleNamespace(uuid="aa-bb")
+    cuda = SimpleNamespace(is_available=lambda: True, get_device_properties=lambda index: card)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert Gpu(nvml=Card()).handle == "card GPU-aa-bb"
 
 
 def test_the_dictionary_is_filled_when_the_block_ends_even_by_an_error():

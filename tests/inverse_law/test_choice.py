@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_size.choice import choose, choose_batch
+from suite.batch_size.choice import Method, Progress, Trainer, choose, choose_batch
 from suite.batch_size.knee import fit_knee, time_updates
 from suite.batch_size.law import FitError, Updates
 
@@ -116,7 +116,77 @@ def test_bad_requests_are_refused(options, message):
         choose_batch(linear, F.cross_entropy, clusters(), rate=0.1, threshold=0.5, **options)
 
 
-def test_a_model_whose_state_cannot_be_replayed_is_refused():
-    make = lambda seed: nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4))
-    with pytest.raises(ValueError, match="batch norm or dropout"):
-        choose_batch(make, F.cross_entropy, clusters(), rate=0.1, threshold=0.5, batches=(4, 16))
+def noisy(seed):
+    """With statistics and masks, which a replay has to repeat."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4))
+
+
+def chosen(make=linear, **options):
+    settings = {"rate": 0.1, "threshold": 0.45, "batches": (8, 32, 64), "seeds": (0, 1), "rounds": 2}
+    return choose_batch(make, F.cross_entropy, clusters(), **{**settings, **options})
+
+
+def test_updates_repeat_with_batch_norm_and_dropout():
+    """A replay from any state on gives the same bits, whatever was tested in between."""
+    trainer = Trainer(noisy, F.cross_entropy, clusters(), 0.1, 0.2)
+    trainer.begin(0)
+    straight = trainer.advance(trainer.state, 0, 20, 8)
+    halfway = trainer.advance(trainer.state, 0, 10, 8)
+    trainer._read(halfway, 0.1)
+    trainer.advance(halfway, 10, 15, 32)
+    for one, other in zip(straight, trainer.advance(halfway, 10, 20, 8), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_progress_and_early_answers():
+    told: list[Progress] = []
+    choice = chosen(callback=told.append)
+    assert [p.doing for p in told] == sorted((p.doing for p in told), key=["timing", "counting", "chosen"].index)
+    assert told[-1].choice is choice
+    early = [p.choice for p in told if p.choice is not None]
+    assert len(early) > 3, "an answer before all runs are counted"
+    assert all(p.updates >= 0 and p.seconds >= 0 for p in told)
+
+
+def test_a_budget_that_is_too_short_says_so():
+    with pytest.raises(FitError, match="6 of 6 runs were not counted within the budget"):
+        chosen(budget=1e-6)
+
+
+def test_a_budget_ends_with_the_answer_so_far():
+    """Here it ends in the fifth of nine runs, when each batch size has been counted once."""
+    method = Method(Trainer(linear, F.cross_entropy, clusters(), 0.1, 0.2), (0, 1, 2), 0.45, 20_000, None, print)
+    method.tell = lambda p: setattr(method, "deadline", -math.inf) if p.doing == "counting" and p.done == 4 else None
+    method.trainer.begin(0)
+    method.time([8, 32, 64], 2)
+    method.deadline = math.inf
+    method.count([64, 32, 8], 0.01)
+    assert method.answer().unfinished == "5 of 9 runs were not counted within the budget"
+    assert [len(u.seen) for u in method.answer().counted] == [1, 1, 2]
+
+
+def test_the_table_and_the_picture_show_intervals():
+    choice = chosen(seeds=(0, 1, 2))
+    table = choice.frame()
+    assert list(table["batch"]) == [8, 32, 64]
+    assert table.loc[table["chosen"], "batch"].tolist() == [choice.batch]
+    assert (table["seconds from"] <= table["seconds"]).all()
+    assert (table["seconds"] <= table["seconds to"]).all()
+    assert table["seconds"].tolist() == pytest.approx([choice.predicted[b] for b in (8, 32, 64)])
+    axes = choice.plot()
+    assert axes.get_xlabel() == "batch size"
+    assert len(axes.lines) == 2
+
+
+def test_sizes_that_do_not_fit_into_memory_are_left_out():
+    class Hungry(nn.Linear):
+        def forward(self, x):
+            if len(x) == 64:
+                raise torch.OutOfMemoryError("tried to allocate 2 GiB")
+            return super().forward(x)
+
+    choice = chosen(lambda seed: Hungry(8, 4), batches=(1, 32, 64), seeds=(0, 1, 2, 3))
+    assert choice.left_out == {64: "tried to allocate 2 GiB"}
+    assert set(choice.seconds) == {1, 32}

@@ -12,7 +12,7 @@ from paper_figures.isgd import fig1
 from suite.claims.judge import judge
 from suite.papers.artifact import Missing
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE
-from suite.papers.verdicts import published
+from suite.papers.published import published
 
 CLAIMS = {c.id: c for c in published("isgd") if c.artifact in ("isgd/fig1a", "isgd/fig1b")}
 MEASURES = {artifact.id: artifact.measures for artifact in fig1.ARTIFACTS}

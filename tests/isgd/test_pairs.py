@@ -13,7 +13,7 @@ from paper_figures.isgd import PAPER, fig5, fig6, readings
 from suite.claims.judge import judge
 from suite.papers.artifact import Missing
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE, edited, forged
-from suite.papers.verdicts import published
+from suite.papers.published import published
 
 CLAIMS = {claim.id: claim for claim in published("isgd")}
 FLOORS = {"mnist": 0.0085, "cifar10": 0.225}  # errors

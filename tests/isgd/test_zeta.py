@@ -13,7 +13,7 @@ from paper_figures.isgd.zeta import GRID, Treatment
 from suite.claims.judge import judge
 from suite.papers.artifact import Missing
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE
-from suite.papers.verdicts import published
+from suite.papers.published import published
 
 BEST = Treatment(30.0, 2.0, 5)
 

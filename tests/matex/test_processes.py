@@ -14,7 +14,7 @@ from reference_impls.contract import Turn
 from reference_impls.crossbow import SMA
 from reference_impls.matex_agd import DelayedSGD
 from suite.communication.collectives import Local
-from suite.communication.group import LOST
+from suite.communication.group import LOST, fitting_backend
 from suite.distributed.training import WorkersFailed, spawn
 from suite.training.flat import FlatModule
 from suite.training.optimizers import CaffeSGD, TorchSGD
@@ -168,3 +168,21 @@ def test_a_worker_that_nothing_can_interrupt_is_ended_by_its_heartbeat():
         spawn(bodies.stuck_beside_a_dead_worker, 2, timeout=2.0)
     assert caught.value.errors[0] == ("Died", f"exit status {LOST}")
     assert caught.value.errors[1] == ("Died", "exit status -9")
+
+
+@pytest.mark.parametrize(
+    ("cards", "local", "world", "backend"),
+    [
+        (0, "2", "2", "gloo"),
+        (2, "2", "4", "nccl"),
+        (1, "2", "2", "gloo"),
+        (1, None, "2", "gloo"),
+        (1, None, None, "nccl"),
+    ],
+)
+def test_processes_that_share_a_card_do_not_take_nccl(monkeypatch, cards, local, world, backend):
+    for name, value in (("LOCAL_WORLD_SIZE", local), ("WORLD_SIZE", world)):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
+    assert fitting_backend() == backend

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from suite import netlab
+from suite.communication import link as netlab
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """

@@ -38,6 +38,7 @@ EXPERIMENTS = {
         _training_seconds,
         training_cost.data,
         training_cost.memory,
+        measure=training_cost.TRAIN.measure,
         pilot=training_cost.TRAIN.pilot,
     ),
     "rudra/protocol": Experiment(lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Points
+from reference_impls.numbers import on_device
 from suite.training.gradients.types import Gradients, Problem, Rows
 
 
@@ -33,16 +34,18 @@ def spread(problem: Problem, points: Points, buffers: Tensor, examples: Tensor, 
     if join and not problem.batch_norm:
         parts = [rows.reshape(-1) for rows in examples.split(shares)]
         return Work(points.parameters, buffers[: len(shares)], parts, True)
-    repeats = torch.tensor(shares, device=points.parameters.device)
-    return Work(points.parameters.repeat_interleave(repeats, 0), buffers, examples.unbind(), False)
+    repeats = on_device(shares, points.parameters.device)
+    rows = points.parameters.repeat_interleave(repeats, 0, output_size=sum(shares))
+    return Work(rows, buffers, examples.unbind(), False)
 
 
 def collect(points: Points, work: Work, buffers: Tensor, rows: Rows) -> Rows:
     """Losses [n], sums of gradients [p, d] and buffers [n, q] from the rows of the work."""
     losses, grads, after = rows
     if work.joined:
-        counts = torch.tensor(points.shares, device=grads.device)
-        return losses.repeat_interleave(counts), grads * counts.to(grads)[:, None], buffers
+        counts = on_device(points.shares, grads.device)
+        repeated = losses.repeat_interleave(counts, output_size=sum(points.shares))
+        return repeated, grads * counts.to(grads)[:, None], buffers
     if max(points.shares) == 1:
         return losses, grads, after
     return losses, torch.stack([part.sum(0) for part in grads.split(points.shares)]), after

@@ -20,6 +20,7 @@ from torch import Tensor
 from suite.training.gradients.types import Batch, Body, Recorder, Rows
 
 STREAMS = 8  # branches of a graph that may run side by side
+KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own
 WARM = 3  # calls before the capture: libraries allocate their workspaces in the first ones
 
 
@@ -105,6 +106,8 @@ class Captured:
     def _graph(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...], fetch: Any) -> Graph:
         key = tuple((part.shape, part.dtype) for part in (points, *inputs))
         if key not in self._graphs:
+            if len(self._graphs) == KEPT:
+                del self._graphs[next(iter(self._graphs))]  # the oldest; its memory goes with it
             rows = RowGradients(self.problem, self.recorder, points, buffers, inputs, fetch)
             self._graphs[key] = Graph(rows, self.recorder.record(rows.compute))
         return self._graphs[key]
@@ -167,8 +170,8 @@ class Graph:
         self.rows, self.launch = rows, launch
 
     def replay(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...]) -> Rows:
-        """Losses [n] and gradients [n, d], borrowed until the next call, and buffers [n, q]."""
+        """Losses [n], gradients [n, d], borrowed until the next call, and buffers [n, q]."""
         rows = self.rows
         rows.load(points, buffers, inputs)
         self.launch()
-        return rows.losses, rows.grads, rows.after.clone()
+        return rows.losses.clone(), rows.grads, rows.after.clone()

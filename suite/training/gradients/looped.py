@@ -46,7 +46,8 @@ class Bound:
         self._grads = grads
         self._views = [self.flat.views(row) for row in grads] if self._on_cpu else []
 
-    def _one(self, point: Tensor, buffers: Tensor, batch: Batch, row: int) -> Tensor:
+    def tensors(self, point: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+        """Loss (0-d) and autograd's own gradients at a point [d], one for each parameter; None for an unused one."""
         flat = self.flat
         flat.borrow(point, buffers)
         inputs, targets = batch
@@ -54,13 +55,16 @@ class Bound:
         with numerics.kernels():
             with numerics.forward(flat.x.device.type):
                 loss = self.problem.criterion(flat.module(inputs), targets)
-            grads = torch.autograd.grad(loss, flat.parameters, allow_unused=True)
+            return loss.detach(), torch.autograd.grad(loss, flat.parameters, allow_unused=True)
+
+    def _one(self, point: Tensor, buffers: Tensor, batch: Batch, row: int) -> Tensor:
+        loss, grads = self.tensors(point, buffers, batch)
         if self._on_cpu:
             for view, grad in zip(self._views[row], grads, strict=True):
                 view.zero_() if grad is None else view.copy_(grad)
         else:
-            flat.flatten(grads, self._grads[row])
-        return loss.detach()
+            self.flat.flatten(grads, self._grads[row])
+        return loss
 
 
 class Functional:

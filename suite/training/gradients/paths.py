@@ -9,6 +9,8 @@ import torch
 
 from suite.training.gradients.cuda_graph import Captured, refusal
 from suite.training.gradients.looped import Bound, Functional
+from suite.training.gradients.native import Native
+from suite.training.gradients.native import refusal as native_refusal
 from suite.training.gradients.types import Gradients
 from suite.training.gradients.vectorised import Vectorised
 
@@ -16,6 +18,7 @@ PATHS: dict[str, Callable[[Any], Gradients]] = {
     "looped": lambda problem: cast(Gradients, Bound(problem) if hasattr(problem, "flat") else Functional(problem)),
     "vectorised": Vectorised,
     "captured": Captured,
+    "native": Native,
 }
 
 
@@ -44,6 +47,8 @@ def refusals(problem: Any) -> dict[str, str]:
         found["vectorised"] = (
             "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row"
         )
+    if why := native_refusal(problem):
+        found["native"] = why
     return found
 
 
@@ -54,6 +59,11 @@ def vectorised_of_run(problem: Any) -> Vectorised:
     return Vectorised(problem)
 
 
-def gradients_of_run(path: str, problem: Any) -> Gradients:
-    """The gradients of a run executed by ``path``. Raises ValueError where they would not be those of the loop."""
+def gradients_of_run(path: str, problem: Any, build: str | None = None) -> Gradients:
+    """The gradients of a run executed by ``path``; ``build`` is the native one that it was begun with.
+
+    Raises ValueError where they would not be those of the loop, or not those that the run began with.
+    """
+    if path == "native":
+        return Native(problem, build)
     return vectorised_of_run(problem) if path == "vectorised" else PATHS[path](problem)

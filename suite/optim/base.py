@@ -1,0 +1,367 @@
+"""What the five optimisers share: they look like torch's, and hand every update to a reference implementation.
+
+``torch.optim.Optimizer`` supplies parameter groups, hooks, closures and what schedulers expect. Here stand the
+vector that the algorithms see, the learners that take turns in one module, the agreement of several processes, mixed
+precision's skipped steps, and the state as plain tensors and numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reference_impls.contract import Turn
+from suite.communication.collectives import Processes, in_process
+from suite.communication.group import Group
+from suite.distributed import checkpoints as worker_checkpoints
+from suite.optim import joining
+from suite.optim.core import Core
+from suite.optim.files import pack, unpack
+from suite.optim.module import Buffers, Tested, check_device, digest, unwrapped
+from suite.optim.solver import Grouped
+from suite.optim.vector import Vector
+from suite.training.checkpoint import flatten, rebuild
+
+Closure = Callable[[], Any]
+FUSED = (torch.float32, torch.float64)  # types that torch's fused SGD takes on every device
+
+
+class Algorithm(torch.optim.Optimizer):
+    """A paper's algorithm on ``module``, whose parameters become views of one vector.
+
+    Args:
+        module: compiled or not; its parameters that require gradients are trained, the frozen ones stay as they are.
+        params: parameters or parameter groups where not all of them are trained alike, as torch's optimisers take
+            them: each group may have its own ``lr``, ``momentum`` and ``weight_decay``.
+        fused: step by torch's fused SGD and update in place; by default where torch has it. False is the solver and
+            the code that made the papers' figures, several times slower.
+        group: the processes to train with; by default all of ``torchrun`` or ``init_process_group``, or this one.
+
+    Raises ValueError for a module that cannot be trained this way, for settings out of range, and where processes
+    differ in either.
+    """
+
+    learners = 1  # replicas that take turns in this process
+
+    def __init__(
+        self,
+        module: nn.Module,
+        params: Iterable[Any] | None,
+        defaults: dict[str, Any],
+        *,
+        fused: bool | None,
+        group: Group | None,
+    ):
+        for name, least in (("lr", 0.0), ("weight_decay", 0.0), ("momentum", 0.0)):
+            if not defaults[name] >= least:
+                raise ValueError(f"{type(self).__name__}: {name}={defaults[name]} must be at least {least:g}")
+        self.module = unwrapped(module)
+        self.group = joining.group() if group is None else group
+        self.t = 0  # updates made
+        self._begun = False
+        self._names: dict[Tensor, str] = {parameter: name for name, parameter in self.module.named_parameters()}
+        self._frozen: list[Tensor] = []
+        super().__init__(list(self.module.parameters() if params is None else params), defaults)
+        self._lay_out()
+        check_device(self.vector, self.group)
+        self._fused = self.vector.dtype in FUSED if fused is None else fused
+        self.solver = Grouped(self.vector, self.param_groups, fused=self._fused)
+        self.group.agree(self._facts() | {"the groups' settings": [self._settings(g) for g in self.param_groups]})
+        for shared in (self.vector.x, *self.module.buffers(), *self._untrained()):
+            self.group.broadcast(shared.data)
+        self.vector.load(self.vector.x)
+        joining.own_random_numbers(self.group)
+        self.buffers = Buffers(self.module, self.learners)
+        self._tested = Tested(self.module)
+        self._losses: list[Tensor] = []  # of the learners that have had their batch in this update
+        self.core = self._core(self.vector.x if self._fused else None)
+        self.core_state = self.core.init(self.vector.x)
+        self._begun = True
+        self._load()
+
+    # What a subclass says
+
+    def _core(self, weights: Tensor | None) -> Core:
+        """The reference implementation, configured; it updates ``weights`` [d] in place if they are given."""
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, Any]:
+        """What must be the same in all processes, and when a state is loaded."""
+        return {
+            "optimiser": type(self).__name__,
+            "model": digest(self.module, self.vector),
+            "learners": self.learners,
+            "number of processes": self.group.size,
+        }
+
+    # Set-up
+
+    def _lay_out(self) -> None:
+        self.vector = Vector([group["params"] for group in self.param_groups])
+        self._gradients = self.vector.x.new_zeros(self.learners, self.vector.d)
+        self._views = [self.vector.views(row) for row in self._gradients]
+
+    def _untrained(self) -> list[Tensor]:
+        trained = {id(parameter) for parameter in self.vector.parameters}
+        return [parameter for parameter in self.module.parameters() if id(parameter) not in trained]
+
+    def collective(self, **options: Any) -> Any:
+        """Sums over all learners of all processes."""
+        if self.group.size == 1:
+            return in_process(self.learners)
+        return Processes(self.group, rows=self.learners, **options)
+
+    @staticmethod
+    def _settings(group: Mapping[str, Any]) -> dict[str, float]:
+        return {name: float(group[name]) for name in ("lr", "momentum", "weight_decay")}
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Train further parameters of the module, with their own settings, from the next update on.
+
+        Frozen ones among them are left out. Every process must add the same. Raises ValueError in the middle of an
+        update (between the batches of several learners, or with exchanges under way), for parameters that are not the
+        module's and where none is left.
+        """
+        if self._begun:
+            self._require_rest("add_param_group")
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        if foreign := [p for p in group["params"] if p not in self._names]:
+            self.param_groups.pop()
+            raise ValueError(
+                f"a parameter of shape {tuple(foreign[0].shape)} is not the module's; all that are trained "
+                "must be, as the module is what is averaged and tested"
+            )
+        added = [p for p in group["params"] if p.requires_grad]
+        if not added:
+            self.param_groups.pop()
+            raise ValueError("none of these parameters requires a gradient; unfreeze them before they are added")
+        self._frozen += [p for p in group["params"] if not p.requires_grad]
+        self._frozen = [p for p in self._frozen if not any(p is other for other in added)]
+        group["params"] = added
+        if self._begun:
+            before, old = self.core_state, self.vector.d
+            self._lay_out()
+            self.solver.vector = self.vector
+            self.core.weights = self.vector.x if self._fused else None
+            fresh = self.core.init(self.vector.x.clone())
+            self.core_state = self.core.own(self._widened(before, fresh, old))
+            self._load()
+
+    def _widened(self, before: Any, fresh: Any, d: int) -> Any:
+        """A state over more parameters: what was known of the first d, and a beginner's of the rest."""
+        if isinstance(fresh, Tensor) and fresh.dim() and fresh.shape[-1] == self.vector.d and before.shape[-1] == d:
+            return torch.cat([before, fresh[..., d:]], -1)
+        if isinstance(fresh, tuple):
+            parts = [self._widened(b, f, d) for b, f in zip(before, fresh, strict=True)]
+            return type(fresh)(*parts) if hasattr(fresh, "_fields") else tuple(parts)
+        return before
+
+    def _require_rest(self, what: str) -> None:
+        if self._losses:
+            raise ValueError(
+                f"{what} came when {len(self._losses)} of {self.learners} learners had had their batch of update "
+                f"{self.t}; call it when all have"
+            )
+
+    # Steps
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """One learner's step from the gradients that lie in the parameters; the update comes with the last learner's.
+
+        Afterwards the module holds the next learner's weights. Returns what ``closure`` returned, if there is one.
+        Raises WorkerLost when another process died or did not answer within the group's timeout.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if self._overflowed():
+            return loss
+        self._take(0.0 if loss is None else loss)
+        return loss
+
+    @torch.no_grad()
+    def _take(self, loss: Tensor | float) -> None:
+        """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
+        self._refuse_unfrozen()
+        learner = len(self._losses)
+        self.vector.gradient(self._views[learner])
+        self.buffers.keep(learner)
+        self._losses.append(torch.as_tensor(loss, dtype=torch.float64, device=self.vector.x.device).detach())
+        if len(self._losses) == self.learners:
+            losses, self._losses = self._losses, []
+            self._update(losses)
+        self._load()
+
+    def _update(self, losses: list[Tensor]) -> None:
+        """The update of a round in which every learner had its batch."""
+        turn = self.core.round(self.t, self.group.rank * self.learners)
+        rows, shares = self._gradients, self._shares
+        sums = rows if max(shares) == 1 else torch.stack([part.sum(0) for part in rows.split(shares)])
+        self._tell(turn, losses, sums)
+
+    def _tell(self, turn: Turn, losses: list[Tensor], sums: Tensor, sent: Any = ()) -> None:
+        self.core_state = self.core.update(self.core_state, turn, losses, sums, sent)
+        self.t += 1
+        self.group.heartbeat.updates = self.t
+
+    @torch.no_grad()
+    def _load(self) -> None:
+        """Put the weights and buffers of the learner whose turn is next into the module."""
+        learner = len(self._losses)
+        ask = self.core.points(self.core_state, self.core.round(self.t, self.group.rank * self.learners))
+        self._shares = ask.shares
+        owners = [point for point, share in enumerate(ask.shares) for _ in range(share)]
+        self.vector.load(ask.parameters[owners[learner]])
+        self.buffers.load(learner)
+
+    def _refuse_unfrozen(self) -> None:
+        if thawed := [p for p in self._frozen if p.requires_grad]:
+            raise ValueError(
+                f"parameter {self._names[thawed[0]]} was frozen when {type(self).__name__} was made and is not any "
+                "more; add it with add_param_group({'params': [...]})"
+            )
+        if frozen := [p for p in self.vector.parameters if not p.requires_grad]:
+            raise ValueError(
+                f"parameter {self._names[frozen[0]]} was frozen after {type(self).__name__} was made, and momentum, "
+                "decay and averaging would move it still; freeze it before, or make a new optimiser"
+            )
+
+    # Mixed precision: torch.amp.GradScaler hands over its scale and what overflowed
+
+    _step_supports_amp_scaling = True
+
+    def _overflowed(self) -> bool:
+        """Whether a gradient of any process overflowed, so that all skip the step; otherwise undo the scaling."""
+        found = getattr(self, "found_inf", None)
+        if found is not None and self.group.size > 1:
+            found = Processes(self.group).sum(found.double().reshape(1, 1).to(self.vector.x.device))
+        return self._unscaled(found)
+
+    def _unscaled(self, found: Tensor | None) -> bool:
+        """Whether to skip the step as ``found`` overflows; otherwise undo the scaling."""
+        if found is None:
+            return False
+        if found.item():
+            return True
+        if (scale := getattr(self, "grad_scale", None)) is not None:
+            grads = [p.grad for p in self.vector.parameters if p.grad is not None]
+            torch._foreach_mul_(grads, float(1 / scale.double()))
+        return False
+
+    # What is tested
+
+    @torch.no_grad()
+    def average(self) -> nn.Module:
+        """The model to test: a copy of the module in evaluation mode with the weights that the paper evaluates.
+
+        Its batch-norm statistics are the mean of all learners' of all processes, so every process must call it. It is
+        the same copy each time, refreshed; training goes on where it was.
+        """
+        values = self.vector.views(self.core.model(self.core_state).to(self.vector.x))
+        total = self.buffers.total().to(self.vector.x.device)
+        if self.group.size > 1 and total.numel():
+            total = Processes(self.group).sum(total[None])
+        return self._tested.refreshed(self.vector.parameters, values, total / (self.learners * self.group.size))
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """``param_groups`` as torch's, and under ``state`` plain numbers and tensors by name: this process's part.
+
+        With the module's state it is everything the next update depends on besides the random numbers: a training
+        that loads both goes on to the same bits. ``torch.save`` and :func:`suite.optim.save_file` write it. Exchanges
+        under way are waited for, and kept as their sums.
+        """
+        tensors: dict[str, Tensor] = {}
+        plain: dict[str, Any] = {}
+        flatten(self.core_state, "core", tensors, plain)
+        flatten(tuple(self._losses), "losses", tensors, plain)
+        tensors["gradients"] = self._gradients[: len(self._losses)].clone()
+        for learner, held in enumerate(self.buffers.sets()):
+            tensors |= {f"buffers/{learner}/{place}": b.detach().clone() for place, b in enumerate(held)}
+        plain |= {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
+        self.state.clear()
+        self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
+        try:
+            return super().state_dict()
+        finally:
+            self.state.clear()
+
+    def _further_state(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` returned; the module takes up its weights and buffers.
+
+        Raises ValueError for the state of another optimiser, model, number of learners or processes, or another
+        process's part.
+        """
+        held = state_dict["state"]
+        if "plain" not in held:
+            raise ValueError(f"this is not the state of {type(self).__name__}: nothing is called 'plain' in it")
+        tensors, plain = held["tensors"], held["plain"]
+        now = {**self._facts(), "rank": self.group.rank}
+        then = {**plain["facts"], "rank": plain["rank"]}
+        for name in now:
+            if now[name] != then.get(name):
+                raise ValueError(
+                    f"the state was written with {name} = {then.get(name)!r}, not {now[name]!r}; make the optimiser "
+                    "with the same settings, and give every process its own part"
+                )
+        super().load_state_dict(state_dict)
+        self.solver.groups = self.param_groups
+        here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
+        self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
+        self._losses = list(rebuild((), "losses", here, plain))
+        self._gradients[: len(self._losses)] = here["gradients"]
+        sets = [
+            [here[f"buffers/{learner}/{place}"] for place in range(len(self.buffers.current()))]
+            for learner in range(self.learners)
+        ]
+        with torch.no_grad():
+            for buffer, value in zip(self.buffers.current(), sets[0], strict=True):
+                buffer.copy_(value)
+        self.buffers.own = sets if self.learners > 1 else []
+        self.t = plain["t"]
+        self._take_up(held)
+        self.group.heartbeat.updates = self.t
+        self.state.clear()
+        self._load()
+
+    def _take_up(self, held: Mapping[str, Any]) -> None:
+        """Take what ``_further_state`` gave."""
+
+    def save(self, folder: str | Path, **plain: Any) -> None:
+        """Write this process's state, torch's random numbers and ``plain`` values of the caller's under ``folder``.
+
+        Every process must call it after the same update; older states are removed once all have written theirs, so a
+        kill at any moment leaves one that is whole. Raises ValueError for processes at different updates, OSError
+        where nothing can be written.
+        """
+        tensors: dict[str, Tensor] = {"random/cpu": torch.get_rng_state()}
+        if self.vector.x.is_cuda:
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
+        values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain}
+        worker_checkpoints.write(Path(folder), self.group, self.t, (), values, tensors)
+
+    def resume(self, folder: str | Path) -> dict[str, Any]:
+        """Go on from the newest state under ``folder`` that every process has whole; returns its ``plain`` values.
+
+        Training then ends in the same bits as if it had not been interrupted. Where there is none it returns an empty
+        dictionary and changes nothing. Every process must call it. Raises ValueError as ``load_state_dict`` does.
+        """
+        found = worker_checkpoints.newest(Path(folder), self.group, ())
+        if found is None:
+            return {}
+        _, values, tensors = found
+        self.load_state_dict(unpack(values["state"], tensors))
+        torch.set_rng_state(tensors["random/cpu"].cpu())
+        if "random/cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.vector.x.device)
+        return dict(values["plain"])

@@ -1,0 +1,68 @@
+"""Where the optimisers touch the reference implementations: an algorithm, and where its weights lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from reference_impls.contract import Algorithm, Entry, Points, Sent, Turn
+from suite.optim.in_place import IN_PLACE
+
+ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates are the solver's
+
+
+class Core:
+    """An algorithm with its solver and collective.
+
+    ``weights`` [d] given, they become the state's own, and updates happen in them (:mod:`suite.optim.in_place`).
+    """
+
+    def __init__(self, algorithm: Algorithm[Any], weights: Tensor | None = None):
+        self.algorithm, self.weights = algorithm, weights
+        self.rows = algorithm.collective.rows if algorithm.replicated else 1  # sets of weights held here
+        self._in_place = weights is not None
+
+    def init(self, x0: Tensor) -> Any:
+        """The state at weights x0 [d], the same for all workers."""
+        return self.own(self.algorithm.init(x0))
+
+    def own(self, state: Any) -> Any:
+        """The same state with its weights where ``weights`` lie, if there is but one set of them."""
+        if self.weights is None or self.rows > 1:
+            return state
+        name = "x" if hasattr(state, "x") else "replicas"
+        self.weights.copy_(getattr(state, name).view(-1))
+        return state._replace(**{name: self.weights.view_as(getattr(state, name))})
+
+    def round(self, t: int, first: int) -> Turn:
+        """Update t, with a new gradient of each worker held here, of which ``first`` is the first."""
+        return Turn(t, tuple(Entry(first + row, t, t) for row in range(self.rows)))
+
+    def points(self, state: Any, turn: Turn) -> Points:
+        """Points at which the turn's gradients are wanted."""
+        return self.algorithm.points(state, turn)
+
+    def send(self, rows: Tensor) -> Any:
+        """Begin exchanging rows [m, s] of gradients, for algorithms that do so themselves; a Pending."""
+        return self.algorithm.send(rows)
+
+    def under_way(self, state: Any) -> int:
+        """Turns without entries until every exchange that was started has been applied."""
+        return self.algorithm.under_way(state)
+
+    def update(self, state: Any, turn: Turn, losses: Sequence[Tensor], sums: Tensor, sent: Sent = ()) -> Any:
+        """The state after a turn, from its losses (0-d each) and sums of gradients [p, d]."""
+        told = torch.stack(tuple(losses)) if losses else sums.new_zeros(0)
+        rate = ONE.to(sums.dtype)
+        if self.algorithm.sends and turn.entries and not sent:
+            sent = ((slice(0, sums.shape[-1]), self.send(sums)),)  # in one piece
+        if self._in_place:
+            return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, told, sums, rate, sent)
+        return self.algorithm.update(state, turn, told, sums, rate, sent)
+
+    def model(self, state: Any) -> Tensor:
+        """The weights [d] that the paper evaluates. Every worker must ask, as some algorithms exchange here."""
+        return self.algorithm.model(state)

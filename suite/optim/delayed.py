@@ -1,0 +1,110 @@
+"""MaTEx's exchange of gradients without a server: synchronous, layer-wise or delayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reference_impls import matex_agd
+from reference_impls.contract import Turn
+from suite.communication.group import Group
+from suite.optim.base import Algorithm
+from suite.optim.core import Core
+from suite.optim.layerwise import Departures
+
+
+class DelayedSGD(Algorithm):
+    """Jeff Daily, Abhinav Vishnu and Charles Siegel, "Leveraging Asynchronicity in Gradient Descent", 2017.
+
+        opt = DelayedSGD(model, lr=0.05, momentum=0.9, delay=1)
+        for inputs, targets in loader:  # this process's share of the batch
+            opt.zero_grad()
+            loss_of(model(inputs), targets).backward()
+            opt.step()  # sends this gradient, applies the one of ``delay`` updates ago
+        opt.finish()  # applies those still under way
+
+    Every process averages the others' gradients into its own; all hold the same weights.
+
+    Args beyond those of :class:`~suite.optim.base.Algorithm`:
+        delay: updates from a gradient to its application; 0 is synchronous, the paper has 0 to 3.
+        layerwise: send each layer's gradient as soon as backward has produced it. Gradients then must not be changed
+            between backward and step (clipping), nor added up over several backward passes.
+        bucket_bytes: layer-wise exchange joins neighbouring tensors up to this size into one sum; 0 sends each alone.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        params: Iterable[Any] | None = None,
+        *,
+        lr: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        delay: int = 0,
+        layerwise: bool = False,
+        bucket_bytes: int = 0,
+        fused: bool | None = None,
+        group: Group | None = None,
+    ):
+        self._delay, self._layerwise = delay, layerwise
+        if bucket_bytes < 0:
+            raise ValueError(f"bucket_bytes={bucket_bytes} must not be negative; 0 sends every parameter by itself")
+        self._bucket_bytes = bucket_bytes
+        self._departures: Departures | None = None
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, defaults, fused=fused, group=group)
+
+    def _core(self, weights: Tensor | None) -> Core:
+        collective = self.collective(lanes=max(1, self._delay), in_place=True)
+        order = "backward" if self._layerwise else "all"
+        return Core(matex_agd.DelayedSGD(self.solver, collective, self._delay, order, self._layerwise), weights)
+
+    def _facts(self) -> dict[str, Any]:
+        own = {"delay": self._delay, "layerwise": self._layerwise, "bucket size": self._bucket_bytes}
+        return super()._facts() | own
+
+    def _lay_out(self) -> None:
+        """A gradient [d] stays where it is until its sum is applied, so there are ``delay`` more of them."""
+        super()._lay_out()
+        slots = [torch.zeros_like(self._gradients) for _ in range(self._delay)]
+        self._slots = [self._gradients, *slots]
+        self._slot_views = [self.vector.views(slot[0]) for slot in self._slots]
+        if self._departures:
+            self._departures.close()
+        if self._layerwise:
+            self._departures = Departures(self.vector, self._bucket_bytes, lambda rows: self.core.send(rows))
+
+    def _require_rest(self, what: str) -> None:
+        if self.core.under_way(self.core_state):
+            raise ValueError(f"{what} came with exchanges under way; call finish() first")
+
+    def _load(self) -> None:
+        super()._load()
+        slot = self.t % len(self._slots)
+        self._gradients, self._views = self._slots[slot], [self._slot_views[slot]]
+        if self._departures:
+            self._departures.begin(self._gradients[0], self._views[0])
+
+    @torch.no_grad()
+    def _take(self, loss: Tensor | float) -> None:
+        if self._departures is None:
+            super()._take(loss)
+            return
+        self._refuse_unfrozen()
+        self._tell(
+            self.core.round(self.t, self.group.rank),
+            [torch.as_tensor(loss)],
+            self._gradients,
+            self._departures.finish(),
+        )
+        self._load()
+
+    def finish(self) -> None:
+        """Apply the exchanges still under way; training may go on afterwards."""
+        while self.core.under_way(self.core_state):
+            self._tell(Turn(self.t, ()), [], self._gradients)
+        with torch.no_grad():
+            self._load()

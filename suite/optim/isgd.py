@@ -1,0 +1,90 @@
+"""Inconsistent SGD as an optimiser, which may ask for another gradient of the same batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reference_impls import isgd
+from suite.communication.group import Group
+from suite.optim.base import Algorithm
+from suite.optim.core import Core
+
+
+class ISGD(Algorithm):
+    """Linnan Wang et al., "Inconsistent Stochastic Gradient Descent", 2016; see ``reference_impls.isgd``.
+
+        opt = ISGD(model, lr=0.01, momentum=0.9, batches=len(loader), zeta=0.01)
+        for inputs, targets in loader:
+            def closure():
+                opt.zero_grad()
+                loss = loss_of(model(inputs), targets)
+                loss.backward()
+                return loss
+            opt.step(closure)
+
+    A batch whose loss lies above the control chart's limit is trained on again, at most ``stop`` times, so a closure
+    is needed, as in ``torch.optim.LBFGS``. Several processes share a batch: each closure computes the mean loss of
+    its share, and all decide alike by the mean.
+
+    Args beyond those of :class:`~suite.optim.base.Algorithm`:
+        batches: in an epoch, the length of the control chart.
+        zeta: rate of the extra steps (Algorithm 2), which have neither momentum nor decay and move all groups alike.
+        stop: extra steps on a batch at most; 0 is plain SGD.
+        margin: of the limit above the mean loss, in standard deviations.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        params: Iterable[Any] | None = None,
+        *,
+        lr: float,
+        batches: int,
+        zeta: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        stop: int = 5,
+        margin: float = 3.0,
+        fused: bool | None = None,
+        group: Group | None = None,
+    ):
+        self._chosen: dict[str, Any] = {"batches": batches, "zeta": zeta, "stop": stop, "margin": margin}
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, defaults, fused=fused, group=group)
+
+    def _core(self, weights: Tensor | None) -> Core:
+        return Core(isgd.ISGD(self.solver, self.collective(), **self._chosen), weights)
+
+    def _facts(self) -> dict[str, Any]:
+        return super()._facts() | {"settings": str(self._chosen)}
+
+    @property
+    def limit(self) -> float:
+        """The control chart's limit after the last batch; infinite in the first epoch."""
+        return self.core_state.limit.item()
+
+    def step(self, closure: Callable[[], Tensor] | None = None) -> Any:  # type: ignore[override]
+        """A step on a new batch, and up to ``stop`` more on the same while its loss stays above the limit.
+
+        Returns the loss before the first of them. Raises TypeError without a closure, and ValueError where it returns
+        no loss.
+        """
+        if closure is None:
+            raise TypeError("ISGD.step needs a closure that computes the loss of the batch and its gradients")
+        loss = self._gradient(closure)
+        while self.core_state.chasing.item():
+            self._gradient(closure)
+        return loss
+
+    def _gradient(self, closure: Callable[[], Tensor]) -> Tensor:
+        with torch.enable_grad():
+            loss = closure()
+        if loss is None or torch.as_tensor(loss).dim():
+            raise ValueError("ISGD's closure must return the mean loss of the batch as one number (0-d)")
+        if not self._overflowed():
+            self._take(loss)
+        return loss

@@ -1,0 +1,67 @@
+"""The processes that an optimiser finds itself among: none but its own, torchrun's, or the caller's."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import _get_default_group, _get_default_store
+from torch.utils.data import Dataset, Subset
+
+from suite.communication.group import TIMEOUT, Group, join
+from suite.distributed import training as distributed
+from suite.spec import seed
+
+_found: dict[str, Any] = {}  # the group of this process, and of which default process group it was made
+
+
+def group(timeout: float | None = None) -> Group:
+    """All processes of this job: those of ``init_process_group``, or of ``torchrun``, or this one alone.
+
+    Optimisers of one process share it. Under torchrun the processes meet here, and leave when the program ends.
+    ``timeout`` seconds without an answer, by default a minute, mean that another process is lost.
+    """
+    patience = TIMEOUT if timeout is None else timeout
+    if not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        joined = contextlib.ExitStack()
+        _found["group"] = joined.enter_context(join(timeout=patience))
+        _found["of"] = _get_default_group()
+        atexit.register(joined.close)
+    if not dist.is_initialized():
+        return Group(dist.HashStore(), 0, 1, patience, "nccl" if torch.cuda.is_available() else "gloo")
+    if _found.get("of") is not _get_default_group():
+        store, backend = dist.PrefixStore("optim", _get_default_store()), dist.get_backend()
+        _found["group"] = Group(store, dist.get_rank(), dist.get_world_size(), patience, backend)
+        _found["group"].heartbeat.start()
+        _found["of"] = _get_default_group()
+        atexit.register(_found["group"].heartbeat.stop)
+    return _found["group"]
+
+
+def device() -> torch.device:
+    """Where this process computes: its own GPU where there are any, otherwise the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def share(dataset: Dataset[Any]) -> Subset[Any]:
+    """This process's part of a data set: contiguous, disjoint and equally large for all (MaTEx, section 5.1).
+
+    What does not divide is left out. Raises ValueError for fewer examples than processes.
+    """
+    return Subset(dataset, distributed.share(len(dataset), group()))  # type: ignore[arg-type]
+
+
+def own_random_numbers(group: Group) -> None:
+    """Let every process but the first draw its own numbers from here on: its own batches, its own masks.
+
+    Scripts seed all processes alike, which gives them the same initial weights and would give a shuffling loader the
+    same batches in each.
+    """
+    if group.rank:
+        torch.manual_seed(seed(torch.initial_seed(), "process", group.rank))

@@ -1,0 +1,99 @@
+"""Gradients that leave in segments while backward still runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from reference_impls.contract import Pending
+from suite.optim.vector import Vector, refuse_sparse
+
+Sent: TypeAlias = tuple[tuple[slice, Pending], ...]
+
+
+def buckets(vector: Vector, limit: int) -> tuple[slice, ...]:
+    """Contiguous segments of [d] from the last parameters to the first: neighbours joined up to ``limit`` bytes.
+
+    A parameter larger than the limit is a segment by itself; ``limit`` 0 gives one segment per parameter.
+    """
+    item = vector.x.element_size()
+    parts: list[slice] = []
+    for part in reversed(vector.segments):
+        if parts and (parts[-1].stop - part.start) * item <= limit:
+            parts[-1] = slice(part.start, parts[-1].stop)
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
+class Departures:
+    """Copies each gradient to its place in a vector as backward produces it, and sends every segment that is full.
+
+    Segments leave in one fixed order, from the last parameters to the first, whatever order autograd meets them
+    in: a segment that is ready early waits for those before it, so that every process starts the same sums in the
+    same order even if their graphs differ. Parameters that got no gradient are sent as zeros at the end.
+    """
+
+    def __init__(self, vector: Vector, limit: int, send: Callable[[Tensor], Pending]):
+        self._vector, self._send = vector, send
+        self._parts = buckets(vector, limit)
+        self._home = [
+            next(i for i, part in enumerate(self._parts) if part.start <= own.start and own.stop <= part.stop)
+            for own in vector.segments
+        ]
+        self._hooks = [
+            parameter.register_post_accumulate_grad_hook(lambda _, index=index: self._filled(index))
+            for index, parameter in enumerate(vector.parameters)
+        ]
+
+    def close(self) -> None:
+        """Watch backward no longer."""
+        for hook in self._hooks:
+            hook.remove()
+
+    def begin(self, gradient: Tensor, views: Sequence[Tensor]) -> None:
+        """Gradients go to ``gradient`` [d], of which ``views`` are the parameters', from here on."""
+        self._gradient, self._views = gradient, views
+        self._versions: list[tuple[Tensor, int] | None] = [None] * len(views)  # of the gradients copied
+        self._missing = [{i for i, at in enumerate(self._home) if at == home} for home in range(len(self._parts))]
+        self._sent: list[tuple[slice, Pending]] = []
+
+    @torch.no_grad()
+    def _filled(self, index: int) -> None:
+        grad = self._vector.parameters[index].grad
+        assert grad is not None
+        refuse_sparse(grad)
+        if self._versions[index] is not None:
+            raise RuntimeError(
+                "layer-wise exchange sends a gradient once it is there, and backward ran twice before the step; call "
+                "step once per backward pass, or exchange with layerwise=False"
+            )
+        self._views[index].copy_(grad)
+        self._versions[index] = grad, grad._version
+        self._missing[self._home[index]].discard(index)
+        while len(self._sent) < len(self._parts) and not self._missing[len(self._sent)]:
+            self._leave()
+
+    def _leave(self) -> None:
+        part = self._parts[len(self._sent)]
+        self._sent.append((part, self._send(self._gradient[None, part])))
+
+    def finish(self) -> Sent:
+        """After backward: send what has not left yet; the segments with their sums, in the order they left.
+
+        Raises ValueError for a gradient that was changed after it had been sent.
+        """
+        for index, seen in enumerate(self._versions):
+            if seen is None:
+                self._views[index].zero_()
+            elif seen[0]._version != seen[1] or self._vector.parameters[index].grad is not seen[0]:
+                raise ValueError(
+                    "a gradient was changed between backward and step (clipping?) when layer-wise exchange had sent "
+                    "it already; exchange with layerwise=False"
+                )
+        while len(self._sent) < len(self._parts):
+            self._leave()
+        return tuple(self._sent)

@@ -1,0 +1,162 @@
+"""Rudra's parameter server and its learners as processes, with the lines of one's own loop.
+
+    with parameter_server(model, lr=0.05, n=1, updates=2000) as opt:
+        for inputs, targets in opt.batches(loader):
+            opt.zero_grad()
+            loss_of(model(inputs), targets).backward()
+            opt.step()  # push, and pull what is newer
+    test(opt.average())
+
+Under ``torchrun --nproc-per-node 5`` process 0 is the server, which sees no batch, and the others are four learners.
+In one process ``learners`` take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reference_impls import rudra
+from reference_impls.contract import Turn
+from suite.communication.collectives import Local
+from suite.communication.group import Group
+from suite.optim import joining
+from suite.optim.core import Core
+from suite.optim.softsync import Softsync
+from suite.parameter_server.processes import Learner, Served, Service, connect
+
+
+@contextmanager
+def parameter_server(
+    module: nn.Module,
+    params: Iterable[Any] | None = None,
+    *,
+    updates: int,
+    learners: int = 2,
+    timeout: float | None = None,
+    group: Group | None = None,
+    **settings: Any,
+) -> Iterator[Softsync]:
+    """A :class:`~suite.optim.Softsync` that trains ``updates`` updates, over all processes if there are several.
+
+    ``learners`` counts only in one process; ``settings`` are those of ``Softsync``. A learner that is killed, or does
+    not answer within ``timeout`` seconds (longer than a batch takes), is lost: under hardsync all end with
+    WorkerLost, otherwise the others go on. The loss of the server ends all. (``torchrun`` itself ends all processes
+    when one has failed; a launcher that does not, such as ``srun --no-kill``, lets the others go on.)
+    """
+    found = joining.group(timeout) if group is None else group
+    if found.size == 1:
+        yield Softsync(module, params, learners=learners, updates=updates, group=found, **settings)
+    else:
+        opt = Remote(module, params, learners=found.size - 1, updates=updates, group=found, **settings)
+        try:
+            yield opt
+        except BaseException:
+            opt.fail()
+            raise
+
+
+class Remote(Softsync):
+    """Softsync over processes: the server in process 0, a learner in each other.
+
+    Schedulers and rates are the learners' own; an update happens at the rates that came with its last gradient.
+    ``t`` counts the updates behind the weights held here, ``served`` is what the server saw.
+    """
+
+    def __init__(self, module: nn.Module, params: Iterable[Any] | None = None, **settings: Any):
+        super().__init__(module, params, **settings)
+        facts = {"settings": str(self._chosen), "updates": self.updates}
+        x = self.vector.x
+        connections = connect(self.group, facts, x)
+        self.served = Served(x)
+        self._mean_buffers: Tensor | None = None
+        if self.group.rank:
+            learner = self.group.rank - 1
+            self._line = Learner(connections[learner], learner, lambda: self.buffers.total().to(x))
+        else:
+            rates = len(self.param_groups)
+            self._service = Service(connections, self._chosen["n"], x.clone(), self._apply, self.updates or 0, rates)
+
+    @property
+    def is_server(self) -> bool:
+        """Whether this process serves, and so sees no batch."""
+        return self.group.rank == 0
+
+    def _learners_here(self, learners: int) -> int:
+        return 1
+
+    def _core(self, weights: Tensor | None) -> Core:
+        self.solver.divisor = self._divisor
+        self.solver.fused = self._fused = False  # what was sent may not be written to
+        return Core(rudra.Softsync(self.solver, Local(self._chosen["workers"]), **self._chosen))
+
+    def fail(self) -> None:
+        """Let the server know that an error ends this learner."""
+        if not self.is_server and not self._line.stopped:
+            self._line.fail()
+
+    def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """What ``loader`` yields, over and over, until the server has made its updates; nothing on the server.
+
+        There it returns once all are made. Raises WorkerLost where the training cannot go on.
+        """
+        if self.is_server:
+            self.served = self._service.run()
+            self.t = len(self.served.turns)
+            self.vector.load(self.served.x)
+            if self.served.left:
+                self._mean_buffers = torch.stack(self.served.left).double().mean(0)
+            return
+        yield from super().batches(loader)
+
+    @property
+    def _finished(self) -> bool:
+        return self._line.stopped
+
+    def _overflowed(self) -> bool:
+        return self._unscaled(getattr(self, "found_inf", None))
+
+    @torch.no_grad()
+    def _take(self, loss: Tensor | float) -> None:
+        """Push the gradient with its loss and this learner's rates, and pull."""
+        if self.is_server:
+            raise ValueError(
+                "the server steps by itself; take batches from opt.batches(loader), which yields none to it"
+            )
+        self._refuse_unfrozen()
+        self.vector.gradient(self._views[0])
+        x = self.vector.x
+        rates = x.new_tensor([float(group["lr"]) for group in self.param_groups])
+        pushed = torch.cat([self._gradients[0], torch.as_tensor(loss).detach().to(x).reshape(1), rates])
+        self.vector.load(self._line.exchange(pushed, x))
+        self.t = self._line.timestamp
+
+    def _load(self) -> None:
+        """The module holds what was pulled."""
+
+    def _apply(self, turn: Turn, sums: Tensor, losses: list[float], rates: Tensor) -> Tensor:
+        """The server's update, at the rates that came with the last gradient."""
+        for group, rate in zip(self.param_groups, rates.tolist(), strict=True):
+            group["lr"] = rate
+        with torch.no_grad():
+            self._tell(turn, [torch.tensor(loss, dtype=torch.float64) for loss in losses], sums)
+        if self._watch is not None:
+            self._watch(turn)
+        return self.core_state.x
+
+    @torch.no_grad()
+    def average(self) -> nn.Module:
+        """The model to test, with the mean of the learners' batch-norm statistics on the server, else its own."""
+        buffers = self.buffers.total() if self._mean_buffers is None else self._mean_buffers
+        return self._tested.refreshed(self.vector.parameters, self.vector.views(self.vector.x), buffers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Refused with ValueError."""
+        raise ValueError(
+            "softsync over processes cannot go on to the same bits, as arrivals do not repeat themselves; keep "
+            "opt.average().state_dict() and start again from there"
+        )

@@ -1,0 +1,106 @@
+"""Synchronous model averaging (Crossbow) as an optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from reference_impls import crossbow
+from suite.communication.group import Group
+from suite.optim.base import Algorithm
+from suite.optim.core import Core
+
+Rule = partial[crossbow.SMA]  # of optimizer and collective
+
+
+class Averaging(Algorithm):
+    """Learners with their own weights, batches and batch-norm statistics, held together by a centre.
+
+    The learners of a process take turns in one module: each ``step`` is one learner's batch, and an update happens
+    once every learner of every process had its own. ``average()`` is the centre, the model to test.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        params: Iterable[Any] | None,
+        rule: Rule,
+        learners: int,
+        *,
+        lr: float,
+        momentum: float,
+        weight_decay: float,
+        fused: bool | None,
+        group: Group | None,
+    ):
+        if learners < 1:
+            raise ValueError(f"{type(self).__name__}: learners={learners} must be at least 1")
+        self.learners, self._rule = learners, rule
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, defaults, fused=fused, group=group)
+
+    def _core(self, weights: Tensor | None) -> Core:
+        collective = self.collective()
+        algorithm = self._rule(self.solver, collective)
+        if collective.workers == 1 and algorithm.alpha is None:
+            raise ValueError(
+                f"{type(self).__name__}: with one learner in all, alpha = 1/learners makes it and the centre swap; "
+                "give learners=2 or more, start more processes, or give alpha, for example 0.1"
+            )
+        return Core(algorithm, weights)
+
+    def _facts(self) -> dict[str, Any]:
+        return super()._facts() | {"settings": str(self._rule.keywords)}
+
+
+class SMA(Averaging):
+    """Alexandros Koliousis et al., "Crossbow", PVLDB 12(11), 2019, Algorithm 1; see ``reference_impls.crossbow``.
+
+        opt = SMA(model, lr=0.1, momentum=0.9, learners=4)
+        for inputs, targets in loader:  # the four learners take batches in turn
+            opt.zero_grad()
+            loss_of(model(inputs), targets).backward()
+            opt.step()
+        test(opt.average())
+
+    Args beyond those of :class:`~suite.optim.base.Algorithm`:
+        lr, momentum, weight_decay: of every learner's own SGD.
+        learners: in this process, as many in every other.
+        alpha: fraction of its distance to the centre that a learner gives up in an update, by default 1 / number of
+            all learners.
+        centre_momentum: mu of Algorithm 1.
+        tau: updates from one averaging to the next.
+        devices: groups of this process's learners that share a reference model (section 3.3); None is flat.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        params: Iterable[Any] | None = None,
+        *,
+        lr: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        learners: int = 2,
+        alpha: float | None = None,
+        centre_momentum: float = 0.9,
+        tau: int = 1,
+        devices: int | None = None,
+        fused: bool | None = None,
+        group: Group | None = None,
+    ):
+        rule = partial(crossbow.SMA, alpha=alpha, momentum=centre_momentum, tau=tau, devices=devices)
+        solver = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, rule, learners, **solver, fused=fused, group=group)
+
+    def restart(self) -> None:
+        """Let every learner start again from the centre, as section 3.2 does after a change of the rate.
+
+        Every process must call it, between two updates: raises ValueError in the middle of one.
+        """
+        self._require_rest("restart")
+        self.core_state = self.core.algorithm.restart(self.core_state)
+        self._load()

@@ -1,0 +1,163 @@
+"""Rudra's parameter server as an optimiser, its learners taking turns in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reference_impls import rudra
+from reference_impls.contract import Turn
+from suite.communication.group import Group
+from suite.optim.base import Algorithm
+from suite.optim.core import Core
+
+
+class Softsync(Algorithm):
+    """Suyog Gupta, Wei Zhang and Josh Milthorpe, "Model Accuracy and Runtime Tradeoff", 2015 (Rudra).
+
+        opt = Softsync(model, lr=0.05, n=1, learners=4)
+        for inputs, targets in loader:  # the learners push and pull in turn
+            opt.zero_grad()
+            loss_of(model(inputs), targets).backward()
+            opt.step()
+        test(opt.average())
+
+    Each learner computes on the weights that it pulled after its last gradient, so gradients are as stale as a
+    server with equally fast learners makes them. Over processes use :func:`~suite.optim.parameter_server`.
+
+    Args beyond those of :class:`~suite.optim.base.Algorithm`:
+        lr, momentum, weight_decay: of the server's SGD.
+        n: 0 is hardsync, 1 to ``learners`` is n-softsync, ``learners`` asynchronous.
+        modulate: divide the rate by n, the mean staleness (Eq. 6).
+        per_gradient: divide each gradient by its own staleness instead.
+        updates: after which ``batches`` ends; None is never.
+        watch: is called with the vector clock of every update.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        params: Iterable[Any] | None = None,
+        *,
+        lr: float,
+        n: int = 1,
+        learners: int = 2,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        modulate: bool = True,
+        per_gradient: bool = False,
+        updates: int | None = None,
+        watch: Callable[[Turn], Any] | None = None,
+        fused: bool | None = None,
+        group: Group | None = None,
+    ):
+        self.learners, self.updates = self._learners_here(learners), updates
+        self._chosen: dict[str, Any] = {"workers": learners, "n": n, "per_gradient": per_gradient}
+        self._server = rudra.Server(learners, n)
+        self._divisor = max(n, 1) if modulate and not per_gradient else 1
+        self._watch = watch
+        self._versions: dict[int, Tensor] = {}  # weights that learners hold, by timestamp
+        self._learner = 0  # whose turn it is
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, defaults, fused=fused, group=group)
+
+    def _learners_here(self, learners: int) -> int:
+        return learners
+
+    def _core(self, weights: Tensor | None) -> Core:
+        if self.group.size > 1:
+            raise ValueError(
+                "Softsync over several processes needs one of them as the server: use `with parameter_server(model, "
+                "...) as opt`, or give every process a group of its own"
+            )
+        self.solver.divisor = self._divisor
+        if weights is not None and self.learners > 1:
+            weights = torch.empty_like(weights)  # the module holds what its learner pulled
+        return Core(rudra.Softsync(self.solver, self.collective(), **self._chosen), weights)
+
+    def _facts(self) -> dict[str, Any]:
+        return super()._facts() | {"settings": f"{self._chosen} divided by {self._divisor}"}
+
+    def _lay_out(self) -> None:
+        """A row for each gradient that waits for an update."""
+        super()._lay_out()
+        self._gradients = self.vector.x.new_zeros(self._server.collect, self.vector.d)
+        self._views = [self.vector.views(row) for row in self._gradients]
+
+    def _require_rest(self, what: str) -> None:
+        raise ValueError(
+            f"{what} cannot be: the learners of Softsync hold weights of several ages, and new ones would have one; "
+            "make a new optimiser"
+        )
+
+    def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """What ``loader`` yields, over and over, until ``updates`` updates are made."""
+        while not self._finished:
+            empty = True
+            for batch in loader:
+                empty = False
+                yield batch
+                if self._finished:
+                    return
+            if empty:
+                raise ValueError("the loader is empty")
+
+    @property
+    def _finished(self) -> bool:
+        return self.updates is not None and self.t >= self.updates
+
+    @torch.no_grad()
+    def _take(self, loss: Tensor | float) -> None:
+        """Push the gradient, let the server update if that completes one, and pull."""
+        self._refuse_unfrozen()
+        reads = [entry.read for entry in self._server.buffer] + [self._server.read[self._learner]]
+        self.vector.gradient(self._views[len(reads) - 1])
+        self._losses.append(torch.as_tensor(loss, dtype=torch.float64, device=self.vector.x.device).detach())
+        self.buffers.keep(self._learner)
+        turn = self._server.push(self._learner)
+        if turn is not None:
+            losses, self._losses = self._losses, []
+            self._tell(turn, losses, self._sums(reads))
+            if self._watch is not None:
+                self._watch(turn)
+        for learner in range(self.learners) if turn is not None and self._server.n == 0 else (self._learner,):
+            if self._server.may_pull(learner):
+                self._server.pull(learner)
+        self._learner = (self._learner + 1) % self.learners
+        self._load()
+
+    def _sums(self, reads: list[int]) -> Tensor:
+        """Gradients [p, d] summed by the timestamp of the weights they were computed on, oldest first."""
+        order = sorted(range(len(reads)), key=reads.__getitem__)
+        if len(order) == 1:
+            return self._gradients
+        parts = [[i for i in order if reads[i] == read] for read in sorted(set(reads))]
+        return torch.stack([self._gradients[part].sum(0) for part in parts])
+
+    @torch.no_grad()
+    def _load(self) -> None:
+        """The weights that the next learner holds, with its buffers."""
+        if self.learners > 1:
+            newest, x = self._server.timestamp, self.core_state.x
+            held = set(self._server.read)
+            if newest in held and newest not in self._versions:
+                self._versions[newest] = x.clone() if self._fused else x
+            self._versions = {at: version for at, version in self._versions.items() if at in held}
+            x = self._versions[self._server.read[self._learner]]
+        else:
+            x = self.core_state.x
+        self.vector.load(x)
+        self.buffers.load(self._learner)
+
+    def _further_state(self) -> dict[str, Any]:
+        versions = {str(at): version.clone() for at, version in self._versions.items()}
+        return {"server": asdict(self._server), "learner": self._learner, "versions": versions}
+
+    def _take_up(self, held: Mapping[str, Any]) -> None:
+        self._server, self._learner = rudra.Server(**held["server"]), held["learner"]
+        device = self.vector.x.device
+        self._versions = {int(at): version.to(device, copy=True) for at, version in held["versions"].items()}

@@ -1,0 +1,106 @@
+"""The trained parameters of a module as one vector, group after group: what the algorithms see.
+
+Parameters of the vector's own type become views of it, so a new point is there as soon as it is written. Narrower
+ones (bfloat16 beside float32) are rounded from it, and their small updates add up in the vector: full-precision
+master weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def _strides(parameter: Tensor) -> tuple[int, ...]:
+    """The parameter's own order of coordinates where it fills its memory (channels-last too), else row by row."""
+    kept = FORMATS.get(parameter.dim())
+    if kept is not None and parameter.is_contiguous(memory_format=kept):
+        return parameter.stride()
+    return torch.empty(parameter.shape, device="meta").stride()
+
+
+def refuse_sparse(grad: Tensor) -> None:
+    """Raise ValueError for a sparse gradient."""
+    if grad.is_sparse:
+        raise ValueError(
+            f"a parameter of shape {tuple(grad.shape)} has a sparse gradient; make its embedding with sparse=False, "
+            "as every algorithm adds up whole vectors"
+        )
+
+
+class Vector:
+    """``x`` [d] holds the parameters of all ``groups`` in their order; d grows when a group is added.
+
+    Raises ValueError for parameters that are not floating-point, or do not lie on one device.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[Tensor]]):
+        self.parameters = [parameter for group in groups for parameter in group]
+        first = self.parameters[0]
+        for parameter in self.parameters:
+            if not parameter.is_floating_point() or parameter.device != first.device:
+                raise ValueError(
+                    f"a parameter of shape {tuple(parameter.shape)} is {parameter.dtype} on {parameter.device}; all "
+                    f"must be floating-point numbers on one device, here {first.device}"
+                )
+        self.dtype = reduce(torch.promote_types, (parameter.dtype for parameter in self.parameters))
+        self.d = sum(parameter.numel() for parameter in self.parameters)
+        self.x = torch.empty(self.d, dtype=self.dtype, device=first.device)
+        self._shapes = [(parameter.shape, _strides(parameter)) for parameter in self.parameters]
+        self.segments: list[slice] = []  # of each parameter
+        start = 0
+        for parameter in self.parameters:
+            self.segments.append(slice(start, start + parameter.numel()))
+            start += parameter.numel()
+        ends = [0]
+        for group in groups:
+            ends.append(ends[-1] + sum(parameter.numel() for parameter in group))
+        self.groups = [slice(a, b) for a, b in pairwise(ends)]  # of each group
+        self._rounded: list[tuple[Tensor, Tensor]] = []
+        with torch.no_grad():
+            for parameter, view in zip(self.parameters, self.views(self.x), strict=True):
+                view.copy_(parameter)
+                if parameter.dtype == self.dtype:
+                    parameter.data = view
+                else:
+                    self._rounded.append((parameter, view))
+
+    def views(self, vector: Tensor) -> list[Tensor]:
+        """The parts of a vector [d] in the parameters' order, shapes and layout."""
+        start = vector.storage_offset()
+        return [
+            vector.as_strided(shape, stride, start + part.start)
+            for part, (shape, stride) in zip(self.segments, self._shapes, strict=True)
+        ]
+
+    @torch.no_grad()
+    def load(self, point: Tensor) -> None:
+        """Put a point [d] into the module."""
+        if point.data_ptr() != self.x.data_ptr():
+            self.x.copy_(point)
+        for parameter, view in self._rounded:
+            parameter.copy_(view)
+
+    @torch.no_grad()
+    def gradient(self, views: Sequence[Tensor]) -> None:
+        """Write the parameters' gradients to ``views`` of a vector; zero where there is none.
+
+        Raises ValueError for a sparse gradient.
+        """
+        into, grads = [], []
+        for parameter, view in zip(self.parameters, views, strict=True):
+            grad = parameter.grad
+            if grad is None:
+                view.zero_()
+            else:
+                refuse_sparse(grad)
+                into.append(view)
+                grads.append(grad)
+        if grads:
+            torch._foreach_copy_(into, grads)

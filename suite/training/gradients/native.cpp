@@ -1,0 +1,210 @@
+// Loss and gradient of a small network in one call: forward and backward without a framework between the layers.
+//
+// A plan is a type, for example
+//
+//     Rows<Pictures<Conv<28, 28, 1, 20, 5, 1, 0>, MaxPool<24, 24, 20, 2, 2, 0, 12, 12>, ...>, Linear<800, 500>, ...>
+//
+// so that every extent is a constant of the compiler's. A map lies as [height][width][channels]; convolutions read
+// it where it lies: for one row of the kernel, the kw x channels numbers under an output pixel follow one another,
+// and the next pixel's begin stride x channels further. Weights lie as in the flat vector: a convolution's
+// [out][kh][kw][in], a linear layer's [out][in], each before its biases. `real` is float or double.
+//
+// Layers of one example each (convolutions, pools, activations) are taken example by example, so that maps stay in
+// the cache; linear layers take the whole batch.
+
+#include "native_layers.h"
+
+// ---------------------------------------------------------------- composition
+
+// Layers of one example each. Kept are, example by example, what a backward pass reads; the rest is overwritten.
+template <class... Layers>
+struct Chain {
+    static constexpr long parameters = 0, kept = 0, ready = 0, sums = 0, scratch = 0;
+    static constexpr int tensors = 0;
+    static constexpr bool reads_input = true;  // what follows may
+    static void prepare(const real*, real*) {}
+    static void forward(const real*, const real*, const real*, real*, real*, real*) {}
+    static void backward(const real*, const real*, const real*, const real*, const real*, real*, real*, real*) {}
+    template <class Sink>
+    static void finish(const real*, real*, Sink) {}
+};
+
+template <class Layer, class... Rest>
+struct Chain<Layer, Rest...> {
+    using Next = Chain<Rest...>;
+    static constexpr bool last = sizeof...(Rest) == 0, keeps = !last && (Layer::reads_output || Next::reads_input);
+    static constexpr bool reads_input = Layer::reads_input;
+    static constexpr long parameters = Layer::parameters + Next::parameters;
+    static constexpr int tensors = Layer::tensors + Next::tensors;
+    static constexpr long own = padded(Layer::kept), map = last ? 0 : padded(Layer::outputs);
+    static constexpr long kept = own + (keeps ? map : 0) + Next::kept;
+    static constexpr long ready = padded(Layer::ready) + Next::ready, sums = padded(Layer::sums) + Next::sums;
+    static constexpr long scratch = padded(Layer::scratch) + map + Next::scratch;
+
+    static void prepare(const real* w, real* ready) {
+        Layer::prepare(w, ready);
+        Next::prepare(w + Layer::parameters, ready + padded(Layer::ready));
+    }
+    static void forward(const real* w, const real* ready, const real* in, real* out, real* kept, real* scratch) {
+        real* to = last ? out : keeps ? kept + own : scratch + padded(Layer::scratch);
+        Layer::forward(w, ready, in, to, kept);
+        Next::forward(w + Layer::parameters, ready + padded(Layer::ready), to, out, kept + own + (keeps ? map : 0),
+                      scratch + padded(Layer::scratch) + map);
+    }
+    // `out` and its gradient `dout` are the last layer's; a map's gradient lies in the scratch.
+    static void backward(const real* w, const real* in, const real* out, const real* kept, const real* dout,
+                         real* din, real* scratch, real* sums) {
+        const real* mine = last ? out : kept + own;  // read only where it was kept
+        const real* above = dout;
+        if constexpr (!last) {
+            real* gradient = scratch + padded(Layer::scratch);
+            Next::backward(w + Layer::parameters, mine, out, kept + own + (keeps ? map : 0), dout, gradient,
+                           scratch + padded(Layer::scratch) + map, sums + padded(Layer::sums));
+            above = gradient;
+        }
+        if (din || Layer::parameters) Layer::backward(w, in, mine, kept, above, din, scratch, sums);
+    }
+    template <class Sink>
+    static void finish(const real* sums, real* ready, Sink sink) {
+        Layer::finish(sums, ready, sink);
+        Next::finish(sums + padded(Layer::sums), ready + padded(Layer::ready), sink.template after<Layer>());
+    }
+};
+
+template <class First, class... Rest>
+struct Ends {
+    static constexpr long inputs = First::inputs, outputs = Ends<Rest...>::outputs;
+};
+template <class Only>
+struct Ends<Only> {
+    static constexpr long inputs = Only::inputs, outputs = Only::outputs;
+};
+
+// The same for a batch, as one of Rows.
+template <class... Layers>
+struct Pictures {
+    using All = Chain<Layers...>;
+    static constexpr long inputs = Ends<Layers...>::inputs, outputs = Ends<Layers...>::outputs;
+    static constexpr long parameters = All::parameters;
+    static constexpr int tensors = All::tensors;
+    static long work(long M) { return All::ready + All::sums + All::scratch + M * All::kept; }
+
+    static void forward(long M, const real* w, const real* in, real* out, real* work) {
+        real *ready = work, *scratch = ready + All::ready + All::sums, *kept = scratch + All::scratch;
+        All::prepare(w, ready);
+        for (long m = 0; m < M; ++m)
+            All::forward(w, ready, in + m * inputs, out + m * outputs, kept + m * All::kept, scratch);
+    }
+    template <class Sink>
+    static void backward(long M, const real* w, const real* in, const real* out, const real* dout, real* din,
+                         Sink sink, real* work) {
+        real *sums = work + All::ready, *scratch = sums + All::sums, *kept = scratch + All::scratch;
+        std::memset(sums, 0, sizeof(real) * All::sums);
+        for (long m = 0; m < M; ++m)
+            All::backward(w, in + m * inputs, out + m * outputs, kept + m * All::kept, dout + m * outputs,
+                          din ? din + m * inputs : nullptr, scratch, sums);
+        All::finish(sums, work, sink);
+    }
+};
+
+template <long IN, long OUT>
+struct Linear {
+    static constexpr long inputs = IN, outputs = OUT, parameters = OUT * IN + OUT;
+    static constexpr int tensors = 2;
+    static long together(long M) { return M < 8 ? 8 : 64; }  // outputs whose weights stay in the cache
+    static long work(long M) { return std::max(together(M) * IN, OUT); }
+
+    template <int R, int O>
+    static void some_rows(long& m, long M, const real* w, const real* in, real* out) {
+        const real* bias = w + OUT * IN;
+        for (; m + R <= M; m += R) {
+            long o = 0;
+            for (; o + O <= OUT; o += O) dots<R, O, IN>(in + m * IN, w + o * IN, bias + o, out + m * OUT + o, OUT);
+            for (; o < OUT; ++o) dots<R, 1, IN>(in + m * IN, w + o * IN, bias + o, out + m * OUT + o, OUT);
+        }
+    }
+    static void forward(long M, const real* w, const real* in, real* out, real*) {
+        long m = 0;
+        if constexpr (REGISTERS > 16) some_rows<4, 6>(m, M, w, in, out);
+        some_rows<2, REGISTERS / 4>(m, M, w, in, out);
+        some_rows<1, 8>(m, M, w, in, out);
+    }
+    // Some outputs at a time: their weights are read and their gradients used while the cache holds both.
+    template <class Sink>
+    static void backward(long M, const real* w, const real* in, const real*, const real* dout, real* din, Sink sink,
+                         real* block) {
+        if (din) std::memset(din, 0, sizeof(real) * M * IN);
+        for (long o = 0; o < OUT; o += together(M)) {
+            const long some = std::min(together(M), OUT - o);
+            if (din) product<Into::More, 0, IN>(M, 1, some, {dout + o, OUT, 1, 0}, {w + o * IN, IN, 0}, din, IN);
+            real* dw = sink.room(o * IN, block);
+            product<Into::Fresh, 0, IN>(some, 1, M, {dout + o, 1, OUT, 0}, {in, IN, 0}, dw, IN);
+            sink.done(o * IN, some * IN, dw, 0);
+        }
+        static const real one = 1;
+        real* db = sink.room(OUT * IN, block);
+        product<Into::Fresh, 1, OUT>(1, 1, M, {&one, 0, 0, 0}, {dout, OUT, 0}, db, OUT);
+        sink.done(OUT * IN, OUT, db, 1);
+    }
+};
+
+// The batch through all layers, its mean cross-entropy, and back.
+template <class... Layers>
+struct Rows {
+    static constexpr long parameters = 0;
+    static constexpr int tensors = 0;
+    static long work(long) { return 0; }
+    template <long CLASSES, class Sink>
+    static double run(long M, const real*, Sink, const real* logits, real* dlogits, const std::int64_t* targets,
+                      real*) {
+        double loss = 0;
+        for (long m = 0; m < M; ++m, logits += CLASSES, dlogits += CLASSES) {
+            const real top = *std::max_element(logits, logits + CLASSES);
+            real sum = 0;
+            for (long c = 0; c < CLASSES; ++c) sum += dlogits[c] = std::exp(logits[c] - top);
+            loss += std::log(sum) + top - logits[targets[m]];
+            for (long c = 0; c < CLASSES; ++c) dlogits[c] = (dlogits[c] / sum - (c == targets[m])) / M;
+        }
+        return loss / M;
+    }
+};
+
+template <class Layer, class... Rest>
+struct Rows<Layer, Rest...> {
+    using Next = Rows<Rest...>;
+    static constexpr long inputs = Layer::inputs, outputs = Ends<Layer, Rest...>::outputs;
+    static constexpr long parameters = Layer::parameters + Next::parameters;
+    static constexpr int tensors = Layer::tensors + Next::tensors;
+    static long work(long M) { return padded(Layer::work(M)) + 2 * padded(M * Layer::outputs) + Next::work(M); }
+    template <long CLASSES, class Sink>
+    static double run(long M, const real* w, Sink sink, const real* in, real* din, const std::int64_t* targets,
+                      real* work) {
+        real *out = work + padded(Layer::work(M)), *dout = out + padded(M * Layer::outputs);
+        Layer::forward(M, w, in, out, work);
+        const double loss = Next::template run<CLASSES>(M, w + Layer::parameters, sink.template after<Layer>(), out,
+                                                        dout, targets, dout + padded(M * Layer::outputs));
+        Layer::backward(M, w, in, out, dout, din, sink, work);
+        return loss;
+    }
+};
+
+#ifdef PLAN
+using Plan = PLAN;
+
+extern "C" long parameters() { return Plan::parameters; }
+extern "C" int tensors() { return Plan::tensors; }
+extern "C" long work(long examples) { return Plan::work(examples); }  // numbers of scratch memory, aligned to BYTES
+
+// Mean cross-entropy of `examples` pictures [h][w][channels] at w [parameters]; its gradient into dw [parameters].
+extern "C" double gradient(const real* w, real* dw, const real* pictures, const std::int64_t* targets, long examples,
+                           real* work) {
+    return Plan::run<Plan::outputs>(examples, w, Write{dw}, pictures, nullptr, targets, work);
+}
+
+// The same loss, and a step of w and velocity [parameters] by a rule for each of the tensors.
+extern "C" double update(real* w, real* velocity, const Rule* rules, double momentum, const real* pictures,
+                         const std::int64_t* targets, long examples, real* work) {
+    const Step step{w, velocity, rules, static_cast<real>(momentum)};
+    return Plan::run<Plan::outputs>(examples, w, step, pictures, nullptr, targets, work);
+}
+#endif

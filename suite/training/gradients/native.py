@@ -1,0 +1,308 @@
+"""Gradients of a small network by machine code made for it: no framework between its layers.
+
+For a batch of a few examples a framework's calls cost several times their arithmetic. ``native.cpp`` and its headers
+hold the layers as templates; a *plan* is the network written as a type, so that every extent is a constant, and is
+compiled at first use by the compiler that is there (``$CXX``, else c++, g++ or clang++). The library is kept in the
+user's cache under a digest of source, plan, flags, compiler and processor: its *build*, which a run records, since
+another build may round differently. Before a network's plan is used, its gradient is compared with autograd's.
+
+A problem that has no native gradient says why (:func:`refusal`): a layer without a template, a layout or precision it
+was not written for, no compiler. It is then computed by another path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import math
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from suite.data.catalogue import cache_folder
+from suite.models.layers import WithinChannelLRN
+from suite.models.network import Chain
+from suite.runs.environment import cpu_name
+from suite.training.gradients.looped import Bound
+from suite.training.gradients.types import Batch, Rows
+
+SOURCE = Path(__file__).with_suffix(".cpp")
+HEADERS = tuple(SOURCE.with_name(name) for name in ("native_layers.h", "native_products.h"))
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-std=gnu++17",
+    "-shared",
+    "-fPIC",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wno-psabi",
+)
+NUMBERS = {torch.float32: "float", torch.float64: "double"}
+COMPILE_SECONDS = 300
+
+
+class NativeError(ValueError):
+    """Why there is no native gradient here, in one sentence."""
+
+
+def plan(module: nn.Module) -> str:
+    """The type in ``native.cpp`` that stands for a network. Raises NativeError for one that has none."""
+    if not isinstance(module, Chain):
+        raise NativeError("the network is no chain of layers")
+    if any(p.dtype not in NUMBERS for p in module.parameters()):
+        raise NativeError(f"its numbers must be one of {', '.join(NUMBERS.values())}")
+    shape, rows, pictures = tuple(module.input_shape), list[str](), list[str]()
+    for name, layer in module.named_children():
+        after = tuple(_outputs(layer, shape))
+        if isinstance(layer, nn.Linear):
+            if layer.bias is None or len(shape) != 1:
+                raise NativeError(f"its layer {name} has no bias, or reads maps")
+            rows += [*_together(pictures), f"Linear<{layer.in_features}, {layer.out_features}>"]
+            pictures = []
+        else:
+            pictures.append(_of_one_example(name, layer, shape, after))
+        shape = after
+    if len(shape) != 1:
+        raise NativeError("the network does not end in one row of outputs for each example")
+    return f"Rows<{', '.join([*rows, *_together(pictures)])}>"
+
+
+def _outputs(layer: nn.Module, shape: tuple[int, ...]) -> torch.Size:
+    state = {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
+    numbers = next((tensor.dtype for tensor in state.values()), torch.float32)
+    meta = {name: torch.empty_like(tensor, device="meta") for name, tensor in state.items()}
+    return torch.func.functional_call(layer, meta, (torch.empty(2, *shape, dtype=numbers, device="meta"),)).shape[1:]
+
+
+def _together(pictures: list[str]) -> list[str]:
+    return [f"Pictures<{', '.join(pictures)}>"] if pictures else []
+
+
+def _of_one_example(name: str, layer: nn.Module, shape: tuple[int, ...], after: tuple[int, ...]) -> str:
+    """The template of a layer that takes examples one by one, from maps [channels, height, width] or a row."""
+    if isinstance(layer, nn.ReLU | nn.Tanh):
+        return f"{'Relu' if isinstance(layer, nn.ReLU) else 'Tanh'}<{math.prod(shape)}>"
+    if isinstance(layer, nn.Flatten) and len(after) == 1:
+        channels, *extent = shape
+        return f"Flatten<{math.prod(extent)}, {channels}>"
+    if len(shape) == 3:
+        channels, height, width = shape
+        here = f"{height}, {width}, {channels}"
+        match layer:
+            case nn.Conv2d(groups=1, dilation=(1, 1), padding_mode="zeros", bias=Tensor()):
+                window = _square(layer.kernel_size, layer.stride, layer.padding)
+                if window:
+                    return f"Conv<{here}, {layer.out_channels}, {window}>"
+            case nn.MaxPool2d(dilation=1 | (1, 1), return_indices=False):
+                window = _square(layer.kernel_size, layer.stride, layer.padding)
+                if window:
+                    return f"MaxPool<{here}, {window}, {after[1]}, {after[2]}>"
+            case nn.AvgPool2d(divisor_override=None, count_include_pad=counted):
+                window = _square(layer.kernel_size, layer.stride, layer.padding)
+                if window and (counted or window.endswith(" 0")):
+                    return f"AveragePool<{here}, {window}, {after[1]}, {after[2]}>"
+            case WithinChannelLRN(beta=0.75):
+                alpha = Fraction(str(layer.alpha))
+                return f"WithinChannel<{here}, {layer.size}, std::ratio<{alpha.numerator}, {alpha.denominator}>>"
+    raise NativeError(f"its layer {name} ({type(layer).__name__}) has no native form")
+
+
+def _square(*extents: Any) -> str:
+    """Kernel, stride and padding as template arguments; empty where they differ along the axes."""
+    pairs = [extent if isinstance(extent, tuple) else (extent, extent) for extent in extents]
+    return ", ".join(str(across) for across, _ in pairs) if all(a == b for a, b in pairs) else ""
+
+
+# ---------------------------------------------------------------- building
+
+
+@cache
+def compiler() -> tuple[str, str]:
+    """The C++ compiler and the first line that it says of itself. Raises NativeError where there is none."""
+    for name in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
+        if found := shutil.which(name):
+            try:
+                said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=20, check=True)
+            except (OSError, subprocess.SubprocessError):
+                continue
+            return found, said.stdout.partition("\n")[0]
+    raise NativeError("there is no C++ compiler here")
+
+
+@cache
+def toolchain() -> str:
+    """What every build here depends on besides its plan, as a digest; empty without a compiler."""
+    try:
+        _, said = compiler()
+    except NativeError:
+        return ""
+    texts = [path.read_text() for path in (SOURCE, *HEADERS)]
+    return hashlib.sha256("\n".join((*texts, *FLAGS, said, cpu_name())).encode()).hexdigest()
+
+
+class Library:
+    """A plan's machine code. ``build`` names it: equal builds give equal bits on the same processor."""
+
+    def __init__(self, path: Path, build: str):
+        self.build, self.agrees = build, False  # with autograd, once compared
+        library = ctypes.CDLL(str(path))
+        self._work = library.work
+        self._work.restype, self._work.argtypes = ctypes.c_long, [ctypes.c_long]
+        self.gradient: Callable[..., float] = library.gradient
+        library.gradient.restype = ctypes.c_double
+        library.gradient.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_long, ctypes.c_void_p]
+        self.update: Callable[..., float] = library.update
+        library.update.restype = ctypes.c_double
+        library.update.argtypes = [
+            *[ctypes.c_void_p] * 3,
+            ctypes.c_double,
+            *[ctypes.c_void_p] * 2,
+            ctypes.c_long,
+            ctypes.c_void_p,
+        ]
+        library.parameters.restype = ctypes.c_long
+        self.parameters: int = library.parameters()
+
+    def work(self, examples: int) -> int:
+        """Numbers of scratch memory for a batch."""
+        return int(self._work(examples))
+
+
+@cache
+def library(network: str, numbers: str) -> Library:
+    """The library of a plan, compiled unless it is kept already. Raises NativeError where it cannot be made."""
+    found, _ = compiler()
+    build = hashlib.sha256("\n".join((toolchain(), numbers, network)).encode()).hexdigest()[:20]
+    path = cache_folder() / "native" / f"{build}.so"
+    if path.exists():
+        with contextlib.suppress(OSError, AttributeError):  # damaged: compiled again
+            return Library(path, build)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staging = path.with_suffix(f".{secrets.token_hex(4)}")
+        command = [found, *FLAGS, f"-DREAL={numbers}", f"-DPLAN={network}", str(SOURCE), "-o", str(staging)]
+        subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=True)
+        os.replace(staging, path)
+        return Library(path, build)
+    except (OSError, AttributeError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", "") or str(error)
+        raise NativeError(f"{found} cannot compile it: {said.strip().partition(chr(10))[0]}") from error
+
+
+# ---------------------------------------------------------------- use
+
+
+def refusal(problem: Any) -> str | None:
+    """Why a problem has no native gradient here, or None. Compiles what is not kept yet, which takes seconds."""
+    try:
+        Native(problem)
+    except NativeError as error:
+        return str(error)
+    return None
+
+
+class Native:
+    """Gradients one at a time by a network's own machine code, in one thread.
+
+    Raises NativeError where there is none, or where it is of another build than the one that a run began with.
+    """
+
+    path = "native"
+
+    def __init__(self, problem: Any, build: str | None = None):
+        self.problem = problem
+        if not hasattr(problem, "flat") or problem.criterion is not F.cross_entropy:
+            raise NativeError("it is no network, or its loss is not the cross-entropy")
+        self.flat = problem.flat
+        if self.flat.x.device.type != "cpu":
+            raise NativeError(f"machine code is made for the CPU, and the network lies on {self.flat.x.device.type}")
+        if problem.numerics.lowered:
+            raise NativeError("its convolutions are to be computed in another precision than its parameters'")
+        if not self.flat.channels_last and any(len(shape) == 4 for shape in self.flat.shapes):
+            raise NativeError("weights of convolutions must lie channels-last")
+        self.library = library(plan(self.flat.module), NUMBERS[self.flat.x.dtype])
+        if build not in (None, self.library.build):
+            raise NativeError(
+                f"it was begun with the native build {build}, and source, compiler and processor here make "
+                f"{self.library.build}, which may round differently"
+            )
+        self._grads = self.flat.grad[None]
+        self._work = self.flat.x.new_empty(0)
+        if not self.library.agrees:
+            self._compare()
+
+    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
+        n = len(batches)
+        if len(self._grads) < n:
+            self._grads = points.new_empty(n, self.flat.d)
+        points = points.detach().contiguous()
+        losses = [self._one(points[i], self._grads[i], *batch) for i, batch in enumerate(batches)]
+        return points.new_tensor(losses), self._grads[:n], buffers
+
+    def _one(self, point: Tensor, grad: Tensor, *batch: Tensor) -> float:
+        inputs, targets = self._laid(*batch)
+        return self.library.gradient(
+            point.data_ptr(),
+            grad.data_ptr(),
+            inputs.data_ptr(),
+            targets.data_ptr(),
+            len(targets),
+            self._work.data_ptr(),
+        )
+
+    def step(self, point: Tensor, memory: Tensor, rules: Any, momentum: float, batch: Batch) -> float:
+        """The loss at a point [d]; the point and its velocity [d] are advanced in place.
+
+        ``rules`` holds three numbers for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
+        """
+        inputs, targets = self._laid(*batch)
+        return self.library.update(
+            point.data_ptr(),
+            memory.data_ptr(),
+            rules,
+            momentum,
+            inputs.data_ptr(),
+            targets.data_ptr(),
+            len(targets),
+            self._work.data_ptr(),
+        )
+
+    def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """A batch with its pictures channels-last, and scratch memory for it."""
+        if len(self._work) < (needed := self.library.work(len(targets))):
+            self._work = inputs.new_empty(needed)
+        return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs, targets
+
+    def _compare(self) -> None:
+        """Raises NativeError unless loss and gradient are autograd's at a random point, to the bound of rounding."""
+        flat, generator = self.flat, torch.Generator().manual_seed(0)
+        point = 0.05 * torch.randn(1, flat.d, generator=generator, dtype=flat.x.dtype)
+        inputs = torch.randn(3, *flat.module.input_shape, generator=generator, dtype=flat.x.dtype)
+        batch = inputs, torch.randint(flat.module.classes, (3,), generator=generator)
+        expected, wanted, _ = (part.clone() for part in Bound(self.problem)(point, flat.buffers[None], [batch]))
+        loss, grads, _ = self(point, flat.buffers[None], [batch])
+        for ours, theirs in ((loss, expected), (grads, wanted)):
+            if not float((ours - theirs).norm()) <= bound(flat.d, theirs):
+                raise NativeError("its machine code does not agree with autograd: the compiler is not to be trusted")
+        self.library.agrees = True
+
+
+def bound(d: int, reference: Tensor) -> float:
+    """Largest norm of the difference of two gradients that rounding explains.
+
+    Sums of up to d terms in another order err by about sqrt(d) eps of their size, a few times over on the way
+    through a network.
+    """
+    return 32 * math.sqrt(d) * torch.finfo(reference.dtype).eps * float(reference.norm())

@@ -1,0 +1,252 @@
+"""Native gradients: autograd's to the bound of rounding, built once, chosen by measurement, absent without a word."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from engine_cases import agree, compute, digest, digits, points, problem, stored
+from torch import nn
+
+from suite.experiment import Context
+from suite.models.initialisers import Constant, Xavier
+from suite.models.layers import Conv2d, Linear
+from suite.models.network import Chain
+from suite.runner import autotune
+from suite.spec import RunSpec
+from suite.training.flat import FlatModule
+from suite.training.gradients import native
+from suite.training.gradients.looped import Bound
+from suite.training.gradients.native import Native, NativeError, plan, refusal
+from suite.training.gradients.paths import gradients_of_run, refusals
+from suite.training.numerics import apply, choose
+from suite.training.problem import Classification, Quadratic
+
+
+def has_compiler() -> bool:
+    try:
+        return bool(native.compiler())
+    except NativeError:
+        return False
+
+
+compiled = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """Nothing found before and nothing built before."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for memory in (native.compiler, native.toolchain, native.library):
+        memory.cache_clear()
+    yield tmp_path / "cache" / "sgd-scaling-suite" / "native"
+    for memory in (native.compiler, native.toolchain, native.library):
+        memory.cache_clear()
+
+
+def rounded_badly() -> Chain:
+    """Every extent that fits no vector: 3 to 5 channels, strides, padded and clipped windows, 7 classes."""
+    layers = [
+        ("conv1", Conv2d(3, 5, 3, weight=Xavier(), bias=Xavier(), stride=2, padding=2)),
+        ("tanh1", nn.Tanh()),
+        ("pool1", nn.MaxPool2d(3, 2, 1, ceil_mode=True)),
+        ("conv2", Conv2d(5, 19, 2, weight=Xavier(), bias=Constant(0.1))),
+        ("relu2", nn.ReLU()),
+        ("pool2", nn.AvgPool2d(2, 1, 1, ceil_mode=True)),
+        ("flatten", nn.Flatten()),
+        ("ip1", Linear(19 * 5 * 5, 37, weight=Xavier(), bias=Constant(0.1))),
+        ("relu3", nn.ReLU()),
+        ("ip2", Linear(37, 7, weight=Xavier(), bias=Constant())),
+    ]
+    return Chain(layers, (3, 15, 15), 7)
+
+
+def of(network: Chain, dtype: torch.dtype = torch.float64, channels_last: bool = True) -> Classification:
+    draw = torch.Generator().manual_seed(1)
+    pixels = torch.randint(256, (40, *network.input_shape), generator=draw, dtype=torch.uint8)
+    flat = FlatModule(network.to(dtype), channels_last=channels_last)
+    targets = torch.randint(network.classes, (40,), generator=draw)
+    return Classification(flat, pixels, targets, lambda x: x.to(dtype) / 256 - 0.5)
+
+
+@compiled
+@pytest.mark.parametrize("examples", [1, 5, 13])
+@pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "lenet_small", "rounded badly"])
+def test_a_native_gradient_is_autograds(name, examples):
+    """In double precision, where only a wrong formula could differ by more than rounding."""
+    case = of(rounded_badly()) if name == "rounded badly" else problem(name, examples=26)
+    x, rows = points(case, 2), case.b0().repeat(2, 1)
+    batches = [case.fetch(torch.arange(i * examples, (i + 1) * examples)) for i in range(2)]
+    expected = tuple(part.clone() for part in Bound(case)(x, rows, batches))
+    agree(expected, Native(case)(x, rows, batches), case.d)
+
+
+@compiled
+def test_single_precision_errs_no_more_than_autograd_does():
+    exact, case = problem("digits_lenet"), problem("digits_lenet", dtype=torch.float32)
+    x, rows = points(exact, 1), exact.b0()[None]
+    truth = Bound(exact)(x, rows, [exact.fetch(torch.arange(12))])[1].clone()
+    batch = [case.fetch(torch.arange(12))]
+    errors = [float((kind(case)(x.float(), rows, batch)[1] - truth).norm()) for kind in (Bound, Native)]
+    assert errors[1] < 4 * errors[0]
+
+
+@compiled
+def test_what_is_no_number_stays_so_through_a_pool():
+    case = problem("digits_lenet", dtype=torch.float32)
+    x = points(case, 1)
+    x[0, 3] = torch.nan
+    loss, grads, _ = Native(case)(x, case.b0()[None], [case.fetch(torch.arange(4))])
+    assert loss.isnan().all()
+    assert grads.isnan().any()
+
+
+@compiled
+def test_rows_are_computed_at_their_own_points_and_with_the_bits_of_each_alone():
+    case = problem("digits_lenet", dtype=torch.float32)
+    x, rows = points(case, 3), case.b0().repeat(3, 1)
+    batches = [case.fetch(torch.arange(i, i + 4)) for i in range(3)]
+    ours = Native(case)
+    losses, grads, _ = (part.clone() for part in ours(x, rows, batches))
+    for i, batch in enumerate(batches):
+        alone = ours(x[i : i + 1], rows[i : i + 1], [batch])
+        assert torch.equal(alone[0][0], losses[i])
+        assert torch.equal(alone[1][0], grads[i])
+
+
+@pytest.fixture
+def cut_short(tmp_path, monkeypatch):
+    """A native run that was late after its first update and left a checkpoint."""
+    spec = digits(0, path="native", model={"name": "linear"})
+    with monkeypatch.context() as patch:
+        patch.setattr(Context, "late", property(lambda self: True))
+        assert [report.state for report in compute(tmp_path / "cut", spec)] == ["late"]
+    return spec, tmp_path / "cut"
+
+
+@compiled
+def test_a_native_run_is_recorded_near_the_loop_and_resumes_in_the_same_bits(tmp_path, cut_short):
+    spec, cut = cut_short
+    compute(tmp_path / "whole", spec)
+    run = stored(tmp_path / "whole", spec)
+    assert run.environment["execution"]["path"] == "native"
+    assert run.environment["execution"]["build"] == Native(problem("linear", dtype=torch.float32)).library.build
+    looped = digits(0, path="looped", model={"name": "linear"})
+    compute(tmp_path / "loop", looped)
+    assert run.results["test_loss"] == pytest.approx(stored(tmp_path / "loop", looped).results["test_loss"], rel=1e-4)
+    assert [report.state for report in compute(cut, spec)] == ["stored"]
+    assert digest(cut, spec) == run.results["weights_digest"]
+
+
+@compiled
+def test_a_run_begun_with_another_build_is_refused_in_a_sentence(cut_short, fresh, monkeypatch):
+    spec, cut = cut_short
+    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-DOTHER"))
+    (report,) = compute(cut, spec)
+    assert report.state == "failed"
+    assert "begun with the native build" in report.why
+    assert "may round differently" in report.why
+
+
+@pytest.mark.usefixtures("fresh")
+def test_without_a_compiler_everything_else_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert refusals(problem("digits_lenet"))["native"] == "there is no C++ compiler here"
+    spec = digits(0, batch=1)
+    changes = autotune.measure_training(spec, choose(spec, "cpu", 1), 1)
+    assert changes["path"] != "native"
+    assert changes["refused"]["native"] == "there is no C++ compiler here"
+    named = digits(0, path="native", updates=2)
+    assert [report.state for report in compute(tmp_path, named)] == ["stored"]
+    execution = stored(tmp_path, named).environment["execution"]
+    assert (execution["path"], execution["reason"]) == (
+        "looped",
+        "no native gradient: there is no C++ compiler here",
+    )
+
+
+@compiled
+def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeypatch, tmp_path):
+    numbers = plan(problem("linear").flat.module), "double"
+    first = native.library(*numbers)
+    assert [path.name for path in fresh.iterdir()] == [f"{first.build}.so"]
+    native.library.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr("subprocess.run", lambda *args, **options: pytest.fail("compiled again"))
+        assert native.library(*numbers).build == first.build
+    native.library.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    damaged = tmp_path / "other" / "sgd-scaling-suite" / "native" / f"{first.build}.so"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("cut off")
+    assert native.library(*numbers).parameters == 7850
+    assert damaged.stat().st_size > 1000
+
+
+@compiled
+@pytest.mark.usefixtures("fresh")
+def test_a_cache_that_cannot_be_written_is_a_reason(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert "cannot compile it" in (refusal(problem("linear")) or "")
+
+
+@compiled
+@pytest.mark.usefixtures("fresh")
+def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_path):
+    case = problem("digits_lenet")
+    wrong = tmp_path / "native.cpp"
+    for header in native.HEADERS:
+        (tmp_path / header.name).write_text(header.read_text())
+    source = native.SOURCE.read_text()
+    monkeypatch.setattr(native, "SOURCE", wrong)
+    wrong.write_text("this is no C++")
+    assert "cannot compile it" in (refusal(case) or "")
+    for memory in (native.toolchain, native.library):
+        memory.cache_clear()
+    assert "(c == targets[m])) / M" in source
+    wrong.write_text(source.replace("(c == targets[m])) / M", "(c == targets[m])) / (M + 1)"))
+    assert "does not agree with autograd" in (refusal(case) or "")
+
+
+@pytest.mark.parametrize(
+    ("layer", "why"),
+    [
+        (nn.Conv2d(3, 4, 3, bias=False), r"layer odd \(Conv2d\) has no native form"),
+        (nn.Conv2d(3, 4, 3, groups=1, dilation=2), r"layer odd \(Conv2d\)"),
+        (nn.Conv2d(3, 4, (3, 2)), r"layer odd \(Conv2d\)"),
+        (nn.AvgPool2d(2, padding=1, count_include_pad=False), r"layer odd \(AvgPool2d\)"),
+        (nn.BatchNorm2d(3), r"layer odd \(BatchNorm2d\)"),
+        (nn.Dropout(), r"layer odd \(Dropout\)"),
+        (nn.Linear(8, 3), "layer odd has no bias, or reads maps"),
+    ],
+)
+def test_layers_without_a_native_form_are_named(layer, why):
+    with pytest.raises(NativeError, match=why):
+        plan(Chain([("odd", layer), ("flatten", nn.Flatten())], (3, 8, 8), 3))
+
+
+def test_what_else_has_no_native_gradient():
+    channels_first = problem("digits_lenet", channels_last=False)
+    assert refusal(channels_first) == "weights of convolutions must lie channels-last"
+    assert "cross-entropy" in (refusal(Quadratic(torch.ones(2, 2), torch.ones(2))) or "")
+    other = problem("digits_lenet")
+    other.criterion = nn.functional.nll_loss
+    assert "cross-entropy" in (refusal(other) or "")
+    half = problem("digits_lenet", dtype=torch.bfloat16)
+    assert refusal(half) == "its numbers must be one of float, double"
+    try:
+        apply(choose(RunSpec("train", {"precision": "bf16"}), "cpu", 1))
+        assert "another precision" in (refusal(problem("digits_lenet", dtype=torch.float32)) or "")
+    finally:
+        apply(choose(RunSpec("train"), "cpu", 1))
+
+
+@compiled
+def test_a_measurement_may_choose_it_and_then_names_its_build(monkeypatch):
+    spec = digits(0, batch=1)
+    monkeypatch.setattr(autotune, "preferred", lambda seconds, *_: autotune.Way("native", True, True, 1))
+    changes = autotune.measure_training(spec, choose(spec, "cpu", 1), 2)
+    assert changes["path"] == "native"
+    assert set(changes["measured"]) >= {"looped, channels-last", "native, channels-last"}
+    gradients = gradients_of_run("native", problem("digits_lenet", dtype=torch.float32), changes["build"])
+    assert gradients.path == "native"

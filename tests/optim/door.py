@@ -1,0 +1,183 @@
+"""Networks, batches and the reference implementations' own runs, for the tests of the optimisers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.optim.sgd import sgd
+
+from reference_impls.contract import Algorithm, Entry, Turn
+from reference_impls.crossbow import SMA as Averaging
+from reference_impls.crossbow import elastic_averaging
+from reference_impls.isgd import ISGD as Chart
+from reference_impls.matex_agd import DelayedSGD as Exchange
+from suite.communication.collectives import Local, Settled
+from suite.optim import EASGD, ISGD, SMA, DelayedSGD
+from suite.training.optimizers import ALL, Stepped, TorchSGD
+
+EXAMPLES, BATCH, UPDATES, RATE = 96, 12, 50, 0.1
+MOMENTUM, DECAY = 0.9, 1e-3
+
+
+def network(dtype: torch.dtype = torch.float32, seed: int = 0) -> nn.Module:
+    """Convolution, batch norm and a linear layer: 8 parameters, 1,130 numbers."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        layers = nn.Sequential(
+            nn.Conv2d(1, 6, 3),
+            nn.BatchNorm2d(6),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(96, 11),
+            nn.Tanh(),
+            nn.Linear(11, 3),
+        )
+    return layers.to(dtype)
+
+
+def examples(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    """Pictures [N, 1, 6, 6] and classes [N] that a few hundred updates tell apart."""
+    draw = torch.Generator().manual_seed(1)
+    targets = torch.randint(3, (EXAMPLES,), generator=draw)
+    return (torch.randn(EXAMPLES, 1, 6, 6, generator=draw) + targets[:, None, None, None] / 2).to(dtype), targets
+
+
+def rows(t: int, worker: int = 0, workers: int = 1) -> Tensor:
+    """A worker's batch of update t."""
+    return (torch.arange(BATCH) + (t * workers + worker) * BATCH) % EXAMPLES
+
+
+class Method(NamedTuple):
+    """An optimiser, and the reference implementation that it faces."""
+
+    make: Any
+    algorithm: Any  # (optimizer, collective) -> Algorithm
+    learners: int = 1  # in each process
+    drains: int = 0
+
+
+def _face(cls: Any, **options: Any) -> Any:
+    return lambda module, **more: cls(module, lr=RATE, momentum=MOMENTUM, weight_decay=DECAY, **options, **more)
+
+
+METHODS = {
+    "SMA": Method(_face(SMA, learners=2), Averaging, 2),
+    "SMA, 1 learner": Method(_face(SMA, learners=1, alpha=0.3), partial(Averaging, alpha=0.3)),
+    "SMA, tau 3": Method(_face(SMA, learners=2, tau=3), partial(Averaging, tau=3), 2),
+    "SMA, 2 devices of 2": Method(_face(SMA, learners=4, devices=2), partial(Averaging, devices=2), 4),
+    "EASGD": Method(_face(EASGD, learners=2, alpha=0.15), partial(elastic_averaging, alpha=0.15), 2),
+    "ISGD": Method(
+        _face(ISGD, batches=8, zeta=0.5, margin=0.5, stop=3), partial(Chart, batches=8, zeta=0.5, stop=3, margin=0.5)
+    ),
+    "DelayedSGD, synchronous": Method(_face(DelayedSGD), Exchange),
+    "DelayedSGD, layer-wise": Method(
+        _face(DelayedSGD, layerwise=True), partial(Exchange, segmented=True, order="backward")
+    ),
+    "DelayedSGD, delay 1": Method(_face(DelayedSGD, delay=1), partial(Exchange, delay=1), drains=1),
+    "DelayedSGD, delay 3": Method(_face(DelayedSGD, delay=3), partial(Exchange, delay=3), drains=3),
+}
+
+
+def closure(opt: Any, module: nn.Module, inputs: Tensor, targets: Tensor) -> Any:
+    """What computes a batch's loss and its gradients, afresh each time."""
+
+    def compute() -> Tensor:
+        opt.zero_grad()
+        loss = nn.functional.cross_entropy(module(inputs), targets)
+        loss.backward()
+        return loss
+
+    return compute
+
+
+def train(opt: Any, module: nn.Module, updates: int = UPDATES, first: int = 0, clip: float | None = None) -> None:
+    """``updates`` updates from the one numbered ``first`` on, each learner of the job with its own batches."""
+    inputs, targets = examples(next(module.parameters()).dtype)
+    workers = opt.group.size * opt.learners
+    for t in range(first, first + updates):
+        for learner in range(opt.learners):
+            batch = rows(t, opt.group.rank * opt.learners + learner, workers)
+            opt.step(closure(opt, module, inputs[batch], targets[batch]))
+
+
+def weights(module: nn.Module) -> Tensor:
+    """Parameters and floating-point buffers as one vector."""
+    return torch.cat(
+        [value.detach().reshape(-1) for value in module.state_dict().values() if value.is_floating_point()]
+    )
+
+
+class FusedTorch(TorchSGD):
+    """The same solver by torch's fused kernel, on copies."""
+
+    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        x, v = points.clone(), memory.clone()
+        options = {"momentum": self.momentum, "weight_decay": self.decay, "lr": lr.item()}
+        sgd([x], [grads], [v], fused=True, dampening=0.0, nesterov=False, maximize=False, **options)
+        return x, v
+
+
+class Reference:
+    """The reference implementation's own loop over k workers: a module per worker, for its buffers alone."""
+
+    def __init__(self, method: Method, dtype: torch.dtype, workers: int, *, fused: bool = False):
+        self.method, self.workers = method, workers
+        self.modules = [network(dtype) for _ in range(workers)]
+        self.inputs, self.targets = examples(dtype)
+        self.solver = (FusedTorch if fused else TorchSGD)(MOMENTUM, DECAY)
+        self.algorithm: Algorithm[Any] = method.algorithm(self.solver, Local(workers))
+        self.rate = torch.tensor(RATE, dtype=torch.float64 if fused else dtype)  # the kernel takes Python's numbers
+        x0 = torch.cat([p.detach().reshape(-1) for p in self.modules[0].parameters()])
+        self.state: Any = self.algorithm.init(x0)
+        self.t = 0
+
+    def gradient(self, worker: int, point: Tensor, number: int) -> tuple[Tensor, Tensor]:
+        """Loss [] and gradient [d] of a worker's batch, through its own module."""
+        module = self.modules[worker]
+        torch.nn.utils.vector_to_parameters(point, module.parameters())
+        batch = rows(number, worker, self.workers)
+        loss = nn.functional.cross_entropy(module(self.inputs[batch]), self.targets[batch])
+        grads = torch.autograd.grad(loss, list(module.parameters()))
+        return loss.detach(), torch.cat([grad.reshape(-1) for grad in grads])
+
+    def update(self) -> None:
+        turn = Turn(self.t, tuple(Entry(worker, self.t, self.t) for worker in range(self.workers)))
+        ask = self.algorithm.points(self.state, turn)
+        points = ask.parameters.repeat_interleave(torch.tensor(ask.shares), 0)
+        pairs = [self.gradient(j, points[j].clone(), int(ask.batch[j])) for j in range(self.workers)]
+        grads = torch.stack([grad for _, grad in pairs])
+        sums = torch.stack([part.sum(0) for part in grads.split(ask.shares)])
+        self.apply(turn, torch.stack([loss for loss, _ in pairs]), sums, self.sent(sums))
+
+    def sent(self, sums: Tensor) -> tuple[Any, ...]:
+        """The sum in one piece, or with layer-wise exchange of every parameter, from the last to the first."""
+        if not self.algorithm.sends:
+            return ()
+        if not self.algorithm.segmented:
+            return ((ALL, self.algorithm.send(sums)),)
+        ends = torch.tensor([p.numel() for p in self.modules[0].parameters()]).cumsum(0).tolist()
+        parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        return tuple((part, Settled(sums[0, part])) for part in reversed(parts))
+
+    def apply(self, turn: Turn, losses: Tensor, sums: Tensor, sent: Any = ()) -> None:
+        self.state = self.algorithm.update(self.state, turn, losses, sums, self.rate, sent)
+        self.t += 1
+
+    def train(self, updates: int = UPDATES) -> Tensor:
+        """The weights and mean buffers of the evaluated model after so many iterations and the drain."""
+        goal = updates
+        charted = isinstance(self.algorithm, Chart)
+        while (int(self.state.iteration) if charted else self.t) < goal or (charted and self.state.chasing):
+            self.update()
+        for _ in range(self.method.drains):
+            self.apply(Turn(self.t, ()), torch.zeros(0), self.rate.new_zeros(1, self.state.x.numel()))
+        model = network(self.inputs.dtype)
+        point = self.algorithm.model(self.state)
+        torch.nn.utils.vector_to_parameters(point, model.parameters())
+        for places in zip(model.buffers(), *(m.buffers() for m in self.modules), strict=True):
+            if places[0].is_floating_point():
+                places[0].copy_(torch.stack([b.double() for b in places[1:]]).mean(0))
+        return weights(model)

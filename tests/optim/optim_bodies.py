@@ -1,0 +1,111 @@
+"""What worker processes run in the tests of the optimisers: importable by name, results as plain lists."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from door import DECAY, METHODS, MOMENTUM, RATE, closure, examples, network, rows, train, weights
+from matrix import FEATURES, OPTIMISERS, Job, tried
+from torch import Tensor, nn
+
+from suite.communication.group import Group
+from suite.optim import SMA, WorkerLost, parameter_server
+
+
+def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:
+    """The evaluated model of each method after 50 updates, one start of the processes for all."""
+    found = {}
+    for name in names:
+        module = network(getattr(torch, dtype), seed=group.rank)  # only process 0's weights count
+        opt = METHODS[name].make(module, fused=False, group=group)
+        train(opt, module)
+        if METHODS[name].drains:
+            opt.finish()
+        found[name] = weights(opt.average()).tolist()
+    return found
+
+
+def serve(group: Group, n: int, updates: int, per_gradient: bool) -> dict[str, Any] | list[float]:
+    """The server's weights, clocks and buffers; on a learner the weights it holds at the end."""
+    module = network(torch.float64, seed=group.rank)
+    inputs, targets = examples(torch.float64)
+    settings = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": DECAY, "n": n, "per_gradient": per_gradient}
+    with parameter_server(module, updates=updates, group=group, **settings) as opt:
+        for number in opt.batches(itertools.count()):
+            batch = rows(number, group.rank - 1, group.size - 1)
+            opt.step(closure(opt, module, inputs[batch], targets[batch]))
+    if group.rank:
+        return opt.vector.x.tolist()
+    turns = [[turn.t, [list(entry) for entry in turn.entries]] for turn in opt.served.turns]
+    return {
+        "x": opt.vector.x.tolist(),
+        "turns": turns,
+        "losses": opt.served.losses,
+        "model": weights(opt.average()).tolist(),
+    }
+
+
+def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
+    """Process ``lost`` is killed at its fourth batch; the others write their ends to ``report`` and their rank."""
+    module = network(seed=group.rank)
+    inputs, targets = examples()
+    said = {}
+    try:
+        with parameter_server(module, lr=RATE, n=n, updates=60, group=group) as opt:
+            if group.rank == lost == 0:
+                threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            for number in opt.batches(itertools.count()):
+                time.sleep(0.02 if lost else 0.2)
+                if group.rank == lost and number == 3:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
+        said = {"t": opt.t, "lost": list(opt.served.lost)}
+    except WorkerLost as error:
+        said = {"error": str(error)}
+    Path(f"{report}{group.rank}").write_text(json.dumps(said))
+
+
+def every_cell(group: Group) -> dict[str, str]:
+    """What came of each optimiser and feature."""
+    return {f"{name}/{feature}": tried(Job(name, group), feature) for name in OPTIMISERS for feature in FEATURES}
+
+
+def problem(size: str) -> tuple[nn.Module, Tensor, Tensor]:
+    """The small network, or torchvision's ResNet-18 with CIFAR-10; with batch norm and dropout both."""
+    if size == "toy":
+        return nn.Sequential(network(), nn.Dropout(0.1)), *examples()
+    from torchvision.models import resnet18
+
+    from suite.data.images import load_images
+
+    torch.manual_seed(0)
+    images = load_images("cifar10", "train")
+    mean = torch.tensor([0.491, 0.482, 0.447])[:, None, None]
+    return resnet18(num_classes=10), (images.inputs[:10_000].float() / 255 - mean) * 4, images.targets[:10_000]
+
+
+def averaged(
+    group: Group, size: str, updates: int, learners: int, folder: str = "", dies: int = -1
+) -> dict[str, Any]:
+    """SMA with batches drawn by update and learner; ends by a kill of process 1 at update ``dies``."""
+    module, inputs, targets = problem(size)
+    opt = SMA(module, lr=0.02, momentum=0.9, learners=learners, group=group, fused=False)
+    losses = opt.resume(folder).get("losses", []) if folder else []
+    for t in range(opt.t, updates):
+        if folder and t % (updates // 4) == 0:
+            opt.save(folder, losses=losses)
+        if t == dies and group.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        for learner in range(learners):
+            draw = torch.Generator().manual_seed(1000 * t + group.rank * learners + learner)
+            batch = torch.randint(len(inputs), (16,), generator=draw)
+            losses.append(opt.step(closure(opt, module, inputs[batch], targets[batch])).item())
+    return {"losses": losses, "model": weights(opt.average()).tolist(), "begun": opt.t}

@@ -1,0 +1,83 @@
+"""The examples at toy size, as a user starts them, and the page made of their differences."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+
+
+def start(folder: Path, file: str, *arguments: str, processes: int = 1) -> str:
+    """What an example printed."""
+    launch = [sys.executable] if processes == 1 else [*TORCHRUN, str(processes)]
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [*launch, str(ROOT / "examples" / file), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def accuracies(said: str) -> list[float]:
+    return [float(found) for found in re.findall(r"accuracy ([\d.]+)%", said)]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("file", "size", "processes"),
+    [
+        ("mnist_plain.py", "5", 1),
+        ("mnist_sma.py", "8", 1),
+        ("mnist_sma.py", "8", 2),
+        ("isgd_closure.py", "5", 1),
+        ("torchrun_delayed.py", "5", 2),
+        ("softsync_cluster.py", "300", 1),
+        ("softsync_cluster.py", "150", 3),
+    ],
+)
+def test_an_example_learns(tmp_path: Path, file: str, size: str, processes: int):
+    found = accuracies(start(tmp_path, file, "digits", size, processes=processes))
+    assert len(found) == processes
+    assert min(found) > 80
+
+
+def test_the_batch_size_of_a_torchvision_network(tmp_path: Path):
+    said = start(tmp_path, "choose_batch.py", "digits", "800")
+    assert re.search(r"batch size (8|16|64); ", said)
+    assert (tmp_path / "choice.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("file", EXAMPLES)
+def test_an_example_is_short_and_says_what_to_expect(file: str):
+    lines = (ROOT / "examples" / file).read_text().splitlines()
+    assert len(lines) < 60
+    docstring = "\n".join(lines).split('"""')[1]
+    assert "Expect" in docstring
+    assert re.search(r"minute|second", docstring)
+
+
+def test_the_page_is_made_of_the_files_and_the_changes_are_few():
+    spec = importlib.util.spec_from_file_location("own_training", ROOT / "docs" / "make_own_training.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for change in module.CHANGES:
+        count, _ = module.difference(change.file)
+        assert count <= change.most, change
+    assert module.PAGE.read_text() == module.page()

@@ -1,0 +1,68 @@
+"""Every optimiser equals the reference implementation it is the face of, over 50 updates with batch norm."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import optim_bodies as bodies
+import pytest
+import torch
+from door import METHODS, Method, Reference, network, train, weights
+
+from suite.communication.launch import spawn
+from suite.optim import ISGD
+
+
+def over(method: Method, processes: int) -> Method:
+    """The method as all processes together see it: devices are counted in each."""
+    if not getattr(method.config, "devices", None):
+        return method
+    return method._replace(config=dataclasses.replace(method.config, devices=processes * method.config.devices))
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["figures' solver", "fused solver"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", METHODS)
+def test_one_process_equals_the_reference_to_the_bit(name: str, dtype: torch.dtype, fused: bool):
+    method = METHODS[name]
+    module = network(dtype)
+    opt = method.make(module, fused=fused)
+    train(opt, module)
+    if method.drains:
+        opt.finish()
+    assert torch.equal(weights(opt.average()), Reference(method, dtype, method.learners, fused=fused).train())
+    if isinstance(opt, ISGD):
+        assert opt.t > 60, "no batch was trained on again"
+
+
+@pytest.fixture(scope="module")
+def found(request: pytest.FixtureRequest) -> dict[str, list[list[float]]]:
+    """By method what each of the processes has; they are started once for all methods."""
+    workers, dtype = request.param
+    said = spawn(bodies.equal_to_reference, workers, list(METHODS), dtype, timeout=120)
+    return {name: [worker[name] for worker in said] for name in METHODS}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("found", [(2, "float32")], indirect=True, ids=["2 processes"])
+@pytest.mark.parametrize("name", METHODS)
+def test_two_processes_equal_the_reference(found: dict[str, list[list[float]]], name: str):
+    """To the bit; two learners in each of them add up four corrections in another order, to a few units."""
+    method = METHODS[name]
+    reference = Reference(over(method, 2), torch.float32, 2 * method.learners).train()
+    for values in found[name]:
+        if method.learners == 1:
+            assert torch.equal(torch.tensor(values), reference)
+        else:
+            torch.testing.assert_close(torch.tensor(values), reference, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("found", [(3, "float64")], indirect=True, ids=["3 processes"])
+@pytest.mark.parametrize("name", METHODS)
+def test_three_processes_equal_the_reference(found: dict[str, list[list[float]]], name: str):
+    """Sums of three differ in order, so to 1e-12 in float64."""
+    method = METHODS[name]
+    reference = Reference(over(method, 3), torch.float64, 3 * method.learners).train()
+    for values in found[name]:
+        assert (torch.tensor(values, dtype=torch.float64) - reference).abs().max() < 1e-12

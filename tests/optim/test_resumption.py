@@ -1,0 +1,44 @@
+"""SMA over 2 processes of 2 learners, killed and taken up again: the same bits as without the kill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import optim_bodies as bodies
+import pytest
+import torch
+import torch.distributed as dist
+
+from suite.communication.group import Group
+from suite.communication.launch import WorkersFailed, spawn
+
+SIZES = [
+    pytest.param("toy", 24, id="small network"),
+    pytest.param("resnet18", 200, id="ResNet-18 on CIFAR-10", marks=[pytest.mark.slow, pytest.mark.data]),
+]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("size", "updates"), SIZES)
+def test_a_killed_training_ends_in_the_same_bits_and_learns_as_the_reference(tmp_path: Path, size: str, updates: int):
+    straight = spawn(bodies.averaged, 2, size, updates, 2, timeout=300)
+    with pytest.raises(WorkersFailed):
+        spawn(
+            bodies.averaged,
+            2,
+            size,
+            updates,
+            2,
+            str(tmp_path),
+            updates * 5 // 8,
+            timeout=20 if size == "toy" else 300,
+        )
+    assert [path.name for path in tmp_path.iterdir()] == [f"update-{updates // 2}"]
+    assert spawn(bodies.averaged, 2, size, updates, 2, str(tmp_path), timeout=300) == straight
+    # the reference implementation itself moves four learners in one process
+    reference = bodies.averaged(Group(dist.HashStore(), 0, 1, 300.0, "gloo"), size, updates, 4)["losses"]
+    rounds = torch.tensor(reference).view(updates, 4).mean(1)
+    ours = torch.tensor([worker["losses"] for worker in straight]).view(2, updates, 2).mean((0, 2))
+    tenth = max(4, updates // 10)
+    assert ours[-tenth:].mean() < ours[:tenth].mean() - 0.05
+    assert (ours[-tenth:].mean() - rounds[-tenth:].mean()).abs() < 0.1 * rounds[-tenth:].mean()

@@ -1,0 +1,119 @@
+"""Softsync in one process: learners in turn, equal to the reference implementation by its recorded vector clock."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import optim_bodies as bodies
+import pytest
+import torch
+from door import DECAY, MOMENTUM, RATE, UPDATES, FusedTorch, closure, examples, network, rows, weights
+
+from reference_impls import rudra
+from reference_impls.contract import Entry, Turn
+from reference_impls.rudra_rates import softsync_rate
+from suite.communication.collectives import Local
+from suite.communication.launch import WorkersFailed, spawn
+from suite.optim import Softsync
+from suite.training.optimizers import TorchSGD
+
+LEARNERS = 3
+
+
+def trained(n: int, dtype: torch.dtype, fused: bool, **options) -> tuple[Softsync, list[Turn]]:
+    """After 50 updates by learners with batches of their own, and the vector clocks."""
+    turns: list[Turn] = []
+    module = network(dtype)
+    settings = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": DECAY, "n": n, "learners": LEARNERS, **options}
+    opt = Softsync(module, fused=fused, updates=UPDATES, watch=turns.append, **settings)
+    inputs, targets = examples(dtype)
+    for push in opt.batches(itertools.count()):
+        batch = rows(push // LEARNERS, push % LEARNERS, LEARNERS)
+        opt.step(closure(opt, module, inputs[batch], targets[batch]))
+    return opt, turns
+
+
+def replayed(
+    turns: list[Turn], n: int, dtype: torch.dtype, fused: bool, per_gradient: bool, history: int = 8
+) -> torch.Tensor:
+    """The reference implementation with a history, following the clocks; each learner's module for its buffers."""
+    modules = [network(dtype) for _ in range(LEARNERS)]
+    inputs, targets = examples(dtype)
+    solver = (FusedTorch if fused else TorchSGD)(MOMENTUM, DECAY)
+    algorithm = rudra.Softsync(solver, Local(LEARNERS), LEARNERS, n, history, per_gradient)
+    x0 = torch.cat([p.detach().reshape(-1) for p in modules[0].parameters()])
+    state = algorithm.init(x0)
+    rate = RATE if per_gradient else softsync_rate(RATE, max(n, 1))
+    lr = torch.tensor(rate, dtype=torch.float64 if fused else dtype)
+
+    def gradient(point: torch.Tensor, entry: Entry) -> torch.Tensor:
+        module, batch = modules[entry.worker], rows(entry.number, entry.worker, LEARNERS)
+        torch.nn.utils.vector_to_parameters(point.clone(), module.parameters())
+        loss = torch.nn.functional.cross_entropy(module(inputs[batch]), targets[batch])
+        return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))])
+
+    for turn in turns:
+        ask = algorithm.points(state, turn)
+        points = ask.parameters.repeat_interleave(torch.tensor(ask.shares), 0)
+        grads = torch.stack([gradient(point, entry) for point, entry in zip(points, turn.entries, strict=True)])
+        sums = torch.stack([part.sum(0) for part in grads.split(ask.shares)])
+        state = algorithm.update(state, turn, torch.zeros(len(turn.entries)), sums, lr)
+    return state.x
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["figures' solver", "fused solver"])
+@pytest.mark.parametrize("n", [0, 1, 2, LEARNERS])
+@pytest.mark.parametrize("per_gradient", [False, True], ids=["by n", "per gradient"])
+def test_one_process_equals_the_replayed_clock_to_the_bit(n: int, fused: bool, per_gradient: bool):
+    opt, turns = trained(n, torch.float32, fused, per_gradient=per_gradient)
+    assert [turn.t for turn in turns] == list(range(UPDATES))
+    stale = [turn.t - entry.read for turn in turns[10:] for entry in turn.entries]
+    assert (max(stale) == 0) == (n == 0)
+    assert torch.equal(opt.core_state.x, replayed(turns, n, torch.float32, fused, per_gradient))
+
+
+def test_one_learner_is_torchs_sgd():
+    """To rounding: the kernel rounds the ends of a tensor otherwise, and ours are in one."""
+    module, plain = network(), network()
+    opt = Softsync(module, lr=RATE, momentum=MOMENTUM, weight_decay=DECAY, learners=1)
+    sgd = torch.optim.SGD(plain.parameters(), lr=RATE, momentum=MOMENTUM, weight_decay=DECAY, fused=True)
+    inputs, targets = examples()
+    for t in range(UPDATES):
+        for ours, net in ((opt, module), (sgd, plain)):
+            ours.step(closure(ours, net, inputs[rows(t)], targets[rows(t)]))
+    torch.testing.assert_close(weights(module), weights(plain), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("n", "per_gradient"), [(0, False), (1, False), (LEARNERS, False), (LEARNERS, True)])
+def test_processes_equal_the_replayed_clock(n: int, per_gradient: bool):
+    """Arrival decides the order of sums, so to 1e-12 in float64. Learners end with the server's weights."""
+    served, *learners = spawn(bodies.serve, LEARNERS + 1, n, UPDATES, per_gradient, timeout=60)
+    turns = [Turn(t, tuple(Entry(*entry) for entry in entries)) for t, entries in served["turns"]]
+    assert [turn.t for turn in turns] == list(range(UPDATES))
+    assert sum(served["losses"][-5:]) < sum(served["losses"][:5])
+    history = 1 + max(turn.t - entry.read for turn in turns for entry in turn.entries)
+    reference = replayed(turns, n, torch.float64, False, per_gradient, history)
+    assert (torch.tensor(served["x"], dtype=torch.float64) - reference).abs().max() < 1e-12
+    assert all(values == served["x"] for values in learners)
+    started = weights(network(torch.float64))
+    assert not torch.isclose(torch.tensor(served["model"], dtype=torch.float64), started).all()
+
+
+@pytest.mark.processes
+def test_a_killed_learner_does_not_end_softsync(tmp_path: Path):
+    with pytest.raises(WorkersFailed):  # the killed learner has no answer
+        spawn(bodies.serve_and_lose, 3, 2, 1, str(tmp_path / "said"), timeout=8)
+    assert json.loads((tmp_path / "said0").read_text()) == {"t": 60, "lost": [0]}
+    assert json.loads((tmp_path / "said2").read_text())["t"] == 60
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("lost", "says"), [(1, "learner"), (0, "the server, process 0, is gone")])
+def test_hardsync_without_a_learner_and_softsync_without_its_server_end(tmp_path: Path, lost: int, says: str):
+    with pytest.raises(WorkersFailed):
+        spawn(bodies.serve_and_lose, 3, 0 if lost else 2, lost, str(tmp_path / "said"), timeout=8)
+    for rank in {0, 1, 2} - {lost}:
+        assert says in json.loads((tmp_path / f"said{rank}").read_text())["error"]
