@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -59,7 +59,7 @@ class DelayedSGD(Algorithm):
 
     def _core(self, weights: Tensor | None) -> Core:
         collective = self.collective(lanes=max(1, self._delay), in_place=True)
-        order = "backward" if self._layerwise else "all"
+        order: Literal["all", "backward"] = "backward" if self._layerwise else "all"
         return Core(matex_agd.DelayedSGD(self.solver, collective, self._delay, order, self._layerwise), weights)
 
     def _facts(self) -> dict[str, Any]:

@@ -58,9 +58,7 @@ def _native(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
     from suite.training.numerics import apply
 
     apply(execution)
-    problem = random_classification(
-        spec.settings["model"], 1, execution["device"], execution["precision"], execution["channels_last"]
-    )
+    problem = random_classification(spec.settings["model"], 1, execution, execution["channels_last"])
     try:
         return {"build": Native(problem).library.build, "reason": "the settings name it"}
     except NativeError as error:
