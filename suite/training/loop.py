@@ -27,7 +27,7 @@ checkpoint holds state, buffers, position and curves, and a resumed run ends in 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -62,11 +62,29 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     return Session(spec, context, made, gradients).run()
 
 
-class Session:
-    """A training run under way."""
+Test = Callable[[torch.Tensor, torch.Tensor], Mapping[str, float]]  # (parameters [d], buffers [q]) -> part of a row
 
-    def __init__(self, spec: RunSpec, context: Context, made: Assembly, gradients: Gradients):
+
+class Session:
+    """A training run under way.
+
+    ``test`` scores a model, by default on test images and, if asked for, on the first training images. With ``joins``
+    False every gradient is computed by itself, where those at one point could be that of one batch. ``turns`` is the
+    schedule.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        context: Context,
+        made: Assembly,
+        gradients: Gradients,
+        *,
+        test: Test | None = None,
+        joins: bool = True,
+    ):
         self.spec, self.context, self.made, self.gradients = spec, context, made, gradients
+        self.test, self.joins = test or self.on_images, joins
         settings: Mapping[str, Any] = spec.settings
         self.workers = settings.get("workers", 1)
         self.updates = settings["updates"]
@@ -151,7 +169,7 @@ class Session:
         """One turn: gather the batches, compute the gradients, apply them."""
         points, examples = self.request(turn)
         if self.whole is None:
-            self.apply_gradients(turn, *answer(self.gradients, points, self.buffers, examples))
+            self.apply_gradients(turn, *answer(self.gradients, points, self.buffers, examples, join=self.joins))
             return
         lr = self.rate(turn.t)
         self.state, self.buffers, seen = self.whole(turn, points, self.state, self.buffers, examples, lr)
@@ -191,24 +209,30 @@ class Session:
         return self.rates[value]
 
     def evaluate(self) -> None:
-        """Add an evaluation row: test images and, if asked for, the first training images."""
+        """Add an evaluation row: where the run stands, and the test of its model."""
         made, settings = self.made, self.spec.settings
         x = self.algorithm.model(self.state)
         buffers = self.buffers.mean(0)
         if count := settings["evaluate"].get("recompute"):
             buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
-        count = settings["evaluate"].get("test_examples")
-        loss, error = self.score(x, buffers, made.test_inputs[:count], made.test_targets[:count])
-        row = {**self.position(), "test_loss": loss, "test_error": error}
-        if count := settings["evaluate"].get("train_examples"):
-            seen = made.problem.inputs[:count], made.problem.targets[:count]
-            row["train_loss"], row["train_error"] = self.score(x, buffers, *seen)
+        row = {**self.position(), **self.test(x, buffers)}
         self.recorder.evaluate(**row)
         self.recorder.settle()
         # Looked for on the evaluation grid alone: the moment at which a checkpoint falls must not change a run.
         self.diverged = not self.recorder.finite
         stop = settings.get("stop")
         self.stopped = stop is not None and row[stop["metric"]] < stop["below"]
+
+    def on_images(self, x: torch.Tensor, buffers: torch.Tensor) -> dict[str, float]:
+        """Loss and error on test images and, if asked for, the first training images."""
+        made, chosen = self.made, self.spec.settings["evaluate"]
+        count = chosen.get("test_examples")
+        loss, error = self.score(x, buffers, made.test_inputs[:count], made.test_targets[:count])
+        row = {"test_loss": loss, "test_error": error}
+        if count := chosen.get("train_examples"):
+            seen = made.problem.inputs[:count], made.problem.targets[:count]
+            row["train_loss"], row["train_error"] = self.score(x, buffers, *seen)
+        return row
 
     def score(
         self, x: torch.Tensor, buffers: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor

@@ -21,13 +21,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import toy
 
-from reference_impls import matex_agd
+from reference_impls.matex_agd import DelayedSGD
 from suite.commands.plan import plan
 from suite.communication.group import Group
 from suite.data.images import load_images
@@ -143,7 +144,7 @@ def two_processes(group: Group, folder: str) -> float:
     """Delayed exchange between two workers, a checkpoint every other update, from the last one there is."""
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Tanh(), torch.nn.Linear(9, 2)).double()
-    made = Training(module, group, matex_agd, matex_agd.Config(delay=1), rate=0.05, momentum=0.9, examples=64)
+    made = Training(module, group, partial(DelayedSGD, delay=1), rate=0.05, momentum=0.9, examples=64)
     done = made.resume(folder).get("updates", 0)
     for update in range(done, UPDATES):
         draw = torch.Generator().manual_seed(1000 * update + group.rank)

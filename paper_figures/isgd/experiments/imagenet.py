@@ -6,6 +6,8 @@ Settings are those of ``train`` with ``crop`` and ``side`` pixels in place of ``
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
@@ -15,21 +17,14 @@ from suite.training.numerics import apply
 from suite.training.streamed import assembled_streamed, validated
 
 
-class Top5Session(Session):
-    """A training run whose tests give the top-5 error as well (Fig. 5f)."""
-
-    def evaluate(self) -> None:
-        """Add an evaluation row: loss, top-1 and top-5 error on validation pictures, centre crops."""
-        x = self.algorithm.model(self.state)
-        loss, error, error5 = validated(
-            self.problem.flat, x, self.buffers.mean(0), self.spec.settings, self.context.data
-        )
-        self.recorder.evaluate(**self.position(), test_loss=loss, test_error=error, top5_error=error5)
-        self.diverged = not self.recorder.settle()
-
-
 def imagenet(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a training. Raises DataError where ImageNet is absent."""
     apply(context.execution)
     with assembled_streamed(spec.settings, spec.seed, context.execution, context.data) as made:
-        return Top5Session(spec, context, made, PATHS["looped"](made.problem)).run()
+
+        def test(x: Tensor, buffers: Tensor) -> dict[str, float]:
+            """With the top-5 error besides (Fig. 5f), on validation pictures, centre crops."""
+            scores = validated(made.problem.flat, x, buffers, spec.settings, context.data)
+            return dict(zip(("test_loss", "test_error", "top5_error"), scores, strict=True))
+
+        return Session(spec, context, made, PATHS["looped"](made.problem), test=test).run()

@@ -16,12 +16,10 @@ from __future__ import annotations
 from typing import Any
 
 from paper_figures.matex_agd.settings import WORKERS
-from reference_impls.contract import Turn
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.build import assemble
-from suite.training.gradients.batching import answer
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import apply
@@ -31,14 +29,6 @@ ARMS = {
     "split": (WORKERS, {"kind": "fixed-cycle", "share": "split"}),
     "partitioned": (WORKERS, {"kind": "partitioned"}),
 }
-
-
-class Apart(Session):
-    """A training run that computes every worker's gradient by itself, where the harness would join their batches."""
-
-    def update(self, turn: Turn) -> None:
-        points, examples = self.request(turn)
-        self.apply_gradients(turn, *answer(self.gradients, points, self.buffers, examples, join=False))
 
 
 def arm_spec(arm: str, settings: Any, seed: int) -> RunSpec:
@@ -70,7 +60,8 @@ def serial_gap(spec: RunSpec, context: Context) -> Outcome:
             inner = arm_spec(arm, spec.settings, seed)
             made = assemble(inner.settings, seed, context.execution, context.data)
             gradients = PATHS[context.execution["path"]](made.problem)
-            found = Apart(inner, Context(folder, context.execution, context.data), made, gradients).run()
+            around = Context(folder, context.execution, context.data)
+            found = Session(inner, around, made, gradients, joins=False).run()  # workers' batches stay apart
             table = found.curves["evaluations"]
             table = table.assign(arm=arm, seed=seed, accuracy=1 - table["test_error"], loss=table["test_loss"])
             parts.append(table[["arm", "seed", "update", "accuracy", "loss"]])
