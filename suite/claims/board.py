@@ -20,6 +20,7 @@ AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, PROPERTY, STATED = GRADES = (
     "stated",
 )
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
+CONFIDENCE = 0.95  # of the intervals that are judged
 NOTHING = "nothing measured"  # the row of claims that were not run
 WORDS: Mapping[str, str] = {  # what is said of a property or a statement
     "reproduced": "holds",
@@ -45,6 +46,16 @@ class Board:
     properties: Mapping[str, Counter[str]]
     decides: Counter[str]  # verdicts among ``empirical`` whose evidence decides the claim
     order: Mapping[str, Counter[str]]  # by row of ``empirical``, of what was decided: did the rule come first?
+    spread: int = 0  # verdicts *reproduced* among ``empirical`` whose measurement has an interval
+
+    @property
+    def by_chance(self) -> float:
+        """How many of ``spread`` chance explains at most, on average.
+
+        A claim passes when its whole 95% interval does. One that is false by no more than its tolerance passes
+        with the probability that the interval lies to one side of the truth, 2.5%; one that is further off seldomer.
+        """
+        return (1 - CONFIDENCE) / 2 * self.spread
 
 
 def word(verdict: Verdict) -> str:
@@ -58,6 +69,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
     properties = {row: Counter[str]() for row in PROPERTIES}
     decides = Counter[str]()
     order = {row: Counter[str]() for row in EMPIRICAL}
+    spread = 0
     for verdict in verdicts:
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
@@ -66,7 +78,9 @@ def board(verdicts: Iterable[Verdict]) -> Board:
             decides[verdict.verdict] += verdict.decides
             if verdict.rests_on:
                 order[verdict.rests_on][verdict.order] += 1
-    return Board(empirical, properties, +decides, order)
+            if verdict.verdict == "reproduced" and verdict.measured is not None:
+                spread += any(low < high for _, low, high in verdict.measured.spans)
+    return Board(empirical, properties, +decides, order, spread)
 
 
 def lines(counted: Board) -> list[str]:
@@ -75,6 +89,11 @@ def lines(counted: Board) -> list[str]:
     text = [f"empirical claims, {sum(map(Counter.total, counted.empirical.values()))}; decided: {decided}"]
     for row, counts in counted.empirical.items():
         text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{apart(counted, row)}")
+    if counted.spread:
+        text.append(
+            f"  {counted.spread} of those reproduced have an interval: were all of them false by their tolerance, "
+            f"{counted.by_chance:.2g} would pass by chance"
+        )
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
     text += [f"  {row + ':':<18}{_told(counted.properties[row], WORDS.values())}" for row in counted.properties]
     return text

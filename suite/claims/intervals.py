@@ -60,9 +60,5 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
 
     if not 0 <= successes <= trials or trials == 0:
         raise ValueError(f"{successes} successes of {trials} trials is not a proportion")
-    z = float(stats.norm.ppf(0.5 + confidence / 2))
-    share = successes / trials
-    denominator = 1 + z * z / trials
-    centre = (share + z * z / (2 * trials)) / denominator
-    half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2)) / denominator
-    return Interval(share, max(0.0, centre - half), min(1.0, centre + half), trials)
+    share = stats.binomtest(successes, trials).proportion_ci(confidence, method="wilson")
+    return Interval(successes / trials, float(share.low), float(share.high), trials)

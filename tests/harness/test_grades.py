@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from suite.claims.board import (
     word,
 )
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import exact
+from suite.claims.measured import Measured, exact
 from suite.clock import Link, WallClock
 from suite.cost_models.machines import DGX1, network
 from suite.data.catalogue import DATASETS
@@ -403,6 +404,17 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     assert text[0] == "empirical claims, 4; decided: 1 reproduced, 1 not reproduced"
     assert text[1].split() == ["as", "printed:", "1", "reproduced"]
     assert text[-1].split() == ["stated:", "1", "does", "not", "hold"]
+
+
+def test_the_board_says_what_chance_explains():
+    spread = replace(verdict("reproduced", SHORTENED), measured=Measured((1.0,), (0.9,), (1.1,), "measured", 3))
+    failed = replace(verdict("not reproduced", SHORTENED), measured=spread.measured)
+    of_code = replace(verdict("reproduced", PROPERTY), measured=spread.measured)
+    counted = board([spread] * 40 + [failed, of_code, verdict("reproduced", SHORTENED)])
+    assert counted.spread == 40
+    assert counted.by_chance == pytest.approx(1)
+    assert any("40 of those reproduced have an interval" in line for line in lines(counted))
+    assert not any("by chance" in line for line in lines(board([of_code, failed])))
 
 
 def test_descriptions_count_epochs_as_the_papers_do():

@@ -51,7 +51,13 @@ def test_another_state_of_code_or_evidence_is_judged_anew(judged: list[str], mon
 
 def test_the_state_follows_code_tables_and_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     found = []
-    for name, content in (("a.py", "x = 1"), ("a.py", "x = 2"), ("b.toml", ""), ("c.md", ""), ("evidence/d.zip", "e")):
+    for name, content in (
+        ("a.py", "x = 1"),
+        ("a.py", "x = 2"),
+        ("b.toml", ""),
+        ("c.md", ""),
+        ("evidence/d.zip", "e"),
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
         monkeypatch.setattr(remembered, "homes", lambda: [tmp_path])
@@ -69,8 +75,8 @@ def test_a_run_of_the_users_own_is_read_each_time(judged: list[str], tmp_path: P
     judge()
     assert judged == [ARTIFACT]
     shipped = Layered(committed())
-    needed = {spec.id for profile in PROFILES for specs in PAPER.artifact(ARTIFACT).runs(profile).values() for spec in specs}
-    run = shipped.read(min(needed & shipped.ids()))
+    groups = [specs for profile in PROFILES for specs in PAPER.artifact(ARTIFACT).runs(profile).values()]
+    run = shipped.read(min({spec.id for specs in groups for spec in specs} & shipped.ids()))
     own.commit(run.id, dict(run.files))
     judge(own)
     judge(own)
