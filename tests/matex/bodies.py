@@ -254,3 +254,8 @@ def partly_lost(group: Group, folder: str) -> list[Any]:
     except ValueError as error:
         found.append(str(error))
     return found
+
+
+def surroundings(group, name: str) -> tuple[str | None, int]:
+    """An environment variable, and how many threads compute."""
+    return os.environ.get(name), torch.get_num_threads()
