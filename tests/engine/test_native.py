@@ -12,7 +12,6 @@ from suite.models.initialisers import Constant, Xavier
 from suite.models.layers import Conv2d, Linear
 from suite.models.network import Chain
 from suite.runner import autotune
-from suite.spec import RunSpec
 from suite.training.flat import FlatModule
 from suite.training.gradients import native
 from suite.training.gradients.looped import Bound

@@ -47,7 +47,9 @@ def test_a_reference_file_imports_torch_what_all_share_and_its_own_paper(path: P
         top, _, rest = name.partition(".")
         if top == "reference_impls" and rest:
             module = rest.split(".")[0]
-            assert module in ("contract", "numbers") or owner(module) == owner(path.stem) is not None, f"{path.name}: {name}"
+            assert module in ("contract", "numbers") or owner(module) == owner(path.stem) is not None, (
+                f"{path.name}: {name}"
+            )
         else:
             assert top in STANDARD | {"torch", "reference_impls"}, f"{path.name} imports {name}"
 
