@@ -20,7 +20,8 @@ from typing import Any
 from suite.claims.judge import Verdict
 from suite.papers.evidence import committed, folders
 from suite.papers.register import append, standings, today, unregistered
-from suite.papers.registry import homes, paper, papers_of
+from suite.papers.registry import PAPERS, homes, paper, papers_of
+from suite.papers.selection import SelectorError
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
@@ -113,26 +114,35 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def register(because: str, revision: str = "HEAD", reasons: Mapping[str, str] | None = None) -> list[str]:
+def register(
+    because: str, revision: str = "HEAD", reasons: Mapping[str, str] | None = None, papers: Iterable[str] = ()
+) -> list[str]:
     """Append what has changed since the registers were written; returns a sentence per home.
 
     ``reasons`` are of single claims, by their id or a glob of ids: the first that fits stands beside the claim.
+    ``papers`` given, only the registers of their homes are written, whole.
 
-    Raises ReplayError when the code of ``revision``, which must be that of the registers, cannot be replayed.
+    Raises ReplayError when the code of ``revision``, which must be that of the registers, cannot be replayed, and
+    SelectorError for an unknown paper.
     """
+    wanted = set(papers)
+    if unknown := wanted - set(PAPERS):
+        raise SelectorError(f"nothing is called {min(unknown)!r}; the papers are {', '.join(PAPERS)}")
     said = []
     for home in homes():
         names = papers_of(home)
+        if wanted and not wanted & set(names):
+            continue
         changed = unregistered(names)
         if not changed:
             said.append(f"{home.name}: the register is up to date")
             continue
         prints = {claim: row for name in names for claim, row in today(paper(name)).items()}
         known = standings(home)
-        papers = sorted({claim.partition("/")[0] for claim in changed})
-        old = replay(revision, papers, home) if any(claim in known for claim in changed) else {}
+        touched = sorted({claim.partition("/")[0] for claim in changed})
+        old = replay(revision, touched, home) if any(claim in known for claim in changed) else {}
         source = Layered(committed())
-        new = {v.claim.id: read(v) for name in papers for v in verdicts(paper(name), source)}
+        new = {v.claim.id: read(v) for name in touched for v in verdicts(paper(name), source)}
         rows: dict[str, dict[str, Any]] = {}
         for claim in changed:
             before = old.get(claim) if claim in known else None

@@ -129,12 +129,12 @@ def rewritten(text: str, name: str, block: str) -> str:
 
 
 def judged(source: Runs) -> list[Verdict]:
-    """Every claim of this project's papers on the evidence of ``source``, each at the largest profile that decides it."""
+    """Every claim of this project's papers, as ``judged_of`` gives them."""
     return judged_of(OWN, source)
 
 
 def judged_of(home: Path, source: Runs) -> list[Verdict]:
-    """The same for the papers of any home."""
+    """Every claim of a home's papers on the evidence of ``source``, each at the largest profile that decides it."""
     return [verdict for name in papers_of(home) for verdict in all_verdicts(paper(name), source)]
 
 
