@@ -22,6 +22,8 @@ from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Runs
 
+pytest.register_assert_rewrite("suite.battery")
+
 SOURCE = pytest.StashKey[Runs]()
 FOUND = pytest.StashKey[list[Verdict]]()
 
@@ -34,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PublishedFile | None:
     registered = PAPERS.get(file_path.stem)
-    if registered and file_path == registered.home / "published" / f"{file_path.stem}.toml":
+    if registered and file_path.resolve() == registered.home / "published" / f"{file_path.stem}.toml":
         return PublishedFile.from_parent(parent, path=file_path)
     return None
 
