@@ -9,7 +9,8 @@ import torch
 
 from paper_figures.matex_agd import PAPER, settings, table1
 from paper_figures.matex_agd.experiments import backpropagation, properties
-from paper_figures.matex_agd.experiments.link import LAYERS, sleeping
+from paper_figures.matex_agd.experiments.link import sleeping
+from paper_figures.matex_agd.link_readings import ASLEEP
 from paper_figures.matex_agd.overlap_cases import ALEXNET, layer_costs, layer_runs
 from suite.cost_models.machines import DGX1, network
 from suite.cost_models.overlap import AllReduce, rates
@@ -91,8 +92,8 @@ def test_the_sleeping_network_takes_its_time_and_no_less():
     module = sleeping()
     began = time.perf_counter()
     module(torch.rand(1)).sum().backward()
-    assert time.perf_counter() - began >= 3 * sum(seconds for _, seconds in LAYERS)
-    assert sum(p.numel() for p in module.parameters()) == sum(n + 100 for n, _ in LAYERS)
+    assert time.perf_counter() - began >= 3 * sum(seconds for _, seconds in ASLEEP)
+    assert sum(p.numel() for p in module.parameters()) == sum(n + 100 for n, _ in ASLEEP)
     assert all(torch.equal(p.grad, torch.ones_like(p)) for p in module.parameters())
 
 

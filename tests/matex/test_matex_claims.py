@@ -1,0 +1,385 @@
+"""The measures of MaTEx on runs of the paper's sizes: known answers, and worlds in which claims fall."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from fabricated_matex_runs import evidence, gap, link, training
+from matplotlib.figure import Figure
+
+from paper_figures.matex_agd import PAPER, accuracy, algorithms, fig1, link_readings, settings, table1
+from paper_figures.matex_agd.overlap_cases import PANELS, layer_runs
+from suite.claims.intervals import Interval
+from suite.claims.judge import judge
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.counterfeits import COUNTERFEITS, edited, exchanged, forged
+from suite.papers.evidence import with_committed
+from suite.papers.published import published
+
+CLAIMS = {claim.id.removeprefix("matex_agd/"): claim for claim in published("matex_agd")}
+PRINTED = table1.printed_table()
+ROWS = [f"{row}-b{batch}" for row in table1.ROWS for batch in table1.BATCHES]
+
+
+def verdict(name: str, found, profile: str = "paper") -> str:
+    return judge(CLAIMS[name], found, profile).verdict
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return with_committed(None)
+
+
+@pytest.fixture(scope="module")
+def layers(committed):
+    return Evidence(committed, layer_runs("paper"), "paper")
+
+
+# Table 1
+
+
+def table_of(accuracies, apart=0.01, without=()):
+    """Table 1 at the paper's size, one run a row."""
+
+    def make(name, spec):
+        if name in without:
+            return None
+        return gap(apart) if name == "gap" else training(spec, accuracies.get(name, PRINTED["agd2"]))
+
+    return evidence(table1.runs("paper"), make)
+
+
+def row_quantities(found, *rows):
+    return {name: value for row in rows or table1.ROWS for name, value in table1.measure_row(row, found)}
+
+
+def test_the_printed_table_reproduces_itself_when_seeds_agree():
+    found = table_of(PRINTED)
+    seen = row_quantities(found) | dict(table1.measure_all_rows(found)) | dict(table1.measure_tradeoff(found))
+    assert {name: verdict(f"table1/{name}", seen[name]) for name in ROWS} == dict.fromkeys(ROWS, "reproduced")
+    assert {name: verdict(f"table1/{name}", seen[name]) for name in ("order", "rises", "tradeoff")} == dict.fromkeys(
+        ("order", "rises", "tradeoff"), "reproduced"
+    )
+    assert seen["serial-b5000"].values[0] == pytest.approx(0.16454)
+    assert seen["serial-over-sgd"].values[0] == pytest.approx(0.16454 - 0.13052)
+    assert {value.kind for value in seen.values()} == {"measured"}
+
+
+def test_one_run_is_as_wide_as_seeds_of_the_proxy_lie_apart():
+    """Deviation of -2, -1, 0, 1, 2 is 1.5811, t of four degrees 2.7764: 4.39 times what lies between two seeds."""
+    found = table_of(PRINTED, apart=0.05)
+    (value,) = row_quantities(found, "serial")["serial-b1000"].spans
+    assert value == pytest.approx((0.0124, 0.0124 * (1 - 0.21949), 0.0124 * (1 + 0.21949)), rel=1e-4)
+    step = accuracy.steps(found, "sgd", "serial")[0]
+    assert step.high - step.mean == pytest.approx(0.21949 * math.hypot(0.0124, 0.01116), rel=1e-4)
+    assert step.mean - step.low == pytest.approx(step.high - step.mean)
+    assert verdict("table1/order", dict(table1.measure_all_rows(found))["order"]) == "inconclusive"
+    assert verdict("table1/tradeoff", dict(table1.measure_tradeoff(found))["tradeoff"]) == "reproduced"
+
+
+@pytest.mark.parametrize(("row", "other"), [("serial", "agd1"), ("sgd", "agd1"), ("agd1", "agd2"), ("agd2", "agd1")])
+def test_no_row_passes_for_another(row, other):
+    found = table_of(PRINTED | {row: PRINTED[other]})
+    seen = row_quantities(found, row)
+    assert {verdict(f"table1/{name}", value) for name, value in seen.items()} == {"not reproduced"}
+
+
+def test_rows_in_another_order_are_told():
+    found = exchanged(table_of(PRINTED), "agd1", "sgd")
+    assert verdict("table1/order", dict(table1.measure_all_rows(found))["order"]) == "not reproduced"
+    assert verdict("table1/tradeoff", dict(table1.measure_tradeoff(found))["tradeoff"]) == "not reproduced"
+    falling = table_of(PRINTED | {"agd2": PRINTED["agd2"][::-1]})
+    rises = dict(table1.measure_all_rows(falling))["rises"]
+    assert rises.values == (0.75,)  # 12 of 16 steps
+    assert verdict("table1/rises", rises) == "not reproduced"
+
+
+def test_a_missing_run_costs_its_own_row():
+    found = table_of(PRINTED, without=("serial",))
+    assert len(row_quantities(found, "sgd", "agd1", "agd2")) == 15
+    assert "tradeoff" in dict(table1.measure_tradeoff(found))
+    for measure in (table1.measure_all_rows, lambda e: table1.measure_row("serial", e)):
+        with pytest.raises(Missing, match="serial"):
+            list(measure(found))
+
+
+def test_a_run_that_diverged_stays_at_chance():
+    found = table_of(PRINTED | {"agd2": [0.002, 0.0015]})
+    assert accuracy.accuracies(found, "agd2") == [pytest.approx([0.002, 0.0015, 0.001, 0.001, 0.001])]
+    proxy = evidence(settings.table1("reduced"), lambda name, spec: training(spec, [0.3]), "reduced")
+    assert accuracy.accuracies(proxy, "sgd") == [pytest.approx([0.3, 0.1, 0.1, 0.1, 0.1])] * 3
+
+
+def by_seed(name, spec):
+    """CIFAR-10 at three seeds: the printed table, times 3, 3.3 and 3.6."""
+    if name == "gap":
+        return gap(0.1)
+    return training(spec, [(3 + 0.3 * spec.seed) * value for value in PRINTED.get(name, PRINTED["agd2"])])
+
+
+def test_seeds_are_paired_and_a_proxy_decides_nothing():
+    found = evidence(table1.runs("reduced"), by_seed, "reduced")
+    steps = accuracy.steps(found, "agd1", "sgd")
+    away = PRINTED["sgd"][2] - PRINTED["agd1"][2]
+    assert (steps[2].mean, steps[2].n) == (pytest.approx(3.3 * away), 3)
+    assert steps[2].high - steps[2].mean == pytest.approx(4.3027 * 0.3 * away / math.sqrt(3), rel=1e-4)
+    seen = row_quantities(found) | dict(table1.measure_all_rows(found))
+    assert {value.kind for value in seen.values()} == {"proxy"}
+    of_seeds = dict(table1.measure_gap_on_the_proxy(found))
+    assert of_seeds["proxy-gap"].values[0] == pytest.approx(table1.log_ratio(PRINTED["sgd"], PRINTED["serial"]))
+    assert of_seeds["proxy-gap-of-seeds"].values[0] == pytest.approx(math.log(1.2))
+    with pytest.raises(Missing, match="one seed"):
+        list(table1.measure_gap_on_the_proxy(table_of(PRINTED)))
+
+
+def test_least_speaks_for_all():
+    seen = [Interval(0.2, 0.1, 0.9, 5), Interval(0.3, -0.1, 0.35, 5)]
+    assert accuracy.least(seen) == Interval(0.2, -0.1, 0.35, 5)
+
+
+def test_the_table_is_drawn_with_every_printed_value():
+    for found, panels, rows in (
+        (table_of(PRINTED), 2, 20 + 25),
+        (evidence(table1.runs("reduced"), by_seed, "reduced"), 3, 20 + 75),
+        (table_of(PRINTED, without=("serial", "agd1", "agd2", "agd3")), 2, 20 + 5),
+    ):
+        table = table1.frame(found)
+        assert len(table) == rows
+        printed = table[table["source"] == "printed"]
+        assert [f"{value:.5f}" for value in printed["accuracy"]] == [f"{v:.5f}" for r in PRINTED.values() for v in r]
+        assert printed["batches"].tolist() == list(table1.BATCHES) * 4
+        figure = Figure()
+        table1.draw(found, figure)
+        assert len(figure.axes) == panels
+        marked = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
+        drawn = [value for line in marked for value in line.get_ydata()]
+        assert sorted(drawn) == sorted(v for row in PRINTED.values() for v in row)
+    nothing = table_of(PRINTED, without=tuple(settings.LABELS))
+    with pytest.raises(Missing, match="serial"):
+        table1.draw(nothing, Figure())
+
+
+# Whole trainings
+
+
+def whole(ends, profile="paper", seeds=1):
+    """Whole trainings that end at these accuracies, half a point higher with each seed."""
+    groups = {
+        name: tuple(type(spec)(spec.experiment, spec.settings, seed) for spec in specs[:1] for seed in range(seeds))
+        for name, specs in settings.whole_training(profile).items()
+    }
+    count = {"paper": 45, "reduced": 5}[profile]
+    make = lambda name, spec: training(spec, [0.3] * (count - 1) + [ends[name] + 0.005 * spec.seed])
+    return evidence(groups, make, profile)
+
+
+ENDS = {"serial": 0.541, "agd1": 0.542, "agd2": 0.538, "agd3": 0.539}
+
+
+def test_ends_of_training_need_two_seeds():
+    one = dict(fig1.measure_whole_training(whole(ENDS)))
+    assert [verdict(f"fig1b/{n}", one[n]) for n in ("alexnet-54", "final-accuracy-kept")] == ["inconclusive"] * 2
+    found = dict(fig1.measure_whole_training(whole(ENDS, seeds=8)))
+    assert found["alexnet-54"].values[0] == pytest.approx(54.2 + 1.75)  # of the row furthest from 54
+    assert found["final-accuracy-kept"].values[0] == pytest.approx(-0.3)
+    assert verdict("fig1b/final-accuracy-kept", found["final-accuracy-kept"]) == "reproduced"
+    assert verdict("fig1b/same-iterations", found["same-iterations"]) == "reproduced"
+
+
+@pytest.mark.parametrize("late", ["agd1", "agd2", "agd3"])
+def test_one_approach_that_falls_behind_is_found(late):
+    found = dict(fig1.measure_whole_training(whole(ENDS | {late: 0.5}, seeds=3)))
+    assert verdict("fig1b/final-accuracy-kept", found["final-accuracy-kept"]) == "not reproduced"
+    assert verdict("fig1b/same-iterations", found["same-iterations"]) == "not reproduced"
+    assert found["no-warm-start"].values[0] == pytest.approx(2 / 3)
+
+
+def test_a_whole_training_on_mnist_is_a_proxy():
+    ends = dict.fromkeys(ENDS, 0.98)
+    found = dict(fig1.measure_whole_training(whole(ends, "reduced", 3)))
+    assert {value.kind for value in found.values()} == {"proxy"}
+    assert found["same-iterations"].values == (1.0,)
+
+
+# Over the link
+
+FAST = {"AGD 1 comm": (0.12, 0.4, 0.9), "AGD 2 comm": (0.12, 0.4, 0.9), "AGD 3 comm": (0.12, 0.4, 0.9)}
+SLOW = {"SGD": (0.1, 0.3, 0.7), "layer-wise, backward": (0.1, 0.2, 0.5), "layer-wise, completed": (0.1, 0.2, 0.5)}
+
+
+def over_link(rates, **how):
+    groups = link_readings.link_runs("reduced")
+    return evidence(groups, lambda name, spec: link(rates, **how), "reduced")
+
+
+def measured_over_link(found):
+    return {name: (verdict(f"fig1a/{name}", value, "reduced"), value) for name, value in fig1.measure_link(found)}
+
+
+def test_the_link_decides_what_the_model_cannot():
+    seen = measured_over_link(over_link(FAST | SLOW))
+    assert {name: word for name, (word, _) in seen.items()} == dict.fromkeys(seen, "reproduced")
+    assert seen["agd-best"][1].values[0] == pytest.approx(math.log(1.2), abs=0.02)
+    assert seen["layerwise-below-agd"][1].values[0] == pytest.approx(math.log(1.2), abs=0.02)
+    assert seen["no-comm-best"][1].values[0] == pytest.approx(0.9, abs=0.02)
+    assert {value.kind for _, value in seen.values()} == {"measured"}
+    assert {value.n for _, value in seen.values()} == {5}
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_speed_is_enough_to_lose(place):
+    def with_one(rates, value):
+        return {name: tuple(value if i == place else r for i, r in enumerate(each)) for name, each in rates.items()}
+
+    sgd = {"SGD": with_one({"SGD": SLOW["SGD"]}, 0.95)["SGD"]}
+    seen = measured_over_link(over_link(FAST | SLOW | sgd))
+    assert (seen["agd-best"][0], seen["layerwise-below-agd"][0]) == ("not reproduced", "reproduced")
+    layers = with_one({name: SLOW[name] for name in link_readings.LAYER_WISE}, 0.95)
+    seen = measured_over_link(over_link(FAST | SLOW | layers))
+    assert (seen["agd-best"][0], seen["layerwise-below-agd"][0]) == ("not reproduced", "not reproduced")
+    above = with_one({"AGD 2 comm": FAST["AGD 2 comm"]}, 1.2)
+    assert measured_over_link(over_link(FAST | SLOW | above))["no-comm-best"][0] == "not reproduced"
+
+
+def test_what_the_paper_does_not_have_decides_nothing():
+    """Buckets and PyTorch's DDP are faster than all here, and the sleeping network is not looked at."""
+    more = {"layer-wise, buckets": (1.3,) * 3, "PyTorch DDP": (1.3,) * 3}
+    assert measured_over_link(over_link(FAST | SLOW | more)) == measured_over_link(over_link(FAST | SLOW))
+
+
+def test_noise_leaves_it_open():
+    seen = measured_over_link(over_link(FAST | SLOW, noise=0.4))
+    assert seen["agd-best"][0] == "inconclusive"
+
+
+def test_repetitions_are_paired():
+    """Repetitions differ by a fifth, methods within one by a hundredth: the interval shows the latter."""
+    ours = link_readings.ratios(link(FAST | SLOW), "computing", 4e9, "AGD 1 comm", "SGD")
+    assert ours.mean == pytest.approx(9 / 7, rel=0.02)
+    assert (ours.high - ours.low) / ours.mean < 0.06
+
+
+@pytest.mark.parametrize("name", ["agd-best", "layerwise-below-agd", "no-comm-best"])
+def test_counterfeits_of_the_link_flip_its_claims(name):
+    for world in COUNTERFEITS[f"matex_agd/fig1a/{name}"]:
+        assert measured_over_link(world(over_link(FAST | SLOW)))[name][0] == "not reproduced"
+
+
+def test_a_link_that_could_not_be_made_is_missing():
+    with pytest.raises(Missing, match="no root"):
+        list(fig1.measure_link(over_link(FAST, skipped="no root")))
+    with pytest.raises(Missing, match="smoke"):
+        list(fig1.measure_link(Evidence(None, {}, "smoke")))
+
+
+def test_the_forecast_is_the_one_that_the_run_once_stored(committed):
+    run = committed.read(link_readings.LINK.id)
+    stored = run.curve("predicted").set_index(["speed", "method"])["rate"]
+    ours = {(s, name): rate for s in link_readings.SPEEDS for name, rate in link_readings.forecast(run, s).items()}
+    assert ours == pytest.approx(stored.to_dict(), rel=1e-12)
+
+
+def test_the_frame_of_the_link_holds_every_repetition():
+    table = link_readings.frame(link(FAST | SLOW))
+    seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
+    assert len(seen) == 2 * 3 * 5 * len(link_readings.METHODS)
+    assert len(modelled) == 3 * 7
+    of_one = seen[(seen["workload"] == "computing") & (seen["speed"] == 4e9) & (seen["method"] == "SGD")]
+    assert of_one["rate"].mean() == pytest.approx(0.7, rel=0.02)
+
+
+# The cost model's panels
+
+
+@pytest.mark.parametrize("letter", "abcd")
+def test_a_panel_is_drawn_with_the_papers_bars_first(layers, letter):
+    table = fig1.frame(letter, layers)
+    assert len(table) == 7 * 4
+    assert (table["low"] <= table["rate"]).all()
+    assert (table["rate"] <= table["high"] + 1e-12).all()
+    assert table.loc[table["devices"] == 1, "rate"].between(0.98, 1 + 1e-12).all()
+    figure = Figure()
+    fig1.draw(letter, layers, figure)
+    (axes,) = figure.axes
+    labels = [text.get_text().replace("\n", " ") for text in axes.get_xticklabels()]
+    assert labels[:5] == ["no comm", "SGD", "AGD 1 comm", "AGD 2 comm", "AGD 3 comm"]
+    heights = [bar.get_height() for bars in axes.containers[:4] for bar in bars]
+    assert sorted(heights) == pytest.approx(sorted(table["rate"]))
+    assert [t.get_text() for t in axes.get_legend().get_texts()] == [
+        f"{n} device{'s' * (n > 1)}" for n in (1, 2, 4, 8)
+    ]
+
+
+def test_panel_a_shows_what_decides_it(committed):
+    artifact = PAPER.artifact("matex_agd/fig1a")
+    found = Evidence(committed, artifact.runs("paper"), "paper")
+    figure = Figure()
+    artifact.draw(found, figure)
+    assert len(figure.axes) == 2
+    bars = [len(each) for each in figure.axes[1].containers]
+    assert bars == [6, 6, 6]
+
+
+def test_the_headline_is_the_best_of_all_panels(layers):
+    found = dict(fig1.measure_headline(layers))
+    ratios = []
+    for letter in PANELS:
+        table = fig1.frame(letter, layers).pivot(index="devices", columns="approach", values="rate")
+        ratios.append((table[list(link_readings.DELAYED)].max(axis=1) / table["SGD"])[[2, 4, 8]].max())
+    assert found["speedup"].values[0] == pytest.approx(max(ratios))
+    assert found["speedup"].low[0] <= max(ratios) <= found["speedup"].high[0]
+    assert found["efficiency"].values[0] == pytest.approx(100, abs=2), "the model loses nothing on small batches"
+
+
+def test_modelled_sentences_hold_in_every_panel_and_decide_none(layers):
+    for letter, panel in PANELS.items():
+        found = dict(fig1.measure_model(panel, layers))
+        assert found["modelled: AGD over SGD"].low[0] > 0
+        assert found["modelled: AGD over layer-wise"].low[0] > 0
+        assert found["modelled: best over no comm"].values[0] <= 1 + 1e-9
+        if letter != "a":
+            claims = {"agd-best", "layerwise-below-agd", "no-comm-best"}
+            measured = {name for m in PAPER.artifact(f"matex_agd/fig1{letter}").measures[:1] for name, _ in m(layers)}
+            assert not claims & measured
+
+
+# The algorithms
+
+
+@pytest.fixture(scope="module")
+def properties(committed):
+    return Evidence(committed, algorithms.runs("paper"), "paper")
+
+
+def test_threads_count_as_buffers_do(properties):
+    found = dict(algorithms.measure_delayed_processes(properties))["resources"]
+    assert found.values == (1, 2, 3, 1, 2, 3)
+    fewer = algorithms.telling(properties, "workers", {"delay 3/lanes": 1})
+    assert verdict("alg-agd/resources", dict(algorithms.measure_delayed_processes(fewer))["resources"]) == (
+        "not reproduced"
+    )
+
+
+def test_weights_that_never_differed_show_no_broadcast(properties):
+    same = algorithms.telling(properties, "workers", {"synchronous/drawn apart": 0.0})
+    found = dict(algorithms.measure_synchronous_processes(same))["replicas-equal"]
+    assert verdict("alg-sgd/replicas-equal", found) == "inconclusive"
+
+
+def test_gradients_of_two_ages_are_not_of_constant_staleness(properties):
+    odd = algorithms.telling(properties, "properties", {"delayed/age of applied gradients": [1.0, 0.0, 3.0]})
+    found = dict(algorithms.measure_delayed(odd))["staleness-constant"]
+    assert found.values == (1.0, 0.0, 1.0)
+    assert verdict("alg-agd/staleness-constant", found) == "not reproduced"
+
+
+def test_timed_sums_are_compared_on_a_log_scale(properties):
+    run = properties.run("workers")
+    ratios = [2.0, 4.0, 8.0]
+    found = edited(properties, lambda _: forged(run, {"weights over bias": ratios}), "workers")
+    seen = dict(algorithms.measure_timed_sums(found))["bias-first"]
+    assert seen.values[0] == pytest.approx(np.log(4))
+    assert seen.high[0] - seen.values[0] == pytest.approx(4.3027 * np.log(2) / math.sqrt(3), rel=1e-4)
+    assert seen.n == 3
