@@ -27,7 +27,7 @@ from paper_figures.matex_agd.link_readings import (
     ratios,
 )
 from paper_figures.matex_agd.link_readings import frame as link_frame
-from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, Panel, layer_costs, layer_runs
+from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, layer_costs, layer_runs
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH, table1, whole_training
 from suite.claims.intervals import Interval, mean_interval
 from suite.claims.measured import Measured, exact, interval, point
@@ -82,34 +82,34 @@ def of_link(seen: list[Interval], run: Run, note: str) -> Measured:
     return measured(seen, "measured", (run.id,), note)
 
 
-def measure_model(panel: Panel, evidence: Evidence) -> Quantities:
-    """The same sentences in the cost model, whose equations they follow from: shown, and deciding nothing."""
-    runs = (evidence.run("layers").id,)
-    agd, layers, highest = [], [], []
-    for devices, settings in panel.relative(evidence):
-        highest += [max(rate for name, rate in seen.items() if name != "no comm") for seen in settings]
-        if devices in SHARED:
-            best = [max(seen[name] for name in DELAYED) for seen in settings]
-            agd.append([value - seen["SGD"] for value, seen in zip(best, settings, strict=True)])
-            layers.append(
-                [value - max(seen[name] for name in LAYERWISE) for value, seen in zip(best, settings, strict=True)]
-            )
-    where = f"{panel.name.removeprefix('caffe_')} on 2, 4, 8 devices, 16 corners of the {panel.machine.name}'s ranges"
-    yield "modelled: AGD over SGD", over_corners(agd, runs, f"AGD less SGD, share of no comm; {where}")
-    note = f"AGD less the best layer-wise order; {where}"
-    yield "modelled: AGD over layer-wise", over_corners(layers, runs, note)
-    note = f"largest rate over no comm; {where}"
-    yield "modelled: best over no comm", point(max(highest), kind="simulated", runs=runs, note=note)
+def measure_model(letter: str) -> Callable[[Evidence], Quantities]:
+    """Measures the same sentences in a panel of the cost model, whose equations they follow from: shown, no more."""
+
+    def measure(evidence: Evidence) -> Quantities:
+        panel, runs = PANELS[letter], (evidence.run("layers").id,)
+        agd, layers, highest = [], [], []
+        for devices, settings in panel.relative(evidence):
+            highest += [max(rate for name, rate in seen.items() if name != "no comm") for seen in settings]
+            if devices in SHARED:
+                best = [max(seen[name] for name in DELAYED) for seen in settings]
+                orders = [max(seen[name] for name in LAYERWISE) for seen in settings]
+                agd.append([value - seen["SGD"] for value, seen in zip(best, settings, strict=True)])
+                layers.append([value - other for value, other in zip(best, orders, strict=True)])
+        network = panel.name.removeprefix("caffe_")
+        where = f"{network} on 2, 4, 8 devices, 16 corners of the {panel.machine.name}'s ranges"
+        yield "modelled: AGD over SGD", over_corners(agd, runs, f"AGD less SGD, share of no comm; {where}")
+        note = f"AGD less the best layer-wise order; {where}"
+        yield "modelled: AGD over layer-wise", over_corners(layers, runs, note)
+        note = f"largest rate over no comm; {where}"
+        yield "modelled: best over no comm", point(max(highest), kind="simulated", runs=runs, note=note)
+
+    return measure
 
 
 def over_corners(rows: list[list[float]], runs: tuple[str, ...], note: str) -> Measured:
     """Value at the centre of the ranges with the ends over all corners, at the device count where it is least."""
     row = min(rows, key=min)
     return interval(row[0], min(row), max(row), kind="simulated", runs=runs, note=note)
-
-
-def model(letter: str) -> Callable[[Evidence], Quantities]:
-    return partial(measure_model, PANELS[letter])
 
 
 def measure_headline(evidence: Evidence) -> Quantities:
@@ -344,7 +344,7 @@ ARTIFACTS = (
         "matex_agd/fig1a",
         "AlexNet on the CPU cluster: throughput against no communication",
         runs_and_link,
-        (measure_link, model("a"), measure_headline, measure_sizes),
+        (measure_link, measure_model("a"), measure_headline, measure_sizes),
         partial(draw, "a"),
         f"{ALT}; AlexNet on the CPU cluster. Beside them LeNet's, measured over a link of three speeds",
         (10.4, 4.2),
@@ -354,7 +354,14 @@ ARTIFACTS = (
         "matex_agd/fig1b",
         "AlexNet on the DGX-1: throughput against no communication",
         runs_and_trainings,
-        (model("b"), measure_same_trend, measure_phases, measure_counted, measure_sizes, measure_whole_training),
+        (
+            measure_model("b"),
+            measure_same_trend,
+            measure_phases,
+            measure_counted,
+            measure_sizes,
+            measure_whole_training,
+        ),
         partial(draw, "b"),
         f"{ALT}; AlexNet on the DGX-1",
         frame=partial(frame, "b"),
@@ -363,7 +370,7 @@ ARTIFACTS = (
         "matex_agd/fig1c",
         "GoogLeNet on the CPU cluster: throughput against no communication",
         layer_runs,
-        (model("c"), measure_strong_scaling),
+        (measure_model("c"), measure_strong_scaling),
         partial(draw, "c"),
         f"{ALT}; GoogLeNet on the CPU cluster",
         frame=partial(frame, "c"),
@@ -372,7 +379,7 @@ ARTIFACTS = (
         "matex_agd/fig1d",
         "GoogLeNet on the DGX-1: throughput against no communication",
         layer_runs,
-        (model("d"), measure_counted, measure_sizes),
+        (measure_model("d"), measure_counted, measure_sizes),
         partial(draw, "d"),
         f"{ALT}; GoogLeNet on the DGX-1",
         frame=partial(frame, "d"),

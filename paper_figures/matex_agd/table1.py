@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.matex_agd import settings
@@ -72,11 +71,15 @@ def smallest_set(shares: list[float], limit: int = 200_000) -> int:
     return next(n for n in range(1, limit) if all(value * n % 10**5 == 0 for value in scaled))
 
 
-def measure_row(row: str, evidence: Evidence) -> Quantities:
-    """Accuracies of one row, whether or not the others are there."""
-    seen, (what, kind) = at_checkpoints(evidence, row), trained_on(evidence, row)
-    for place, (batch, at) in enumerate(zip(BATCHES, seen, strict=True), start=1):
-        yield f"{row}-b{batch}", measured([at], kind, ids(evidence, row), f"{what} at checkpoint {place} of 5")
+def measure_row(row: str) -> Callable[[Evidence], Quantities]:
+    """Measures the accuracies of one row, whether or not the others are there."""
+
+    def measure(evidence: Evidence) -> Quantities:
+        seen, (what, kind) = at_checkpoints(evidence, row), trained_on(evidence, row)
+        for place, (batch, at) in enumerate(zip(BATCHES, seen, strict=True), start=1):
+            yield f"{row}-b{batch}", measured([at], kind, ids(evidence, row), f"{what} at checkpoint {place} of 5")
+
+    return measure
 
 
 def measure_tradeoff(evidence: Evidence) -> Quantities:
@@ -296,7 +299,7 @@ ARTIFACTS = (
             measure_arithmetic,
             measure_all_rows,
             measure_tradeoff,
-            *(partial(measure_row, row) for row in ROWS),
+            *map(measure_row, ROWS),
             measure_gap,
             measure_gap_on_the_proxy,
         ),

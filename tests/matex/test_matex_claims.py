@@ -52,7 +52,7 @@ def table_of(accuracies, apart=0.01, without=()):
 
 
 def row_quantities(found, *rows):
-    return {name: value for row in rows or table1.ROWS for name, value in table1.measure_row(row, found)}
+    return {name: value for row in rows or table1.ROWS for name, value in table1.measure_row(row)(found)}
 
 
 def test_the_printed_table_reproduces_itself_when_seeds_agree():
@@ -100,7 +100,7 @@ def test_a_missing_run_costs_its_own_row():
     found = table_of(PRINTED, without=("serial",))
     assert len(row_quantities(found, "sgd", "agd1", "agd2")) == 15
     assert "tradeoff" in dict(table1.measure_tradeoff(found))
-    for measure in (table1.measure_all_rows, lambda e: table1.measure_row("serial", e)):
+    for measure in (table1.measure_all_rows, table1.measure_row("serial")):
         with pytest.raises(Missing, match="serial"):
             list(measure(found))
 
@@ -334,8 +334,8 @@ def test_the_headline_is_the_best_of_all_panels(layers):
 
 
 def test_modelled_sentences_hold_in_every_panel_and_decide_none(layers):
-    for letter, panel in PANELS.items():
-        found = dict(fig1.measure_model(panel, layers))
+    for letter in PANELS:
+        found = dict(fig1.measure_model(letter)(layers))
         assert found["modelled: AGD over SGD"].low[0] > 0
         assert found["modelled: AGD over layer-wise"].low[0] > 0
         assert found["modelled: best over no comm"].values[0] <= 1 + 1e-9
