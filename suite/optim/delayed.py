@@ -14,6 +14,7 @@ from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.layerwise import Departures
+from suite.optim.vector import Pieces
 
 
 class DelayedSGD(Algorithm):
@@ -101,6 +102,9 @@ class DelayedSGD(Algorithm):
             self._departures.finish(),
         )
         self._load()
+
+    def _pieces(self) -> Pieces | None:
+        return None if self._delay else super()._pieces()
 
     def finish(self) -> None:
         """Apply the exchanges still under way; training may go on afterwards."""
