@@ -21,17 +21,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import killed_pair
 import torch
 import toy
 
-from reference_impls import matex_agd
 from suite.commands.plan import plan
-from suite.communication.group import Group
 from suite.data.images import load_images
-from suite.distributed.training import Training, spawn
 from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.execute import Surroundings, execute_pack
@@ -55,6 +54,7 @@ class Kind:
 
     name: str
     specs: Callable[[], tuple[RunSpec, ...]]
+    saves: bool = True  # whether it leaves checkpoints
     slow_saving: bool = False  # every flush to disk takes long, so that kills fall into it
 
 
@@ -64,10 +64,10 @@ KINDS = (
     Kind("train, two packed into one step", lambda: tuple(
         RunSpec("train", {**toy.digits(updates=100).settings, **PACKED}, seed) for seed in range(2))),
     Kind("inverse_law/sweep", lambda: (smoke("inverse_law/sweep"),)),
-    Kind("crossbow/followed", lambda: (smoke("crossbow/followed"),)),
-    Kind("matex_agd/serial_gap", lambda: (smoke("matex_agd/serial_gap"),)),
-    Kind("isgd/trace", lambda: (smoke("isgd/trace"),)),
-    Kind("rudra/protocol", lambda: (smoke("rudra/protocol"),)),
+    Kind("crossbow/followed", lambda: (smoke("crossbow/followed"),), saves=False),
+    Kind("matex_agd/serial_gap", lambda: (smoke("matex_agd/serial_gap"),), saves=False),
+    Kind("isgd/trace", lambda: (smoke("isgd/trace"),), saves=False),
+    Kind("rudra/protocol", lambda: (smoke("rudra/protocol"),), saves=False),
 )  # fmt: skip
 
 
@@ -78,17 +78,11 @@ def compute(kind: Kind, root: Path) -> bool:
     return all(report.state in ("stored", "present") for report in reports)
 
 
-def slowly(handle: int, flush: Callable[[int], None] = os.fsync) -> None:
-    time.sleep(0.01)
-    flush(handle)
-    time.sleep(0.01)
-
-
 def child(kind: Kind, root: Path) -> int:
     """Compute in a forked process; returns its process id."""
     if (pid := os.fork()) == 0:
         if kind.slow_saving:
-            os.fsync = slowly
+            os.fsync = killed_pair.slowly
         os._exit(0 if compute(kind, root) else 1)
     return pid
 
@@ -111,13 +105,14 @@ def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[st
             if all(store.has(spec.id) for spec in specs):
                 break
             pid = child(kind, store.root)
-            if draws.random() < 0.7:  # the others are killed at any instant, start-up included
+            if kind.saves and draws.random() < 0.7:  # the others are killed at any instant, start-up included
                 until_saved(pid, store.root)
             time.sleep(draws.uniform(0.0, 0.3) * whole)
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             killed += os.WIFSIGNALED(status)
-            under_way += bool(list((store.root / "partial").glob("*/*/checkpoint*")))
+            left = any((store.root / "partial").glob("*/*/checkpoint*"))
+            under_way += os.WIFSIGNALED(status) and left
         os.waitpid(child(kind, store.root), 0)
         lost += sum(not store.has(spec.id) for spec in specs)
         doubled += len(store.ids() - set(reference)) + len(list((store.root / "partial").iterdir()))
@@ -136,34 +131,12 @@ def until_saved(pid: int, root: Path) -> None:
             time.sleep(0.005)
 
 
-UPDATES, EVERY = 40, 2
-
-
-def two_processes(group: Group, folder: str) -> float:
-    """Delayed exchange between two workers, a checkpoint every other update, from the last one there is."""
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Tanh(), torch.nn.Linear(9, 2)).double()
-    made = Training(module, group, matex_agd, matex_agd.Config(delay=1), rate=0.05, momentum=0.9, examples=64)
-    done = made.resume(folder).get("updates", 0)
-    for update in range(done, UPDATES):
-        draw = torch.Generator().manual_seed(1000 * update + group.rank)
-        inputs = torch.randn(8, 6, generator=draw).double()
-        made.update(module(inputs).square().mean())
-        if (update + 1) % EVERY == 0:
-            made.save(folder, updates=update + 1)
-    made.finish()
-    return made.flat.x.sum().item()
-
-
-def train_in_two(folder: Path) -> list[float]:
-    import kills  # this module under a name that the workers can import
-
-    return spawn(kills.two_processes, 2, str(folder), timeout=20)
+PAIR = "training by two processes"
 
 
 def trial_of_two(kills: int, draws: random.Random, folder: Path) -> dict[str, Any]:
     """A training by two processes, of which the parent or one worker is killed."""
-    command = [sys.executable, __file__, "--two"]
+    command = [sys.executable, killed_pair.__file__]
     environment = toy.environment()
     run = lambda place: subprocess.Popen([*command, str(place)], env=environment, stdout=subprocess.PIPE, text=True,
                                          stderr=subprocess.DEVNULL)  # fmt: skip
@@ -175,29 +148,25 @@ def trial_of_two(kills: int, draws: random.Random, folder: Path) -> dict[str, An
         place = folder / f"two-{trials}"
         for _ in range(min(kills - killed, 8)):
             process = run(place)
-            time.sleep(draws.uniform(0.5, 1.0) * starting(place))
+            until_under_way(place)
+            time.sleep(draws.uniform(0.0, 0.5))
             victims = [process.pid, *children(process.pid)]
             os.kill(draws.choice(victims), signal.SIGKILL)
             process.communicate()
-            killed += process.returncode != 0
-            under_way += bool(list(place.glob("update-*/worker-*/checkpoint")))
+            left = any(place.glob("update-*/worker-*/checkpoint"))
+            killed, under_way = killed + (process.returncode != 0), under_way + (process.returncode != 0 and left)
         said = run(place).communicate()[0]
         lost, unlike = lost + (not said), unlike + (bool(said) and said != expected)
-    return {"kind": "training by two processes", "trials": trials, "killed": killed, "under_way": under_way,
+    return {"kind": PAIR, "trials": trials, "killed": killed, "under_way": under_way,
             "lost": lost, "doubled": 0, "unlike": unlike}  # fmt: skip
 
 
-def starting(place: Path) -> float:
-    """Seconds after which a child is under way: until a checkpoint of the place changes, 60 at most."""
-    seen = lambda: {(path, path.stat().st_mtime_ns) for path in place.glob("update-*/worker-*/checkpoint")}
-    began = time.monotonic()
-    try:
-        before = seen()
-        while time.monotonic() - began < 60 and seen() == before:
-            time.sleep(0.01)
-    except FileNotFoundError:  # replaced while we looked
-        pass
-    return 0.2
+def until_under_way(place: Path) -> None:
+    """Until one more checkpoint has been written at a place; a minute at most."""
+    seen = lambda: {path.parts[-3] for path in place.glob("update-*/worker-*/checkpoint")}
+    before, began = seen(), time.monotonic()
+    while time.monotonic() - began < 60 and seen() <= before:
+        time.sleep(0.01)
 
 
 def children(pid: int) -> list[int]:
@@ -225,27 +194,29 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--two", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=Path, help="keep each kind's counts here, and do not kill again what has some")
     chosen = parser.parse_args()
-    if chosen.two:
-        print(json.dumps(train_in_two(chosen.two)))
-        return 0
     torch.set_num_threads(1)
     for name in ("digits", "colours"):
         load_images(name, "test")  # what reads them is imported once
-    draws = random.Random(chosen.seed)
-    each = -(-chosen.kills // (len(KINDS) + 1))
-    rows = []
+    known = chosen.rows.read_text(encoding="utf-8").splitlines() if chosen.rows and chosen.rows.exists() else ()
+    rows = {row["kind"]: row for row in map(json.loads, known)}
+    trials = {kind.name: partial(trial, kind) for kind in KINDS} | {PAIR: trial_of_two}
+    each = -(-chosen.kills // len(trials))
     with tempfile.TemporaryDirectory() as name:
-        for place, kind in enumerate(KINDS):
-            rows.append(trial(kind, each, draws, Path(name, str(place))))
-            print(rows[-1], flush=True)
-        rows.append(trial_of_two(each, draws, Path(name, "two")))
-    text = report(rows, chosen.seed)
+        for place, (kind, kill) in enumerate(trials.items()):
+            if kind in rows:
+                continue
+            rows[kind] = kill(each, random.Random(f"{chosen.seed} {kind}"), Path(name, str(place)))
+            print(rows[kind], flush=True)
+            if chosen.rows:
+                with open(chosen.rows, "a", encoding="utf-8") as stream:
+                    stream.write(json.dumps(rows[kind]) + "\n")
+    text = report(list(rows.values()), chosen.seed)
     print(text)
     if chosen.out:
         chosen.out.write_text(text, encoding="utf-8")
-    return 1 if any(row[name] for row in rows for name in ("lost", "doubled", "unlike")) else 0
+    return 1 if any(row[name] for row in rows.values() for name in ("lost", "doubled", "unlike")) else 0
 
 
 if __name__ == "__main__":
