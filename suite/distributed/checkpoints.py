@@ -28,8 +28,9 @@ Found = tuple[Any, dict[str, Any], dict[str, Tensor]]
 def write(folder: Path, group: Group, t: int, state: Any, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write this worker's checkpoint after ``t`` updates; once all have written theirs, remove its older ones.
 
-    A kill or a power cut at any moment leaves one checkpoint that is complete. Raises ValueError on every worker if they do not
-    stand at the same update, OSError if the file cannot be written, and WorkerLost when another worker does not come.
+    A kill or a power cut at any moment leaves one checkpoint that is complete. Raises ValueError on every worker if
+    they do not stand at the same update, OSError if the file cannot be written, and WorkerLost when another worker
+    does not come.
     """
     own = _own(folder, group, t)
     own.mkdir(parents=True, exist_ok=True)

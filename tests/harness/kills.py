@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,8 @@ from suite.spec import RunSpec
 from suite.training import loop as training  # noqa: F401 (imported before the fork)
 
 PACKED = {"path": "vectorised"}
+PAIR = "training by two processes"
+Row = dict[str, Any]  # counts of a trial
 
 
 def smoke(name: str) -> RunSpec:
@@ -87,8 +89,8 @@ def child(kind: Kind, root: Path) -> int:
     return pid
 
 
-def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[str, Any]:
-    """Kill a kind of run so often, as several runs where one ends too soon; returns what was seen."""
+def trials(kind: Kind, kills: int, draws: random.Random, folder: Path) -> Iterator[Row]:
+    """Kill a kind of run so often, as several runs where one ends too soon; what was seen of each."""
     specs = kind.specs()
     for spec in specs:
         experiment(spec.experiment).load()  # imported here, once, and not by every child
@@ -97,11 +99,10 @@ def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[st
     assert status == 0, kind.name
     whole = time.monotonic() - began
     reference = {spec.id: Store(undisturbed).read(spec.id) for spec in specs}
-    killed = under_way = lost = doubled = unlike = trials = 0
-    while killed < kills:
-        trials += 1
-        store = Store(folder / f"trial-{trials}", create=True)
-        for _ in range(min(kills - killed, 12)):
+    while kills > 0:
+        store = Store(folder / f"before-{kills}", create=True)
+        killed = under_way = 0
+        for _ in range(min(kills, 12)):
             if all(store.has(spec.id) for spec in specs):
                 break
             pid = child(kind, store.root)
@@ -114,11 +115,16 @@ def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[st
             left = any((store.root / "partial").glob("*/*/checkpoint*"))
             under_way += os.WIFSIGNALED(status) and left
         os.waitpid(child(kind, store.root), 0)
-        lost += sum(not store.has(spec.id) for spec in specs)
-        doubled += len(store.ids() - set(reference)) + len(list((store.root / "partial").iterdir()))
-        unlike += sum(store.has(i) and not identical(store.read(i), run) for i, run in reference.items())
-    return {"kind": kind.name, "trials": trials, "killed": killed, "under_way": under_way, "lost": lost,
-            "doubled": doubled, "unlike": unlike}  # fmt: skip
+        lost = sum(not store.has(spec.id) for spec in specs)
+        doubled = len(store.ids() - set(reference)) + len(list((store.root / "partial").iterdir()))
+        unlike = sum(store.has(i) and not identical(store.read(i), run) for i, run in reference.items())
+        kills -= killed
+        yield row(kind.name, killed, under_way, lost, doubled, unlike)
+
+
+def row(kind: str, killed: int, under_way: int, lost: int, doubled: int, unlike: int) -> Row:
+    counts = {"killed": killed, "under_way": under_way, "lost": lost, "doubled": doubled, "unlike": unlike}
+    return {"kind": kind, "trials": 1, **counts}
 
 
 def until_saved(pid: int, root: Path) -> None:
@@ -131,10 +137,7 @@ def until_saved(pid: int, root: Path) -> None:
             time.sleep(0.005)
 
 
-PAIR = "training by two processes"
-
-
-def trial_of_two(kills: int, draws: random.Random, folder: Path) -> dict[str, Any]:
+def trials_of_two(kills: int, draws: random.Random, folder: Path) -> Iterator[Row]:
     """A training by two processes, of which the parent or one worker is killed."""
     command = [sys.executable, killed_pair.__file__]
     environment = toy.environment()
@@ -142,23 +145,20 @@ def trial_of_two(kills: int, draws: random.Random, folder: Path) -> dict[str, An
                                          stderr=subprocess.DEVNULL)  # fmt: skip
     expected = run(folder / "undisturbed").communicate()[0]
     assert expected
-    killed = under_way = lost = unlike = trials = 0
-    while killed < kills:
-        trials += 1
-        place = folder / f"two-{trials}"
-        for _ in range(min(kills - killed, 8)):
+    while kills > 0:
+        place = folder / f"before-{kills}"
+        killed = under_way = 0
+        for _ in range(min(kills, 5)):
             process = run(place)
             until_under_way(place)
             time.sleep(draws.uniform(0.0, 0.5))
-            victims = [process.pid, *children(process.pid)]
-            os.kill(draws.choice(victims), signal.SIGKILL)
+            os.kill(draws.choice([process.pid, *children(process.pid)]), signal.SIGKILL)
             process.communicate()
-            left = any(place.glob("update-*/worker-*/checkpoint"))
-            killed, under_way = killed + (process.returncode != 0), under_way + (process.returncode != 0 and left)
+            killed += process.returncode != 0
+            under_way += process.returncode != 0 and any(place.glob("update-*/worker-*/checkpoint"))
         said = run(place).communicate()[0]
-        lost, unlike = lost + (not said), unlike + (bool(said) and said != expected)
-    return {"kind": PAIR, "trials": trials, "killed": killed, "under_way": under_way,
-            "lost": lost, "doubled": 0, "unlike": unlike}  # fmt: skip
+        kills -= killed
+        yield row(PAIR, killed, under_way, int(not said), 0, int(bool(said) and said != expected))
 
 
 def until_under_way(place: Path) -> None:
@@ -175,18 +175,18 @@ def children(pid: int) -> list[int]:
     return [process.pid for process in psutil.Process(pid).children(recursive=True)]
 
 
-def report(rows: list[dict[str, Any]], seed: int) -> str:
-    total = {name: sum(row[name] for row in rows) for name in rows[0] if name != "kind"}
+def report(rows: list[Row], seed: int) -> str:
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    names = [name for name in rows[0] if name != "kind"]
+    sums = {kind: {name: sum(r[name] for r in rows if r["kind"] == kind) for name in names} for kind in kinds}
+    sums["all"] = {name: sum(r[name] for r in rows) for name in names}
     head = (
-        f"# Killed by SIGKILL\n\nWritten by `python tests/harness/kills.py`: {total['killed']} kills, seed {seed}. "
-        "*Under way* counts those that left a checkpoint; *unlike* are results that are not those of an undisturbed "
-        "run, to the bit.\n\n| kind of run | trials | killed | under way | lost | doubled | unlike |\n"
-        "|---|--:|--:|--:|--:|--:|--:|\n"
+        f"# Killed by SIGKILL\n\nWritten by `python tests/harness/kills.py`: {sums['all']['killed']} kills, seed "
+        f"{seed}. A trial is killed several times and then left to finish. *Under way* counts kills that left a "
+        "checkpoint; *unlike* are results that are not those of an undisturbed run, to the bit.\n\n"
+        "| kind of run | trials | killed | under way | lost | doubled | unlike |\n|---|--:|--:|--:|--:|--:|--:|\n"
     )
-    names = ("kind", "trials", "killed", "under_way", "lost", "doubled", "unlike")
-    return head + "".join(
-        "| " + " | ".join(str(row[name]) for name in names) + " |\n" for row in [*rows, {"kind": "all", **total}]
-    )
+    return head + "".join(f"| {kind} | {' | '.join(map(str, row.values()))} |\n" for kind, row in sums.items())
 
 
 def main() -> int:
@@ -194,29 +194,31 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--rows", type=Path, help="keep each kind's counts here, and do not kill again what has some")
+    parser.add_argument("--rows", type=Path, help="keep the counts of each trial here, and go on from them")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     for name in ("digits", "colours"):
         load_images(name, "test")  # what reads them is imported once
     known = chosen.rows.read_text(encoding="utf-8").splitlines() if chosen.rows and chosen.rows.exists() else ()
-    rows = {row["kind"]: row for row in map(json.loads, known)}
-    trials = {kind.name: partial(trial, kind) for kind in KINDS} | {PAIR: trial_of_two}
-    each = -(-chosen.kills // len(trials))
+    rows: list[Row] = [json.loads(line) for line in known]
+    pair = chosen.kills // 12  # each takes three new interpreters
+    each = -(-(chosen.kills - pair) // len(KINDS))
+    todo = {kind.name: (partial(trials, kind), each) for kind in KINDS} | {PAIR: (trials_of_two, pair)}
     with tempfile.TemporaryDirectory() as name:
-        for place, (kind, kill) in enumerate(trials.items()):
-            if kind in rows:
-                continue
-            rows[kind] = kill(each, random.Random(f"{chosen.seed} {kind}"), Path(name, str(place)))
-            print(rows[kind], flush=True)
-            if chosen.rows:
-                with open(chosen.rows, "a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(rows[kind]) + "\n")
-    text = report(list(rows.values()), chosen.seed)
-    print(text)
-    if chosen.out:
-        chosen.out.write_text(text, encoding="utf-8")
-    return 1 if any(row[name] for row in rows.values() for name in ("lost", "doubled", "unlike")) else 0
+        for place, (kind, (kill, wanted)) in enumerate(todo.items()):
+            left = wanted - sum(row["killed"] for row in rows if row["kind"] == kind)
+            for found in (
+                () if left <= 0 else kill(left, random.Random(f"{chosen.seed} {kind} {left}"), Path(name, str(place)))
+            ):
+                print(found, flush=True)
+                rows.append(found)
+                if chosen.rows:
+                    with open(chosen.rows, "a", encoding="utf-8") as stream:
+                        stream.write(json.dumps(found) + "\n")
+                if chosen.out:
+                    chosen.out.write_text(report(rows, chosen.seed), encoding="utf-8")
+    print(report(rows, chosen.seed))
+    return 1 if any(row[name] for row in rows for name in ("lost", "doubled", "unlike")) else 0
 
 
 if __name__ == "__main__":
