@@ -5,11 +5,8 @@ matplotlib is driven through ``Figure`` objects and the Agg backend alone; no py
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
 import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +20,7 @@ from suite.papers.selection import select
 from suite.papers.verdicts import measure
 from suite.report import style
 from suite.runs.archive import Runs
+from suite.runs.files import write_whole
 from suite.runs.store import DamagedRun, StoreError
 
 if TYPE_CHECKING:
@@ -252,14 +250,9 @@ def draw_selection(
 
 def write(path: Path, data: bytes) -> Path:
     """Write a file so that it is there whole or not at all. Raises StoreError when that is impossible."""
-    staging = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        staging.write_bytes(data)
-        os.replace(staging, path)
+        write_whole(path, data)
     except OSError as error:
         raise StoreError(f"could not write {path}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):  # the folder itself may not exist
-            staging.unlink(missing_ok=True)
     return path

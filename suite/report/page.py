@@ -26,6 +26,7 @@ from suite.report.provenance import departures, runs_and_environments
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
 from suite.runs.archive import Runs, versions
+from suite.runs.contest import Survey
 from suite.runs.environment import ROOT, revision
 from suite.runs.store import DamagedRun, Run
 
@@ -75,6 +76,7 @@ class Section:
 
     paper: Paper
     artifacts: list[Shown]
+    survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -139,6 +141,9 @@ def page(source: Runs) -> str:
     sections = [_section(paper(name), once) for name in PAPERS]
     wanted = sorted({run_id for s in sections for shown in s.artifacts for run_id in shown.runs})
     environments, runs = runs_and_environments(once, wanted)
+    several = Survey()
+    for section in sections:
+        several.add(section.survey)
     engine = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -163,6 +168,7 @@ def page(source: Runs) -> str:
         words=list(WORDS.values()),
         environments=environments,
         runs=runs,
+        held_twice=several.lines(),
         speeds=measured_speed(),
         speed_columns=COLUMNS,
         ledgers=departures(ROOT / "reference_impls"),
@@ -194,6 +200,8 @@ def _section(which: Paper, source: Runs) -> Section:
     section = Section(which, [_shown(name, known.get(name), found, source) for name, found in by_artifact.items()])
     for shown in section.artifacts:
         shown.besides = besides(shown.id, measured)
+    for measurement in measured.values():
+        section.survey.add(measurement.survey)
     return section
 
 
