@@ -235,3 +235,77 @@ def test_timed_sums_are_compared_on_a_log_scale(properties):
     assert seen.values[0] == pytest.approx(np.log(4))
     assert seen.high[0] - seen.values[0] == pytest.approx(4.3027 * np.log(2) / math.sqrt(3), rel=1e-4)
     assert seen.n == 3
+
+
+TOLD = {
+    "properties": {
+        "algorithm_1/gradient check": 0.01,
+        "algorithm_1/relu": 0.02,
+        "algorithm_1/order of algorithm 1": [6, 3, 1],
+        "algorithm_1/order of autograd": [5, 4],
+        "synchronous/gradient difference": 0.03,
+        "synchronous/serial difference": 0.02,
+        "partition/difference of mini-batches": 3,
+        "partition/shared samples": 4,
+        "layer_wise/sequential difference": 0.05,
+        "layer_wise/order difference": 0.06,
+        "algorithm_1/error in place": 0.9,
+        "algorithm_1/error on a copy": 0.2,
+        "layer_wise/reductions per update and tensor": 2.0,
+        "delayed/age of applied gradients": [2.0, 2.0, 6.0],
+        "delayed/zero delay difference": 0.07,
+        "delayed/moved while idle": 0.08,
+        "delayed/largest stable rate": [4.0, 3.0, 2.0, 1.0],
+    },
+    "workers": {
+        "synchronous/begun apart": 0.1,
+        "synchronous/ended apart": 0.3,
+        "synchronous/reductions per update": 2.0,
+        "synchronous/gradient buffers": 3,
+        "synchronous/sums outside the gradient buffers": 4,
+        "synchronous/started before backward ended": 1,
+        "delay 1/gradient buffers": 5,
+        "delay 2/sums outside the gradient buffers": 2,
+        "delay 3/lanes": 9,
+        "delay 2/begun apart": 0.4,
+        "delay 3/ended apart": 0.6,
+    },
+    "layers": {"caffe_alexnet tensors": 5},
+}
+FOUND = {
+    "gradient-check": (0.01,),
+    "relu": (0.02,),
+    "last-to-first": (1.0,),  # the smallest step down
+    "equals-serial": (0.03,),  # the larger
+    "equal-split": (3.0,),
+    "disjoint": (4.0,),
+    "one-reduction": (2.0,),
+    "in-place": (6.0,),  # buffers beside the gradient's own, and sums outside
+    "after-use": (0.0,),
+    "reduce-cost": (1, 2, 3, 4, 5, 6),
+    "equals-sequential": (0.05,),
+    "order-independent": (0.06,),
+    "copy-needed": (0.7,),
+    "reductions": (10.0,),
+    "delay-exact": (2.0, 2.0, 6.0),
+    "zero-delay-is-sgd": (0.07,),
+    "first-iterations-idle": (0.08,),
+    "staleness-constant": (2.0, 1.0, 2.0),
+    "stability": (4.0, 3.0, 2.0, 1.0),
+    "resources": (4, 4, 3, 1, 2, 9),
+    "small-delay": (4 / 9,),  # on 2 devices none, on 4 a delay of one, on 8 all
+}
+
+
+def test_each_quantity_is_what_the_runs_say(properties):
+    found = properties
+    for group, said in TOLD.items():
+        found = algorithms.telling(found, group, said)
+    seen = {}
+    for artifact in algorithms.ARTIFACTS:
+        for measure in artifact.measures:
+            seen |= {(artifact.id, name): value.values for name, value in measure(found)}
+    assert seen.pop(("matex_agd/alg-sgd", "replicas-equal")) == (0.3,)
+    assert seen.pop(("matex_agd/alg-agd", "replicas-equal")) == (0.6,)
+    by_name = {name: values for (_, name), values in seen.items()}
+    assert {name: by_name[name] for name in FOUND} == {name: pytest.approx(values) for name, values in FOUND.items()}

@@ -9,13 +9,15 @@ import pytest
 from fabricated_matex_runs import evidence, link, run_of
 from matplotlib.figure import Figure
 
-from paper_figures.matex_agd import PAPER, fig1, link_readings, settings
+from paper_figures.matex_agd import PAPER, algorithms, fig1, link_readings, settings
 from paper_figures.matex_agd.experiments import compute
+from paper_figures.matex_agd.experiments import link as over
 from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, layer_runs
+from reference_impls.matex_agd import DelayedSGD
 from suite.claims.judge import judge
 from suite.experiment import Context
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.counterfeits import COUNTERFEITS, GENUINE
+from suite.papers.counterfeits import COUNTERFEITS, GENUINE, edited, forged
 from suite.papers.evidence import with_committed
 from suite.papers.published import published
 from suite.spec import RunSpec
@@ -102,6 +104,17 @@ def test_counterfeits_of_the_link_flip_its_claims(name):
         assert measured_over_link(world(over_link(FAST | SLOW)))[name][0] == "not reproduced"
 
 
+def test_methods_over_the_link_are_those_that_are_read():
+    assert (*over.METHODS, "PyTorch DDP") == link_readings.METHODS
+    for name in link_readings.DELAYED:
+        rule, bucket = over.METHODS[name]
+        assert (rule.keywords, bucket) == ({"delay": int(name.split()[1])}, 0)
+    for name in link_readings.LAYER_WISE:
+        rule, bucket = over.METHODS[name]
+        assert (rule.keywords, bucket) == ({"segmented": True, "order": name.split()[1]}, 0)
+    assert over.METHODS["SGD"] == (DelayedSGD, 0)
+
+
 def test_a_link_that_could_not_be_made_is_missing():
     with pytest.raises(Missing, match="no root"):
         list(fig1.measure_link(over_link(FAST, skipped="no root")))
@@ -178,6 +191,46 @@ def test_modelled_sentences_hold_in_every_panel_and_decide_none(layers):
             claims = {"agd-best", "layerwise-below-agd", "no-comm-best"}
             measured = {name for m in PAPER.artifact(f"matex_agd/fig1{letter}").measures[:1] for name, _ in m(layers)}
             assert not claims & measured
+
+
+def test_doubling_the_nodes_pays_less_and_less(layers):
+    """Of 32 images on 1 to 32 nodes the last doubling gains least: compute halves, sums do not get shorter."""
+    value = dict(fig1.measure_strong_scaling(layers))["strong-scaling-limit"]
+    assert 0.9 < value.low[0] < value.values[0] < value.high[0] < 2
+    costless = edited(layers, lambda run: forged(run, caffe_googlenet=sent(run, 1e-9)), "layers")
+    free = dict(fig1.measure_strong_scaling(costless))["strong-scaling-limit"]
+    assert free.low[0] > value.low[0]
+
+
+def sent(run, times):
+    """GoogLeNet's layers with so many times the numbers to send."""
+    table = run.curve("caffe_googlenet")
+    return table.assign(weights=times * table["weights"], biases=times * table["biases"])
+
+
+def test_phases_are_shares_of_an_iteration(layers):
+    value = dict(fig1.measure_phases(layers))["agd-covers-three-phases"]
+    assert 1 / 3 < value.values[0] < 1 / 2
+
+
+def test_what_can_be_hidden_is_bounded_over_all_links(committed):
+    found = Evidence(committed, algorithms.runs("paper"), "paper")
+    hidden = dict(algorithms.measure_bounds_of_overlap(found))["overlap-limit"]
+    assert hidden.values[0] == pytest.approx(1.1, abs=0.05)
+    assert "all 0.998, backward 1.085" in hidden.note
+    bounds = dict(algorithms.measure_bounds_of_delay(found))["time-per-iteration"]
+    assert bounds.values == pytest.approx((1.0, 1.0), abs=1e-9)
+
+
+def test_parameters_are_read_in_millions(layers):
+    said = {"caffe_alexnet parameters": 60e6, "caffe_googlenet without auxiliary heads": 4e6}
+    ratio = {"caffe_googlenet forward multiply-adds": 30, "caffe_alexnet forward multiply-adds": 20}
+    found = dict(fig1.measure_counted(algorithms.telling(layers, "layers", {**said, **ratio})))
+    assert {name: value.values for name, value in found.items()} == {
+        "parameters-alexnet": (60.0,),
+        "parameters-googlenet": (4.0,),
+        "multiply-adds": (1.5,),
+    }
 
 
 # Seconds without communication
