@@ -17,6 +17,7 @@ def f(x: "int | 7", *, é=2) -> bool:
     """Takes 5."""
     print(f"{x + 1}")
     axes.plot(x, linewidth=0.8)
+    context.report(1 / 2)
     return not x < max(é, 1.5) and x - 0 != -x
 '''
 
@@ -88,7 +89,7 @@ def test_the_tests_of_a_module_are_those_that_the_fewest_imports_lead_from(root)
 
 
 def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root):
-    (root / "suite/near.py").write_text("def twice(x):\n    return 2 * x + 0 * 7\n")
+    (root / "suite/near.py").write_text("def twice(x, unused=7):\n    return 2 * x\n")
     (root / "tests/a/helper.py").write_text("")
     (root / "tests/a/test_near.py").write_text(
         "import sys; sys.path.insert(0, '.')\nfrom suite.near import twice\ndef test():\n    assert twice(3) == 6\n"
@@ -97,12 +98,9 @@ def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root):
     trial, text = mutants.Trial(root), (root / "suite/near.py").read_text()
     endings = {m.before: trial.ending(m) for m in mutants.mutants("suite/near.py", text)}
     assert {name: found["ending"] for name, found in endings.items()} == {
-        "2": "killed by tests/a/test_near.py",
-        "2 * x": "killed by tests/a/test_near.py",
-        "2 * x + 0 * 7": "survived",
-        "0": "killed by tests/a/test_near.py",
-        "0 * 7": "survived",
         "7": "survived",
+        "2 * x": "killed by tests/a/test_near.py",
+        "2": "killed by tests/a/test_near.py",
     }
     assert {found["tests"] for found in endings.values()} == {1}
     assert (root / "suite/near.py").read_text() == text

@@ -13,12 +13,12 @@ from paper_figures.matex_agd.link_readings import (
     METHODS,
     SPEEDS,
     WORKLOADS,
-    draw_workload,
     link_run,
     link_runs,
     ratios,
 )
 from paper_figures.matex_agd.link_readings import frame as link_frame
+from paper_figures.matex_agd.plots import draw_workload
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value

@@ -6,8 +6,8 @@ The link decides what can be decided of Fig. 1(a) without a cluster, and stands 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from suite.claims.intervals import Interval, log_interval, mean_interval
 from suite.communication.link import PAYLOAD
@@ -19,7 +19,6 @@ from suite.spec import RunSpec
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 SPEEDS = (2e8, 6e8, 4e9)  # bits per second: communication-bound, balanced, compute-bound
 WORKLOADS = {
@@ -113,44 +112,6 @@ def frame(run: Run) -> pd.DataFrame:
         rows = [{"method": name, "rate": rate} for name, rate in forecast(run, speed).items() if name != "no comm"]
         parts.append(pd.DataFrame(rows).assign(workload="sleeping", speed=speed, source="cost model"))
     return pd.concat(parts, ignore_index=True)
-
-
-def draw_workload(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
-    """Bars of rates by method and speed with t intervals, a dot for each repetition, crosses for the cost model."""
-    import seaborn as sns
-
-    from suite.report.style import INK, PALETTE
-
-    table = table.assign(speed=[f"{speed / 1e6:g} Mbit/s" for speed in table["speed"]])
-    speeds = [f"{speed / 1e6:g} Mbit/s" for speed in SPEEDS]
-    looks: dict[str, Any] = {"x": "method", "y": "rate", "order": methods, "hue": "speed", "hue_order": speeds}
-    seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
-    colours = PALETTE[: len(speeds)]
-    sns.barplot(
-        seen, **looks, palette=colours, saturation=1, estimator=geometric_mean, errorbar=ends, capsize=0.15,
-        err_kws={"color": INK, "linewidth": 0.8, "linestyle": "-"}, ax=axes,
-    )  # fmt: skip
-    dots = {"palette": [INK] * len(speeds), "dodge": True, "jitter": False, "legend": False}
-    sns.stripplot(seen, **looks, **dots, size=2, ax=axes)
-    if len(modelled):
-        sns.stripplot(modelled, **looks, **dots, marker="x", size=5, linewidth=1.2, ax=axes)
-        axes.plot([], [], "x", color=INK, markersize=5, label="cost model")
-    labels = [name.replace("layer-wise, ", "layer-wise\n").replace("PyTorch ", "PyTorch\n") for name in methods]
-    axes.set_xticks(range(len(methods)), [label.replace("AGD ", "AGD\n") for label in labels])
-    axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
-    axes.grid(visible=False, axis="x")
-    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, 1.05))
-    axes.legend(title="", ncols=4, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
-
-
-def geometric_mean(rates: Iterable[float]) -> float:
-    return log_interval(list(rates)).mean
-
-
-def ends(rates: Iterable[float]) -> tuple[float, float]:
-    """Of the Student t interval of their geometric mean."""
-    seen = log_interval(list(rates))
-    return seen.low, seen.high
 
 
 def renamed(evidence: Evidence, names: Mapping[str, str]) -> Evidence:

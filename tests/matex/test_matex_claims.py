@@ -6,15 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from fabricated_matex_runs import evidence, gap, link, training
+from fabricated_matex_runs import evidence, gap, training
 from matplotlib.figure import Figure
 
-from paper_figures.matex_agd import PAPER, accuracy, algorithms, fig1, link_readings, settings, table1
-from paper_figures.matex_agd.overlap_cases import PANELS, layer_runs
+from paper_figures.matex_agd import accuracy, algorithms, fig1, settings, table1
 from suite.claims.intervals import Interval
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.counterfeits import COUNTERFEITS, edited, exchanged, forged
+from suite.papers.counterfeits import edited, exchanged, forged
 from suite.papers.evidence import with_committed
 from suite.papers.published import published
 
@@ -30,11 +29,6 @@ def verdict(name: str, found, profile: str = "paper") -> str:
 @pytest.fixture(scope="module")
 def committed():
     return with_committed(None)
-
-
-@pytest.fixture(scope="module")
-def layers(committed):
-    return Evidence(committed, layer_runs("paper"), "paper")
 
 
 # Table 1
@@ -203,148 +197,6 @@ def test_a_whole_training_on_mnist_is_a_proxy():
     assert found["same-iterations"].values == (1.0,)
 
 
-# Over the link
-
-FAST = {"AGD 1 comm": (0.12, 0.4, 0.9), "AGD 2 comm": (0.12, 0.4, 0.9), "AGD 3 comm": (0.12, 0.4, 0.9)}
-SLOW = {"SGD": (0.1, 0.3, 0.7), "layer-wise, backward": (0.1, 0.2, 0.5), "layer-wise, completed": (0.1, 0.2, 0.5)}
-
-
-def over_link(rates, **how):
-    groups = link_readings.link_runs("reduced")
-    return evidence(groups, lambda name, spec: link(rates, **how), "reduced")
-
-
-def measured_over_link(found):
-    return {name: (verdict(f"fig1a/{name}", value, "reduced"), value) for name, value in fig1.measure_link(found)}
-
-
-def test_the_link_decides_what_the_model_cannot():
-    seen = measured_over_link(over_link(FAST | SLOW))
-    assert {name: word for name, (word, _) in seen.items()} == dict.fromkeys(seen, "reproduced")
-    assert seen["agd-best"][1].values[0] == pytest.approx(math.log(1.2), abs=0.02)
-    assert seen["layerwise-below-agd"][1].values[0] == pytest.approx(math.log(1.2), abs=0.02)
-    assert seen["no-comm-best"][1].values[0] == pytest.approx(0.9, abs=0.02)
-    assert {value.kind for _, value in seen.values()} == {"measured"}
-    assert {value.n for _, value in seen.values()} == {5}
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_one_speed_is_enough_to_lose(place):
-    def with_one(rates, value):
-        return {name: tuple(value if i == place else r for i, r in enumerate(each)) for name, each in rates.items()}
-
-    sgd = {"SGD": with_one({"SGD": SLOW["SGD"]}, 0.95)["SGD"]}
-    seen = measured_over_link(over_link(FAST | SLOW | sgd))
-    assert (seen["agd-best"][0], seen["layerwise-below-agd"][0]) == ("not reproduced", "reproduced")
-    layers = with_one({name: SLOW[name] for name in link_readings.LAYER_WISE}, 0.95)
-    seen = measured_over_link(over_link(FAST | SLOW | layers))
-    assert (seen["agd-best"][0], seen["layerwise-below-agd"][0]) == ("not reproduced", "not reproduced")
-    above = with_one({"AGD 2 comm": FAST["AGD 2 comm"]}, 1.2)
-    assert measured_over_link(over_link(FAST | SLOW | above))["no-comm-best"][0] == "not reproduced"
-
-
-def test_what_the_paper_does_not_have_decides_nothing():
-    """Buckets and PyTorch's DDP are faster than all here, and the sleeping network is not looked at."""
-    more = {"layer-wise, buckets": (1.3,) * 3, "PyTorch DDP": (1.3,) * 3}
-    assert measured_over_link(over_link(FAST | SLOW | more)) == measured_over_link(over_link(FAST | SLOW))
-
-
-def test_noise_leaves_it_open():
-    seen = measured_over_link(over_link(FAST | SLOW, noise=0.4))
-    assert seen["agd-best"][0] == "inconclusive"
-
-
-def test_repetitions_are_paired():
-    """Repetitions differ by a fifth, methods within one by a hundredth: the interval shows the latter."""
-    ours = link_readings.ratios(link(FAST | SLOW), "computing", 4e9, "AGD 1 comm", "SGD")
-    assert ours.mean == pytest.approx(9 / 7, rel=0.02)
-    assert (ours.high - ours.low) / ours.mean < 0.06
-
-
-@pytest.mark.parametrize("name", ["agd-best", "layerwise-below-agd", "no-comm-best"])
-def test_counterfeits_of_the_link_flip_its_claims(name):
-    for world in COUNTERFEITS[f"matex_agd/fig1a/{name}"]:
-        assert measured_over_link(world(over_link(FAST | SLOW)))[name][0] == "not reproduced"
-
-
-def test_a_link_that_could_not_be_made_is_missing():
-    with pytest.raises(Missing, match="no root"):
-        list(fig1.measure_link(over_link(FAST, skipped="no root")))
-    with pytest.raises(Missing, match="smoke"):
-        list(fig1.measure_link(Evidence(None, {}, "smoke")))
-
-
-def test_the_forecast_is_the_one_that_the_run_once_stored(committed):
-    run = committed.read(link_readings.LINK.id)
-    stored = run.curve("predicted").set_index(["speed", "method"])["rate"]
-    ours = {(s, name): rate for s in link_readings.SPEEDS for name, rate in link_readings.forecast(run, s).items()}
-    assert ours == pytest.approx(stored.to_dict(), rel=1e-12)
-
-
-def test_the_frame_of_the_link_holds_every_repetition():
-    table = link_readings.frame(link(FAST | SLOW))
-    seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
-    assert len(seen) == 2 * 3 * 5 * len(link_readings.METHODS)
-    assert len(modelled) == 3 * 7
-    of_one = seen[(seen["workload"] == "computing") & (seen["speed"] == 4e9) & (seen["method"] == "SGD")]
-    assert of_one["rate"].mean() == pytest.approx(0.7, rel=0.02)
-
-
-# The cost model's panels
-
-
-@pytest.mark.parametrize("letter", "abcd")
-def test_a_panel_is_drawn_with_the_papers_bars_first(layers, letter):
-    table = fig1.frame(letter, layers)
-    assert len(table) == 7 * 4
-    assert (table["low"] <= table["rate"]).all()
-    assert (table["rate"] <= table["high"] + 1e-12).all()
-    assert table.loc[table["devices"] == 1, "rate"].between(0.98, 1 + 1e-12).all()
-    figure = Figure()
-    fig1.draw(letter, layers, figure)
-    (axes,) = figure.axes
-    labels = [text.get_text().replace("\n", " ") for text in axes.get_xticklabels()]
-    assert labels[:5] == ["no comm", "SGD", "AGD 1 comm", "AGD 2 comm", "AGD 3 comm"]
-    heights = [bar.get_height() for bars in axes.containers[:4] for bar in bars]
-    assert sorted(heights) == pytest.approx(sorted(table["rate"]))
-    assert [t.get_text() for t in axes.get_legend().get_texts()] == [
-        f"{n} device{'s' * (n > 1)}" for n in (1, 2, 4, 8)
-    ]
-
-
-def test_panel_a_shows_what_decides_it(committed):
-    artifact = PAPER.artifact("matex_agd/fig1a")
-    found = Evidence(committed, artifact.runs("paper"), "paper")
-    figure = Figure()
-    artifact.draw(found, figure)
-    assert len(figure.axes) == 2
-    bars = [len(each) for each in figure.axes[1].containers]
-    assert bars == [6, 6, 6]
-
-
-def test_the_headline_is_the_best_of_all_panels(layers):
-    found = dict(fig1.measure_headline(layers))
-    ratios = []
-    for letter in PANELS:
-        table = fig1.frame(letter, layers).pivot(index="devices", columns="approach", values="rate")
-        ratios.append((table[list(link_readings.DELAYED)].max(axis=1) / table["SGD"])[[2, 4, 8]].max())
-    assert found["speedup"].values[0] == pytest.approx(max(ratios))
-    assert found["speedup"].low[0] <= max(ratios) <= found["speedup"].high[0]
-    assert found["efficiency"].values[0] == pytest.approx(100, abs=2), "the model loses nothing on small batches"
-
-
-def test_modelled_sentences_hold_in_every_panel_and_decide_none(layers):
-    for letter in PANELS:
-        found = dict(fig1.measure_model(letter)(layers))
-        assert found["modelled: AGD over SGD"].low[0] > 0
-        assert found["modelled: AGD over layer-wise"].low[0] > 0
-        assert found["modelled: best over no comm"].values[0] <= 1 + 1e-9
-        if letter != "a":
-            claims = {"agd-best", "layerwise-below-agd", "no-comm-best"}
-            measured = {name for m in PAPER.artifact(f"matex_agd/fig1{letter}").measures[:1] for name, _ in m(layers)}
-            assert not claims & measured
-
-
 # The algorithms
 
 
@@ -383,3 +235,77 @@ def test_timed_sums_are_compared_on_a_log_scale(properties):
     assert seen.values[0] == pytest.approx(np.log(4))
     assert seen.high[0] - seen.values[0] == pytest.approx(4.3027 * np.log(2) / math.sqrt(3), rel=1e-4)
     assert seen.n == 3
+
+
+TOLD = {
+    "properties": {
+        "algorithm_1/gradient check": 0.01,
+        "algorithm_1/relu": 0.02,
+        "algorithm_1/order of algorithm 1": [6, 3, 1],
+        "algorithm_1/order of autograd": [5, 4],
+        "synchronous/gradient difference": 0.03,
+        "synchronous/serial difference": 0.02,
+        "partition/difference of mini-batches": 3,
+        "partition/shared samples": 4,
+        "layer_wise/sequential difference": 0.05,
+        "layer_wise/order difference": 0.06,
+        "algorithm_1/error in place": 0.9,
+        "algorithm_1/error on a copy": 0.2,
+        "layer_wise/reductions per update and tensor": 2.0,
+        "delayed/age of applied gradients": [2.0, 2.0, 6.0],
+        "delayed/zero delay difference": 0.07,
+        "delayed/moved while idle": 0.08,
+        "delayed/largest stable rate": [4.0, 3.0, 2.0, 1.0],
+    },
+    "workers": {
+        "synchronous/begun apart": 0.1,
+        "synchronous/ended apart": 0.3,
+        "synchronous/reductions per update": 2.0,
+        "synchronous/gradient buffers": 3,
+        "synchronous/sums outside the gradient buffers": 4,
+        "synchronous/started before backward ended": 1,
+        "delay 1/gradient buffers": 5,
+        "delay 2/sums outside the gradient buffers": 2,
+        "delay 3/lanes": 9,
+        "delay 2/begun apart": 0.4,
+        "delay 3/ended apart": 0.6,
+    },
+    "layers": {"caffe_alexnet tensors": 5},
+}
+FOUND = {
+    "gradient-check": (0.01,),
+    "relu": (0.02,),
+    "last-to-first": (1.0,),  # the smallest step down
+    "equals-serial": (0.03,),  # the larger
+    "equal-split": (3.0,),
+    "disjoint": (4.0,),
+    "one-reduction": (2.0,),
+    "in-place": (6.0,),  # buffers beside the gradient's own, and sums outside
+    "after-use": (0.0,),
+    "reduce-cost": (1, 2, 3, 4, 5, 6),
+    "equals-sequential": (0.05,),
+    "order-independent": (0.06,),
+    "copy-needed": (0.7,),
+    "reductions": (10.0,),
+    "delay-exact": (2.0, 2.0, 6.0),
+    "zero-delay-is-sgd": (0.07,),
+    "first-iterations-idle": (0.08,),
+    "staleness-constant": (2.0, 1.0, 2.0),
+    "stability": (4.0, 3.0, 2.0, 1.0),
+    "resources": (4, 4, 3, 1, 2, 9),
+    "small-delay": (4 / 9,),  # on 2 devices none, on 4 a delay of one, on 8 all
+}
+
+
+def test_each_quantity_is_what_the_runs_say(properties):
+    found = properties
+    for group, said in TOLD.items():
+        found = algorithms.telling(found, group, said)
+    seen = {}
+    for artifact in algorithms.ARTIFACTS:
+        for measure in artifact.measures:
+            seen |= {(artifact.id, name): value.values for name, value in measure(found)}
+    assert seen.pop(("matex_agd/alg-sgd", "replicas-equal")) == (0.3,)
+    assert seen.pop(("matex_agd/alg-agd", "replicas-equal")) == (0.6,)
+    by_name = {name: values for (_, name), values in seen.items()}
+    assert {name: by_name[name] for name in FOUND} == {name: pytest.approx(values) for name, values in FOUND.items()}
