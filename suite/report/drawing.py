@@ -5,6 +5,7 @@ matplotlib is driven through ``Figure`` objects and the Agg backend alone; no py
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +33,21 @@ XLINK = "http://www.w3.org/1999/xlink"
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
+class Undrawable(Exception):
+    """Stored runs verify, and yet hold what an artifact cannot be drawn from."""
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Whatever goes wrong in this block is one artifact's alone: its runs may come from anybody."""
+    try:
+        yield
+    except (Missing, DamagedRun):
+        raise
+    except Exception as error:
+        raise Undrawable(f"what its runs hold cannot be drawn ({type(error).__name__}: {error})") from error
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A drawn artifact: its figure, the profile of its runs ("" when it needs none), the kinds of evidence."""
@@ -54,14 +70,15 @@ def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Dra
     """The artifact drawn from the largest profile whose runs are stored, or from ``profile`` alone.
 
     None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
-    the runs, and DamagedRun when a stored run that it needs does not verify.
+    the runs, DamagedRun when a stored run that it needs does not verify, and Undrawable.
     """
     if artifact.draw is None:
         return None
     lacking: dict[str, None] = {}
     for name in (profile,) if profile else tuple(reversed(PROFILES)):
         try:
-            return _drawn(artifact, source, name)
+            with _alone():
+                return _drawn(artifact, source, name)
         except Missing as error:
             lacking[str(error)] = None
     raise Missing("; ".join(lacking))
@@ -138,7 +155,10 @@ def file_name(artifact_id: str, form: str) -> str:
 
 
 def image(drawn: Drawing, form: str) -> bytes:
-    """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white."""
+    """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white.
+
+    Raises Undrawable.
+    """
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
     if form == "svg":
@@ -149,7 +169,7 @@ def image(drawn: Drawing, form: str) -> bytes:
         return b'<?xml version="1.0" encoding="utf-8"?>\n' + _text(document).encode()
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
-    with style.applied(drawn.artifact.id):
+    with _alone(), style.applied(drawn.artifact.id):
         drawn.figure.savefig(buffer, format=form, facecolor="white", metadata=dates)
     return buffer.getvalue()
 
@@ -158,7 +178,7 @@ def inline_svg(drawn: Drawing) -> str:
     """The figure as an ``<svg>`` element that can stand beside others in one page.
 
     Its ids begin with the artifact's, its style is confined to itself, its ink is ``currentColor``, and it carries
-    its title and description for readers who cannot see it.
+    its title and description for readers who cannot see it. Raises Undrawable.
     """
     return _text(_svg(drawn))
 
@@ -173,7 +193,7 @@ def _svg(drawn: Drawing) -> ElementTree.Element:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer, dots = io.BytesIO(), drawn.figure.dpi
-    with style.applied(drawn.artifact.id):  # not savefig, which goes through every artist twice
+    with _alone(), style.applied(drawn.artifact.id):  # not savefig, which goes through every artist twice
         FigureCanvasSVG(drawn.figure).print_svg(buffer, metadata={"Date": None})
     drawn.figure.dpi = dots  # print_svg leaves 72 behind
     root = ElementTree.fromstring(buffer.getvalue())
@@ -236,7 +256,8 @@ def draw_selection(
         for artifact in artifacts:
             try:
                 drawn = drawing(artifact, source, profile)
-            except Missing as error:
+                made = image(drawn, form) if drawn else b""
+            except (Missing, Undrawable) as error:
                 yield f"{artifact.id}: not drawn: {error}"
             except DamagedRun as error:
                 yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
@@ -244,7 +265,7 @@ def draw_selection(
                 if drawn is None:
                     yield f"{artifact.id}: no drawing; its numbers are in the report and in check"
                 else:
-                    path = write(out / file_name(artifact.id, form), image(drawn, form))
+                    path = write(out / file_name(artifact.id, form), made)
                     yield f"{artifact.id}: {path} ({drawn.stamp})"
 
 

@@ -20,7 +20,7 @@ from suite.papers.code import count
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, besides, verdicts
-from suite.report.drawing import drawing, inline_svg, write
+from suite.report.drawing import Undrawable, drawing, inline_svg, write
 from suite.report.numerals import number, ours, printed, tolerance, values
 from suite.report.provenance import departures, runs_and_environments
 from suite.report.speed import COLUMNS
@@ -214,13 +214,13 @@ def _shown(name: str, artifact: Artifact | None, found: list[Verdict], source: R
     used = {v.profile for v in found if v.profile}
     drawn = None
     try:
-        drawn = drawing(artifact, source)
-    except Missing as error:
+        if drawn := drawing(artifact, source):
+            shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
+    except (Missing, Undrawable) as error:
         shown.undrawn = f"Not drawn: {error}."
     except DamagedRun as error:
         shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."
     if drawn:
-        shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
         used |= {drawn.profile} - {""}
     named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
     planned = {spec.id for p in used for specs in artifact.runs(p).values() for spec in specs}

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,10 @@ def trials(kind: Kind, kills: int, draws: random.Random, folder: Path) -> Iterat
     assert status == 0, kind.name
     whole = time.monotonic() - began
     reference = {spec.id: Store(undisturbed).read(spec.id) for spec in specs}
-    while kills > 0:
-        store = Store(folder / f"before-{kills}", create=True)
+    for number in count():
+        if kills <= 0:
+            return
+        store = Store(folder / f"trial-{number}", create=True)
         killed = under_way = 0
         for _ in range(min(kills, 12)):
             if all(store.has(spec.id) for spec in specs):
@@ -145,8 +148,10 @@ def trials_of_two(kills: int, draws: random.Random, folder: Path) -> Iterator[Ro
                                          stderr=subprocess.DEVNULL)  # fmt: skip
     expected = run(folder / "undisturbed").communicate()[0]
     assert expected
-    while kills > 0:
-        place = folder / f"before-{kills}"
+    for number in count():
+        if kills <= 0:
+            return
+        place = folder / f"trial-{number}"
         killed = under_way = 0
         for _ in range(min(kills, 5)):
             process = run(place)
@@ -203,7 +208,7 @@ def main() -> int:
     rows: list[Row] = [json.loads(line) for line in known]
     pair = chosen.kills // 12  # each takes three new interpreters
     each = -(-(chosen.kills - pair) // len(KINDS))
-    todo = {kind.name: (partial(trials, kind), each) for kind in KINDS} | {PAIR: (trials_of_two, pair)}
+    todo = {PAIR: (trials_of_two, pair)} | {kind.name: (partial(trials, kind), each) for kind in KINDS}
     with tempfile.TemporaryDirectory() as name:
         for place, (kind, (kill, wanted)) in enumerate(todo.items()):
             left = wanted - sum(row["killed"] for row in rows if row["kind"] == kind)

@@ -259,3 +259,12 @@ def partly_lost(group: Group, folder: str) -> list[Any]:
 def surroundings(group, name: str) -> tuple[str | None, int]:
     """An environment variable, and how many threads compute."""
     return os.environ.get(name), torch.get_num_threads()
+
+
+def listening(group: Group) -> list[str]:
+    """Addresses at which this process takes connections, while the group is together."""
+    import psutil
+
+    Processes(group).sum(torch.zeros(1, 1))
+    found = psutil.Process().net_connections(kind="inet")
+    return sorted({one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN})

@@ -170,6 +170,11 @@ def test_a_worker_that_nothing_can_interrupt_is_ended_by_its_heartbeat():
     assert caught.value.errors[1] == ("Died", "exit status -9")
 
 
+def test_spawned_workers_meet_where_no_stranger_can_reach_them():
+    """A rendezvous store of torch's listens on all addresses and takes keys from anybody; a file does not."""
+    assert not {"0.0.0.0", "::"} & {address for worker in spawn(bodies.listening, 2) for address in worker}
+
+
 @pytest.mark.parametrize(
     ("cards", "local", "world", "backend"),
     [
