@@ -187,6 +187,8 @@ def test_the_gap_between_the_rows_is_told_from_its_causes():
     assert found["gap-of-partition"].values[0] == pytest.approx(np.log(2) / 3)
     assert found["gap-of-seeds"].high[0] == pytest.approx(np.log(2))
     assert found["seeds-as-far-apart"].values[0] == pytest.approx(2 / 3)
+    in_another_order = dict(table1.measure_gap(gap_run([low, high, low], [low, high, low], [low, high, low])))
+    assert in_another_order["gap-of-seeds"].spans == (pytest.approx((np.log(2), 0, np.log(2))),)
 
 
 def test_what_is_said_of_the_gap_is_what_the_evidence_shows(evidence):
