@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.matex_agd import algorithms
 from paper_figures.matex_agd.link_readings import (
+    DELAYED,
     METHODS,
     SPEEDS,
     WORKLOADS,
@@ -68,10 +69,25 @@ def frame(evidence: Evidence) -> pd.DataFrame:
 
 
 def draw_link(evidence: Evidence, figure: Figure) -> None:
-    """One panel a workload; bars by speed, crosses where the cost model predicts the sleeping network."""
+    """One panel a workload; bars by speed, crosses where the cost model predicts the sleeping network.
+
+    What is printed stands beside them as if its two numbers belonged to one setting: AGD at its best, and SGD.
+    """
+    from suite.report.style import INK
+
     table = frame(evidence)
+    best, speedup = printed_value("matex_agd/fig1a/efficiency"), printed_value("matex_agd/fig1a/speedup")
     for axes, (workload, title) in zip(figure.subplots(2, 1, sharey=True), WORKLOADS.items(), strict=True):
         draw_workload(table[table["workload"] == workload], METHODS, axes)
+        for methods, percent in (("SGD",), best / speedup), (DELAYED, best):
+            ends = (METHODS.index(methods[0]) - 0.45, METHODS.index(methods[-1]) + 0.45)
+            axes.plot(
+                ends, [percent / 100] * 2, "D--", color=INK, markerfacecolor="none", linewidth=0.8, label="printed"
+            )
+        handles, labels = axes.get_legend_handles_labels()
+        unique = dict(zip(labels, handles, strict=True))
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 0.99), "borderaxespad": 0}
+        axes.legend(unique.values(), unique, ncols=5, columnspacing=1, **place)
         axes.set_title(f"two workers over a link: {title}", pad=20)
 
 

@@ -147,6 +147,8 @@ def test_the_table_is_drawn_with_every_printed_value():
         figure = Figure()
         table1.draw(found, figure)
         assert len(figure.axes) == panels
+        filled = [line for line in figure.axes[panels - 2].lines if line.get_markerfacecolor() != "none"]
+        assert sum(len(line.get_ydata()) for line in filled if len(line.get_ydata())) == rows - 20
         marked = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
         drawn = [value for line in marked for value in line.get_ydata()]
         assert sorted(drawn) == sorted(v for row in PRINTED.values() for v in row)

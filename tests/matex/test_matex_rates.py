@@ -138,6 +138,22 @@ def test_the_frame_of_the_link_holds_every_repetition():
     assert of_one["rate"].mean() == pytest.approx(0.7, rel=0.02)
 
 
+def test_the_printed_efficiency_stands_beside_the_link(committed):
+    artifact = PAPER.artifact("matex_agd/eq-efficiency")
+    figure = Figure()
+    artifact.draw(Evidence(committed, artifact.runs("paper"), "paper"), figure)
+    for axes in figure.axes:
+        sgd, agd = (line for line in axes.lines if line.get_marker() == "D")
+        assert list(sgd.get_ydata()) == pytest.approx([0.82 / 1.7] * 2)
+        assert list(agd.get_ydata()) == [0.82] * 2
+        labels = [text.get_text() for text in axes.get_xticklabels()]
+        over = [label for place, label in enumerate(labels) if agd.get_xdata()[0] < place < agd.get_xdata()[1]]
+        assert over == ["AGD\n1 comm", "AGD\n2 comm", "AGD\n3 comm"]
+        assert labels[0] == "SGD"
+    crosses = [len(c.get_offsets()) for c in figure.axes[0].collections][-24:]
+    assert sum(crosses) == 18, "six methods of the model at three speeds"
+
+
 # The cost model's panels
 
 
