@@ -158,13 +158,14 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's short name, citation, artifacts in the paper's order, and own experiments by name."""
+    """A paper's short name, citation, artifacts in the paper's order, own experiments by name, and its address."""
 
     name: str
     title: str
     citation: str
     artifacts: tuple[Artifact, ...]
     experiments: Mapping[str, Experiment]
+    link: str = ""  # where it can be read
 
     def artifact(self, artifact_id: str) -> Artifact:
         for artifact in self.artifacts:
