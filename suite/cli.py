@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -314,6 +315,7 @@ def report(
     single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
 ) -> None:
     """Write a site of static pages with every artifact, number and verdict; only what changed is written again."""
+    from suite.papers.evidence import with_committed
     from suite.report.page import write_report
     from suite.report.site.build import write_site
     from suite.runs.files import check_writable
@@ -322,7 +324,7 @@ def report(
     if single:
         print(write_report(source(store), out))
     else:
-        site = write_site(source(store), out, say)
+        site = write_site(source(store), out, say, partial(with_committed, store))
         say(str(site))
         print(site.index)
 

@@ -59,6 +59,7 @@ def files(
     made = {}
     if shown.drawn:
         made[f"{name}.svg"] = image(shown.drawn, "svg")
+        shown.drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the PNG
         made[f"{name}.png"] = image(shown.drawn, "png")
         made[f"{name}.thumb.png"] = thumbnail(made[f"{name}.png"])
     if (table := table_of(shown, artifact, source)) is not None:
@@ -73,7 +74,6 @@ def files(
         claims=list(_judged(found, artifact, source)),
         width=round(96 * float(shown.drawn.figure.get_figwidth())) if shown.drawn else 0,
         height=round(96 * float(shown.drawn.figure.get_figheight())) if shown.drawn else 0,
-        stamp=shown.drawn.stamp if shown.drawn else "",
         table=f"{name}.csv" in made,
         framed=artifact is not None and artifact.frame is not None and shown.drawn is not None,
         environments=environments,
