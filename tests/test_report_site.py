@@ -1,10 +1,11 @@
-"""The report as a site: a page per artifact, links that lead somewhere, nothing fetched, only what changed rewritten."""
+"""The report as a site: a page per artifact, no dead link, nothing fetched, only what changed written again."""
 
 from __future__ import annotations
 
 import csv
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
@@ -13,8 +14,9 @@ from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
 from test_report import Page
 
 from suite.report import page as single
-from suite.report.site import build, changed, exhibit, stamp
+from suite.report.site import build, changed, exhibit, rows, stamp
 from suite.report.site.build import write_site
+from suite.report.site.render import render
 from suite.report.site.rows import Row
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, StoreError, encode
@@ -90,12 +92,7 @@ def test_a_paper_that_can_be_read_elsewhere_is_linked(paper, pages, made):
 
 
 def _rendered(paper, **changes) -> str:
-    from dataclasses import replace
-
-    from suite.report.page import Section
-    from suite.report.site.render import render
-
-    return render("paper.html.j2", section=Section[Row](replace(paper, **changes), [])).decode()
+    return render("paper.html.j2", section=single.Section[Row](replace(paper, **changes), [])).decode()
 
 
 def test_no_page_fetches_or_runs_anything_but_its_own_files(pages):
@@ -112,9 +109,8 @@ def test_no_page_fetches_or_runs_anything_but_its_own_files(pages):
         assert [e for e in embedded if "//" in e] == []
     for name in ("site.css", "site.js"):
         text = (build.HERE / name).read_text()
-        assert [
-            word for word in ("http", "url(", "@import", "import ", "fetch", "eval", "innerHTML") if word in text
-        ] == []
+        outward = ("http", "url(", "@import", "import ", "fetch", "eval", "innerHTML")
+        assert [word for word in outward if word in text] == []
 
 
 def test_pages_are_whole_and_speak_to_a_screen_reader(pages):
@@ -136,9 +132,8 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     words = pages[made / "fake/fig1.html"].words
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
-    page = build._shared(
-        [single.Section[Row](build.paper("fake"), [row])], {"revision": HOSTILE, "dirty": True}, False
-    )
+    section = single.Section[Row](build.paper("fake"), [row])
+    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False)
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 
 
@@ -168,30 +163,27 @@ def test_an_artifact_s_page_says_what_stands_behind_each_claim(pages, made):
 
 def test_the_index_holds_all_without_its_script_and_what_the_filters_read(paper, store, pages, made):
     index = pages[made / "index.html"]
-    rows = {a["data-claims"]: a for a in index.all("tr") if a.get("data-claims") is not None}
-    assert len(rows) == len(ARTIFACTS)
+    listed = {a["data-claims"]: a for a in index.all("tr") if a.get("data-claims") is not None}
+    assert len(listed) == len(ARTIFACTS)
     (form,) = index.all("form")
     assert "hidden" in form  # until the script shows it
     found = single.all_verdicts(paper, store)
-    triples = {t for row in rows for t in str(row).split(";")}
+    triples = {t for row in listed for t in str(row).split(";")}
     assert {t.split("|")[2] for t in triples} == {v.claim.needs for v in found}
     assert "not run|nothing measured|cluster" in triples
-    assert any("Smaller staleness is better" in str(a["data-words"]) for a in rows.values())
-    options = [a for a in index.all("option")]
-    assert len(options) > 20
+    assert any("Smaller staleness is better" in str(a["data-words"]) for a in listed.values())
+    assert len(index.all("option")) > 20
     assert sum(path.stat().st_size for path in (made / "index.html", *made.glob("fake/*.thumb.png"))) < 100_000
 
 
 def test_the_numbers_beside_a_figure_are_the_claims(made):
-    rows = list(csv.DictReader((made / "fake/table1.csv").read_text(encoding="utf-8").splitlines()))
-    assert [row["ours"] for row in rows if row["claim"] == "fake/table1/rows"] == [str(n) for n in range(1, 11)]
-    (learners,) = [row for row in rows if row["claim"] == "fake/table1/learners"]
+    lines = list(csv.DictReader((made / "fake/table1.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["ours"] for row in lines if row["claim"] == "fake/table1/rows"] == [str(n) for n in range(1, 11)]
+    (learners,) = [row for row in lines if row["claim"] == "fake/table1/learners"]
     assert (learners["printed"], learners["ours"], learners["verdict"]) == ("16", "16", "holds")
 
 
 def test_where_an_artifact_has_a_table_it_is_the_table_that_is_drawn(paper, store, monkeypatch):
-    from dataclasses import replace
-
     artifact = replace(
         paper.artifact("fake/fig1"), frame=lambda evidence: evidence.runs("descent")[0].curve("losses")
     )
@@ -257,7 +249,8 @@ def test_a_run_that_no_longer_verifies_makes_its_page_anew(paper, site, tmp_path
 
 
 @pytest.mark.parametrize("content", ["no json", '{"key": "", "groups": {"x": {"key": "", "files": {"../a": ""}}}}'])
-def test_a_stamp_from_elsewhere_is_not_believed(store, site, tmp_path, content):
+def test_a_stamp_from_elsewhere_is_not_believed(store, site, tmp_path, monkeypatch, content):
+    monkeypatch.setattr(rows, "files", lambda which, name, *rest: {f"{name}.html": b""})
     (tmp_path / "a").write_text("mine")
     (site / stamp.NAME).write_text(content)
     assert write_site(store, site).made == 4
@@ -274,6 +267,7 @@ def test_without_any_run_the_pages_say_so(paper, tmp_path):
 
 def test_other_code_makes_all_pages_anew(store, site, monkeypatch):
     assert changed.state() == changed.state()
+    monkeypatch.setattr(rows, "files", lambda which, name, *rest: {f"{name}.html": b""})
     for module in (build, changed):
         monkeypatch.setattr(module, "state", lambda: "other code")
     assert write_site(store, site).made == 4

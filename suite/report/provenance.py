@@ -14,6 +14,8 @@ from suite.runs.archive import Runs
 from suite.runs.store import DamagedRun
 from suite.spec import canonical
 
+OF_THE_RUN = ("started", "telemetry")  # in its environment, but not of where it ran
+
 
 @dataclass(frozen=True)
 class Described:
@@ -73,7 +75,7 @@ def _facts(environment: Any) -> list[tuple[str, str]]:
     record: Mapping[str, Any] = environment if isinstance(environment, dict) else {"environment": environment}
     rows = []
     for name, value in sorted(record.items()):
-        if name == "started":  # of the run, not of where it ran
+        if name in OF_THE_RUN:
             continue
         if isinstance(value, dict):
             value = ", ".join(f"{key} {_plain(key, item)}" for key, item in sorted(value.items()))

@@ -34,9 +34,8 @@ function show() {
 
 function recall() {
   if (location.hash.startsWith("#?")) {
-    for (const [name, value] of new URLSearchParams(location.hash.slice(2))) {
-      if (form.elements[name]) form.elements[name].value = value;
-    }
+    const kept = new URLSearchParams(location.hash.slice(2));
+    for (const field of form.querySelectorAll("[name]")) field.value = kept.get(field.name) ?? "";
   }
 }
 
