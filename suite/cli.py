@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -342,13 +343,21 @@ def report(
     *,
     store: SourceOption = None,
     out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
+    single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
 ) -> None:
-    """Write one self-contained HTML file with every artifact, number and verdict."""
+    """Write a site of static pages with every artifact, number and verdict; only what changed is written again."""
+    from suite.papers.evidence import with_committed
     from suite.report.page import write_report
+    from suite.report.site.build import write_site
     from suite.runs.files import check_writable
 
     check_writable(out)
-    print(write_report(source(store), out))
+    if single:
+        print(write_report(source(store), out))
+    else:
+        site = write_site(source(store), out, say, partial(with_committed, store))
+        say(str(site))
+        print(site.index)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The report in headless Chromium: no error, no request, no overflow at the widths of a phone and two laptops.
+"""Report and site in headless Chromium: no error, no request, no overflow at the widths of a phone and two laptops.
 
 Driven over two pipes with the DevTools protocol, so that nothing but the browser itself is needed.
 """
@@ -21,6 +21,7 @@ import pytest
 from fake_paper import fill, registered
 
 from suite.report.page import write_report
+from suite.report.site.build import write_site
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
@@ -178,6 +179,51 @@ def test_the_page_in_a_browser(browser, report, width, scheme, tmp_path):
     image = base64.b64decode(shot["data"])
     assert image.startswith(b"\x89PNG")
     (tmp_path / f"report-{width}-{scheme}.png").write_bytes(image)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    with registered(tmp_path_factory.mktemp("home")):
+        return write_site(fill(tmp_path_factory.mktemp("runs")), tmp_path_factory.mktemp("site")).index.parent
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
+def test_the_site_in_a_browser(browser, site, width, scheme):
+    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.send(
+        "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 700
+    )
+    for page in ("index.html", "fake.html", "fake/fig1.html", "source/fake_paper.html"):
+        browser.visit((site / page).as_uri())
+        assert browser.value("document.documentElement.scrollWidth") <= width, page
+        ground, ink = (browser.value(f"getComputedStyle(document.body).{p}") for p in ("backgroundColor", "color"))
+        assert contrast(ground, ink) > 10, "the style sheet is allowed and read"
+        assert (luminance(ground) < 0.1) == (scheme == "dark")
+        faults = [e for e in browser.named("Log.entryAdded") if e["entry"]["level"] in ("error", "warning")]
+        assert faults + browser.named("Runtime.exceptionThrown", "Runtime.consoleAPICalled") == []
+        requests = [event["request"]["url"] for event in browser.named("Network.requestWillBeSent")]
+        assert [url for url in requests if not url.startswith((site.as_uri(), "data:"))] == []
+    browser.visit((site / "fake/fig1.html").as_uri())
+    assert browser.value("document.querySelector('figure img').naturalWidth") > 100
+
+
+def test_the_index_is_searched_and_filtered(browser, site):
+    rows = "[...document.querySelectorAll('tr[data-claims]')]"
+    shown = f"{rows}.filter(e => !e.hidden).map(e => e.querySelector('code').textContent)"
+    choose = "document.forms[0].elements.{}.value = '{}'; document.forms[0].dispatchEvent(new Event('input')); 0"
+    browser.visit((site / "index.html").as_uri())
+    assert len(browser.value(shown)) == 4
+    browser.value(choose.format("words", "STALENESS better"))
+    assert browser.value(shown) == ["fake/fig1"]
+    browser.value(choose.format("words", ""))
+    browser.value(choose.format("verdict", "not run"))
+    assert browser.value(shown) == ["fake/fig2", "fake/fig3"]
+    browser.value(choose.format("need", "cluster"))
+    assert browser.value(shown) == ["fake/fig2"]
+    assert browser.value("document.getElementById('count').textContent") == "1 of 4 artifacts"
+    browser.visit(browser.value("location.href").replace("index.html", "about.html"))
+    browser.visit((site / "index.html").as_uri() + "#?verdict=paper+contradicts+itself")
+    assert browser.value(shown) == ["fake/table1"]
 
 
 def luminance(colour: str) -> float:

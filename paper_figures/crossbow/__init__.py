@@ -60,4 +60,5 @@ PAPER = Paper(
     "Koliousis, Watcharapichat, Weidlich, Mai, Costa and Pietzuch, PVLDB 12(11), 2019",
     tuple(artifact for module in MODULES for artifact in module.ARTIFACTS),
     EXPERIMENTS,
+    "https://doi.org/10.14778/3342263.3342276",
 )

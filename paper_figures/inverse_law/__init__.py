@@ -53,4 +53,5 @@ PAPER = Paper(
     "arXiv 1911.06459, 2019",
     tuple(artifact for module in ORDER for artifact in module.ARTIFACTS),
     EXPERIMENTS,
+    "https://arxiv.org/abs/1911.06459",
 )

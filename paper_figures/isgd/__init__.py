@@ -39,4 +39,5 @@ PAPER = Paper(
     citation="Linnan Wang, Yi Yang, Martin Renqiang Min and Srimat Chakradhar, 2016 (arXiv 1603.05544v2)",
     artifacts=tuple(artifact for module in IN_ORDER for artifact in module.ARTIFACTS),
     experiments=EXPERIMENTS,
+    link="https://arxiv.org/abs/1603.05544",
 )

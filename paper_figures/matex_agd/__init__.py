@@ -15,4 +15,8 @@ PAPER = Paper(
     ),
     artifacts=(*table1.ARTIFACTS, *fig1.ARTIFACTS, *algorithms.ARTIFACTS, *equations.ARTIFACTS),
     experiments=EXPERIMENTS,
+    link=(
+        "https://openreview.net/search?term=Leveraging%20Asynchronicity%20in%20Gradient%20Descent%20for%20Scalable"
+        "%20Deep%20Learning"
+    ),
 )

@@ -53,4 +53,5 @@ PAPER = Paper(
     ),
     artifacts=tuple(artifact for module in MODULES for artifact in module.ARTIFACTS),
     experiments=EXPERIMENTS,
+    link="https://arxiv.org/abs/1509.04210",
 )

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 
 from suite.claims.board import word
 from suite.claims.judge import Verdict
-from suite.commands.falsify import counted
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.code import code_of, made_by
-from suite.papers.counterfeits import power, trials
-from suite.papers.register import place_of, standing
+from suite.papers.counterfeits import UNTRIED, counted
 from suite.papers.registry import PAPERS, paper
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import SelectorError
-from suite.report.numerals import ours, printed, tolerance
+from suite.report.behind import reasons, tried
 from suite.runs.archive import Runs
 
 
@@ -42,25 +40,13 @@ def lines(claim: str, source: Runs) -> Iterator[str]:
     rule, measured = verdict.claim, verdict.measured
     yield f"{rule.id}: {word(verdict)}"
     yield f"  {rule.says} ({rule.where})"
-    yield f"  printed    {', '.join(printed(rule)) or 'no number'}"
-    yield f"  ours       {', '.join(ours(measured, rule)) if measured else 'not measured'}"
-    yield f"  why        {verdict.why}"
-    yield f"  rule       {rule.rule} {rule.side}".rstrip() + f", {tolerance(rule) or 'no tolerance'}: {rule.because}"
-    if verdict.rests_on:
-        decides = "decides" if verdict.decides else "decides nothing"
-        yield f"  rests on   {verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
-    yield from _registered(verdict)
-    for place in dict.fromkeys(map(place_of, artifact.measures)):
-        yield f"  measure    {place}"
-    if measured is not None:
-        departures = ", ".join(f"{p:.3g}" for p in power(rule, measured))
-        yield f"  power      catches a departure of {departures} {rule.unit} four times in five"
-    if counted(verdict):
-        tried = trials(verdict, artifact, source)
-        for trial in tried:
-            yield f"  {trial.ending:<10} {trial.world}: {trial.found}"
-        if not tried:
-            yield "  FAULT      no counterfeit: nothing shows that it could fail"
+    for label, text in reasons(verdict, artifact):
+        yield f"  {label:<10} {text}"
+    worlds = tried(verdict, artifact, source)
+    for trial in worlds:
+        yield f"  {trial.ending:<10} {trial.world}: {trial.found}"
+    if counted(verdict) and not worlds:
+        yield f"  FAULT      {UNTRIED}"
     for run_id in measured.runs if measured else ():
         run = source.read(run_id)
         began = run.environment.get("started", "before starts were recorded")
@@ -69,15 +55,3 @@ def lines(claim: str, source: Runs) -> Iterator[str]:
     if artifact.draw is not None:
         yield f"  figure     sgd-suite figures {artifact.id}"
     yield f"  again      sgd-suite run {artifact.id} --profile {verdict.profile or rule.profile}"
-
-
-def _registered(verdict: Verdict) -> Iterator[str]:
-    held = standing(verdict.claim.id)
-    if held is None:
-        yield "  register   no entry"
-        return
-    yield f"  register   {held.change} {held.date}: {held.because}"
-    if held.earlier:
-        spans = zip(*(held.earlier.get(name, ()) for name in ("values", "low", "high")), strict=True)
-        values = ", ".join(f"{value} [{low}, {high}]" for value, low, high in spans)
-        yield f"  earlier    {held.earlier['verdict']} {values}".rstrip()

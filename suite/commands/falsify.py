@@ -10,7 +10,7 @@ from typing import Any
 
 from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
-from suite.papers.counterfeits import Trial, power, trials
+from suite.papers.counterfeits import UNTRIED, Trial, counted, power, trials
 from suite.papers.selection import select
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Runs
@@ -28,16 +28,11 @@ class Tried:
     def fault(self) -> str:
         """Why the claim may not count, or nothing."""
         if not self.trials:
-            return "no counterfeit: nothing shows that it could fail"
+            return UNTRIED
         failed = [f"{t.world}: {t.found}" for t in self.trials if t.ending == "fails"]
         if failed:
             return "; ".join(failed)
         return "" if any(t.ending == "flips" for t in self.trials) else "its counterfeits are all weak"
-
-
-def counted(verdict: Verdict) -> bool:
-    """Whether a claim is on the board of what was measured, decided, and so must be able to fail."""
-    return verdict.claim.empirical and verdict.verdict in ("reproduced", "not reproduced")
 
 
 def falsified(selectors: Sequence[str], source: Runs) -> list[Tried]:

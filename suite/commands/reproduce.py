@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from suite.claims.judge import Verdict
@@ -13,7 +14,7 @@ from suite.commands.run import run_selection
 from suite.papers.evidence import folders, with_committed
 from suite.papers.registry import PAPERS, homes
 from suite.report.drawing import draw_selection
-from suite.report.page import write_report
+from suite.report.site.build import write_site
 from suite.runs.archive import open_runs
 
 
@@ -70,7 +71,7 @@ def reproduce_selection(
     source = with_committed(store)
     drawn = list(draw_selection(selectors, source, out / "figures", "svg", None))
     print(f"{len(drawn)} artifacts drawn or explained, drawings in {out / 'figures'}", file=sys.stderr)
-    print(write_report(source, out))
+    print(write_site(source, out, reopen=partial(with_committed, store)).index)
     if accept:
         print(f"verdicts written to {', '.join(map(str, write_verdicts(profile, found)))}")
         return failed

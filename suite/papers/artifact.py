@@ -182,7 +182,7 @@ def _suggested(name: str) -> str:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's short name, citation, artifacts in the paper's order, and own experiments by name.
+    """A paper's short name, citation, artifacts in the paper's order, own experiments by name, and its address.
 
     Raises PaperError for names that no selector could mean.
     """
@@ -192,6 +192,7 @@ class Paper:
     citation: str
     artifacts: tuple[Artifact, ...]
     experiments: Mapping[str, Experiment]
+    link: str = ""  # where it can be read
 
     def __post_init__(self) -> None:
         check_name(self.name)

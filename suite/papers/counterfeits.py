@@ -36,6 +36,7 @@ World = Callable[[Evidence], Evidence]
 
 COUNTERFEITS: dict[str, list[World]] = {}
 GENUINE: dict[str, list[World]] = {}
+UNTRIED = "no counterfeit: nothing shows that it could fail"
 CAUGHT = 0.8  # share of departures that a rule's power speaks of
 
 
@@ -165,6 +166,11 @@ class Trial:
     found: str
     ending: str
     measured: Measured | None = None
+
+
+def counted(verdict: Verdict) -> bool:
+    """Whether a claim is on the board of what was measured, decided, and so must be able to fail."""
+    return verdict.claim.empirical and verdict.verdict in ("reproduced", "not reproduced")
 
 
 def trials(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:

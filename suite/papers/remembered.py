@@ -26,7 +26,7 @@ from suite.papers.artifact import Paper
 from suite.papers.evidence import folders
 from suite.papers.published import published
 from suite.papers.registry import homes
-from suite.papers.verdicts import verdicts
+from suite.papers.verdicts import Measurement, verdicts
 from suite.runs.archive import Archive, Layered, Runs
 from suite.runs.contest import Survey
 from suite.runs.files import write_whole
@@ -38,16 +38,22 @@ STATES = 3  # of code and evidence that are kept
 
 
 def judge_artifact(
-    paper: Paper, artifact: str, profile: str | None, source: Runs, survey: Survey | None = None
+    paper: Paper,
+    artifact: str,
+    profile: str | None,
+    source: Runs,
+    survey: Survey | None = None,
+    measured: dict[tuple[str, str], Measurement] | None = None,
 ) -> list[Verdict]:
     """Verdicts of an artifact's claims, from memory where ``source`` reads committed evidence alone for them.
 
-    ``survey`` takes up which of its runs the source holds in several versions.
+    ``survey`` takes up which of its runs the source holds in several versions. ``measured`` takes up what was
+    measured, for callers that want more than verdicts: for them nothing comes from memory.
     """
     place = _place(paper, artifact, profile, source)
-    if place is not None and (known := _load(place, paper)) is not None:
+    if measured is None and place is not None and (known := _load(place, paper)) is not None:
         return known
-    measured: dict[tuple[str, str], Any] = {}
+    measured = {} if measured is None else measured
     found = verdicts(paper, source, profile=profile, artifacts=[artifact], measured=measured)
     several = [measurement.survey for measurement in measured.values()]
     for one in several:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from suite.claims.judge import PROFILES
 from suite.claims.measured import KINDS
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.selection import select
-from suite.papers.verdicts import measure
+from suite.papers.verdicts import Measurement, measure
 from suite.report import style
 from suite.runs.archive import Runs
 from suite.runs.files import write_whole
@@ -66,9 +66,15 @@ class Drawing:
         return " · ".join(part for part in (profile, ", ".join(self.kinds), counted) if part)
 
 
-def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Drawing | None:
+def drawing(
+    artifact: Artifact,
+    source: Runs,
+    profile: str | None = None,
+    measured: Mapping[tuple[str, str], Measurement] | None = None,
+) -> Drawing | None:
     """The artifact drawn from the largest profile whose runs are stored, or from ``profile`` alone.
 
+    ``measured`` is what was measured of it already, by artifact and profile, and is not measured again.
     None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
     the runs, DamagedRun when a stored run that it needs does not verify, and Undrawable.
     """
@@ -78,7 +84,7 @@ def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Dra
     for name in (profile,) if profile else tuple(reversed(PROFILES)):
         try:
             with _alone():
-                return _drawn(artifact, source, name)
+                return _drawn(artifact, source, name, (measured or {}).get((artifact.id, name)))
         except Missing as error:
             lacking[str(error)] = None
     raise Missing("; ".join(lacking))
@@ -93,7 +99,7 @@ def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure
     return drawn.figure if drawn else None
 
 
-def _drawn(artifact: Artifact, source: Runs, profile: str) -> Drawing:
+def _drawn(artifact: Artifact, source: Runs, profile: str, known: Measurement | None) -> Drawing:
     groups = artifact.runs(profile)
     evidence = Evidence(source, groups, profile)
     draw = artifact.draw
@@ -102,7 +108,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str) -> Drawing:
     return rendered(
         artifact,
         lambda figure: draw(evidence, figure),
-        lambda: _kinds(artifact, source, profile),
+        lambda: _kinds(known or measure(artifact, source, profile)),
         profile if needed else "",
         tuple(sorted(needed & source.ids())),
     )
@@ -129,10 +135,9 @@ def rendered(
     return drawn
 
 
-def _kinds(artifact: Artifact, source: Runs, profile: str) -> tuple[str, ...]:
-    """Kinds of evidence among the artifact's quantities at a profile: "proxy" is said wherever it is meant."""
-    found = measure(artifact, source, profile).found
-    present = {quantity.kind for quantity in found.values()}
+def _kinds(measurement: Measurement) -> tuple[str, ...]:
+    """Kinds of evidence among an artifact's quantities: "proxy" is said wherever it is meant."""
+    present = {quantity.kind for quantity in measurement.found.values()}
     return tuple(kind for kind in KINDS if kind in present)
 
 
@@ -162,16 +167,21 @@ def image(drawn: Drawing, form: str) -> bytes:
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
     if form == "svg":
-        document = _svg(drawn)
-        scheme = ElementTree.Element(f"{{{SVG}}}style")
-        scheme.text = f"svg{{color:{style.INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6e9}}}}"
-        document.insert(2, scheme)
-        return b'<?xml version="1.0" encoding="utf-8"?>\n' + _text(document).encode()
+        return standalone(inline_svg(drawn))
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
     with _alone(), style.applied(drawn.artifact.id):
         drawn.figure.savefig(buffer, format=form, facecolor="white", metadata=dates)
     return buffer.getvalue()
+
+
+def standalone(svg: str) -> bytes:
+    """The file of a drawing that ``inline_svg`` made."""
+    document = ElementTree.fromstring(svg)
+    scheme = ElementTree.Element(f"{{{SVG}}}style")
+    scheme.text = f"svg{{color:{style.INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6e9}}}}"
+    document.insert(2, scheme)
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + _text(document).encode()
 
 
 def inline_svg(drawn: Drawing) -> str:

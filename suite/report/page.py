@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from suite.claims.board import MEANINGS as GRADE_MEANINGS
 from suite.claims.board import WORDS, board, word
@@ -20,7 +21,7 @@ from suite.papers.code import count
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, besides, verdicts
-from suite.report.drawing import Undrawable, drawing, inline_svg, write
+from suite.report.drawing import Drawing, Undrawable, drawing, inline_svg, write
 from suite.report.numerals import number, ours, printed, tolerance, values
 from suite.report.provenance import departures, runs_and_environments
 from suite.report.speed import COLUMNS
@@ -49,11 +50,12 @@ SHORT = 8  # digits of a run id shown; the whole id is in the table of runs
 
 @dataclass
 class Shown:
-    """One artifact on the page. ``svg`` is ours, ``undrawn`` says why there is none."""
+    """One artifact on the page. ``drawn`` is its figure, ``undrawn`` says why there is none."""
 
     id: str
     title: str
     verdicts: list[Verdict]
+    drawn: Drawing | None = None
     svg: str = ""
     inches: float = 0.0  # width of the drawing
     alt: str = ""
@@ -70,12 +72,19 @@ class Shown:
         return Counter(v.verdict for v in self.verdicts)
 
 
+class WithVerdicts(Protocol):
+    verdicts: list[Verdict]
+
+
+Listed = TypeVar("Listed", bound=WithVerdicts)
+
+
 @dataclass
-class Section:
+class Section(Generic[Listed]):
     """One paper on the page."""
 
     paper: Paper
-    artifacts: list[Shown]
+    artifacts: list[Listed]
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
 
     @property
@@ -191,31 +200,45 @@ def all_verdicts(
     return verdicts(which, source, artifacts=artifacts, measured=measured)
 
 
-def _section(which: Paper, source: Runs) -> Section:
+def _section(which: Paper, source: Runs) -> Section[Shown]:
     by_artifact: dict[str, list[Verdict]] = {artifact.id: [] for artifact in which.artifacts}
     measured: dict[tuple[str, str], Measurement] = {}
     for verdict in all_verdicts(which, source, measured):
         by_artifact.setdefault(verdict.claim.artifact, []).append(verdict)
     known = {artifact.id: artifact for artifact in which.artifacts}
-    section = Section(which, [_shown(name, known.get(name), found, source) for name, found in by_artifact.items()])
-    for shown in section.artifacts:
-        shown.besides = besides(shown.id, measured)
+    section = Section[Shown](which, [])
+    for name, found in by_artifact.items():
+        section.artifacts.append(shown := show(name, known.get(name), found, source, measured))
+        if drawn := shown.drawn:
+            shown.drawn = None  # which holds more memory than its text
+            try:
+                shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
+            except Undrawable as error:
+                shown.undrawn = f"Not drawn: {error}."
     for measurement in measured.values():
         section.survey.add(measurement.survey)
     return section
 
 
-def _shown(name: str, artifact: Artifact | None, found: list[Verdict], source: Runs) -> Shown:
-    """An artifact with its drawing if its runs are stored, its command, and the stored runs it rests on."""
+def show(
+    name: str,
+    artifact: Artifact | None,
+    found: list[Verdict],
+    source: Runs,
+    measured: dict[tuple[str, str], Measurement],
+) -> Shown:
+    """An artifact with its drawing if its runs are stored, its command, and the stored runs it rests on.
+
+    ``measured`` is what its verdicts ``found`` were judged from.
+    """
     if artifact is None:
         return Shown(name, name.partition("/")[2], found, undrawn="No experiment measures this artifact yet.")
-    shown = Shown(name, artifact.title, found, alt=artifact.alt or artifact.title)
+    shown = Shown(name, artifact.title, found, alt=artifact.alt or artifact.title, besides=besides(name, measured))
     shown.profiled = any(artifact.runs(p) for p in PROFILES)
     used = {v.profile for v in found if v.profile}
     drawn = None
     try:
-        if drawn := drawing(artifact, source):
-            shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
+        shown.drawn = drawn = drawing(artifact, source, measured=measured)
     except (Missing, Undrawable) as error:
         shown.undrawn = f"Not drawn: {error}."
     except DamagedRun as error:

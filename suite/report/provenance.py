@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from suite.papers.code import code_of, made_by
 from suite.runs.archive import Runs
 from suite.runs.store import DamagedRun
 from suite.spec import canonical
+
+OF_THE_RUN = ("started", "telemetry")  # in its environment, but not of where it ran
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Described:
     status: str = ""
     note: str = ""
     environment: str = ""
+    began: str = ""
+    code: str = ""  # whether the present code made it, and which did
     fault: str = ""
 
 
@@ -57,7 +62,11 @@ def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str
         entry["runs"] += 1
         settings = ", ".join(f"{key}={canonical(value)}" for key, value in run.spec.settings.items())
         note = str(run.outcome.get("note", ""))
-        described.append(Described(run_id, run.spec.experiment, run.spec.seed, settings, run.status, note, letter))
+        began = str(run.environment.get("started", "before starts were recorded"))
+        code = f"{made_by(run)} {code_of(run)}"
+        described.append(
+            Described(run_id, run.spec.experiment, run.spec.seed, settings, run.status, note, letter, began, code)
+        )
     return environments, described
 
 
@@ -66,6 +75,8 @@ def _facts(environment: Any) -> list[tuple[str, str]]:
     record: Mapping[str, Any] = environment if isinstance(environment, dict) else {"environment": environment}
     rows = []
     for name, value in sorted(record.items()):
+        if name in OF_THE_RUN:
+            continue
         if isinstance(value, dict):
             value = ", ".join(f"{key} {_plain(key, item)}" for key, item in sorted(value.items()))
         rows.append((name, str(value)))

@@ -72,10 +72,13 @@ def results(verdicts: Sequence[Verdict]) -> str:
 
 
 def first_results(verdicts: Sequence[Verdict]) -> str:
-    """The most telling result of each paper, of these the most telling few; Markdown."""
-    return "\n".join(
-        _sentence(v) for v in telling([v for found in _by_paper(verdicts) for v in telling(found, 1)], FIRST)
-    )
+    """The results of ``first_told`` in words; Markdown."""
+    return "\n".join(map(_sentence, first_told(verdicts)))
+
+
+def first_told(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The most telling result of each paper, of these the most telling few."""
+    return telling([v for found in _by_paper(verdicts) for v in telling(found, 1)], FIRST)
 
 
 def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
@@ -108,13 +111,14 @@ def _sentence(verdict: Verdict) -> str:
     repetitions = f", n = {measured.n}" if measured.n > 1 else ""
     rests = f"{verdict.rests_on}: {verdict.because}" if verdict.because else verdict.rests_on
     text = (
-        f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. Printed: {_few(printed(claim))}; "
-        f"ours: {_few(ours(measured, claim))} ({rests}{repetitions})."
+        f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. Printed: {few(printed(claim))}; "
+        f"ours: {few(ours(measured, claim))} ({rests}{repetitions})."
     )
     return f"{text} {verdict.why[:1].upper()}{verdict.why[1:].rstrip('.')}." if claim.finding else text
 
 
-def _few(texts: Sequence[str]) -> str:
+def few(texts: Sequence[str]) -> str:
+    """Values in one line, of many the first four."""
     shown = ", ".join(texts[:4])
     return f"{shown}, and {len(texts) - 4} more" if len(texts) > 4 else shown
 

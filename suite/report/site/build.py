@@ -1,0 +1,137 @@
+"""The site written: artifact by artifact, each only when what its page follows from has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suite.claims.board import board
+from suite.claims.judge import NEEDS, Verdict
+from suite.papers.registry import PAPERS, paper
+from suite.report.drawing import standalone
+from suite.report.page import Section
+from suite.report.provenance import departures
+from suite.report.readme import first_told
+from suite.report.site.changed import key_of, read_once, seals, state
+from suite.report.site.exhibit import module_of, text_of
+from suite.report.site.render import ASSETS, HERE, render
+from suite.report.site.rows import ALL_WORDS, Reopen, Row, judged, makers, rows_of
+from suite.report.site.stamp import Folder, digest_of
+from suite.report.speed import COLUMNS
+from suite.report.speed_figures import measured_speed
+from suite.runs.archive import Runs
+from suite.runs.environment import ROOT, revision
+
+SHARED, SPEED = "the site", "speed"  # groups of files that belong to no artifact
+
+
+@dataclass(frozen=True)
+class Built:
+    """The index, how many artifacts there are, how many of them were made anew; as text, a sentence."""
+
+    index: Path
+    artifacts: int
+    made: int
+    written: int  # files
+
+    def __str__(self) -> str:
+        if not self.written:
+            return f"nothing has changed: the pages of {self.artifacts} artifacts stay as they are"
+        return f"{self.made} of {self.artifacts} artifacts made anew, {self.written} files written"
+
+
+def write_site(
+    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, reopen: Reopen | None = None
+) -> Built:
+    """Write the site into ``out``; what is there and would come out the same stays as it is.
+
+    ``tell`` is told of each paper. With ``reopen``, which opens the same source in another process, many artifacts
+    are made in several. The same runs and the same code give the same bytes. Raises StoreError when ``out`` cannot
+    be written.
+    """
+    source, folder = read_once(source), Folder(out)
+    own, about = seals(source), revision()
+    whole = digest_of(repr([state(), sorted(own.items()), about]).encode())
+    index = Path(out) / "index.html"
+    if folder.complete(whole):
+        return Built(index, len(folder.groups) - len({SHARED, SPEED} & set(folder.groups)), 0, 0)
+    sections = [Section(paper(name), rows_of(paper(name))) for name in PAPERS]
+    keys = {row.id: key_of(row.artifact, own) for section in sections for row in section.artifacts}
+    todo = [
+        (section.paper.name, place)
+        for section in sections
+        for place, row in enumerate(section.artifacts)
+        if not folder.holds(row.id, keys[row.id])
+    ]
+    try:
+        with makers(source, todo, reopen) as made:
+            for section in sections:
+                anew = 0
+                for place, row in enumerate(section.artifacts):
+                    if (section.paper.name, place) in todo:
+                        row.verdicts, files = next(made)
+                        folder.put(row.id, keys[row.id], files)
+                        anew += 1
+                    else:
+                        row.verdicts = judged(section.paper, row, source)
+                    row.found_in(folder.groups[row.id].files)
+                tell(f"{section.paper.name}: {len(section.artifacts)} artifacts, {anew} made anew")
+    finally:
+        folder.save()
+    if not folder.holds(SPEED, state()):
+        folder.put(SPEED, state(), _speed())
+    folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files)))
+    folder.close(whole, [SHARED, SPEED, *keys])
+    return Built(index, len(keys), len(todo), len(folder.written))
+
+
+def _speed() -> dict[str, bytes]:
+    """The page of measured speed with its drawings; nothing where none is committed."""
+    found = measured_speed()
+    if not found:
+        return {}
+    drawings = {
+        f"{document.id}-{number}.svg": standalone(figure.svg)
+        for document in found
+        for number, figure in enumerate(document.figures)
+    }
+    return {"speed.html": render("speed.html.j2", speed=found, columns=COLUMNS)} | drawings
+
+
+def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool) -> dict[str, bytes]:
+    """The index, the papers' pages, the glossary, the sources, style and script."""
+    found = [verdict for section in sections for verdict in section.verdicts]
+    made = {name: (HERE / name).read_bytes() for name in ASSETS}
+    made["index.html"] = render(
+        "index.html.j2",
+        sections=sections,
+        told=first_told(found),
+        counts=board(found),
+        needed=list(_needed(found)),
+        all_words=ALL_WORDS,
+        speed=speed,
+        revision=about,
+    )
+    made["about.html"] = render("about.html.j2", ledgers=departures(ROOT / "reference_impls"))
+    for section in sections:
+        made[f"{section.paper.name}.html"] = render("paper.html.j2", section=section)
+    written: dict[str, list[Row]] = {}
+    for section in sections:
+        for row in section.artifacts:
+            written.setdefault(module_of(row.artifact), []).append(row)
+    for module, rows in written.items():
+        if module:
+            page = render("source.html.j2", depth=1, module=module, rows=rows, text=text_of(module))
+            made[f"source/{module}.html"] = page
+    return made
+
+
+def _needed(verdicts: list[Verdict]) -> Iterator[tuple[str, int, int]]:
+    """Need, claims measured, claims not run."""
+    for need in NEEDS:
+        found = [verdict for verdict in verdicts if verdict.claim.needs == need]
+        if found:
+            open_ = sum(verdict.verdict == "not run" for verdict in found)
+            yield need, len(found) - open_, open_

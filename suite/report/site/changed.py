@@ -1,0 +1,68 @@
+"""From what a page follows, as digests: code, tables and committed evidence; and the user's own runs, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from suite.claims.judge import PROFILES
+from suite.papers import remembered
+from suite.papers.artifact import Artifact
+from suite.papers.evidence import folders
+from suite.report.page import Once
+from suite.report.site.stamp import digest_of
+from suite.report.speed import RESULTS
+from suite.runs.archive import Archive, Layered, Runs, versions
+from suite.runs.store import CHECKSUMS, DamagedRun
+
+LIBRARIES = ("jinja2", "matplotlib", "pillow", "seaborn")  # that draw and write
+
+
+@cache
+def state() -> str:
+    """A digest of everything but the user's runs that a page follows from."""
+    here = Path(__file__).parent
+    read = [*sorted(here.glob("*.j2")), here / "site.css", here / "site.js", *sorted(RESULTS.glob("*.json"))]
+    parts = [remembered.state(), *(metadata.version(name) for name in LIBRARIES)]
+    return digest_of(repr(parts + [digest_of(path.read_bytes()) for path in read]).encode())
+
+
+def read_once(source: Runs) -> Runs:
+    """The same source, which verifies each of the user's runs once; committed evidence remembers by itself."""
+    if isinstance(source, Layered):
+        return Layered(layer if isinstance(layer, Archive) else Once(layer) for layer in source.sources)
+    return source if isinstance(source, Archive) else Once(source)
+
+
+def seals(source: Runs) -> dict[str, str]:
+    """Run id -> digest of what the user's own stores hold of it, each version verified, or of what is wrong."""
+    layers = source.sources if isinstance(source, Layered) else (source,)
+    shipped = {path.resolve() for folder in folders() for path in folder.glob("*.zip")}
+    found: dict[str, str] = {}
+    for layer in layers:
+        if isinstance(layer, Archive) and layer.path.resolve() in shipped:
+            continue
+        for run_id in sorted(layer.ids()):
+            found[run_id] = digest_of(f"{found.get(run_id, '')} {_seal(layer, run_id)}".encode())
+    return found
+
+
+def _seal(layer: Runs, run_id: str) -> str:
+    try:
+        return " ".join(digest_of(run.files[CHECKSUMS]) for run in versions(layer, run_id))
+    except DamagedRun as error:
+        return str(error)
+
+
+def key_of(artifact: Artifact | None, own: Mapping[str, str]) -> str:
+    """What an artifact's page follows from: the state, and those of the user's runs that it can read."""
+    return digest_of(
+        repr([state(), [(run_id, own[run_id]) for run_id in sorted(set(own) & _reads(artifact))]]).encode()
+    )
+
+
+def _reads(artifact: Artifact | None) -> set[str]:
+    groups: Iterable = (g for p in PROFILES for g in artifact.runs(p).values()) if artifact else ()
+    return {spec.id for specs in groups for spec in specs}

@@ -1,0 +1,162 @@
+"""One artifact's files: its page, its figure as SVG and PNG with a thumbnail, its numbers as CSV."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suite.claims.board import word
+from suite.claims.judge import Verdict
+from suite.papers.artifact import Artifact, Evidence, Paper
+from suite.papers.counterfeits import UNTRIED, Trial, counted
+from suite.report.behind import reasons, tried
+from suite.report.drawing import Drawing, Undrawable, image
+from suite.report.page import Shown, show
+from suite.report.provenance import runs_and_environments
+from suite.report.site.render import render
+from suite.runs.archive import Runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+THUMBNAIL = (320, 240)  # pixels at most; shown at half the size
+COLOURS = 48  # of a thumbnail
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim on its artifact's page: ``facts`` are label and text, ``trials`` its counterfeits."""
+
+    verdict: Verdict
+    facts: list[tuple[str, str]]
+    trials: list[Trial] = field(default_factory=list)
+    fault: str = ""  # why it may not count
+
+    @property
+    def name(self) -> str:
+        return self.verdict.claim.id.rpartition("/")[2]
+
+
+def files(
+    paper: Paper,
+    name: str,
+    artifact: Artifact | None,
+    found: list[Verdict],
+    source: Runs,
+    measured: dict[Any, Any],
+    around: Mapping[str, Any],
+) -> dict[str, bytes]:
+    """Path in the site -> bytes, of the artifact called ``name``; ``around`` is what the page says of the others.
+
+    ``measured`` is what the verdicts ``found`` were judged from.
+    """
+    shown = show(name, artifact, found, source, measured)
+    made = {}
+    if shown.drawn:
+        try:
+            made |= _pictures(name, shown.drawn)
+        except Undrawable as error:
+            shown.drawn, shown.undrawn = None, f"Not drawn: {error}."
+    if (table := table_of(shown, artifact, source)) is not None:
+        made[f"{name}.csv"] = table.to_csv(index=False, lineterminator="\n", float_format="%.8g").encode()
+    environments, runs = runs_and_environments(source, shown.runs)
+    page = render(
+        "artifact.html.j2",
+        depth=name.count("/"),
+        paper=paper,
+        artifact=artifact,
+        shown=shown,
+        claims=list(_judged(found, artifact, source)),
+        width=round(96 * float(shown.drawn.figure.get_figwidth())) if shown.drawn else 0,
+        height=round(96 * float(shown.drawn.figure.get_figheight())) if shown.drawn else 0,
+        table=f"{name}.csv" in made,
+        framed=artifact is not None and artifact.frame is not None and shown.drawn is not None,
+        environments=environments,
+        runs=runs,
+        module=module_of(artifact),
+        **around,
+    )
+    return {f"{name}.html": page} | made
+
+
+def _pictures(name: str, drawn: Drawing) -> dict[str, bytes]:
+    made = {f"{name}.svg": image(drawn, "svg")}
+    drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the PNG
+    made[f"{name}.png"] = image(drawn, "png")
+    made[f"{name}.thumb.png"] = thumbnail(made[f"{name}.png"])
+    return made
+
+
+def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> Iterator[Judged]:
+    cache: dict[Any, Any] = {}
+    for verdict in found:
+        worlds = tried(verdict, artifact, source, cache) if artifact else []
+        fault = UNTRIED if counted(verdict) and not worlds else ""
+        yield Judged(verdict, list(reasons(verdict, artifact)), worlds, fault)
+
+
+def table_of(shown: Shown, artifact: Artifact | None, source: Runs) -> pd.DataFrame | None:
+    """What the figure shows, a row per value; the claims' values where it has no such table. None without either."""
+    import pandas as pd
+
+    if artifact is not None and artifact.frame is not None and shown.drawn is not None:
+        return artifact.frame(_evidence(artifact, source, shown.drawn))
+    rows = [row for verdict in shown.verdicts for row in _values(verdict)]
+    return pd.DataFrame(rows) if rows else None
+
+
+def _evidence(artifact: Artifact, source: Runs, drawn: Drawing) -> Evidence:
+    profile = drawn.profile or "smoke"  # no profile where no runs are needed: any will do
+    return Evidence(source, artifact.runs(profile), profile)
+
+
+def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:
+    """A row per value of a claim, one where nothing was measured."""
+    claim, measured = verdict.claim, verdict.measured
+    each = claim.rule == "within" or len(claim.printed) > 1
+    for index, span in enumerate(measured.spans if measured else [(None, None, None)]):
+        printed = claim.printed[index if each else 0] if len(claim.printed) > (index if each else 0) else None
+        yield {
+            "claim": claim.id,
+            "says": claim.says,
+            "printed": printed,
+            "ours": span[0],
+            "low": span[1],
+            "high": span[2],
+            "unit": claim.unit,
+            "n": measured.n if measured else 0,
+            "rests on": verdict.rests_on,
+            "verdict": word(verdict),
+        }
+
+
+def thumbnail(png: bytes) -> bytes:
+    """A small picture of a figure."""
+    from PIL import Image
+
+    small = Image.open(io.BytesIO(png)).convert("RGB")
+    small.thumbnail(THUMBNAIL, Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    small.quantize(COLOURS).save(buffer, format="png", optimize=True)
+    return buffer.getvalue()
+
+
+def module_of(artifact: Artifact | None) -> str:
+    """The module that an artifact is written in; "" for one that nothing is written for."""
+    for function in (*artifact.measures, artifact.draw) if artifact else ():
+        if function is not None:
+            while isinstance(function, partial):
+                function = function.func
+            return function.__module__
+    return ""
+
+
+def text_of(module: str) -> str:
+    """The text of an imported module."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return Path(file).read_text(encoding="utf-8") if file else ""

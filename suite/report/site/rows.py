@@ -1,0 +1,132 @@
+"""The artifacts as the index and the papers' pages list them, and how their pages are made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+from suite.claims.board import GRADES, NOTHING, WORDS, word
+from suite.claims.judge import NEEDS, VERDICTS, Verdict
+from suite.papers import remembered
+from suite.papers.artifact import Artifact, Paper
+from suite.papers.published import published
+from suite.papers.registry import paper
+from suite.papers.verdicts import verdicts
+from suite.report.site.changed import read_once
+from suite.report.site.exhibit import files
+from suite.runs.archive import Runs
+
+ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
+FEW = 8  # artifacts that are made sooner than another process has started
+PROCESSES = 8  # at most
+
+Reopen = Callable[[], Runs]
+Place = tuple[str, int]  # paper, and which of its rows
+Made = tuple[list[Verdict], dict[str, bytes]]
+
+
+@dataclass
+class Row:
+    """An artifact as the index and its paper's page list it."""
+
+    id: str
+    title: str
+    artifact: Artifact | None
+    verdicts: list[Verdict] = field(default_factory=list)
+    thumbnail: str = ""
+    figure: str = ""
+
+    def found_in(self, files: Iterable[str]) -> None:
+        """Take note of the pictures there are."""
+        there = set(files)
+        self.thumbnail, self.figure = (
+            path if path in there else "" for path in (f"{self.id}.thumb.png", f"{self.id}.svg")
+        )
+
+    @property
+    def tally(self) -> Counter[str]:
+        """Claims by what is said of them, in the order of the boards."""
+        counted = Counter(map(word, self.verdicts))
+        return Counter({name: counted[name] for name in ALL_WORDS if counted[name]})
+
+    @property
+    def needs(self) -> list[str]:
+        needed = {verdict.claim.needs for verdict in self.verdicts}
+        return [need for need in NEEDS if need in needed]
+
+    @property
+    def grades(self) -> list[str]:
+        found = {verdict.rests_on for verdict in self.verdicts}
+        return [grade for grade in GRADES if grade in found]
+
+    @property
+    def triples(self) -> str:
+        """Each claim's verdict, grade and need, for the filters."""
+        claims = (f"{word(v)}|{v.rests_on or NOTHING}|{v.claim.needs}" for v in self.verdicts)
+        return ";".join(dict.fromkeys(claims))
+
+    @property
+    def words(self) -> str:
+        """What the claims say, for the search."""
+        return " ".join(verdict.claim.says for verdict in self.verdicts)
+
+
+def rows_of(which: Paper) -> list[Row]:
+    """The paper's artifacts, then those that nothing measures yet."""
+    rows = {artifact.id: Row(artifact.id, artifact.title, artifact) for artifact in which.artifacts}
+    for claim in published(which.name):
+        rows.setdefault(claim.artifact, Row(claim.artifact, claim.artifact.partition("/")[2], None))
+    return list(rows.values())
+
+
+def judged(which: Paper, row: Row, source: Runs, measured: dict[tuple[str, str], Any] | None = None) -> list[Verdict]:
+    """The verdicts on a row's claims; ``measured`` as in ``remembered.judge_artifact``."""
+    if row.artifact is None:
+        return verdicts(which, source, artifacts=[row.id])
+    return remembered.judge_artifact(which, row.id, None, source, measured=measured)
+
+
+def make(place: Place, source: Runs) -> Made:
+    """An artifact's verdicts and files."""
+    which, number = paper(place[0]), place[1]
+    rows = rows_of(which)
+    row, measured = rows[number], dict[tuple[str, str], Any]()
+    found = judged(which, row, source, measured)
+    around = {
+        "before": rows[number - 1] if number else None,
+        "after": rows[number + 1] if rows[number + 1 :] else None,
+    }
+    return found, files(which, row.id, row.artifact, found, source, measured, around)
+
+
+@contextlib.contextmanager
+def makers(source: Runs, todo: Sequence[Place], reopen: Reopen | None) -> Iterator[Iterator[Made]]:
+    """``make`` of each place in order; in several processes where there are many."""
+    processes = min(len(os.sched_getaffinity(0)), PROCESSES)
+    if reopen is None or processes == 1 or len(todo) <= FEW:
+        yield (make(place, source) for place in todo)
+        return
+    # not forked: a fork would share the offsets of open archives
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (reopen,)) as pool:
+        try:
+            yield pool.map(_make, todo)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+_OPENED: list[Runs] = []  # in a process of ``makers``, its source
+
+
+def _begin(reopen: Reopen) -> None:
+    _OPENED.append(read_once(reopen()))
+
+
+def _make(place: Place) -> Made:
+    return make(place, _OPENED[0])

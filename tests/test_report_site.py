@@ -1,0 +1,279 @@
+"""The report as a site: a page per artifact, no dead link, nothing fetched, only what changed written again."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
+from test_report import Page
+
+from suite.report import page as single
+from suite.report.site import build, changed, exhibit, rows, stamp
+from suite.report.site.build import write_site
+from suite.report.site.render import render
+from suite.report.site.rows import Row
+from suite.runs.archive import Layered
+from suite.runs.store import Outcome, Store, StoreError, encode
+
+ARTIFACTS = ("fake/fig1", "fake/table1", "fake/fig2", "fake/fig3")
+EMBEDDED = ("src", "srcset", "data", "poster", "background")  # attributes that a browser follows by itself
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
+    with registered(tmp_path_factory.mktemp("home")) as paper, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "measured_speed", list)
+        patch.setattr(single, "measured_speed", list)
+        yield paper
+
+
+@pytest.fixture(scope="module")
+def store(paper, tmp_path_factory) -> Store:
+    return fill(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def made(store, tmp_path_factory) -> Path:
+    """A site of the fake paper; tests that change it work on a copy."""
+    return write_site(store, tmp_path_factory.mktemp("site")).index.parent
+
+
+@pytest.fixture
+def site(made, tmp_path) -> Path:
+    return shutil.copytree(made, tmp_path / "site")
+
+
+@pytest.fixture(scope="module")
+def pages(made) -> dict[Path, Page]:
+    return {path: Page(path.read_text(encoding="utf-8")) for path in sorted(made.rglob("*.html"))}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_every_artifact_has_its_page_also_one_that_nothing_measures(made):
+    assert all((made / f"{name}.html").is_file() for name in (*ARTIFACTS, "index", "fake", "about"))
+    kinds = {name: {path.name.partition(".")[2] for path in made.glob(f"{name}.*")} for name in ARTIFACTS}
+    assert kinds == {
+        "fake/fig1": {"html", "svg", "png", "thumb.png", "csv"},
+        "fake/fig2": {"html", "svg", "png", "thumb.png", "csv"},
+        "fake/table1": {"html", "csv"},
+        "fake/fig3": {"html", "csv"},
+    }
+
+
+def test_links_pictures_and_anchors_lead_somewhere(pages, made):
+    ids = {path: {a["id"] for _, a in page.elements if a.get("id")} for path, page in pages.items()}
+    followed = 0
+    for path, page in pages.items():
+        for _, attributes in page.elements:
+            for address in (attributes.get("href"), attributes.get("src")):
+                if not address or address.startswith("data:"):
+                    continue
+                to, anchor = urldefrag(unquote(address))
+                target = (path.parent / to).resolve() if to else path
+                assert target.is_file(), (path, address)
+                assert target.is_relative_to(made.resolve())
+                assert not anchor or anchor in ids[target], (path, address)
+                followed += 1
+    assert followed > 60
+
+
+def test_a_paper_that_can_be_read_elsewhere_is_linked(paper, pages, made):
+    assert "https://" not in (made / "fake.html").read_text()  # it has no address
+    assert 'href="https://example.org/a?b&amp;c"' in _rendered(paper, link="https://example.org/a?b&c")
+
+
+def _rendered(paper, **changes) -> str:
+    return render("paper.html.j2", section=single.Section[Row](replace(paper, **changes), [])).decode()
+
+
+def test_no_page_fetches_or_runs_anything_but_its_own_files(pages):
+    for path, page in pages.items():
+        (policy,) = [m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+        assert "unsafe" not in policy
+        scripts = page.all("script")
+        assert [script["src"] for script in scripts] == (["site.js"] if path.name == "index.html" else [])
+        assert [e for e in page.elements if e[0] in ("style", "iframe", "object", "embed", "base")] == []
+        assert [name for _, a in page.elements for name in a if name == "style" or name.startswith("on")] == []
+        embedded = [a[name] for _, a in page.elements for name in EMBEDDED if a.get(name)]
+        embedded += [str(a["href"]) for a in page.all("link")]
+        assert [e for e in embedded if "//" in e] == []
+    for name in ("site.css", "site.js"):
+        text = (build.HERE / name).read_text()
+        outward = ("http", "url(", "@import", "import ", "fetch", "eval", "innerHTML")
+        assert [word for word in outward if word in text] == []
+
+
+def test_pages_are_whole_and_speak_to_a_screen_reader(pages):
+    for path, page in pages.items():
+        assert (page.unbalanced, page.open) == ([], []), path
+        repeated = [i for i, n in Counter(a["id"] for _, a in page.elements if a.get("id")).items() if n > 1]
+        assert repeated == [], path
+        assert page.all("html")[0]["lang"] == "en"
+        assert [tag for tag, _ in page.elements].count("h1") == 1
+        assert all(a.get("alt") is not None for a in page.all("img"))
+        assert len(page.all("table")) == len(page.all("caption"))
+        assert all(a.get("scope") in ("row", "col") for a in page.all("th"))
+
+
+def test_hostile_titles_notes_and_versions_are_text(pages, made):
+    for path in made.rglob("*.html"):
+        assert HOSTILE not in path.read_text(), path
+        assert "<script>" not in path.read_text(), path
+    words = pages[made / "fake/fig1.html"].words
+    assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
+    row = Row("fake/x", HOSTILE, None, [])
+    section = single.Section[Row](build.paper("fake"), [row])
+    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False)
+    assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
+
+
+def test_an_artifact_s_page_says_what_stands_behind_each_claim(pages, made):
+    words = pages[made / "fake/fig1.html"].words
+    for expected in (
+        "26.79%",
+        "75.0 [73.5, 76.2]%",
+        "within, ± 2 points: two points: the spread of five seeds is one point",
+        "register no entry",
+        "measure fake_paper:fig1_measures",
+        "catches a departure of",
+        "no counterfeit: nothing shows that it could fail",
+        "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
+        "Section 4, Fig. 1 of A paper that does not exist",
+        "before starts were recorded",
+        "unknown code",
+        "Imaginary 1",
+    ):
+        assert expected in words, expected
+    assert {f"run-{spec.id}" for spec in specs("smoke")} <= {
+        a.get("id") for a in pages[made / "fake/fig1.html"].all("tr")
+    }
+    assert "No experiment measures this artifact yet." in pages[made / "fake/fig3.html"].words
+    assert "def fig1_measures" in pages[made / "source/fake_paper.html"].words
+
+
+def test_the_index_holds_all_without_its_script_and_what_the_filters_read(paper, store, pages, made):
+    index = pages[made / "index.html"]
+    listed = {a["data-claims"]: a for a in index.all("tr") if a.get("data-claims") is not None}
+    assert len(listed) == len(ARTIFACTS)
+    (form,) = index.all("form")
+    assert "hidden" in form  # until the script shows it
+    found = single.all_verdicts(paper, store)
+    triples = {t for row in listed for t in str(row).split(";")}
+    assert {t.split("|")[2] for t in triples} == {v.claim.needs for v in found}
+    assert "not run|nothing measured|cluster" in triples
+    assert any("Smaller staleness is better" in str(a["data-words"]) for a in listed.values())
+    assert len(index.all("option")) > 20
+    assert sum(path.stat().st_size for path in (made / "index.html", *made.glob("fake/*.thumb.png"))) < 100_000
+
+
+def test_the_numbers_beside_a_figure_are_the_claims(made):
+    lines = list(csv.DictReader((made / "fake/table1.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["ours"] for row in lines if row["claim"] == "fake/table1/rows"] == [str(n) for n in range(1, 11)]
+    (learners,) = [row for row in lines if row["claim"] == "fake/table1/learners"]
+    assert (learners["printed"], learners["ours"], learners["verdict"]) == ("16", "16", "holds")
+
+
+def test_where_an_artifact_has_a_table_it_is_the_table_that_is_drawn(paper, store, monkeypatch):
+    artifact = replace(
+        paper.artifact("fake/fig1"), frame=lambda evidence: evidence.runs("descent")[0].curve("losses")
+    )
+    shown = single.show(artifact.id, artifact, [], store, {})
+    table = exhibit.table_of(shown, artifact, store)
+    assert list(table.columns) == ["epoch", "loss"]
+    assert len(table) == 40
+
+
+def test_the_same_runs_give_the_same_bytes(store, made, tmp_path):
+    again = write_site(store, tmp_path / "again")
+    assert contents(again.index.parent) == contents(made)
+    assert (again.artifacts, again.made) == (4, 4)
+
+
+def test_when_nothing_changed_nothing_is_judged_drawn_or_written(store, site, monkeypatch):
+    before = {path: path.stat().st_mtime_ns for path in site.rglob("*")}
+    for module, name in ((build, "makers"), (build, "judged"), (build, "_shared"), (build, "_speed")):
+        monkeypatch.setattr(module, name, None)
+    built = write_site(store, site)
+    assert (built.made, built.written) == (0, 0)
+    assert str(built) == "nothing has changed: the pages of 4 artifacts stay as they are"
+    assert {path: path.stat().st_mtime_ns for path in site.rglob("*")} == before
+
+
+def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path, monkeypatch):
+    other = fill(tmp_path / "other")
+    (cluster,) = fig2_runs("smoke")["cluster"]
+    shutil.rmtree(other.root / "runs" / cluster.id)
+    outcome = Outcome("finished", {"speedup": [1.0, 1.5, 2.0, 2.5]})
+    other.commit(cluster.id, encode(cluster, environment(), outcome))
+    drawn = []
+    monkeypatch.setattr(exhibit, "show", lambda name, *rest: drawn.append(name) or single.show(name, *rest))
+    before = contents(site)
+    built = write_site(other, site)
+    after = contents(site)
+    assert drawn == ["fake/fig2"]
+    changed_files = {name for name in after if after[name] != before.get(name)}
+    assert "fake/fig2.png" in changed_files
+    assert not {name for name in changed_files if name.startswith(("fake/fig1", "fake/table1"))}
+    assert built.made == 1
+    assert len(changed_files - {stamp.NAME}) == built.written
+
+
+@pytest.mark.parametrize("harm", ["removed", "edited"])
+def test_a_page_that_was_harmed_is_made_again(store, made, site, harm):
+    page = site / "fake" / "fig1.html"
+    page.unlink() if harm == "removed" else page.write_text("other")
+    built = write_site(store, site)
+    assert (built.made, built.written) == (1, 1)
+    assert contents(site) == contents(made)
+
+
+def test_a_run_that_no_longer_verifies_makes_its_page_anew(paper, site, tmp_path):
+    other = fill(tmp_path / "other")
+    (other.root / "runs" / specs("smoke")[1].id / "outcome.json").write_text('{"status": "finished"}')
+    write_site(other, site)
+    assert not (site / "fake" / "fig1.svg").exists()
+    page = Page((site / "fake/fig1.html").read_text())
+    assert "Not drawn, stored evidence does not verify" in page.words
+    assert "does not match its checksum" in page.words
+    assert "fig1.svg" not in (site / "fake.html").read_text()
+
+
+@pytest.mark.parametrize("content", ["no json", '{"key": "", "groups": {"x": {"key": "", "files": {"../a": ""}}}}'])
+def test_a_stamp_from_elsewhere_is_not_believed(store, site, tmp_path, monkeypatch, content):
+    monkeypatch.setattr(rows, "files", lambda which, name, *rest: {f"{name}.html": b""})
+    (tmp_path / "a").write_text("mine")
+    (site / stamp.NAME).write_text(content)
+    assert write_site(store, site).made == 4
+    assert (tmp_path / "a").read_text() == "mine"
+
+
+def test_without_any_run_the_pages_say_so(paper, tmp_path):
+    built = write_site(Layered(()), tmp_path / "site")
+    words = Page((tmp_path / "site/fake/fig1.html").read_text()).words
+    assert "No stored run stands behind this page." in words
+    assert "Not drawn: 3 of 3 runs of 'descent' at paper" in words
+    assert built.artifacts == 4
+
+
+def test_other_code_makes_all_pages_anew(store, site, monkeypatch):
+    assert changed.state() == changed.state()
+    monkeypatch.setattr(rows, "files", lambda which, name, *rest: {f"{name}.html": b""})
+    for module in (build, changed):
+        monkeypatch.setattr(module, "state", lambda: "other code")
+    assert write_site(store, site).made == 4
+
+
+def test_a_place_that_cannot_be_written_ends_in_one_sentence(store, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="could not write"):
+        write_site(store, tmp_path / "file")
