@@ -56,7 +56,7 @@ def files(
     ``measured`` is what the verdicts ``found`` were judged from.
     """
     shown = show(name, artifact, found, source, measured)
-    made = {}
+    made: dict[str, bytes] = {}
     if shown.drawn:
         try:
             made |= _pictures(name, shown.drawn)
