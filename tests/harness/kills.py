@@ -67,7 +67,7 @@ KINDS = (
     Kind("train, two packed into one step", lambda: tuple(
         RunSpec("train", {**toy.digits(updates=100).settings, **PACKED}, seed) for seed in range(2))),
     Kind("inverse_law/sweep", lambda: (smoke("inverse_law/sweep"),)),
-    Kind("crossbow/followed", lambda: (smoke("crossbow/followed"),), saves=False),
+    Kind("crossbow/followed", lambda: (smoke("crossbow/followed"),)),
     Kind("matex_agd/serial_gap", lambda: (smoke("matex_agd/serial_gap"),), saves=False),
     Kind("isgd/trace", lambda: (smoke("isgd/trace"),), saves=False),
     Kind("rudra/protocol", lambda: (smoke("rudra/protocol"),), saves=False),
