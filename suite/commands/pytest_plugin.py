@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PublishedFile | None:
     registered = PAPERS.get(file_path.stem)
-    if registered and file_path.resolve() == registered.home / "published" / f"{file_path.stem}.toml":
+    if registered and file_path == registered.home / "published" / f"{file_path.stem}.toml":
         return PublishedFile.from_parent(parent, path=file_path)
     return None
 

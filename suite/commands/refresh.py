@@ -32,7 +32,9 @@ def generated(home: Path) -> dict[Path, str]:
     if root is None:
         return made
     judged = readme.judged_of(home, Layered(committed()))
-    for name, blocks in (readme.blocks(judged) if home == readme.OWN else readme.blocks_elsewhere(judged)).items():
+    for name, blocks in (
+        readme.blocks(judged) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
+    ).items():
         path = root / name
         if not path.exists():
             continue

@@ -52,21 +52,24 @@ def registered() -> dict[str, Registered]:
 
 def _registered(place: str) -> Registered:
     module, _, attribute = place.partition(":")
-    package = module.partition(".")[0]
-    top = importlib.util.find_spec(package)  # finds the package without importing it
+    top = importlib.util.find_spec(module.partition(".")[0])  # finds the package without importing it
     if top is None or top.origin is None:
-        raise RegistryError(f"the paper at {place} is registered, but its package cannot be found; install it anew")
-    home = Path(top.origin).resolve().parent
-    fingerprint.include(package, home.parent)
-    return Registered(lambda: getattr(importlib.import_module(module), attribute), home)
+        raise ModuleNotFoundError(f"the paper at {place} is registered, but its package cannot be found", name=module)
+    return Registered(lambda: getattr(importlib.import_module(module), attribute), Path(top.origin).parent)
 
 
-PAPERS: dict[str, Registered] = registered()
+try:
+    PAPERS: dict[str, Registered] = registered()
+except ModuleNotFoundError as error:
+    raise RegistryError(f"{error}; install it anew, or uninstall what registers it") from error
+
+for each in PAPERS.values():
+    fingerprint.include(each.home.name, each.home.parent)
 
 
 def papers_of(home: Path) -> list[str]:
     """The papers of a home, in their order."""
-    return [name for name, each in PAPERS.items() if each.home == home]
+    return [name for name, each in PAPERS.items() if each.home.resolve() == home.resolve()]
 
 
 def homes() -> list[Path]:

@@ -222,9 +222,14 @@ def test_an_entry_point_must_carry_the_papers_name(monkeypatch: pytest.MonkeyPat
         registry.paper("ahead")
 
 
-def test_a_package_that_is_gone_is_named() -> None:
-    with pytest.raises(RegistryError, match=r"the paper at gone_paper:PAPER .* install it anew"):
-        registry._registered("gone_paper:PAPER")
+def test_a_package_that_is_gone_is_named(tmp_path: Path) -> None:
+    about = tmp_path / "gone-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gone\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\ngone = gone_paper:PAPER\n")
+    line = "import sys; sys.argv = ['sgd-suite', 'list']; from suite.cli import main; main()"
+    with pytest.raises(AssertionError, match=r"the paper at gone_paper:PAPER .* install it anew"):
+        child(tmp_path, tmp_path, "-c", line)
 
 
 def test_an_algorithm_from_elsewhere_trains_by_the_common_loop(
