@@ -261,7 +261,7 @@ def summary(entries: Iterable[dict[str, Any]]) -> list[str]:
     rows = list(entries)
     killed = [row for row in rows if row["ending"].startswith("killed")]
     by = ", ".join(f"{count} {ending}" for ending, count in Counter(row["ending"] for row in killed).most_common())
-    told = [f"{len(killed)} of {len(rows)} mutants killed", f"  {by}"]
+    told = [f"{len(killed)} of {len(rows)} mutants killed", *([f"  {by}"] if by else [])]
     left = [row for row in rows if not row["ending"].startswith("killed")]
     return told + [
         f"  {row['path']}:{row['line']}: {row['before']} -> {row['after']}  ({row['ending']})" for row in left
