@@ -9,11 +9,13 @@ nox -s prove                        the guard's own proof
 nox -s gpu -- --data DIR            everything that a GPU is borrowed for, within a budget
 nox -s docs                         the documentation as a site, every link of it checked
 nox -s wheel                        that an installed wheel does what the checkout does
+nox -s sixth                        that a paper in a package of its own, installed, goes through every command
 nox -s "torch(oldest)"              the tests with the oldest torch that the project takes, or the newest
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import nox
@@ -147,6 +149,28 @@ def wheel(session: nox.Session) -> None:
     session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT)
     session.run("sgd-suite", "run", "isgd/alg-fcpr", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
     session.run("sgd-suite", "figures", "isgd/fig5a", env=ENVIRONMENT)
+
+
+@nox.session
+def sixth(session: nox.Session) -> None:
+    """Make a package for a sixth paper, install it in place, and take it through every command; some minutes."""
+    install(session, "test")
+    project = Path(session.create_tmp()).resolve() / "lookahead"
+    shutil.rmtree(project, ignore_errors=True)
+    session.run("pytest", "--slow", "tests/harness/test_sixth_paper.py", env=ENVIRONMENT)
+    session.run("sgd-suite", "new-paper", "lookahead", "--into", str(project))
+    session.install("setuptools")
+    session.install("--no-deps", "--no-build-isolation", "-e", str(project))
+    session.chdir(project)
+    session.run("sgd-suite", "register", "lookahead", "--because", "rules as read from the paper", env=ENVIRONMENT)
+    for command in ("run lookahead --profile reduced", "check lookahead", "falsify lookahead", "figures lookahead"):
+        session.run("sgd-suite", *command.split(), env=ENVIRONMENT)
+    session.run(
+        "sgd-suite", "export", "lookahead", "--out", "lookahead_paper/evidence/lookahead.zip", env=ENVIRONMENT
+    )
+    for command in ("refresh lookahead", "list lookahead", "report", "explain lookahead/fig1/ratio"):
+        session.run("sgd-suite", *command.split(), env=ENVIRONMENT)
+    session.run("pytest", ".", "lookahead_paper/published/lookahead.toml", env=ENVIRONMENT)
 
 
 @nox.session

@@ -1,8 +1,8 @@
 """A whole update by each optimiser of ``suite.optim`` beside one by ``torch.optim.SGD(fused=True)``, in turns.
 
 ``python -m benchmarks.optim_update [ROUNDS]`` prints the median ratio of rounds, with its quartiles, for one learner
-on Caffe's LeNet with 16 pictures, one thread: zero_grad, forward, backward and step. Seconds are those of the thread,
-so that other processes count less.
+on Caffe's LeNet with 16 pictures, one thread: zero_grad, forward, backward, ``clip_grad_norm_``, step and a step of
+one of torch's schedulers. Seconds are those of the thread, so that other processes count less.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from suite.models import build, initialise
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
 
 BATCH, RATE, MOMENTUM = 16, 1e-3, 0.9
+CLIP, DECAY = 1.0, 0.9999  # norm of a gradient, factor of the rate at every update
 RIVAL = "torch.optim.SGD(fused=True)"
 MAKERS: dict[str, Callable[..., Any]] = {
     RIVAL: lambda module, **o: torch.optim.SGD(module.parameters(), fused=True, **o),
@@ -39,17 +40,20 @@ def updates(make: Callable[..., Any]) -> Callable[[int], None]:
     module = build("caffe_lenet")
     initialise(module, 0)
     opt = make(module, lr=RATE, momentum=MOMENTUM)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(opt, DECAY)
     inputs, targets = torch.rand(BATCH, 1, 28, 28), torch.randint(10, (BATCH,))
 
     def closure() -> torch.Tensor:
         opt.zero_grad()
         loss = F.cross_entropy(module(inputs), targets)
         loss.backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), CLIP)
         return loss
 
     def run(count: int) -> None:
         for _ in range(count):
             opt.step(closure)
+            scheduler.step()
 
     return run
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.document import Book, entry
-from paper_figures.matex_agd.equations import SPEEDS, WORKLOADS
 from paper_figures.matex_agd.experiments.link import link
+from paper_figures.matex_agd.link_readings import SPEEDS, WORKLOADS
 from suite.experiment import Context
 from suite.spec import RunSpec
 

@@ -63,7 +63,10 @@ def stages(out: Path, store: Path, data: Path | None, device: str, profile: str,
             "tests",
             0.25,
             # the libraries of a borrowed machine are not those pinned: what they warn of is no failure
-            lambda s: [*PYTHON, "pytest", *gpu_tests(), "-m", "gpu", "--slow", "-q", "-ra", "-W", "default"],
+            lambda s: [
+                *(*PYTHON, "pytest", *gpu_tests(), "-m", "gpu", "--slow", "--require", "gpu"),
+                *("-q", "-ra", "-W", "default"),
+            ],
             (0, NO_TESTS),
         ),
         Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),

@@ -4,6 +4,10 @@
     python -m ci.guard --first                       make the baselines where this machine class has none
     python -m ci.guard --accept [--sessions 10]      make the baselines of this machine class; with --only, those
                                                      of some workloads, beside what there is of the others
+    python -m ci.guard --accept --anew               the same, and what has become slower since is wanted
+
+Every accepted session is remembered beside the baseline: a slowdown that crept in by steps, each of them accepted, is
+a regression too.
 
 Each session is a process of its own, so that what differs between processes is seen. Exit 0 when all is well, 1 for
 a regression, 2 without a baseline, 3 when ``--most`` sessions were not enough to tell.
@@ -21,7 +25,7 @@ from pathlib import Path
 
 from ci.canaries import BASELINES
 from suite.runs.environment import ROOT, machine_class
-from suite.speed import baselines
+from suite.speed import baselines, history
 from suite.speed import gate as regression
 
 
@@ -41,27 +45,37 @@ def gate(out: Path, only: str, seconds: float, most: int) -> int:
     known = None
     while True:
         paths.append(measure(out / f"benchmark-{len(paths) + 1}.json", only, seconds))
-        measured = baselines.baseline([baselines.read(path) for path in paths])
+        documents = [baselines.read(path) for path in paths]
+        measured = baselines.baseline(documents)
         if known is None:
             found_at = baselines.find_baseline(BASELINES, measured["machine"]["class"])
             known = baselines.baseline([baselines.read(found_at)])
         found = regression.compare(restricted(known, only), measured)
+        sessions = history.recall(BASELINES, measured["machine"]["class"])
+        now = [history.session(document) for document in documents]
+        found["creeping"] = [str(rise) for rise in history.rises([*sessions, *now])]
         print("\n".join(regression.lines(found)), flush=True)
         (out / "gate.json").write_text(json.dumps(found, indent=1) + "\n")
         code = regression.exit_code(found)
         if code == 1 and len(paths) == 1 < most:  # an alarm must stand in a session of its own kind
-            only = "|".join(re.escape(row["workload"]) for row in found["rows"] if row["slower"])
+            slower = [row["workload"] for row in found["rows"] if row["slower"]]
+            if slower:
+                only = "|".join(map(re.escape, slower))
             continue
         if code != 3 or found["missing"] or len(paths) == most:
             return code
         only = "|".join(re.escape(name) for name in found["undecided"])
 
 
-def accept(paths: Sequence[Path], only: str) -> Path:
-    """Make the documents the baseline of this machine class; with ``only``, beside what it has of other workloads."""
+def accept(paths: Sequence[Path], only: str, anew: bool = False) -> Path:
+    """Make the documents the baseline of this machine class; with ``only``, beside what it has of other workloads.
+
+    Each is remembered as a session; ``anew`` begins the memory with them.
+    """
     measured = [baselines.read(path) for path in paths]
     before = baselines.place(BASELINES, measured[0]["machine"]["class"])
     kept = [baselines.others(baselines.read(before), measured)] if only and before.exists() else []
+    history.remember(measured, BASELINES, anew=anew)
     return baselines.accept([*kept, *measured], BASELINES)
 
 
@@ -80,8 +94,11 @@ def main(arguments: Collection[str] | None = None) -> int:
     parser.add_argument("--sessions", type=int, default=10, help="sessions of a new baseline")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the canaries are trained")
     parser.add_argument("--accept", action="store_true")
+    parser.add_argument("--anew", action="store_true", help="with --accept: this level is wanted")
     parser.add_argument("--first", action="store_true", help="accept if this machine class has no baseline yet")
     chosen = parser.parse_args(arguments)
+    if chosen.anew and (chosen.only or not chosen.accept):
+        parser.error("--anew goes with --accept of all workloads")
     if chosen.first and not baselines.place(BASELINES, machine_class(chosen.device)).exists():
         chosen.accept = True
     out = chosen.out.resolve()
@@ -95,7 +112,7 @@ def main(arguments: Collection[str] | None = None) -> int:
             paths = [
                 measure(out / f"benchmark-{i + 1}.json", chosen.only, chosen.seconds) for i in range(chosen.sessions)
             ]
-            print(f"baseline written to {accept(paths, chosen.only)}")
+            print(f"baseline written to {accept(paths, chosen.only, chosen.anew)}")
             return numbers
         speed = gate(out, chosen.only, chosen.seconds, chosen.most)
     except baselines.GateError as error:

@@ -270,8 +270,39 @@ def explain_(
         print(line)
 
 
+@app.command("new-paper")
+def new_paper_(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="short name, as in NAME/fig1")],
+    *,
+    into: Annotated[
+        Path | None, typer.Option(help="folder to make; default NAME", metavar="D", parser=a_path)
+    ] = None,
+) -> None:
+    """Make a package for another paper, which registers itself: an algorithm, its claims, a figure and tests."""
+    from suite.commands.new_paper import new_paper
+
+    for line in new_paper(name, into):
+        print(line)
+
+
+@app.command("refresh")
+def refresh_(
+    papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...", help="papers; none: all")] = None,
+    *,
+    check: Annotated[bool, typer.Option("--check", help="compare only; exit 1 when a file is out of date")] = False,
+) -> None:
+    """Renew what is made from papers and their evidence: the index, and tables in README and docs."""
+    from suite.commands.refresh import refresh
+
+    code, said = refresh(papers or [], check=check)
+    print("\n".join(said))
+    raise typer.Exit(code)
+
+
 @app.command()
 def register(
+    papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...", help="papers; none: all")] = None,
+    *,
     because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
     revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
     reasons: Annotated[
@@ -284,7 +315,7 @@ def register(
     from suite.commands.register import register as append
 
     special = tomllib.loads(reasons.read_text(encoding="utf-8")) if reasons else {}
-    for sentence in append(because, revision, special):
+    for sentence in append(because, revision, special, papers or []):
         print(sentence)
 
 

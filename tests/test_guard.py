@@ -201,6 +201,35 @@ def test_the_guard_measures_again_only_what_it_cannot_tell(tmp_path: Path, monke
     assert asked == ["", "short"]
 
 
+def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path: Path, monkeypatch):
+    """Ten accepted sessions of one level, ten of another that no single gate would call a regression."""
+    path = tmp_path / "session.json"
+
+    def timed(level: float, place: int) -> dict:
+        sides = {"ours": {"seconds": [level + 0.001 * (place % 3)] * 20}, "plain": {"seconds": [1.0] * 20}}
+        return {**measured({}), "workloads": {"w": {"family": "training", "sides": sides}}}
+
+    def measure(path: Path, only: str, seconds: float) -> Path:
+        path.write_text(json.dumps(timed(1.08, 0)))
+        return path
+
+    def accept(level: float, anew: bool = False) -> None:
+        for place in range(10):
+            path.write_text(json.dumps(timed(level, place)))
+            guard.accept([path], "", anew and place == 0)
+
+    monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
+    monkeypatch.setattr(guard, "measure", measure)
+    accept(1.0)
+    accept(1.08)
+    assert guard.gate(tmp_path, "", 1.0, 1) == 1
+    found = json.loads((tmp_path / "gate.json").read_text())
+    assert (found["regressions"], len(found["creeping"])) == ([], 1)
+    assert found["creeping"][0].startswith("w: +8.0% by wall time in steps")
+    accept(1.08, anew=True)
+    assert guard.gate(tmp_path, "", 1.0, 1) != 1
+
+
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -252,7 +281,7 @@ def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, mo
     monkeypatch.setattr(guard, "BASELINES", tmp_path)
     monkeypatch.setattr(guard.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0))
     monkeypatch.setattr(guard, "measure", lambda path, only, seconds: path)
-    monkeypatch.setattr(guard, "accept", lambda paths, only: asked.append("accept"))
+    monkeypatch.setattr(guard, "accept", lambda paths, only, anew: asked.append("accept"))
     monkeypatch.setattr(guard, "gate", lambda *_: asked.append("gate") or 0)
     arguments = ["--first", "--sessions", "1", "--out", str(tmp_path / "out")]
     assert guard.main(arguments) == 0

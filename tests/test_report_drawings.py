@@ -16,8 +16,9 @@ from fake_paper import HOSTILE, fill, registered, specs
 from suite.papers.artifact import Missing
 from suite.report import style
 from suite.report.drawing import SVG, draw, draw_selection, drawing, file_name, image, inline_svg
+from suite.report.page import page
 from suite.runs.archive import Layered
-from suite.runs.store import StoreError
+from suite.runs.store import CHECKSUMS, StoreError, seal
 
 LIGHT, DARK = (255, 255, 255), (0x1E, 0x21, 0x26)  # the lightest and the lighter dark ground a figure stands on
 
@@ -203,3 +204,18 @@ def test_neither_pyplot_nor_torch_is_needed_and_matplotlib_only_to_draw():
         "assert 'matplotlib.pyplot' not in sys.modules and 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=120)
+
+
+def test_a_run_that_holds_something_else_spoils_its_own_figure_only(paper, tmp_path):
+    """Its checksums are right: anybody can make them again. Figures and report go on without it."""
+    store = fill(tmp_path / "store")
+    odd = specs("smoke")[0].id
+    files = {n: d for n, d in store.files(odd).items() if not n.endswith(".parquet") and n != CHECKSUMS}
+    store.refuse(odd)
+    store.commit(odd, files | {CHECKSUMS: seal(files)})
+    lines = list(draw_selection([], store, tmp_path / "out"))
+    assert lines[0].startswith("fake/fig1: not drawn: what its runs hold cannot be drawn (KeyError: ")
+    assert lines[2].startswith(f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'}")
+    written = page(store)
+    assert "Not drawn: what its runs hold cannot be drawn" in written
+    assert ['id="fake-fig1.title"' in written, 'id="fake-fig2.title"' in written] == [False, True]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from suite.claims.intervals import mean_interval
-from suite.claims.measured import Measured, interval, point
+import math
+import statistics
+from collections.abc import Sequence
+
+from suite.claims.intervals import Interval, mean_interval
+from suite.claims.measured import Measured, interval
 from suite.papers.artifact import Evidence
 
 IMAGENET = "matex_agd/imagenet"
@@ -21,9 +25,9 @@ def accuracies(evidence: Evidence, row: str) -> list[list[float]]:
     return found
 
 
-def trained_on(evidence: Evidence) -> tuple[str, str]:
-    """The data set of the rows, and what that makes of their numbers: *measured* on ImageNet, else a *proxy*."""
-    run = evidence.runs("serial")[0]
+def trained_on(evidence: Evidence, row: str) -> tuple[str, str]:
+    """The data set of a row, and what that makes of its numbers: *measured* on ImageNet, else a *proxy*."""
+    run = evidence.runs(row)[0]
     if run.spec.experiment == IMAGENET:
         return "ImageNet", "measured"
     return run.spec.settings["data"]["name"], "proxy"
@@ -34,17 +38,58 @@ def ids(evidence: Evidence, *rows: str) -> tuple[str, ...]:
     return tuple(run.id for row in rows for run in evidence.runs(row))
 
 
-def over_seeds(differences: list[list[float]], kind: str, of: tuple[str, ...], note: str) -> Measured:
-    """Mean over seeds of each difference with its Student t interval; one seed gives no interval."""
-    if len(differences[0]) < 2:
-        return point([row[0] for row in differences], kind=kind, runs=of, note=note)
-    seen = [mean_interval(row) for row in differences]
-    return interval(
-        [i.mean for i in seen],
-        [i.low for i in seen],
-        [i.high for i in seen],
-        kind=kind,
-        n=len(differences[0]),
-        runs=of,
-        note=note,
-    )
+def accuracies_by_arm(evidence: Evidence) -> dict[str, list[list[float]]]:
+    """Accuracy at the five checkpoints by arm of ``matex_agd/serial_gap`` and by seed."""
+    table = evidence.run("gap").curve("gap")
+    table = table[table["update"] > 0].sort_values(["seed", "update"])
+    return {
+        str(arm): [part["accuracy"].tolist() for _, part in rows.groupby("seed")]
+        for arm, rows in table.groupby("arm")
+    }
+
+
+def spread_of_one_seed(evidence: Evidence) -> list[float]:
+    """Half the width, at each checkpoint, of what one seed says of the mean: as a share of its accuracy.
+
+    Table 1 prints one run a row, and the paper does not say how far seeds lie apart. The spread is that of the
+    serial arm of ``matex_agd/serial_gap`` early in training: Student t times the deviation of log accuracy.
+    """
+    from scipy import stats
+
+    logs = [[math.log(value) for value in seed] for seed in accuracies_by_arm(evidence)["serial"]]
+    factor = float(stats.t.ppf(0.975, len(logs) - 1))
+    return [factor * statistics.stdev(column) for column in zip(*logs, strict=True)]
+
+
+def at_checkpoints(evidence: Evidence, row: str) -> list[Interval]:
+    """Accuracy of a row at each checkpoint, over its seeds."""
+    seeds = accuracies(evidence, row)
+    if len(seeds) > 1:
+        return [mean_interval(column) for column in zip(*seeds, strict=True)]
+    spread = spread_of_one_seed(evidence)
+    return [Interval(v, v * (1 - h), v * (1 + h), 1) for v, h in zip(*seeds, spread, strict=True)]
+
+
+def steps(evidence: Evidence, worse: str, better: str) -> list[Interval]:
+    """By how much one row lies above another at each checkpoint, paired by seed."""
+    low, high = accuracies(evidence, worse), accuracies(evidence, better)
+    if len(low) > 1:
+        paired = [[b - a for a, b in zip(*rows, strict=True)] for rows in zip(low, high, strict=True)]
+        return [mean_interval(column) for column in zip(*paired, strict=True)]
+    halves = spread_of_one_seed(evidence)
+    found = []
+    for a, b, half in zip(low[0], high[0], halves, strict=True):
+        width = half * math.hypot(a, b)
+        found.append(Interval(b - a, b - a - width, b - a + width, 1))
+    return found
+
+
+def least(seen: Sequence[Interval]) -> Interval:
+    """What can be said of all: above a bound where the lowest is, below it as soon as one is."""
+    return Interval(min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen), seen[0].n)
+
+
+def measured(seen: Sequence[Interval], kind: str, of: tuple[str, ...], note: str) -> Measured:
+    """Intervals as the values of one quantity."""
+    ends = ([i.mean for i in seen], [i.low for i in seen], [i.high for i in seen])
+    return interval(*ends, kind=kind, n=seen[0].n, runs=of, note=note)

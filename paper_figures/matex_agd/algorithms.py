@@ -13,6 +13,7 @@ from suite.claims.measured import exact, interval, point
 from suite.cost_models.machines import DGX1
 from suite.cost_models.overlap import Order
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.spec import RunSpec
 
 PROPERTIES = RunSpec("matex_agd/properties")
@@ -61,15 +62,10 @@ def measure_synchronous(evidence: Evidence) -> Quantities:
 
 def measure_synchronous_processes(evidence: Evidence) -> Quantities:
     found, of = results_of(evidence, "workers")
-    started_apart = found["synchronous/drawn apart"] > 0
-    yield (
-        "replicas-equal",
-        exact(
-            max(found["synchronous/begun apart"], found["synchronous/ended apart"]),
-            runs=of,
-            note=f"two processes; before the broadcast their weights {'differed' if started_apart else 'agreed'}",
-        ),
-    )
+    drawn, apart = (found[f"synchronous/{when} apart"] for when in ("drawn", "begun"))
+    apart = max(apart, found["synchronous/ended apart"])
+    note = f"two processes, whose weights lay {drawn:.2g} apart before the broadcast"
+    yield "replicas-equal", exact(apart if drawn else math.inf, runs=of, note=note)
     yield "one-reduction", exact(found["synchronous/reductions per update"], runs=of)
     yield (
         "in-place",
@@ -144,7 +140,8 @@ def measure_delayed(evidence: Evidence) -> Quantities:
     )
     yield "zero-delay-is-sgd", exact(found["delayed/zero delay difference"], runs=of)
     yield "first-iterations-idle", exact(found["delayed/moved while idle"], runs=of)
-    yield "staleness-constant", exact(found["delayed/staleness over delay"], runs=of)
+    constant = [age / delay for delay, age in zip((1, 2, 3), found["delayed/age of applied gradients"], strict=True)]
+    yield "staleness-constant", exact(constant, runs=of, note="age over delay; 0 where two gradients differ in age")
     note = "largest stable eta lambda of delays 0 to 3 with momentum 0.9, the solver's default"
     yield "stability-momentum", exact(found["delayed/largest stable rate, momentum 0.9"], runs=of, note=note)
     note = "difference that decay at the weights read makes, over the distance moved in 12 updates; delays 1 to 3"
@@ -163,11 +160,77 @@ def measure_delayed_processes(evidence: Evidence) -> Quantities:
     found, of = results_of(evidence, "workers")
     names = [f"delay {delay}" for delay in (1, 2, 3)]
     used = [found[f"{n}/gradient buffers"] - 1 + found[f"{n}/sums outside the gradient buffers"] for n in names]
-    agree = all(found[f"{n}/lanes"] == count for n, count in zip(names, used, strict=True))
-    lanes = "as many process groups" if agree else "another number of process groups"
-    yield "resources", exact(used, runs=of, note=f"buffers beside the gradient's own, and {lanes}")
+    threads = [found[f"{n}/lanes"] for n in names]
+    note = "buffers beside the gradient's own, then process groups, each with a thread of its own"
+    yield "resources", exact([*used, *threads], runs=of, note=note)
     apart = max(found[f"{n}/{when} apart"] for n in names for when in ("begun", "ended"))
     yield "replicas-equal", exact(apart, runs=of, note="two gloo processes, delays 1 to 3")
+
+
+def telling(evidence: Evidence, group: str, said: Mapping[str, Any]) -> Evidence:
+    """A world in which the only run of a group came to other results."""
+    return edited(evidence, lambda run: forged(run, said), group)
+
+
+@counterfeit("matex_agd/alg-sgd/replicas-equal", "matex_agd/alg-agd/replicas-equal")
+def every_worker_keeps_its_own_weights(evidence: Evidence) -> Evidence:
+    """Nothing is broadcast before the first batch: weights begin and end as far apart as they were drawn."""
+    names = ("synchronous", *(f"delay {delay}" for delay in (1, 2, 3)))
+    drawn = {name: evidence.run("workers").results[f"{name}/drawn apart"] for name in names}
+    return telling(evidence, "workers", {f"{n}/{w} apart": drawn[n] for n in names for w in ("begun", "ended")})
+
+
+@counterfeit("matex_agd/alg-sgd/one-reduction", "matex_agd/alg-sgd/in-place", "matex_agd/alg-sgd/after-use")
+def sums_of_copies_during_backward(evidence: Evidence) -> Evidence:
+    """Each of LeNet's eight tensors is summed by itself, in a buffer of its own, as soon as it is there."""
+    found = {"reductions per update": 8.0, "gradient buffers": 2, "started before backward ended": 42}
+    return telling(evidence, "workers", {f"synchronous/{name}": value for name, value in found.items()})
+
+
+@counterfeit("matex_agd/alg-layerwise/equals-sequential", "matex_agd/alg-layerwise/order-independent")
+def late_layers_are_left_out(evidence: Evidence) -> Evidence:
+    """What has not arrived when an update is applied is lost: the end depends on the order of applying."""
+    moved = evidence.run("properties").results["synchronous/moved"]
+    return telling(evidence, "properties", {f"layer_wise/{n} difference": moved for n in ("sequential", "order")})
+
+
+@counterfeit("matex_agd/alg-layerwise/copy-needed")
+def sums_in_place_harm_nothing(evidence: Evidence) -> Evidence:
+    """Each layer's gradient has memory of its own, so that no other layer reads what was summed."""
+    return telling(evidence, "properties", {"algorithm_1/error in place": 0.0})
+
+
+@counterfeit("matex_agd/alg-layerwise/bias-first", "matex_agd/alg-layerwise/fixed-cost")
+def sides_of_the_clock_turned(evidence: Evidence) -> Evidence:
+    """Small sums are as much faster as they were slower."""
+    found = evidence.run("workers").results
+    names = ("weights over bias", "many small over one large")
+    return telling(evidence, "workers", {name: [1 / ratio for ratio in found[name]] for name in names})
+
+
+@counterfeit(
+    "matex_agd/alg-agd/delay-exact",
+    "matex_agd/alg-agd/first-iterations-idle",
+    "matex_agd/alg-agd/staleness-constant",
+)
+def applied_one_turn_early(evidence: Evidence) -> Evidence:
+    """A gradient is used a turn before its time, the first ones at once."""
+    moved = evidence.run("properties").results["synchronous/moved"]
+    return telling(
+        evidence,
+        "properties",
+        {"delayed/age of applied gradients": [0.0, 1.0, 2.0], "delayed/moved while idle": moved},
+    )
+
+
+@counterfeit("matex_agd/alg-agd/resources")
+def one_thread_for_all(evidence: Evidence) -> Evidence:
+    return telling(evidence, "workers", {f"delay {delay}/lanes": 1 for delay in (1, 2, 3)})
+
+
+@counterfeit("matex_agd/alg-agd/resources")
+def one_buffer_for_all(evidence: Evidence) -> Evidence:
+    return telling(evidence, "workers", {f"delay {delay}/gradient buffers": 2 for delay in (1, 2, 3)})
 
 
 def measure_small_delay(evidence: Evidence) -> Quantities:

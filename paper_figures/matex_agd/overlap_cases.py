@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
-from suite.cost_models.machines import DGX1, LayerCost, network
-from suite.cost_models.overlap import AllReduce, Network, Order, delayed, layer_wise, synchronous
+from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, exchange, network
+from suite.cost_models.overlap import AllReduce, Network, Order, delayed, layer_wise, rates, synchronous
 from suite.papers.artifact import Evidence
 from suite.spec import RunSpec
 
@@ -54,3 +55,38 @@ def link_grid(evidence: Evidence) -> Iterator[Case]:
         for alpha in (0.0, 1e-6, 1e-5, 1e-4, 1e-3):
             for beta in (1e8, 1e9, 4e9, 1.6e10, 6.4e10, 1e12):
                 yield Case(made, AllReduce(alpha, beta, 8))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of Fig. 1: a network by its name, on a machine."""
+
+    name: str
+    machine: Machine
+
+    def relative(self, evidence: Evidence) -> list[tuple[int, list[dict[str, float]]]]:
+        """For each device count: rates relative to no communication, at the centre and then at all corners."""
+        return _relative(self, layer_costs(evidence, self.name))
+
+
+@cache
+def _relative(panel: Panel, layers: tuple[LayerCost, ...]) -> list[tuple[int, list[dict[str, float]]]]:
+    settings = (panel.machine.centre(), *panel.machine.corners())
+    return [
+        (
+            devices,
+            [
+                rates(network(layers, EFFECTIVE_BATCH[panel.name] / devices, setting), exchange(setting, devices))
+                for setting in settings
+            ],
+        )
+        for devices in panel.machine.devices
+    ]
+
+
+PANELS = {
+    "a": Panel(ALEXNET, SANDY_BRIDGE),
+    "b": Panel(ALEXNET, DGX1),
+    "c": Panel(GOOGLENET, SANDY_BRIDGE),
+    "d": Panel(GOOGLENET, DGX1),
+}

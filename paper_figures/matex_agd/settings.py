@@ -103,3 +103,12 @@ def whole_training(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 
 
 GAP = RunSpec("matex_agd/serial_gap", {"problem": DIGITS, "batch": 64, "updates": 10, "every": 2, "seeds": 5})
+COMPUTE = RunSpec(  # the effective batch of each network on one device: nothing is communicated
+    "matex_agd/compute",
+    {
+        "model": "caffe_googlenet",
+        "beside": "caffe_alexnet",
+        "batches": [EFFECTIVE_BATCH["caffe_googlenet"], EFFECTIVE_BATCH["caffe_alexnet"]],
+        "repeats": 5,
+    },
+)

@@ -11,11 +11,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.matex_agd import settings
-from paper_figures.matex_agd.accuracy import accuracies, ids, over_seeds, trained_on
+from paper_figures.matex_agd.accuracy import (
+    accuracies,
+    accuracies_by_arm,
+    at_checkpoints,
+    ids,
+    least,
+    measured,
+    steps,
+    trained_on,
+)
 from suite.claims.intervals import mean_interval
 from suite.claims.measured import exact, interval, point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
@@ -23,7 +32,7 @@ from suite.papers.printed import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
-    import numpy as np
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -62,34 +71,37 @@ def smallest_set(shares: list[float], limit: int = 200_000) -> int:
     return next(n for n in range(1, limit) if all(value * n % 10**5 == 0 for value in scaled))
 
 
-def measure_early_training(evidence: Evidence) -> Quantities:
+def measure_row(row: str) -> Callable[[Evidence], Quantities]:
+    """Measures the accuracies of one row, whether or not the others are there."""
+
+    def measure(evidence: Evidence) -> Quantities:
+        seen, (what, kind) = at_checkpoints(evidence, row), trained_on(evidence, row)
+        for place, (batch, at) in enumerate(zip(BATCHES, seen, strict=True), start=1):
+            yield f"{row}-b{batch}", measured([at], kind, ids(evidence, row), f"{what} at checkpoint {place} of 5")
+
+    return measure
+
+
+def measure_tradeoff(evidence: Evidence) -> Quantities:
+    """What delay costs early in training, at equal batches."""
+    rows = ("agd2", "agd1", "sgd")
+    above = [least(steps(evidence, low, high)) for low, high in itertools.pairwise(rows)]
+    what, kind = trained_on(evidence, "sgd")
+    note = f"{what}, AGD 1 over AGD 2 and SGD over AGD 1 where they are nearest, of five checkpoints"
+    yield "tradeoff", measured(above, kind, ids(evidence, *rows), note)
+
+
+def measure_all_rows(evidence: Evidence) -> Quantities:
     """Order of the rows and rise of each, on the data they were trained on."""
     worst_first = ROWS[::-1]
-    seen = {row: accuracies(evidence, row) for row in worst_first}
-    of, (what, kind) = ids(evidence, *worst_first), trained_on(evidence)
-    steps = [
-        [
-            [b - a for a, b in zip(worse, better, strict=True)]
-            for worse, better in zip(seen[low], seen[high], strict=True)
-        ]
-        for low, high in itertools.pairwise(worst_first)
-    ]
-    least = [[min(values) for values in seeds] for seeds in steps]
-    yield "order", over_seeds(least, kind, of, f"{what}, smallest step over five checkpoints, paired by seed")
-    rises = [b - a for rows in seen.values() for row in rows for a, b in itertools.pairwise(row)]
-    yield "rises", point(sum(step > 0 for step in rises) / len(rises), kind=kind, runs=of, note=what)
-    mean = [[sum(values) / len(values) for values in seeds] for seeds in steps[:2]]
-    note = f"{what}, mean over five checkpoints, paired by seed: AGD 1 over AGD 2, SGD over AGD 1"
-    yield "tradeoff", over_seeds(mean, kind, of, note)
-    gap = [[b[-1] - a[-1] for a, b in zip(seen["sgd"], seen["serial"], strict=True)]]
-    yield "serial-over-sgd", over_seeds(gap, kind, of, f"{what}, last checkpoint; the printed gap is 0.034")
-    for row in ROWS:
-        for place, batch in enumerate(BATCHES):
-            values = [[values[place] for values in seen[row]]]
-            yield (
-                f"{row}-b{batch}",
-                over_seeds(values, kind, ids(evidence, row), f"{what} at checkpoint {place + 1} of 5"),
-            )
+    of, (what, kind) = ids(evidence, *ROWS), trained_on(evidence, "serial")
+    above = [least(steps(evidence, low, high)) for low, high in itertools.pairwise(worst_first)]
+    yield "order", measured(above, kind, of, f"{what}, each row over the next where they are nearest")
+    seeds = [seed for row in ROWS for seed in accuracies(evidence, row)]
+    rises = [b > a for seed in seeds for a, b in itertools.pairwise(seed)]
+    yield "rises", point(sum(rises) / len(rises), kind=kind, runs=of, note=what)
+    gap = steps(evidence, "sgd", "serial")[-1]
+    yield "serial-over-sgd", measured([gap], kind, of, f"{what}, last checkpoint; the printed gap is 0.034")
 
 
 def log_ratio(row: Sequence[float], other: Sequence[float]) -> float:
@@ -100,16 +112,6 @@ def log_ratio(row: Sequence[float], other: Sequence[float]) -> float:
 def seed_pairs(rows: Sequence[Sequence[float]]) -> list[float]:
     """Size of the log ratio of every two runs that differ in nothing but their seed."""
     return [abs(log_ratio(a, b)) for a, b in itertools.combinations(rows, 2)]
-
-
-def accuracies_by_arm(evidence: Evidence) -> dict[str, list[list[float]]]:
-    """Accuracy at the five checkpoints by arm of ``matex_agd/serial_gap`` and by seed."""
-    table = evidence.run("gap").curve("gap")
-    table = table[table["update"] > 0].sort_values(["seed", "update"])
-    return {
-        str(arm): [part["accuracy"].tolist() for _, part in rows.groupby("seed")]
-        for arm, rows in table.groupby("arm")
-    }
 
 
 def measure_gap(evidence: Evidence) -> Quantities:
@@ -149,10 +151,10 @@ def measure_gap_on_the_proxy(evidence: Evidence) -> Quantities:
     serial, ours = accuracies(evidence, "serial"), accuracies(evidence, "sgd")
     if len(serial) < 2:
         raise Missing(f"one seed of 'serial' at {evidence.profile}")
-    what, kind = trained_on(evidence)
-    gaps = [[log_ratio(a, b) for a, b in zip(ours, serial, strict=True)]]
+    what, kind = trained_on(evidence, "serial")
+    gaps = mean_interval([log_ratio(a, b) for a, b in zip(ours, serial, strict=True)])
     note = "mean over five checkpoints of log(SGD / serial), paired by seed"
-    yield "proxy-gap", over_seeds(gaps, kind, ids(evidence, "serial", "sgd"), f"{what}, {note}")
+    yield "proxy-gap", measured([gaps], kind, ids(evidence, "serial", "sgd"), f"{what}, {note}")
     pairs = seed_pairs(serial)
     note = f"{what}, largest log ratio of two serial runs"
     yield (
@@ -161,64 +163,131 @@ def measure_gap_on_the_proxy(evidence: Evidence) -> Quantities:
     )
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
-    """Printed accuracies, ours on the proxy, and the doubt about serial and SGD."""
-    left, middle, right = figure.subplots(1, 3)
-    table = printed_table()
-    for row, values in table.items():
-        left.plot(BATCHES, values, marker="o", markersize=3, label=settings.LABELS[row])
-    left.set_title("printed: AlexNet, ImageNet", fontsize=9)
-    left.legend(fontsize=6)
-    for row, label in settings.LABELS.items():
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """Accuracies printed and ours: source ("printed" or the data set), row, batches, seed, checkpoint, accuracy.
+
+    Rows whose runs are not stored are left out. Raises Missing where none is.
+    """
+    import pandas as pd
+
+    found = [
+        {"source": "printed", "row": row, "batches": batch, "seed": 0, "checkpoint": place, "accuracy": value}
+        for row, values in printed_table().items()
+        for place, (batch, value) in enumerate(zip(BATCHES, values, strict=True), start=1)
+    ]
+    lacking = []
+    for row in settings.LABELS:
         try:
-            found = evidence.runs(row)
-        except Missing:
+            what, _ = trained_on(evidence, row)
+        except Missing as error:
+            lacking.append(str(error))
             continue
-        for place, run in enumerate(found):
-            curve = run.curve("evaluations")
-            colour = f"C{list(settings.LABELS).index(row)}"
-            middle.plot(
-                curve["update"],
-                1 - curve["test_error"],
-                color=colour,
-                linewidth=1,
-                label=label if not place else None,
-            )
-        what, kind = trained_on(evidence)
-        middle.set_title(f"{kind}: {what}, {len(found)} seed{'s' * (len(found) > 1)}", fontsize=9)
-    if middle.get_legend_handles_labels()[0]:
-        middle.legend(fontsize=6)
+        every = evidence.runs(row)[0].spec.settings["evaluate"]["every"]
+        found += [
+            {
+                "source": what,
+                "row": row,
+                "batches": every * place,
+                "seed": seed,
+                "checkpoint": place,
+                "accuracy": value,
+            }
+            for seed, values in enumerate(accuracies(evidence, row))
+            for place, value in enumerate(values, start=1)
+        ]
+    if len(lacking) == len(settings.LABELS):
+        raise Missing(lacking[0])
+    return pd.DataFrame(found).assign(row=lambda table: table["row"].map(settings.LABELS))
+
+
+def draw(evidence: Evidence, figure: Figure) -> None:
+    """Printed accuracies, ours, and the doubt about serial and SGD; on ImageNet ours stand among the printed."""
+    table = frame(evidence)
+    ours = table[table["source"] != "printed"]
+    what, seeds = str(ours["source"].iloc[0]), int(ours["seed"].max()) + 1
+    told = f"{what}, {seeds} seed{'s' * (seeds > 1)}"
+    if what == "ImageNet":
+        left, right = figure.subplots(1, 2)
+        draw_rows(left, table[table["source"] == "printed"], printed=True)
+        for line in left.lines:
+            line.set_label("_printed")
+        draw_rows(left, ours, printed=False)
+        left.set_title(f"AlexNet, {told}; open: printed")
+    else:
+        left, middle, right = figure.subplots(1, 3)
+        draw_rows(left, table[table["source"] == "printed"], printed=True)
+        draw_rows(middle, ours, printed=False)
+        left.set_title("as printed: AlexNet, ImageNet")
+        middle.set_title(f"stand-in: {told}")
     draw_gap(evidence, right)
-    for axes in (left, middle):
-        axes.set_ylabel("top-1 accuracy", fontsize=7)
-        axes.set_xlabel("batches", fontsize=7)
-    for axes in (left, middle, right):
-        axes.tick_params(labelsize=6)
+
+
+def draw_rows(axes: Axes, table: pd.DataFrame, *, printed: bool) -> None:
+    """Accuracy over batches by row in the table's order: printed with open markers, ours with every seed."""
+    import seaborn as sns
+
+    from suite.report.style import LINES, MARKERS, PALETTE
+
+    names = list(settings.LABELS.values())
+    order = [name for name in names if name in set(table["row"])]
+    colours = dict(zip(names, PALETTE, strict=False))
+    if printed:
+        for name in order:
+            rows, place = table[table["row"] == name], names.index(name)
+            axes.plot(
+                rows["batches"], rows["accuracy"], color=colours[name], marker=MARKERS[place], linestyle=LINES[place],
+                markerfacecolor="none", linewidth=0.8, label=name,
+            )  # fmt: skip
+    else:
+        looks: dict[str, Any] = {"hue": "row", "hue_order": order, "palette": colours, "style": "row"}
+        dashes = [(None, None), (4, 1.5), (4, 1.5, 1, 1.5), (1, 1), (5, 1, 1, 1)]
+        sns.lineplot(
+            table, x="batches", y="accuracy", **looks, style_order=names, dashes=dashes, markers=list(MARKERS[:5]),
+            units="seed", estimator=None, linewidth=1, ax=axes,
+        )  # fmt: skip
+    axes.set(xlabel="batches", ylabel="top-1 accuracy")
+    axes.set_ylim(0, 1.4 * table["accuracy"].max())  # room for the legend
+    axes.legend(title="", loc="upper left", ncols=2, columnspacing=1)
 
 
 def draw_gap(evidence: Evidence, axes: Axes) -> None:
     """What sets synchronous and serial rows apart: log ratio of accuracies at the five checkpoints."""
     import numpy as np
+    import pandas as pd
+    import seaborn as sns
+
+    from suite.report.style import GRID, INK, PALETTE
 
     seen = {arm: np.log(rows) for arm, rows in accuracies_by_arm(evidence).items()}
-    checkpoints = range(1, settings.CHECKPOINTS + 1)
-
-    def lines(rows: Iterable[np.ndarray], label: str, **style: Any) -> None:
-        for place, row in enumerate(rows):
-            axes.plot(checkpoints, row, linestyle="-", label=None if place else label, **style)
-
-    pairs = [sign * (a - b) for a, b in itertools.combinations(seen["serial"], 2) for sign in (1, -1)]
-    lines(pairs, "serial, other seed / serial", color="0.8", linewidth=0.7)
-    lines(seen["partitioned"] - seen["serial"], "own parts of the data / serial", color="C2", linewidth=1)
-    lines(seen["split"] - seen["serial"], "same batches / serial", color="C1", linewidth=1.6)
     table = printed_table()
-    gap = np.log(table["sgd"]) - np.log(table["serial"])
-    lines([gap], "printed: SGD / serial", color="black", marker="o", markersize=3)
-    axes.set_title(f"log ratio of accuracies, {len(seen['serial'])} seeds, digits", fontsize=9)
-    axes.set_xlabel("checkpoint", fontsize=7)
-    axes.set_xticks(checkpoints)
-    axes.set_ylim(bottom=1.8 * axes.get_ylim()[0])  # room for the legend
-    axes.legend(fontsize=6, loc="lower right")
+    pairs = [sign * (a - b) for a, b in itertools.combinations(seen["serial"], 2) for sign in (1, -1)]
+    curves = {
+        "serial, other seed / serial": pairs,
+        "own parts of the data / serial": list(seen["partitioned"] - seen["serial"]),
+        "same batches / serial": list(seen["split"] - seen["serial"]),
+        "printed: SGD / serial": [np.log(table["sgd"]) - np.log(table["serial"])],
+    }
+    long = pd.DataFrame(
+        [
+            {"pair": pair, "unit": unit, "checkpoint": place, "log ratio": value}
+            for pair, lines in curves.items()
+            for unit, line in enumerate(lines)
+            for place, value in enumerate(line, start=1)
+        ]
+    )
+    colours = dict(zip(curves, (GRID, PALETTE[2], PALETTE[1], INK), strict=True))
+    widths = dict(zip(curves, (0.4, 1.0, 1.8, 1.8), strict=True))
+    sns.lineplot(
+        long, x="checkpoint", y="log ratio", hue="pair", palette=colours, size="pair", sizes=widths,
+        units="unit", estimator=None, linestyle="-", ax=axes,
+    )  # fmt: skip
+    printed = long[long["pair"] == "printed: SGD / serial"]
+    axes.plot(printed["checkpoint"], printed["log ratio"], "o", color=INK, markerfacecolor="none")
+    axes.set_title(f"stand-in: digits, {len(seen['serial'])} seeds")
+    axes.set(xlabel="checkpoint", ylabel="log ratio of accuracies")
+    axes.set_xticks(range(1, settings.CHECKPOINTS + 1))
+    axes.set_ylim(bottom=2.2 * axes.get_ylim()[0])  # room for the legend
+    axes.legend(title="", loc="lower left")
 
 
 ARTIFACTS = (
@@ -226,10 +295,18 @@ ARTIFACTS = (
         "matex_agd/table1",
         "AlexNet accuracy after every 1000 batches on the DGX-1",
         runs,
-        (measure_arithmetic, measure_early_training, measure_gap, measure_gap_on_the_proxy),
+        (
+            measure_arithmetic,
+            measure_all_rows,
+            measure_tradeoff,
+            *map(measure_row, ROWS),
+            measure_gap,
+            measure_gap_on_the_proxy,
+        ),
         draw,
         "Accuracy over batches, printed and on the proxy, for serial, synchronous and delayed training; and how far "
         "rounding, the workers' own parts of the data and another seed set two runs apart, beside the printed gap",
-        (9.6, 3.2),
+        (10.4, 3.6),
+        frame=frame,
     ),
 )

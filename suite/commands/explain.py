@@ -10,8 +10,8 @@ from suite.papers.artifact import Artifact, Paper
 from suite.papers.code import code_of, made_by
 from suite.papers.counterfeits import UNTRIED, counted
 from suite.papers.registry import PAPERS, paper
+from suite.papers.remembered import judge_artifact
 from suite.papers.selection import SelectorError
-from suite.papers.verdicts import verdicts
 from suite.report.behind import reasons, tried
 from suite.runs.archive import Runs
 
@@ -27,7 +27,7 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     except KeyError:
         known = ", ".join(each.id for each in which.artifacts)
         raise SelectorError(f"{name} has no artifact {artifact_id!r}; it has {known}") from None
-    judged = verdicts(which, source, artifacts=[artifact_id])
+    judged = judge_artifact(which, artifact_id, None, source)
     for verdict in judged:
         if verdict.claim.id == claim:
             return which, artifact, verdict

@@ -17,10 +17,12 @@ import pytest
 
 from suite.claims.board import board, lines, word
 from suite.claims.judge import PROFILES, Verdict
+from suite.commands.check import judge_selection
 from suite.papers.evidence import with_committed
-from suite.papers.registry import PAPERS, paper
-from suite.papers.verdicts import verdicts
+from suite.papers.registry import PAPERS
 from suite.runs.archive import Runs
+
+pytest.register_assert_rewrite("suite.battery")
 
 SOURCE = pytest.StashKey[Runs]()
 FOUND = pytest.StashKey[list[Verdict]]()
@@ -34,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PublishedFile | None:
     registered = PAPERS.get(file_path.stem)
-    if registered and file_path == registered.home / "published" / f"{file_path.stem}.toml":
+    if registered and file_path.resolve() == registered.home / "published" / f"{file_path.stem}.toml":
         return PublishedFile.from_parent(parent, path=file_path)
     return None
 
@@ -57,7 +59,7 @@ class PublishedFile(pytest.File):
                 stash[SOURCE] = with_committed(self.config.getoption("--store"))
             except ValueError as error:
                 raise pytest.UsageError(str(error)) from error
-        found = verdicts(paper(self.path.stem), stash[SOURCE], profile=self.config.getoption("--profile"))
+        found = judge_selection([self.path.stem], self.config.getoption("--profile"), stash[SOURCE])
         stash.setdefault(FOUND, []).extend(found)
         for verdict in found:
             yield ClaimItem.from_parent(self, name=verdict.claim.id.partition("/")[2], verdict=verdict)

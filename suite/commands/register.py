@@ -20,7 +20,8 @@ from typing import Any
 from suite.claims.judge import Verdict
 from suite.papers.evidence import committed, folders
 from suite.papers.register import append, standings, today, unregistered
-from suite.papers.registry import PAPERS, homes, paper
+from suite.papers.registry import PAPERS, homes, paper, papers_of
+from suite.papers.selection import SelectorError
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
@@ -50,28 +51,44 @@ def read_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"verdict": row["verdict"], **{name: ours[name] for name in ("values", "low", "high") if ours}}
 
 
-def replay(revision: str, selectors: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What the code of a revision makes of the runs stored today, by claim.
+def replay(revision: str, selectors: Iterable[str], home: Path) -> dict[str, dict[str, Any]]:
+    """What the code of a revision makes of the runs stored today, by claim of the papers at ``home``.
 
-    The revision's files are laid out in a temporary folder with today's evidence beside them, and its own ``check``
-    is run there. Raises ReplayError with what it said.
+    The revision's files, of the repository that holds the home, are laid out in a temporary folder with today's
+    evidence beside them, and ``check`` is run there: the revision's own where it has one, as this project has, or
+    today's. Raises ReplayError with what it said.
     """
+    top = repository(home)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
-        files = subprocess.run(["git", "-C", str(ROOT), "archive", revision], capture_output=True, check=True).stdout
+        files = subprocess.run(["git", "-C", str(top), "archive", revision], capture_output=True, check=True).stdout
         subprocess.run(["tar", "x", "-C", str(tree)], input=files, check=True)
-        for shipped in folders():
-            target = tree / shipped.relative_to(ROOT)
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(shipped, target)
+        for shipped in (each.resolve() for each in folders() if each.exists()):
+            if shipped.is_relative_to(top):
+                target = tree / shipped.relative_to(top)
+                shutil.rmtree(target, ignore_errors=True)
+                shutil.copytree(shipped, target)
         command = [sys.executable, "-m", "suite", "check", *selectors, "--json"]
-        environment = {**os.environ, "PYTHONPATH": str(tree)}
+        places = dict.fromkeys([tree / home.resolve().parent.relative_to(top), tree, ROOT])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
         try:
             return {row["id"]: read_row(row) for row in json.loads(done.stdout)}
         except ValueError as error:
             said = done.stderr.strip()[-500:]
             raise ReplayError(f"the code of {revision} could not judge the stored runs: {said}") from error
+
+
+def repository(home: Path) -> Path:
+    """The git checkout that a home lies in. Raises ReplayError where there is none."""
+    ask = ["git", "-C", str(home), "rev-parse", "--show-toplevel"]
+    found = subprocess.run(ask, capture_output=True, text=True)
+    if found.returncode:
+        raise ReplayError(
+            f"the rules before cannot be replayed: {home} lies in no git checkout ({found.stderr.strip()}); "
+            "commit the package and install it from there with `pip install -e`"
+        )
+    return Path(found.stdout.strip()).resolve()
 
 
 def change_of(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str:
@@ -97,26 +114,35 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def register(because: str, revision: str = "HEAD", reasons: Mapping[str, str] | None = None) -> list[str]:
+def register(
+    because: str, revision: str = "HEAD", reasons: Mapping[str, str] | None = None, papers: Iterable[str] = ()
+) -> list[str]:
     """Append what has changed since the registers were written; returns a sentence per home.
 
     ``reasons`` are of single claims, by their id or a glob of ids: the first that fits stands beside the claim.
+    ``papers`` given, only the registers of their homes are written, whole.
 
-    Raises ReplayError when the code of ``revision``, which must be that of the registers, cannot be replayed.
+    Raises ReplayError when the code of ``revision``, which must be that of the registers, cannot be replayed, and
+    SelectorError for an unknown paper.
     """
+    wanted = set(papers)
+    if unknown := wanted - set(PAPERS):
+        raise SelectorError(f"nothing is called {min(unknown)!r}; the papers are {', '.join(PAPERS)}")
     said = []
     for home in homes():
-        names = [name for name, each in PAPERS.items() if each.home == home]
+        names = papers_of(home)
+        if wanted and not wanted & set(names):
+            continue
         changed = unregistered(names)
         if not changed:
             said.append(f"{home.name}: the register is up to date")
             continue
         prints = {claim: row for name in names for claim, row in today(paper(name)).items()}
         known = standings(home)
-        papers = sorted({claim.partition("/")[0] for claim in changed})
-        old = replay(revision, papers) if any(claim in known for claim in changed) else {}
+        touched = sorted({claim.partition("/")[0] for claim in changed})
+        old = replay(revision, touched, home) if any(claim in known for claim in changed) else {}
         source = Layered(committed())
-        new = {v.claim.id: read(v) for name in papers for v in verdicts(paper(name), source)}
+        new = {v.claim.id: read(v) for name in touched for v in verdicts(paper(name), source)}
         rows: dict[str, dict[str, Any]] = {}
         for claim in changed:
             before = old.get(claim) if claim in known else None

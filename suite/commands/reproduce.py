@@ -48,6 +48,7 @@ def write_verdicts(profile: str, found: Sequence[Verdict]) -> list[Path]:
     for home in homes():
         own = {claim: verdict for claim, verdict in known.items() if PAPERS[claim.partition("/")[0]].home == home}
         written.append(home / "evidence" / f"verdicts-{profile}.json")
+        written[-1].parent.mkdir(exist_ok=True)
         written[-1].write_text(json.dumps(dict(sorted(own.items())), indent=0) + "\n")
     return written
 

@@ -1,13 +1,14 @@
 """Worker processes on this machine for tests, benchmarks and experiments; ``torchrun`` starts real training.
 
-Each is an interpreter of its own running ``python -m suite.communication.launch``, optionally behind a command prefix
-(a network namespace), so it can also be started from a process that may not have children of its own kind. It reads
-what to do from its standard input, leaves its answer in a file, and ends when that input is closed: workers do not
-outlive the process that started them.
+Workers are forked from a process that has imported torch and done nothing else, which takes milliseconds where an
+interpreter of their own takes seconds; behind a command prefix (a network namespace) each is such an interpreter,
+running ``python -m suite.communication.launch``. A worker reads what to do from a pipe, leaves its answer in a file,
+and ends when the pipe is closed: workers do not outlive the process that started them.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import signal
@@ -30,6 +31,8 @@ from suite.communication.group import START_UP, TIMEOUT, join
 from suite.interruption import blocked
 
 Prefix = Callable[[int], Sequence[str]]  # by rank: what stands before the interpreter on the command line
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload([__name__ if __name__ != "__main__" else "suite.communication.launch"])
 
 
 class WorkersFailed(RuntimeError):
@@ -46,7 +49,7 @@ def spawn(
     *arguments: Any,
     timeout: float = TIMEOUT,
     threads: int = 1,
-    prefix: Prefix = lambda rank: (),
+    prefix: Prefix | None = None,
     environment: Callable[[int], Mapping[str, str]] = lambda rank: {},
 ) -> list[Any]:
     """Run ``body(group, *arguments)`` in ``workers`` gloo processes; what each returned, by rank.
@@ -61,36 +64,77 @@ def spawn(
     call = (body.__module__, body.__qualname__, arguments)
     with tempfile.TemporaryDirectory() as folder:
         answers = [Path(folder, str(rank)) for rank in range(workers)]
-        crew = []
-        for rank in range(workers):
-            with blocked([signal.SIGINT]):  # Ctrl-C is this process's, which ends its workers
-                process = subprocess.Popen(
-                    [*prefix(rank), sys.executable, "-m", "suite.communication.launch"],
-                    stdin=subprocess.PIPE,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **environment(rank)},
-                )
-            order = (call, rank, workers, str(Path(folder, "meeting")), timeout, threads, str(answers[rank]))
-            assert process.stdin is not None
-            pickle.dump(order, process.stdin)
-            process.stdin.flush()
-            crew.append(process)
+        crew: list[_Forked | _Interpreter] = []
         try:
+            for rank in range(workers):
+                around = {**os.environ, **environment(rank)}
+                order = (call, rank, workers, str(Path(folder, "meeting")), timeout, threads, str(answers[rank]))
+                with blocked([signal.SIGINT]):  # Ctrl-C is this process's, which ends its workers
+                    started = _Forked(around) if prefix is None else _Interpreter(prefix(rank), around)
+                crew.append(started)
+                started.tell(order)
             _wait(crew, 4 * timeout)
-            late = [rank for rank, process in enumerate(crew) if process.poll() is None]
+            late = [rank for rank, worker in enumerate(crew) if worker.status is None]
         finally:
-            for process in crew:
-                process.kill()
-                process.wait()
-                assert process.stdin is not None
-                process.stdin.close()
-        return _collect(answers, [process.returncode for process in crew], late)
+            for worker in crew:
+                worker.end()
+        return _collect(answers, [worker.status or 0 for worker in crew], late)
 
 
-def _wait(crew: Sequence[subprocess.Popen[bytes]], patience: float) -> None:
+class _Forked:
+    """A worker forked from the process that has imported torch."""
+
+    def __init__(self, environment: Mapping[str, str]):
+        read, self._write = FORKED.Pipe(duplex=False)
+        self._process = FORKED.Process(target=_forked, args=(read, dict(environment)), daemon=True)
+        self._process.start()
+        read.close()
+
+    def tell(self, order: Any) -> None:
+        self._write.send_bytes(pickle.dumps(order))
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, negative for a signal, or None while it runs."""
+        return self._process.exitcode
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self._write.close()
+
+
+class _Interpreter:
+    """A worker in an interpreter of its own, behind a command prefix."""
+
+    def __init__(self, prefix: Sequence[str], environment: Mapping[str, str]):
+        self._process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", "suite.communication.launch"],
+            stdin=subprocess.PIPE,
+            env={**environment, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )
+        assert self._process.stdin is not None
+        self._write = self._process.stdin
+
+    def tell(self, order: Any) -> None:
+        pickle.dump(order, self._write)
+        self._write.flush()
+
+    @property
+    def status(self) -> int | None:
+        return self._process.poll()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._write.close()
+
+
+def _wait(crew: Sequence[_Forked | _Interpreter], patience: float) -> None:
     """Until all have ended, or ``patience`` seconds after the first that ended badly."""
     deadline = float("inf")
-    while any(process.poll() is None for process in crew) and time.monotonic() < deadline:
-        if deadline == float("inf") and any(process.poll() for process in crew):
+    while any(worker.status is None for worker in crew) and time.monotonic() < deadline:
+        if deadline == float("inf") and any(worker.status for worker in crew):
             deadline = time.monotonic() + patience
         time.sleep(0.02)
 
@@ -113,16 +157,23 @@ def _collect(answers: Sequence[Path], statuses: Sequence[int], late: Sequence[in
     return values
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(pipe: int) -> None:
     """Nothing is ever written after the order: a read returns when the parent is gone."""
-    os.read(sys.stdin.fileno(), 1)
+    os.read(pipe, 1)
     os._exit(1)
 
 
-def _work() -> int:
-    """A worker process: take the order, join, run the body, leave the answer."""
-    call, rank, workers, meeting, timeout, threads, answer = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def _forked(orders: Any, environment: Mapping[str, str]) -> None:
+    """A forked worker, from its pipe and its environment on."""
+    os.environ.clear()
+    os.environ |= environment
+    sys.exit(_work(pickle.loads(orders.recv_bytes()), orders.fileno()))
+
+
+def _work(order: Any, pipe: int) -> int:
+    """A worker process: join, run the body of the order, leave the answer. ``pipe`` ends with the parent."""
+    call, rank, workers, meeting, timeout, threads, answer = order
+    threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(workers), "LOCAL_RANK": str(rank)}
     torch.set_num_threads(threads)
     module, name, arguments = call
@@ -143,4 +194,4 @@ def _work() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_work())
+    sys.exit(_work(pickle.load(sys.stdin.buffer), sys.stdin.fileno()))

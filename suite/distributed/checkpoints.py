@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from suite.runs.files import sync_folder
 from suite.training import checkpoint
 
 if TYPE_CHECKING:
@@ -27,12 +28,15 @@ Found = tuple[Any, dict[str, Any], dict[str, Tensor]]
 def write(folder: Path, group: Group, t: int, state: Any, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write this worker's checkpoint after ``t`` updates; once all have written theirs, remove its older ones.
 
-    A kill at any moment leaves one checkpoint that is complete. Raises ValueError on every worker if they do not
-    stand at the same update, OSError if the file cannot be written, and WorkerLost when another worker does not come.
+    A kill or a power cut at any moment leaves one checkpoint that is complete. Raises ValueError on every worker if
+    they do not stand at the same update, OSError if the file cannot be written, and WorkerLost when another worker
+    does not come.
     """
     own = _own(folder, group, t)
     own.mkdir(parents=True, exist_ok=True)
     checkpoint.save(own, state, values, tensors)
+    for parent in (own.parent, folder):
+        sync_folder(parent)
     group.agree({"update at which it saves": t})
     for older in _updates(folder, group):
         if older != t:

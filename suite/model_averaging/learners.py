@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Entry, Turn
-from reference_impls.crossbow import SMA
+from reference_impls.crossbow import SMA, State
 from suite.communication.collectives import Local
 from suite.model_averaging.task_schedule import Task
 from suite.training.gradients.batching import answer
@@ -80,6 +80,11 @@ class Learners:
         algorithm = replace(self.algorithm, collective=Local(learners))
         self.state, self.algorithm = algorithm.resize(self.state), algorithm
         self.buffers = algorithm.regrouped(self.buffers, self.buffers.mean(0))
+
+    def take_up(self, state: State, buffers: Tensor, t: int, taken: int) -> None:
+        """Go on from what ``state``, ``buffers``, ``t`` and ``taken`` were, with as many learners as there were."""
+        self.algorithm = replace(self.algorithm, collective=Local(len(state.replicas)))
+        self.state, self.buffers, self.t, self.taken = state, buffers, t, taken
 
     def restart(self) -> None:
         """After a change of the learning rate."""

@@ -23,7 +23,7 @@ from suite.optim.core import Core
 from suite.optim.files import pack, unpack
 from suite.optim.module import Buffers, Tested, check_device, digest, unwrapped
 from suite.optim.solver import Grouped
-from suite.optim.vector import Vector
+from suite.optim.vector import Pieces, Vector
 from suite.training.checkpoint import flatten, rebuild
 
 Closure = Callable[[], Any]
@@ -190,22 +190,31 @@ class Algorithm(torch.optim.Optimizer):
         """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
         self._refuse_unfrozen()
         learner = len(self._losses)
-        self.vector.gradient(self._views[learner])
+        pieces = self._pieces()
+        if pieces is None:
+            self.vector.gradient(self._views[learner])
         self.buffers.keep(learner)
         self._losses.append(torch.as_tensor(loss, dtype=torch.float64, device=self.vector.x.device).detach())
         if len(self._losses) == self.learners:
             losses, self._losses = self._losses, []
-            self._update(losses)
+            self._update(losses, pieces)
         self._load()
 
-    def _update(self, losses: list[Tensor]) -> None:
+    def _pieces(self) -> Pieces | None:
+        """The gradient where it lies, if the update needs no other and no copy of it."""
+        return self.vector.pieces() if self._fused and self.learners == self.group.size == 1 else None
+
+    def _update(self, losses: list[Tensor], pieces: Pieces | None) -> None:
         """The update of a round in which every learner had its batch."""
         turn = self.core.round(self.t, self.group.rank * self.learners)
+        if pieces is not None:
+            self._tell(turn, losses, pieces)
+            return
         rows, shares = self._gradients, self._shares
         sums = rows if max(shares) == 1 else torch.stack([part.sum(0) for part in rows.split(shares)])
         self._tell(turn, losses, sums)
 
-    def _tell(self, turn: Turn, losses: list[Tensor], sums: Tensor, sent: Any = ()) -> None:
+    def _tell(self, turn: Turn, losses: list[Tensor], sums: Tensor | Pieces, sent: Any = ()) -> None:
         self.core_state = self.core.update(self.core_state, turn, losses, sums, sent)
         self.t += 1
         self.group.heartbeat.updates = self.t

@@ -10,10 +10,19 @@ from torch import Tensor, nn
 
 from reference_impls import matex_agd
 from reference_impls.contract import Turn
+from suite.communication.collectives import Alone, Settled
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.layerwise import Departures
+from suite.optim.vector import Pieces
+
+
+class Resting(Alone):
+    """The one worker, whose gradients rest where they are until they are applied."""
+
+    def start(self, rows: Tensor, each: int | None = None) -> Settled:
+        return Settled(self.sum(rows, each))
 
 
 class DelayedSGD(Algorithm):
@@ -58,7 +67,8 @@ class DelayedSGD(Algorithm):
         super().__init__(module, params, defaults, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
-        collective = self.collective(lanes=max(1, self._delay), in_place=True)
+        alone = self.group.size == 1
+        collective = Resting() if alone else self.collective(lanes=max(1, self._delay), in_place=True)
         order: Literal["all", "backward"] = "backward" if self._layerwise else "all"
         return Core(matex_agd.DelayedSGD(self.solver, collective, self._delay, order, self._layerwise), weights)
 
@@ -101,6 +111,9 @@ class DelayedSGD(Algorithm):
             self._departures.finish(),
         )
         self._load()
+
+    def _pieces(self) -> Pieces | None:
+        return None if self._delay else super()._pieces()
 
     def finish(self) -> None:
         """Apply the exchanges still under way; training may go on afterwards."""

@@ -2,7 +2,8 @@
 
 Twins of the ``update`` of their classes: same arguments, same state, equal to the bit with the same solver. What the
 algorithms decide is decided by the reference implementations; here stands only what happens to vectors [d]. The
-solver must overwrite points and memory (:class:`~suite.optim.solver.Grouped` with ``fused``).
+solver must overwrite points and memory (:class:`~suite.optim.solver.Grouped` with ``fused``). ``sums`` may be
+:class:`~suite.optim.vector.Pieces`, where one worker's gradient is used at once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from reference_impls import crossbow, isgd, matex_agd, rudra
 from reference_impls.contract import Algorithm, Sent, Turn
+from suite.optim.vector import Pieces
 from suite.training.optimizers import ALL, Stepped
 
 Update = Callable[..., Any]
@@ -26,13 +28,13 @@ def average(
     state: crossbow.State,
     turn: Turn,
     losses: Tensor,
-    sums: Tensor,
+    sums: Tensor | Pieces,
     lr: Tensor,
     sent: Sent = (),
 ) -> crossbow.State:
     """Synchronous model averaging: the centre's two vectors change places."""
     w, v, z, z_prev = state
-    step = algorithm.optimizer.step
+    step: Update = algorithm.optimizer.step
     if algorithm.tau == 0 or turn.t % algorithm.tau:
         step(v, w, sums, lr)
         return state
@@ -50,7 +52,7 @@ def exchange(
     state: matex_agd.State,
     turn: Turn,
     losses: Tensor,
-    sums: Tensor,
+    sums: Tensor | Pieces,
     lr: Tensor,
     sent: Sent = (),
 ) -> matex_agd.State:
@@ -78,18 +80,28 @@ class _Noted:
 
 
 def chase(
-    algorithm: isgd.ISGD, state: isgd.State, turn: Turn, losses: Tensor, sums: Tensor, lr: Tensor, sent: Sent = ()
+    algorithm: isgd.ISGD,
+    state: isgd.State,
+    turn: Turn,
+    losses: Tensor,
+    sums: Tensor | Pieces,
+    lr: Tensor,
+    sent: Sent = (),
 ) -> isgd.State:
     """ISGD as the loops of its paper, branching on the host; the control chart runs on one stand-in parameter."""
     noted, one = _Noted(), state.x[:1]
     small = state._replace(x=one, anchor=one, memory=one)
     x, anchor, memory = state.x, state.anchor, state.memory
     collective = algorithm.collective
-    decided = replace(algorithm, optimizer=noted).update(small, turn, losses, sums[:, :1], lr)
-    gradient = collective.sum(sums)
-    if collective.workers > 1:
-        gradient = gradient / collective.workers
-    if state.chasing.item():
+    decided = replace(algorithm, optimizer=noted).update(small, turn, losses, torch.zeros_like(one)[None], lr)
+    chasing = state.chasing.item()
+    if isinstance(sums, Pieces) and not chasing:
+        gradient: Any = sums
+    else:
+        gradient = collective.sum(sums.joined() if isinstance(sums, Pieces) else sums)
+        if collective.workers > 1:
+            gradient = gradient / collective.workers
+    if chasing:
         psi = collective.sum(losses.double()[:, None])[0] / collective.workers
         excess = (psi - state.limit).to(gradient.dtype)
         x.lerp_(anchor, algorithm.zeta / x.numel()).addcmul_(gradient, algorithm.zeta * excess, value=-1)

@@ -14,6 +14,7 @@ from reference_impls.contract import Turn
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
+from suite.optim.vector import Pieces
 
 
 class Softsync(Algorithm):
@@ -115,13 +116,15 @@ class Softsync(Algorithm):
         """Push the gradient, let the server update if that completes one, and pull."""
         self._refuse_unfrozen()
         reads = [entry.read for entry in self._server.buffer] + [self._server.read[self._learner]]
-        self.vector.gradient(self._views[len(reads) - 1])
+        pieces = self._pieces() if self._server.collect == 1 else None
+        if pieces is None:
+            self.vector.gradient(self._views[len(reads) - 1])
         self._losses.append(torch.as_tensor(loss, dtype=torch.float64, device=self.vector.x.device).detach())
         self.buffers.keep(self._learner)
         turn = self._server.push(self._learner)
         if turn is not None:
             losses, self._losses = self._losses, []
-            self._tell(turn, losses, self._sums(reads))
+            self._tell(turn, losses, self._sums(reads) if pieces is None else pieces)
             if self._watch is not None:
                 self._watch(turn)
         for learner in range(self.learners) if turn is not None and self._server.n == 0 else (self._learner,):
@@ -129,6 +132,9 @@ class Softsync(Algorithm):
                 self._server.pull(learner)
         self._learner = (self._learner + 1) % self.learners
         self._load()
+
+    def _pieces(self) -> Pieces | None:
+        return None if self._chosen["per_gradient"] else super()._pieces()
 
     def _sums(self, reads: list[int]) -> Tensor:
         """Gradients [p, d] summed by the timestamp of the weights they were computed on, oldest first."""

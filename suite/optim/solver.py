@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim.sgd import sgd
 
-from suite.optim.vector import Vector
+from suite.optim.vector import Pieces, Vector
 from suite.training.optimizers import ALL, Stepped, TorchSGD
 
 
@@ -28,50 +28,62 @@ class Grouped:
     def init(self, points: Tensor) -> Tensor:
         return torch.zeros_like(points)
 
-    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
-        """New points and memory [..., s], where ``part`` selects s of the d."""
+    def step(self, memory: Tensor, points: Tensor, grads: Tensor | Pieces, lr: Tensor, part: slice = ALL) -> Stepped:
+        """New points and memory [..., s], where ``part`` selects s of the d, of whole parameters with ``fused``.
+
+        Only ``fused`` takes ``Pieces``, of all d.
+        """
         start, stop, _ = part.indices(self.vector.d)
         cuts = [
-            (slice(max(start, own.start) - start, min(stop, own.stop) - start), group)
-            for own, group in zip(self.vector.groups, self.groups, strict=True)
+            (slice(max(start, own.start) - start, min(stop, own.stop) - start), members, group)
+            for own, members, group in zip(self.vector.groups, self.vector.members, self.groups, strict=True)
             if own.start < stop and own.stop > start
         ]
         if self.fused:
-            return self._fused(memory, points, grads, lr, cuts)
+            factor = float(lr)
+            for cut, members, group in cuts:
+                sizes = [own.stop - own.start for own in self.vector.segments[members] if start <= own.start < stop]
+                given = grads.flat[members] if isinstance(grads, Pieces) else pieces(grads, cut, sizes)
+                self._overwrite(pieces(points, cut, sizes), given, pieces(memory, cut, sizes), factor, group)
+            return points, memory
+        assert isinstance(grads, Tensor)
         stepped = [
             TorchSGD(group["momentum"], group["weight_decay"]).step(
                 memory[..., cut], points[..., cut], grads[..., cut], lr * (group["lr"] / self.divisor)
             )
-            for cut, group in cuts
+            for cut, _, group in cuts
         ]
         if len(stepped) == 1:
             return stepped[0]
         return torch.cat([x for x, _ in stepped], -1), torch.cat([v for _, v in stepped], -1)
 
-    def _fused(
+    def _overwrite(
         self,
-        memory: Tensor,
-        points: Tensor,
-        grads: Tensor,
-        lr: Tensor,
-        cuts: Sequence[tuple[slice, Mapping[str, Any]]],
-    ) -> Stepped:
-        factor = float(lr)
-        for cut, group in cuts:
-            # the kernel takes contiguous tensors: all rows [m, d] at once, a part of them row by row
-            def pieces(vector: Tensor, cut: slice = cut) -> list[Tensor]:
-                return [vector] if len(cuts) == 1 else list(vector[..., cut].reshape(-1, cut.stop - cut.start))
+        points: list[Tensor],
+        grads: list[Tensor],
+        memory: list[Tensor],
+        factor: float,
+        group: Mapping[str, Any],
+    ) -> None:
+        """Step one group by torch's fused kernel, which overwrites ``points`` and ``memory``."""
+        sgd(
+            points,
+            grads,
+            [piece if group["momentum"] else None for piece in memory],
+            fused=True,
+            momentum=group["momentum"],
+            weight_decay=group["weight_decay"],
+            lr=factor * (group["lr"] / self.divisor),
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
 
-            sgd(
-                pieces(points),
-                pieces(grads),
-                [piece if group["momentum"] else None for piece in pieces(memory)],
-                fused=True,
-                momentum=group["momentum"],
-                weight_decay=group["weight_decay"],
-                lr=factor * (group["lr"] / self.divisor),
-                dampening=0.0,
-                nesterov=False,
-                maximize=False,
-            )
-        return points, memory
+
+def pieces(vector: Tensor, cut: slice, sizes: list[int]) -> list[Tensor]:
+    """The parameters of a cut of rows [..., d], row by row.
+
+    The kernel rounds the last few numbers of each tensor otherwise than the rest: so handed over, a step has the bits
+    of torch.optim.SGD's, whether the gradients lie in a vector or where backward left them.
+    """
+    return [piece for row in vector[..., cut].reshape(-1, cut.stop - cut.start) for piece in row.split(sizes)]

@@ -58,10 +58,12 @@ class Vector:
         for parameter in self.parameters:
             self.segments.append(slice(start, start + parameter.numel()))
             start += parameter.numel()
-        ends = [0]
+        ends, counts = [0], [0]
         for group in groups:
             ends.append(ends[-1] + sum(parameter.numel() for parameter in group))
+            counts.append(counts[-1] + len(group))
         self.groups = [slice(a, b) for a, b in pairwise(ends)]  # of each group
+        self.members = [slice(a, b) for a, b in pairwise(counts)]  # places of each group's parameters
         self._rounded: list[tuple[Tensor, Tensor]] = []
         with torch.no_grad():
             for parameter, view in zip(self.parameters, self.views(self.x), strict=True):
@@ -87,6 +89,16 @@ class Vector:
         for parameter, view in self._rounded:
             parameter.copy_(view)
 
+    def pieces(self) -> Pieces | None:
+        """The parameters' gradients where they lie; None unless each is there, in its parameter's type and layout."""
+        flat = []
+        for parameter in self.parameters:
+            grad = parameter.grad
+            if grad is None or grad.is_sparse or grad.dtype != self.dtype or grad.stride() != parameter.stride():
+                return None
+            flat.append(grad.as_strided((grad.numel(),), (1,)))
+        return Pieces(self, flat)
+
     @torch.no_grad()
     def gradient(self, views: Sequence[Tensor]) -> None:
         """Write the parameters' gradients to ``views`` of a vector; zero where there is none.
@@ -104,3 +116,22 @@ class Vector:
                 grads.append(grad)
         if grads:
             torch._foreach_copy_(into, grads)
+
+
+class Pieces:
+    """One gradient as row [1, d], left where backward has put it: for kernels that take lists, nothing is copied.
+
+    ``flat`` holds each parameter's, in the order of its memory. Good until the parameters' gradients change, so for
+    an update that is made at once.
+    """
+
+    def __init__(self, vector: Vector, flat: list[Tensor]):
+        self.flat, self.shape, self.dtype = flat, (1, vector.d), vector.dtype
+
+    def __getitem__(self, row: int) -> Pieces:
+        """Row 0, as a vector [d]."""
+        return self
+
+    def joined(self) -> Tensor:
+        """The same as a tensor [1, d]."""
+        return torch.cat(self.flat)[None]

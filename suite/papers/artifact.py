@@ -6,6 +6,8 @@ define artifacts import numpy and pandas inside the functions that compute, matp
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -156,9 +158,34 @@ class Artifact:
     frame: Callable[[Evidence], pd.DataFrame] | None = None  # what is drawn, a row per value
 
 
+SHORT_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class PaperError(ValueError):
+    """A paper whose names cannot be used."""
+
+
+def check_name(name: str) -> None:
+    """Raise PaperError for a short name that cannot stand in ids, file names and Python."""
+    if not SHORT_NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise PaperError(
+            f"a paper cannot be called {name!r}; take a short name of small letters, digits and underscores that "
+            f"begins with a letter, such as {_suggested(name)!r}"
+        )
+
+
+def _suggested(name: str) -> str:
+    """The nearest name that could be used."""
+    found = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_").lstrip("0123456789_")
+    return found if SHORT_NAME.fullmatch(found) and not keyword.iskeyword(found) else "lookahead"
+
+
 @dataclass(frozen=True)
 class Paper:
-    """A paper's short name, citation, artifacts in the paper's order, own experiments by name, and its address."""
+    """A paper's short name, citation, artifacts in the paper's order, own experiments by name, and its address.
+
+    Raises PaperError for names that no selector could mean.
+    """
 
     name: str
     title: str
@@ -166,6 +193,20 @@ class Paper:
     artifacts: tuple[Artifact, ...]
     experiments: Mapping[str, Experiment]
     link: str = ""  # where it can be read
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        ids = [artifact.id for artifact in self.artifacts]
+        for kind, names in (("artifact", ids), ("experiment", list(self.experiments))):
+            for name in names:
+                paper, _, rest = name.partition("/")
+                if paper != self.name or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", rest):
+                    raise PaperError(
+                        f"{kind} {name!r} of the paper {self.name!r}: its name must be the paper's, a slash, and one "
+                        f"of its own of letters and digits, such as '{self.name}/{_suggested(rest or paper)}'"
+                    )
+        if twice := [name for name in ids if ids.count(name) > 1]:
+            raise PaperError(f"two artifacts of the paper {self.name!r} are called {twice[0]!r}; rename one")
 
     def artifact(self, artifact_id: str) -> Artifact:
         for artifact in self.artifacts:

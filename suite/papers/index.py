@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from suite.papers.registry import PAPERS, homes
+from suite.papers.registry import homes, papers_of
 
 NAME = "index.json"  # in a paper's home
 
@@ -45,15 +45,11 @@ def build(names: Iterable[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def of(home: Path) -> list[str]:
-    """The papers of a home, in their order."""
-    return [name for name, each in PAPERS.items() if each.home == home]
-
-
 def text(home: Path) -> str:
     """The committed form of ``build`` for one home: one line per artifact."""
-    lines = ",\n".join(json.dumps(row) for row in build(of(home)))
-    return f'{{"papers": {json.dumps(of(home))}, "artifacts": [\n{lines}\n]}}\n'
+    names = papers_of(home)
+    lines = ",\n".join(json.dumps(row) for row in build(names))
+    return f'{{"papers": {json.dumps(names)}, "artifacts": [\n{lines}\n]}}\n'
 
 
 def rows() -> list[dict[str, Any]]:
@@ -62,7 +58,8 @@ def rows() -> list[dict[str, Any]]:
     for home in homes():
         path = home / NAME
         table = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"papers": []}
-        found += table["artifacts"] if table["papers"] == of(home) else build(of(home))
+        names = papers_of(home)
+        found += table["artifacts"] if table["papers"] == names else build(names)
     return found
 
 

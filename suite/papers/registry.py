@@ -1,9 +1,9 @@
 """The papers there are: whoever registers one under the entry-point group ``sgd_suite.papers``.
 
 An entry names a paper and the object that holds it, ``isgd = "paper_figures.isgd:PAPER"``. The top-level package of
-that module is the paper's home: its folder ``published`` holds the printed values, ``evidence`` exported runs. In a
-checkout that is not installed the same table is read from ``pyproject.toml``. Nothing here imports a paper before it
-is asked for.
+that module is the paper's home: its folder ``published`` holds the printed values and the register, ``evidence``
+exported runs; its code counts in fingerprints. In a checkout that is not installed the same table is read from
+``pyproject.toml``. Nothing here imports a paper before it is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from suite.runs import fingerprint
 from suite.runs.environment import ROOT
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from suite.papers.artifact import Paper
 
 GROUP = "sgd_suite.papers"
+
+
+class RegistryError(ValueError):
+    """A registered paper that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +52,21 @@ def registered() -> dict[str, Registered]:
 
 def _registered(place: str) -> Registered:
     module, _, attribute = place.partition(":")
-    top = importlib.util.find_spec(module.partition(".")[0])  # finds the package without importing it
+    package = module.partition(".")[0]
+    top = importlib.util.find_spec(package)  # finds the package without importing it
     if top is None or top.origin is None:
-        raise ModuleNotFoundError(f"the paper at {place} is registered, but its package cannot be found", name=module)
-    return Registered(lambda: getattr(importlib.import_module(module), attribute), Path(top.origin).parent)
+        raise RegistryError(f"the paper at {place} is registered, but its package cannot be found; install it anew")
+    home = Path(top.origin).resolve().parent
+    fingerprint.include(package, home.parent)
+    return Registered(lambda: getattr(importlib.import_module(module), attribute), home)
 
 
 PAPERS: dict[str, Registered] = registered()
+
+
+def papers_of(home: Path) -> list[str]:
+    """The papers of a home, in their order."""
+    return [name for name, each in PAPERS.items() if each.home == home]
 
 
 def homes() -> list[Path]:
@@ -63,8 +76,13 @@ def homes() -> list[Path]:
 
 @cache
 def paper(name: str) -> Paper:
-    """A paper by its short name. Raises KeyError for another."""
-    return PAPERS[name].load()
+    """A paper by its short name. Raises KeyError for another, RegistryError for one that calls itself otherwise."""
+    found = PAPERS[name].load()
+    if found.name != name:
+        raise RegistryError(
+            f"the entry point {name!r} of {GROUP} leads to the paper {found.name!r}; give both the same name"
+        )
+    return found
 
 
 def experiment(name: str) -> Experiment:

@@ -138,14 +138,13 @@ def _load(place: Path, paper: Paper) -> list[Verdict] | None:
 
 
 def _verdict(claim: Any, row: Mapping[str, Any]) -> Verdict:
-    values: dict[str, Any] = {
-        name: _measured(value) if name in ("measured", "proxy") else value for name, value in row.items()
-    }
+    values: dict[str, Any] = dict(row)
+    values |= {name: _measured(row[name]) for name in ("measured", "proxy")}
     return replace(Verdict(claim, values.pop("verdict"), values.pop("why")), **values)
 
 
 def _measured(row: Mapping[str, Any] | None) -> Measured | None:
     if row is None:
         return None
-    values: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in row.items()}
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
     return Measured(**values)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from suite.papers.selection import select
 from suite.papers.verdicts import Measurement, measure
 from suite.report import style
 from suite.runs.archive import Runs
+from suite.runs.files import write_whole
 from suite.runs.store import DamagedRun, StoreError
 
 if TYPE_CHECKING:
@@ -32,6 +31,21 @@ FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
+
+
+class Undrawable(Exception):
+    """Stored runs verify, and yet hold what an artifact cannot be drawn from."""
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Whatever goes wrong in this block is one artifact's alone: its runs may come from anybody."""
+    try:
+        yield
+    except (Missing, DamagedRun):
+        raise
+    except Exception as error:
+        raise Undrawable(f"what its runs hold cannot be drawn ({type(error).__name__}: {error})") from error
 
 
 @dataclass(frozen=True)
@@ -62,14 +76,15 @@ def drawing(
 
     ``measured`` is what was measured of it already, by artifact and profile, and is not measured again.
     None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
-    the runs, and DamagedRun when a stored run that it needs does not verify.
+    the runs, DamagedRun when a stored run that it needs does not verify, and Undrawable.
     """
     if artifact.draw is None:
         return None
     lacking: dict[str, None] = {}
     for name in (profile,) if profile else tuple(reversed(PROFILES)):
         try:
-            return _drawn(artifact, source, name, (measured or {}).get((artifact.id, name)))
+            with _alone():
+                return _drawn(artifact, source, name, (measured or {}).get((artifact.id, name)))
         except Missing as error:
             lacking[str(error)] = None
     raise Missing("; ".join(lacking))
@@ -145,14 +160,17 @@ def file_name(artifact_id: str, form: str) -> str:
 
 
 def image(drawn: Drawing, form: str) -> bytes:
-    """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white."""
+    """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white.
+
+    Raises Undrawable.
+    """
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
     if form == "svg":
         return standalone(inline_svg(drawn))
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
-    with style.applied(drawn.artifact.id):
+    with _alone(), style.applied(drawn.artifact.id):
         drawn.figure.savefig(buffer, format=form, facecolor="white", metadata=dates)
     return buffer.getvalue()
 
@@ -170,7 +188,7 @@ def inline_svg(drawn: Drawing) -> str:
     """The figure as an ``<svg>`` element that can stand beside others in one page.
 
     Its ids begin with the artifact's, its style is confined to itself, its ink is ``currentColor``, and it carries
-    its title and description for readers who cannot see it.
+    its title and description for readers who cannot see it. Raises Undrawable.
     """
     return _text(_svg(drawn))
 
@@ -185,7 +203,7 @@ def _svg(drawn: Drawing) -> ElementTree.Element:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer, dots = io.BytesIO(), drawn.figure.dpi
-    with style.applied(drawn.artifact.id):  # not savefig, which goes through every artist twice
+    with _alone(), style.applied(drawn.artifact.id):  # not savefig, which goes through every artist twice
         FigureCanvasSVG(drawn.figure).print_svg(buffer, metadata={"Date": None})
     drawn.figure.dpi = dots  # print_svg leaves 72 behind
     root = ElementTree.fromstring(buffer.getvalue())
@@ -248,7 +266,8 @@ def draw_selection(
         for artifact in artifacts:
             try:
                 drawn = drawing(artifact, source, profile)
-            except Missing as error:
+                made = image(drawn, form) if drawn else b""
+            except (Missing, Undrawable) as error:
                 yield f"{artifact.id}: not drawn: {error}"
             except DamagedRun as error:
                 yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
@@ -256,20 +275,15 @@ def draw_selection(
                 if drawn is None:
                     yield f"{artifact.id}: no drawing; its numbers are in the report and in check"
                 else:
-                    path = write(out / file_name(artifact.id, form), image(drawn, form))
+                    path = write(out / file_name(artifact.id, form), made)
                     yield f"{artifact.id}: {path} ({drawn.stamp})"
 
 
 def write(path: Path, data: bytes) -> Path:
     """Write a file so that it is there whole or not at all. Raises StoreError when that is impossible."""
-    staging = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        staging.write_bytes(data)
-        os.replace(staging, path)
+        write_whole(path, data)
     except OSError as error:
         raise StoreError(f"could not write {path}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):  # the folder itself may not exist
-            staging.unlink(missing_ok=True)
     return path

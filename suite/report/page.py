@@ -21,12 +21,13 @@ from suite.papers.code import count
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, besides, verdicts
-from suite.report.drawing import Drawing, drawing, inline_svg, write
+from suite.report.drawing import Drawing, Undrawable, drawing, inline_svg, write
 from suite.report.numerals import number, ours, printed, tolerance, values
 from suite.report.provenance import departures, runs_and_environments
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
 from suite.runs.archive import Runs, versions
+from suite.runs.contest import Survey
 from suite.runs.environment import ROOT, revision
 from suite.runs.store import DamagedRun, Run
 
@@ -84,6 +85,7 @@ class Section(Generic[Listed]):
 
     paper: Paper
     artifacts: list[Listed]
+    survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -148,6 +150,9 @@ def page(source: Runs) -> str:
     sections = [_section(paper(name), once) for name in PAPERS]
     wanted = sorted({run_id for s in sections for shown in s.artifacts for run_id in shown.runs})
     environments, runs = runs_and_environments(once, wanted)
+    several = Survey()
+    for section in sections:
+        several.add(section.survey)
     engine = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -172,6 +177,7 @@ def page(source: Runs) -> str:
         words=list(WORDS.values()),
         environments=environments,
         runs=runs,
+        held_twice=several.lines(),
         speeds=measured_speed(),
         speed_columns=COLUMNS,
         ledgers=departures(ROOT / "reference_impls"),
@@ -204,8 +210,13 @@ def _section(which: Paper, source: Runs) -> Section[Shown]:
     for name, found in by_artifact.items():
         section.artifacts.append(shown := show(name, known.get(name), found, source, measured))
         if drawn := shown.drawn:
-            shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
             shown.drawn = None  # which holds more memory than its text
+            try:
+                shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
+            except Undrawable as error:
+                shown.undrawn = f"Not drawn: {error}."
+    for measurement in measured.values():
+        section.survey.add(measurement.survey)
     return section
 
 
@@ -228,7 +239,7 @@ def show(
     drawn = None
     try:
         shown.drawn = drawn = drawing(artifact, source, measured=measured)
-    except Missing as error:
+    except (Missing, Undrawable) as error:
         shown.undrawn = f"Not drawn: {error}."
     except DamagedRun as error:
         shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."

@@ -15,13 +15,14 @@ from pathlib import Path
 from suite.claims.board import EMPIRICAL, NOTHING, WORDS, apart, board
 from suite.claims.judge import VERDICTS, Verdict
 from suite.papers.evidence import committed
-from suite.papers.registry import PAPERS, paper
+from suite.papers.registry import paper, papers_of
 from suite.report import speed
 from suite.report.numerals import ours, printed
 from suite.report.page import all_verdicts
 from suite.runs.archive import Layered, Runs
 from suite.runs.environment import ROOT
 
+OWN = ROOT / "paper_figures"  # the home of this project's papers
 PER_PAPER = 3  # results told in words, for each paper
 FIRST = 3  # of these, those that the README tells
 
@@ -132,8 +133,13 @@ def rewritten(text: str, name: str, block: str) -> str:
 
 
 def judged(source: Runs) -> list[Verdict]:
-    """Every claim of every paper on the evidence of ``source``, each at the largest profile that decides it."""
-    return [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source)]
+    """Every claim of this project's papers, as ``judged_of`` gives them."""
+    return judged_of(OWN, source)
+
+
+def judged_of(home: Path, source: Runs) -> list[Verdict]:
+    """Every claim of a home's papers on the evidence of ``source``, each at the largest profile that decides it."""
+    return [verdict for name in papers_of(home) for verdict in all_verdicts(paper(name), source)]
 
 
 def blocks(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
@@ -143,6 +149,11 @@ def blocks(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
         "docs/results.md": {"verdicts": table(verdicts), "results": results(verdicts)},
         "docs/speed.md": {"speed": speed.tables(speed.committed())},
     }
+
+
+def blocks_elsewhere(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
+    """The same of a project with papers of its own: what its README says of its claims."""
+    return {"README.md": {"verdicts": first_table(verdicts), "results": results(verdicts)}}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,8 +4,8 @@ A definition is hashed as its syntax tree without docstrings, comments, annotati
 to another definition of the project replaced by that one's hash. So a move, a split of a file or a new name for a
 helper changes nothing, while an edit of anything that is reached changes it. References are followed through
 imports (those inside functions included), attributes of modules, and texts of the form ``"package.module:name"``;
-a module that is used as a value stands for all its definitions. Code that is only reached through an object
-handed in at run time is not seen, nor is a data file.
+a module that is used as a value stands for all its definitions. The project is this one and the packages of all
+registered papers. Code that is only reached through an object handed in at run time is not seen, nor is a data file.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 from suite.runs.environment import ROOT
 
-SCOPE = ("suite", "reference_impls", "paper_figures")
-PLACE = re.compile(rf"(?:{'|'.join(SCOPE)})(?:\.\w+)*:\w+")
+SCOPE = dict.fromkeys(("suite", "reference_impls", "paper_figures"), ROOT)  # package -> folder that holds it
+PLACE = re.compile(r"\w+(?:\.\w+)*:\w+")
 UNKNOWN = "unknown"  # the fingerprint of code that nobody can point at
 DIGITS = 16  # hex digits of a fingerprint
 SILENT = ("annotation", "returns", "ctx", "type_comment", "type_params", "lineno")
 
 Place = tuple[str, str]  # module and definition; an empty definition is the module as a whole
-Read = Callable[[str], str | None]  # path below the root, in POSIX form, to text
+Read = Callable[[str], str | None]  # path below the folder that holds its package, in POSIX form, to text
 
 
 @dataclass
@@ -253,13 +254,18 @@ def _without_docstring(node: ast.AST, items: list) -> Iterator:
             yield item
 
 
+def include(package: str, folder: Path) -> None:
+    """Let the code of another package count, which lies in ``folder``: that of a paper from elsewhere."""
+    SCOPE.setdefault(package, folder)
+
+
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def working_files(path: str) -> str | None:
-    """A file of the project as it lies on disk."""
-    file = ROOT / path
+    """A file of the project, or of a package whose code counts, as it lies on disk."""
+    file = SCOPE.get(path.partition("/")[0].removesuffix(".py"), ROOT) / path
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from suite.runs.environment import ROOT
 FOLDER = Path(os.environ.get("SGD_SUITE_BASELINES") or ROOT / "ci" / "baselines")
 FORMAT = 1
 OURS, RIVALS = "ours", ("plain", "plain, 1 thread")
+CLOCKS = {"wall": "seconds", "processor": "processor"}  # by the name in a baseline: the key of a side's samples
+LARGEST = 1e9  # seconds, or log ratios: more is no measurement
 NOT_GUARDED = ("growth",)  # families that are timed too shortly to be guarded
 
 Sessions = list[list[float]]  # log ratios: one list per session, one value per round
@@ -30,18 +33,66 @@ class GateError(ValueError):
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A benchmark document or a baseline. Raises GateError when the file is neither."""
+    """A benchmark document or a baseline, whoever wrote it. Raises GateError when the file is neither."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise GateError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise GateError(f"{path} cannot be read as a benchmark document: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT or "workloads" not in document:
         raise GateError(f"{path} is no benchmark document of format {FORMAT}; make one with `nox -s benchmark`")
-    if not document.get("machine", {}).get("class"):
+    machine = document.get("machine")
+    if not isinstance(machine, dict) or not machine.get("class"):
         raise GateError(f"{path} does not say of which machine class it is; measure again with `nox -s benchmark`")
+    if wrong := _defect(document):
+        raise GateError(f"{path} cannot be used: {wrong}; measure again with `nox -s benchmark`")
     return document
+
+
+def _defect(document: Mapping[str, Any]) -> str:
+    """What, of that which is used of a document, is not as it must be; or nothing."""
+    machine_class, versions = document["machine"]["class"], document.get("versions", {})
+    if not isinstance(machine_class, str) or not re.fullmatch(r"\w[\w.-]*", machine_class):
+        return f"the machine class {machine_class!r} is no name of a folder"
+    if not isinstance(versions, dict) or not all(isinstance(version, str) for version in versions.values()):
+        return "versions are texts by the name of a package"
+    if not isinstance(document["workloads"], dict):
+        return "workloads are a mapping by name"
+    kind = _odd_sessions if "sessions" in document else _odd_sides
+    for name, workload in document["workloads"].items():
+        if not isinstance(workload, dict) or (wrong := kind(workload)):
+            return f"workload {name!r} {wrong if isinstance(workload, dict) else 'is no mapping'}"
+    return ""
+
+
+def _odd_sessions(workload: Mapping[str, Any]) -> str:
+    """What is wrong with a workload of a baseline."""
+    for clock, sessions in workload.items():
+        if clock not in CLOCKS or not isinstance(sessions, list) or not sessions:
+            return f"has no sessions by {clock!r}"
+        if not all(_numbers(session, least=-LARGEST) for session in sessions):
+            return "has sessions that are no lists of log ratios"
+    return ""
+
+
+def _odd_sides(workload: Mapping[str, Any]) -> str:
+    """What is wrong with a workload of a benchmark document: of the sides that the gate reads."""
+    sides = workload.get("sides")
+    if not isinstance(sides, dict) or not all(isinstance(side, dict) for side in sides.values()):
+        return "has no sides"
+    read = [sides[name] for name in (OURS, *RIVALS) if name in sides]
+    for key in CLOCKS.values():
+        timed = [side[key] for side in read if side.get(key)]
+        if not all(_numbers(values, least=1 / LARGEST) for values in timed) or len({len(v) for v in timed}) > 1:
+            return f"has {key} that are no equally long lists of positive numbers"
+    return ""
+
+
+def _numbers(values: Any, least: float) -> bool:
+    """Whether these are one or more numbers from ``least`` to ``LARGEST``."""
+    plain = lambda value: isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= LARGEST
+    return isinstance(values, list) and bool(values) and all(map(plain, values))
 
 
 def log_ratios(workload: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -53,9 +104,9 @@ def log_ratios(workload: Mapping[str, Any]) -> dict[str, list[float]]:
     ours, rival = sides.get(OURS), next((sides[name] for name in RIVALS if name in sides), None)
     if not ours or not rival or not ours.get("seconds") or not rival.get("seconds"):
         return {}
-    clocks = {"wall": "seconds"}
-    if ours.get("threads") == rival.get("threads") == 1 and ours.get("processor") and rival.get("processor"):
-        clocks["processor"] = "processor"
+    clocks = dict(CLOCKS)
+    if not (ours.get("threads") == rival.get("threads") == 1 and ours.get("processor") and rival.get("processor")):
+        del clocks["processor"]
     return {
         clock: [math.log(a / b) for a, b in zip(ours[key], rival[key], strict=True)] for clock, key in clocks.items()
     }

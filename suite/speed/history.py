@@ -87,8 +87,13 @@ def recall(folder: Path, machine_class: str) -> list[dict[str, Any]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else ()):
         try:
             session = json.loads(line)
+            medians = [value for clocks in session["workloads"].values() for value in clocks.values()]
+            if not all(map(math.isfinite, medians)) or not isinstance(session["when"], str):
+                raise ValueError("its time is no text, or a median no number")
+            if not isinstance(session["versions"], dict):
+                raise ValueError("its versions are no mapping")
             sessions = [session] if session["anew"] else [*sessions, session]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GateError(f"{path}, line {number + 1}, is no session: {error}") from error
     return sessions
 

@@ -30,7 +30,7 @@ from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bf16": torch.float32}
-ALGORITHMS: Mapping[str, type[Algorithm[Any]]] = {
+ALGORITHMS: dict[str, type[Algorithm[Any]]] = {  # a paper of another package adds its own
     "sgd": SGD,
     "isgd": ISGD,
     "rudra": Softsync,

@@ -15,6 +15,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from suite.communication.collectives import Settled
+from suite.runs.files import sync_folder
 
 NAME = "checkpoint"
 
@@ -82,6 +83,7 @@ def save(folder: Path, state: Any, values: dict[str, Any], tensors: dict[str, Te
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(staging, folder / NAME)
+        sync_folder(folder)
     finally:
         with contextlib.suppress(OSError):
             staging.unlink()

@@ -30,7 +30,7 @@ Updated = tuple[Any, Tensor, dict[str, Tensor]]  # state, buffers [1, q], what i
 def one_worker(gradients: Gradients, algorithm: Algorithm[Any]) -> OneWorker | None:
     """The update of one worker in place, where algorithm, solver and path allow it."""
     optimizer = algorithm.optimizer
-    if not isinstance(algorithm, SGD) or algorithm.collective.workers > 1 or not isinstance(optimizer, InPlace):
+    if type(algorithm) is not SGD or algorithm.collective.workers > 1 or not isinstance(optimizer, InPlace):
         return None
     if not isinstance(gradients, Bound | Native) or gradients.flat.x.dtype != torch.float32:
         return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, streams
 
 from reference_impls.contract import Entry, Turn
 from reference_impls.crossbow import SMA, elastic_averaging
 from reference_impls.inverse_law import SGD
+from suite.battery.quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, streams
 from suite.communication.collectives import Local
 from suite.training.optimizers import Adam, CaffeSGD
 

@@ -7,12 +7,12 @@ from math import inf, sqrt
 
 import pytest
 import torch
-from quadratic import close, drive, lockstep
 from scipy.optimize import minimize_scalar
 
 from reference_impls import inverse_law_model as forms
 from reference_impls.inverse_law import SGD
 from reference_impls.inverse_law_model import Law, Prices, Recursion, System
+from suite.battery.quadratic import close, drive, lockstep
 from suite.communication.collectives import Local
 from suite.training.optimizers import CaffeSGD
 

@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 import torch
-from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, shares
 
 from reference_impls import isgd
 from reference_impls.inverse_law import SGD
 from reference_impls.isgd import ISGD
+from suite.battery.quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, shares
 from suite.communication.collectives import Local
 from suite.training.optimizers import CaffeSGD
 

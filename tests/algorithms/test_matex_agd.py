@@ -8,12 +8,12 @@ from math import pi, sin
 
 import pytest
 import torch
-from quadratic import BATCHES, LR, QUADRATIC, TABLE, D, Quadratic, close, drive, lockstep
 
 from reference_impls import matex_agd
 from reference_impls.contract import Turn
 from reference_impls.inverse_law import SGD
 from reference_impls.matex_agd import DelayedSGD
+from suite.battery.quadratic import BATCHES, LR, QUADRATIC, TABLE, D, Quadratic, close, drive, lockstep
 from suite.communication.collectives import Local, Settled
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 

@@ -11,11 +11,11 @@ from math import sqrt
 
 import pytest
 import torch
-from quadratic import LR, QUADRATIC, D, close, drive, one, streams
 
 from reference_impls import rudra, rudra_rates
 from reference_impls.contract import Entry, Turn
 from reference_impls.inverse_law import SGD
+from suite.battery.quadratic import LR, QUADRATIC, D, close, drive, one, streams
 from suite.communication.collectives import Local
 from suite.training.optimizers import CaffeSGD
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from paper_figures import crossbow
+from suite.model_averaging.learners import Learners
+from suite.runner import execute as execution
 from suite.runner.execute import Surroundings, execute
+from suite.runs.comparison import identical
 from suite.runs.store import Store
 from suite.spec import RunSpec
 
@@ -54,20 +59,40 @@ def test_memory_counts_state_and_saved_tensors(around):
     assert run.results["extra_own"][1] > run.results["extra_own"][0]
 
 
+FOLLOWED = {
+    "data": {"name": "digits", "transform": "scale", "size": 28},
+    "model": {"name": "digits_lenet"},
+    "descent": {"rule": "caffe", "momentum": 0.9},
+    "algorithm": {"name": "crossbow", "alpha": 0.25},
+    "order": {"kind": "shuffled"},
+    "rate": 0.01,
+    "batch": 8,
+    "images": 256,
+    "epochs": 2,
+    "learners": [[0, 1], [4, 2]],
+}
+
+
 def test_followed_replicas_and_growth(around):
-    base = {
-        "data": {"name": "digits", "transform": "scale", "size": 28},
-        "model": {"name": "digits_lenet"},
-        "descent": {"rule": "caffe", "momentum": 0.9},
-        "algorithm": {"name": "crossbow", "alpha": 0.25},
-        "order": {"kind": "shuffled"},
-        "rate": 0.01,
-        "batch": 8,
-        "images": 256,
-        "epochs": 2,
-    }
-    run = stored(around, "crossbow/followed", {**base, "learners": [[0, 1], [4, 2]]})
+    run = stored(around, "crossbow/followed", FOLLOWED)
     table = run.curve("models")
     assert table["learners"].tolist() == [2, 2]
     assert (table["best_replica_error"] <= table["replica_error"]).all()
     assert table["centre_error"].between(0, 1).all()
+
+
+def test_followed_replicas_go_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Stopped after every iteration, of which none is computed twice: learners join in between."""
+    spec = RunSpec("crossbow/followed", {**FOLLOWED, "images": 32, "learners": [[0, 1], [1, 2]]})
+    whole = Surroundings(tmp_path / "whole")
+    assert execute(spec, crossbow.EXPERIMENTS.__getitem__, whole).state == "stored"
+    steps, step = [], Learners.step
+    monkeypatch.setattr(Learners, "step", lambda self, rate: steps.append(self.t) or step(self, rate))
+    states = []
+    while not states or states[-1] == "late":
+        begun = len(steps)
+        monkeypatch.setattr(execution, "asked_to_stop", lambda: len(steps) > begun)  # noqa: B023
+        states.append(execute(spec, crossbow.EXPERIMENTS.__getitem__, Surroundings(tmp_path / "parts")).state)
+    assert (states.count("late"), states[-1]) == (6, "stored")
+    assert steps == list(range(6))
+    assert identical(Store(tmp_path / "whole").read(spec.id), Store(tmp_path / "parts").read(spec.id))

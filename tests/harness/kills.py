@@ -19,20 +19,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import killed_pair
 import torch
 import toy
 
-from reference_impls.matex_agd import DelayedSGD
 from suite.commands.plan import plan
-from suite.communication.group import Group
 from suite.data.images import load_images
-from suite.distributed.training import Training, spawn
 from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.execute import Surroundings, execute_pack
@@ -43,6 +42,8 @@ from suite.spec import RunSpec
 from suite.training import loop as training  # noqa: F401 (imported before the fork)
 
 PACKED = {"path": "vectorised"}
+PAIR = "training by two processes"
+Row = dict[str, Any]  # counts of a trial
 
 
 def smoke(name: str) -> RunSpec:
@@ -56,6 +57,7 @@ class Kind:
 
     name: str
     specs: Callable[[], tuple[RunSpec, ...]]
+    saves: bool = True  # whether it leaves checkpoints
     slow_saving: bool = False  # every flush to disk takes long, so that kills fall into it
 
 
@@ -65,10 +67,10 @@ KINDS = (
     Kind("train, two packed into one step", lambda: tuple(
         RunSpec("train", {**toy.digits(updates=100).settings, **PACKED}, seed) for seed in range(2))),
     Kind("inverse_law/sweep", lambda: (smoke("inverse_law/sweep"),)),
-    Kind("crossbow/followed", lambda: (smoke("crossbow/followed"),)),
-    Kind("matex_agd/serial_gap", lambda: (smoke("matex_agd/serial_gap"),)),
-    Kind("isgd/trace", lambda: (smoke("isgd/trace"),)),
-    Kind("rudra/protocol", lambda: (smoke("rudra/protocol"),)),
+    Kind("crossbow/followed", lambda: (smoke("crossbow/followed"),), saves=False),
+    Kind("matex_agd/serial_gap", lambda: (smoke("matex_agd/serial_gap"),), saves=False),
+    Kind("isgd/trace", lambda: (smoke("isgd/trace"),), saves=False),
+    Kind("rudra/protocol", lambda: (smoke("rudra/protocol"),), saves=False),
 )  # fmt: skip
 
 
@@ -79,23 +81,17 @@ def compute(kind: Kind, root: Path) -> bool:
     return all(report.state in ("stored", "present") for report in reports)
 
 
-def slowly(handle: int, flush: Callable[[int], None] = os.fsync) -> None:
-    time.sleep(0.01)
-    flush(handle)
-    time.sleep(0.01)
-
-
 def child(kind: Kind, root: Path) -> int:
     """Compute in a forked process; returns its process id."""
     if (pid := os.fork()) == 0:
         if kind.slow_saving:
-            os.fsync = slowly
+            os.fsync = killed_pair.slowly
         os._exit(0 if compute(kind, root) else 1)
     return pid
 
 
-def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[str, Any]:
-    """Kill a kind of run so often, as several runs where one ends too soon; returns what was seen."""
+def trials(kind: Kind, kills: int, draws: random.Random, folder: Path) -> Iterator[Row]:
+    """Kill a kind of run so often, as several runs where one ends too soon; what was seen of each."""
     specs = kind.specs()
     for spec in specs:
         experiment(spec.experiment).load()  # imported here, once, and not by every child
@@ -104,27 +100,34 @@ def trial(kind: Kind, kills: int, draws: random.Random, folder: Path) -> dict[st
     assert status == 0, kind.name
     whole = time.monotonic() - began
     reference = {spec.id: Store(undisturbed).read(spec.id) for spec in specs}
-    killed = under_way = lost = doubled = unlike = trials = 0
-    while killed < kills:
-        trials += 1
-        store = Store(folder / f"trial-{trials}", create=True)
-        for _ in range(min(kills - killed, 12)):
+    for number in count():
+        if kills <= 0:
+            return
+        store = Store(folder / f"trial-{number}", create=True)
+        killed = under_way = 0
+        for _ in range(min(kills, 12)):
             if all(store.has(spec.id) for spec in specs):
                 break
             pid = child(kind, store.root)
-            if draws.random() < 0.7:  # the others are killed at any instant, start-up included
+            if kind.saves and draws.random() < 0.7:  # the others are killed at any instant, start-up included
                 until_saved(pid, store.root)
             time.sleep(draws.uniform(0.0, 0.3) * whole)
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             killed += os.WIFSIGNALED(status)
-            under_way += bool(list((store.root / "partial").glob("*/*/checkpoint*")))
+            left = any((store.root / "partial").glob("*/*/checkpoint*"))
+            under_way += os.WIFSIGNALED(status) and left
         os.waitpid(child(kind, store.root), 0)
-        lost += sum(not store.has(spec.id) for spec in specs)
-        doubled += len(store.ids() - set(reference)) + len(list((store.root / "partial").iterdir()))
-        unlike += sum(store.has(i) and not identical(store.read(i), run) for i, run in reference.items())
-    return {"kind": kind.name, "trials": trials, "killed": killed, "under_way": under_way, "lost": lost,
-            "doubled": doubled, "unlike": unlike}  # fmt: skip
+        lost = sum(not store.has(spec.id) for spec in specs)
+        doubled = len(store.ids() - set(reference)) + len(list((store.root / "partial").iterdir()))
+        unlike = sum(store.has(i) and not identical(store.read(i), run) for i, run in reference.items())
+        kills -= killed
+        yield row(kind.name, killed, under_way, lost, doubled, unlike)
+
+
+def row(kind: str, killed: int, under_way: int, lost: int, doubled: int, unlike: int) -> Row:
+    counts = {"killed": killed, "under_way": under_way, "lost": lost, "doubled": doubled, "unlike": unlike}
+    return {"kind": kind, "trials": 1, **counts}
 
 
 def until_saved(pid: int, root: Path) -> None:
@@ -137,68 +140,38 @@ def until_saved(pid: int, root: Path) -> None:
             time.sleep(0.005)
 
 
-UPDATES, EVERY = 40, 2
-
-
-def two_processes(group: Group, folder: str) -> float:
-    """Delayed exchange between two workers, a checkpoint every other update, from the last one there is."""
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Tanh(), torch.nn.Linear(9, 2)).double()
-    made = Training(module, group, partial(DelayedSGD, delay=1), rate=0.05, momentum=0.9, examples=64)
-    done = made.resume(folder).get("updates", 0)
-    for update in range(done, UPDATES):
-        draw = torch.Generator().manual_seed(1000 * update + group.rank)
-        inputs = torch.randn(8, 6, generator=draw).double()
-        made.update(module(inputs).square().mean())
-        if (update + 1) % EVERY == 0:
-            made.save(folder, updates=update + 1)
-    made.finish()
-    return made.flat.x.sum().item()
-
-
-def train_in_two(folder: Path) -> list[float]:
-    import kills  # this module under a name that the workers can import
-
-    return spawn(kills.two_processes, 2, str(folder), timeout=20)
-
-
-def trial_of_two(kills: int, draws: random.Random, folder: Path) -> dict[str, Any]:
+def trials_of_two(kills: int, draws: random.Random, folder: Path) -> Iterator[Row]:
     """A training by two processes, of which the parent or one worker is killed."""
-    command = [sys.executable, __file__, "--two"]
+    command = [sys.executable, killed_pair.__file__]
     environment = toy.environment()
     run = lambda place: subprocess.Popen([*command, str(place)], env=environment, stdout=subprocess.PIPE, text=True,
                                          stderr=subprocess.DEVNULL)  # fmt: skip
     expected = run(folder / "undisturbed").communicate()[0]
     assert expected
-    killed = under_way = lost = unlike = trials = 0
-    while killed < kills:
-        trials += 1
-        place = folder / f"two-{trials}"
-        for _ in range(min(kills - killed, 8)):
+    for number in count():
+        if kills <= 0:
+            return
+        place = folder / f"trial-{number}"
+        killed = under_way = 0
+        for _ in range(min(kills, 5)):
             process = run(place)
-            time.sleep(draws.uniform(0.5, 1.0) * starting(place))
-            victims = [process.pid, *children(process.pid)]
-            os.kill(draws.choice(victims), signal.SIGKILL)
+            until_under_way(place)
+            time.sleep(draws.uniform(0.0, 0.5))
+            os.kill(draws.choice([process.pid, *children(process.pid)]), signal.SIGKILL)
             process.communicate()
             killed += process.returncode != 0
-            under_way += bool(list(place.glob("update-*/worker-*/checkpoint")))
+            under_way += process.returncode != 0 and any(place.glob("update-*/worker-*/checkpoint"))
         said = run(place).communicate()[0]
-        lost, unlike = lost + (not said), unlike + (bool(said) and said != expected)
-    return {"kind": "training by two processes", "trials": trials, "killed": killed, "under_way": under_way,
-            "lost": lost, "doubled": 0, "unlike": unlike}  # fmt: skip
+        kills -= killed
+        yield row(PAIR, killed, under_way, int(not said), 0, int(bool(said) and said != expected))
 
 
-def starting(place: Path) -> float:
-    """Seconds after which a child is under way: until a checkpoint of the place changes, 60 at most."""
-    seen = lambda: {(path, path.stat().st_mtime_ns) for path in place.glob("update-*/worker-*/checkpoint")}
-    began = time.monotonic()
-    try:
-        before = seen()
-        while time.monotonic() - began < 60 and seen() == before:
-            time.sleep(0.01)
-    except FileNotFoundError:  # replaced while we looked
-        pass
-    return 0.2
+def until_under_way(place: Path) -> None:
+    """Until one more checkpoint has been written at a place; a minute at most."""
+    seen = lambda: {path.parts[-3] for path in place.glob("update-*/worker-*/checkpoint")}
+    before, began = seen(), time.monotonic()
+    while time.monotonic() - began < 60 and seen() <= before:
+        time.sleep(0.01)
 
 
 def children(pid: int) -> list[int]:
@@ -207,18 +180,18 @@ def children(pid: int) -> list[int]:
     return [process.pid for process in psutil.Process(pid).children(recursive=True)]
 
 
-def report(rows: list[dict[str, Any]], seed: int) -> str:
-    total = {name: sum(row[name] for row in rows) for name in rows[0] if name != "kind"}
+def report(rows: list[Row], seed: int) -> str:
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    names = [name for name in rows[0] if name != "kind"]
+    sums = {kind: {name: sum(r[name] for r in rows if r["kind"] == kind) for name in names} for kind in kinds}
+    sums["all"] = {name: sum(r[name] for r in rows) for name in names}
     head = (
-        f"# Killed by SIGKILL\n\nWritten by `python tests/harness/kills.py`: {total['killed']} kills, seed {seed}. "
-        "*Under way* counts those that left a checkpoint; *unlike* are results that are not those of an undisturbed "
-        "run, to the bit.\n\n| kind of run | trials | killed | under way | lost | doubled | unlike |\n"
-        "|---|--:|--:|--:|--:|--:|--:|\n"
+        f"# Killed by SIGKILL\n\nWritten by `python tests/harness/kills.py`: {sums['all']['killed']} kills, seed "
+        f"{seed}. A trial is killed several times and then left to finish. *Under way* counts kills that left a "
+        "checkpoint; *unlike* are results that are not those of an undisturbed run, to the bit.\n\n"
+        "| kind of run | trials | killed | under way | lost | doubled | unlike |\n|---|--:|--:|--:|--:|--:|--:|\n"
     )
-    names = ("kind", "trials", "killed", "under_way", "lost", "doubled", "unlike")
-    return head + "".join(
-        "| " + " | ".join(str(row[name]) for name in names) + " |\n" for row in [*rows, {"kind": "all", **total}]
-    )
+    return head + "".join(f"| {kind} | {' | '.join(map(str, row.values()))} |\n" for kind, row in sums.items())
 
 
 def main() -> int:
@@ -226,26 +199,30 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--two", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=Path, help="keep the counts of each trial here, and go on from them")
     chosen = parser.parse_args()
-    if chosen.two:
-        print(json.dumps(train_in_two(chosen.two)))
-        return 0
     torch.set_num_threads(1)
     for name in ("digits", "colours"):
         load_images(name, "test")  # what reads them is imported once
-    draws = random.Random(chosen.seed)
-    each = -(-chosen.kills // (len(KINDS) + 1))
-    rows = []
+    known = chosen.rows.read_text(encoding="utf-8").splitlines() if chosen.rows and chosen.rows.exists() else ()
+    rows: list[Row] = [json.loads(line) for line in known]
+    pair = chosen.kills // 12  # each takes three new interpreters
+    each = -(-(chosen.kills - pair) // len(KINDS))
+    todo = {PAIR: (trials_of_two, pair)} | {kind.name: (partial(trials, kind), each) for kind in KINDS}
     with tempfile.TemporaryDirectory() as name:
-        for place, kind in enumerate(KINDS):
-            rows.append(trial(kind, each, draws, Path(name, str(place))))
-            print(rows[-1], flush=True)
-        rows.append(trial_of_two(each, draws, Path(name, "two")))
-    text = report(rows, chosen.seed)
-    print(text)
-    if chosen.out:
-        chosen.out.write_text(text, encoding="utf-8")
+        for place, (kind, (kill, wanted)) in enumerate(todo.items()):
+            left = wanted - sum(row["killed"] for row in rows if row["kind"] == kind)
+            for found in (
+                () if left <= 0 else kill(left, random.Random(f"{chosen.seed} {kind} {left}"), Path(name, str(place)))
+            ):
+                print(found, flush=True)
+                rows.append(found)
+                if chosen.rows:
+                    with open(chosen.rows, "a", encoding="utf-8") as stream:
+                        stream.write(json.dumps(found) + "\n")
+                if chosen.out:
+                    chosen.out.write_text(report(rows, chosen.seed), encoding="utf-8")
+    print(report(rows, chosen.seed))
     return 1 if any(row[name] for row in rows for name in ("lost", "doubled", "unlike")) else 0
 
 

@@ -15,6 +15,7 @@ from suite.commands.check import judge_selection
 from suite.papers import verdicts as verdicts_module
 from suite.papers.grades import Rests
 from suite.papers.verdicts import Measurement
+from suite.report.page import page
 from suite.runs.archive import Archive, Layered, export
 from suite.runs.contest import Survey, implausible, relation, survey
 from suite.runs.store import CHECKSUMS, Outcome, Run, Store, encode, seal, verified
@@ -113,6 +114,14 @@ def test_a_contested_run_decides_nothing_silently(layers):
     assert (verdict.verdict, verdict.red) == ("inconclusive", True)
     assert "would be reproduced, but rests on contested evidence: run" in verdict.why
     assert len(several.contested) == 1
+
+
+def test_a_report_names_contested_runs(layers):
+    source = layers(HERE, 0.5, 0.5, 0.7)
+    (contested,) = (run_id for run_id in source.ids() if len({str(r.results) for r in source.versions(run_id)}) > 1)
+    written = page(source)
+    assert f"CONTESTED run {contested} (toy/draw): two versions of the same source" in written
+    assert "3 runs are held in several versions: 2 equal, 1 contested" in written
 
 
 def test_another_execution_within_the_spread_is_told_and_decides(layers):

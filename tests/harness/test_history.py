@@ -88,10 +88,12 @@ def test_accepted_sessions_are_remembered_until_a_level_is_wanted(tmp_path: Path
     remember(documents[:1], tmp_path, anew=True)
     assert len(recall(tmp_path, "cpu-a")) == 1
     assert recall(tmp_path, "cpu-b") == []
-    with open(path, "a") as stream:
-        stream.write("no session\n")
-    with pytest.raises(GateError, match="line 5, is no session"):
-        recall(tmp_path, "cpu-a")
+    for odd in ("no session", '{"when": "", "anew": false, "workloads": {"w": {"wall": "1"}}, "versions": {}}', "[]"):
+        kept = path.read_text()
+        path.write_text(f"{kept}{odd}\n")
+        with pytest.raises(GateError, match="line 5, is no session"):
+            recall(tmp_path, "cpu-a")
+        path.write_text(kept)
 
 
 def test_the_history_is_drawn(tmp_path: Path):

@@ -13,9 +13,16 @@ from pathlib import Path
 import pytest
 import toy
 
+from reference_impls.contract import Turn
 from suite import interruption
+from suite.papers.registry import experiment
 from suite.runner import presence
+from suite.runner.execute import Surroundings, execute
+from suite.runs.comparison import identical
+from suite.runs.store import Store
+from suite.spec import RunSpec
 from suite.training import checkpoint
+from suite.training.loop import Session
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
 
@@ -53,11 +60,29 @@ def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path, numbe
     assert len(list((tmp_path / "s" / "partial").glob(f"*/*/{checkpoint.NAME}"))) == 1
 
 
+def test_no_update_is_lost_or_computed_twice(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch):
+    """A signal comes while the third and the seventh update are computed, and no checkpoint is due for an hour."""
+    spec, computed, update = toy.digits(updates=12, evaluate={"every": 4}), [], Session.update
+
+    def signalled(session: Session, turn: Turn) -> None:
+        if len(computed) in (2, 6):
+            signal.raise_signal(SIGNALS[len(computed) // 4])
+        update(session, turn)
+        computed.append(turn.t)
+
+    whole = Surroundings(tmp_path / "whole")
+    assert execute(spec, experiment, whole).state == "stored"
+    monkeypatch.setattr(Session, "update", signalled)
+    around = Surroundings(tmp_path / "parts", checkpoint_seconds=3600)
+    for state in ("late", "late", "stored"):
+        with interruption.watched():
+            assert execute(spec, experiment, around).state == state
+    assert computed == list(range(12))
+    assert identical(Store(whole.store).read(spec.id), Store(around.store).read(spec.id))
+
+
 def test_a_signal_before_anything_runs_ends_with_the_same_sentence(tmp_path: Path):
     """While another process computes the run that this one waits for."""
-    from suite.runs.store import Store
-    from suite.spec import RunSpec
-
     store = Store(tmp_path / "s", create=True)
     (spec,) = toy.training("smoke")["train"]
     assert isinstance(spec, RunSpec)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile import shaken
 from scipy import stats
 
 from suite.speed.baselines import GateError, accept, baseline, find_baseline, log_ratios, read
 from suite.speed.gate import ALARM, FLOOR, alarms, compare, exit_code, holm, lines, threshold
+from suite.speed.history import session
 from suite.speed.rank_shift import detectable, lower_limit, p_value, shift, tail
 
 # Spreads of log ratios on two busy CPU cores: medians of processes, and rounds, which have heavy tails.
@@ -201,6 +204,13 @@ def test_an_accepted_baseline_reads_back_and_takes_further_sessions(tmp_path: Pa
         ("[", "cannot be read"),
         ("{}", "is no benchmark document"),
         ('{"format": 1, "workloads": {}}', "machine class"),
+        ('{"format": 1, "workloads": {}, "machine": []}', "machine class"),
+        ('{"format": 1, "workloads": {}, "machine": {"class": "../elsewhere"}}', "no name of a folder"),
+        ('{"format": 1, "workloads": {}, "machine": {"class": "a"}, "versions": [1]}', "versions are texts"),
+        ('{"format": 1, "workloads": [], "machine": {"class": "a"}}', "workloads are a mapping"),
+        ('{"format": 1, "workloads": {"w": 3}, "machine": {"class": "a"}}', "'w' is no mapping"),
+        ('{"format": 1, "workloads": {"w": {}}, "machine": {"class": "a"}}', "'w' has no sides"),
+        ("[" * 200_000, "cannot be read"),
     ],
 )
 def test_files_that_are_no_documents_are_refused(tmp_path: Path, content: str, why: str):
@@ -208,6 +218,29 @@ def test_files_that_are_no_documents_are_refused(tmp_path: Path, content: str, w
     path.write_text(content)
     with pytest.raises(GateError, match=why):
         read(path)
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["document", "baseline"])
+def test_a_forged_document_is_used_or_refused_in_a_sentence(tmp_path: Path, kept: bool, monkeypatch):
+    """One place in each of 300 is anything that JSON can say."""
+    monkeypatch.setattr("suite.speed.rank_shift.detectable", lambda *a, **k: 0.1)  # takes a second each time
+    draw, rng, path = np.random.default_rng(3), random.Random(4), tmp_path / "forged.json"
+    true = document({"a": 0.0, "b": 0.1}, draw, rounds=4)
+    known, refused, told = baseline([true]), 0, set()
+    for _ in range(300):
+        path.write_text(json.dumps(shaken(known if kept else true, rng)))
+        try:
+            forged = read(path)
+            found = compare(known, baseline([forged]))
+            assert all(map(str, lines(found)))
+            assert exit_code(found) in (0, 1, 3)
+            if not kept:
+                session(forged)
+        except GateError as error:
+            refused += 1
+            told.add(str(error).count("\n"))
+    assert 50 < refused < 300
+    assert told == {0}
 
 
 def test_the_command_gates_and_accepts(tmp_path: Path, sgd):

@@ -254,3 +254,17 @@ def partly_lost(group: Group, folder: str) -> list[Any]:
     except ValueError as error:
         found.append(str(error))
     return found
+
+
+def surroundings(group, name: str) -> tuple[str | None, int]:
+    """An environment variable, and how many threads compute."""
+    return os.environ.get(name), torch.get_num_threads()
+
+
+def listening(group: Group) -> list[str]:
+    """Addresses at which this process takes connections, while the group is together."""
+    import psutil
+
+    Processes(group).sum(torch.zeros(1, 1))
+    found = psutil.Process().net_connections(kind="inet")
+    return sorted({one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN})

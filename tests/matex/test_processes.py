@@ -170,6 +170,11 @@ def test_a_worker_that_nothing_can_interrupt_is_ended_by_its_heartbeat():
     assert caught.value.errors[1] == ("Died", "exit status -9")
 
 
+def test_spawned_workers_meet_where_no_stranger_can_reach_them():
+    """A rendezvous store of torch's listens on all addresses and takes keys from anybody; a file does not."""
+    assert not {"0.0.0.0", "::"} & {address for worker in spawn(bodies.listening, 2) for address in worker}
+
+
 @pytest.mark.parametrize(
     ("cards", "local", "world", "backend"),
     [
@@ -186,3 +191,12 @@ def test_processes_that_share_a_card_do_not_take_nccl(monkeypatch, cards, local,
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     assert fitting_backend() == backend
+
+
+def test_workers_have_the_environment_of_now_and_their_own_besides(monkeypatch):
+    """They are forked from a process that began with that of then."""
+    spawn(bodies.surroundings, 1, "SAID")
+    monkeypatch.setenv("SAID", "now")
+    assert spawn(bodies.surroundings, 1, "SAID", threads=2) == [("now", 2)]
+    own = spawn(bodies.surroundings, 2, "SAID", environment=lambda rank: {"SAID": str(rank)})
+    assert own == [("0", 1), ("1", 1)]

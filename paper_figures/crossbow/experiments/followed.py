@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from suite.model_averaging.learners import Learners
 from suite.runner.autotune import measure_training
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
+from suite.training import checkpoint
 from suite.training.build import assemble
 from suite.training.gradients.paths import PATHS, seed_masks
 from suite.training.numerics import apply
@@ -34,7 +36,7 @@ def followed(spec: RunSpec, context: Context) -> Outcome:
 
     A change takes effect once ``turns * 4 * batch`` examples are read. The table ``models`` holds the test error of
     the average model and the mean and least test error of the replicas after every epoch. A run that was
-    interrupted starts again from the beginning.
+    interrupted goes on from its checkpoint to the same bits.
     """
     apply(context.execution)
     settings = dict(spec.settings)
@@ -48,14 +50,25 @@ def followed(spec: RunSpec, context: Context) -> Outcome:
     rate = torch.tensor(settings["rate"], device=made.x0.device, dtype=made.x0.dtype)
     per_epoch = images // settings["batch"]  # batches
     changes = [(4 * turns, count) for turns, count in schedule[1:]]
-    rows = []
-    for epoch in range(1, epochs + 1):
+    rows: list[dict[str, Any]] = []
+    if found := checkpoint.load(context.folder, learners.state, context.device):
+        state, values, tensors = found
+        learners.take_up(state, tensors["buffers"], values["t"], values["taken"])
+        rows, changes = values["rows"], changes[len(changes) - values["changes"] :]
+    saved = time.monotonic()
+    for epoch in range(len(rows) + 1, epochs + 1):
         while learners.taken + learners.k <= epoch * per_epoch:
             if changes and learners.taken >= changes[0][0]:
                 learners.resize(changes.pop(0)[1])
             if made.problem.dropout:
                 seed_masks(seed(spec.seed, "dropout", learners.t), made.x0.device)
             learners.step(rate)
+            if context.late or time.monotonic() - saved > context.checkpoint_seconds:
+                values = {"t": learners.t, "taken": learners.taken, "rows": rows, "changes": len(changes)}
+                checkpoint.save(context.folder, learners.state, values, {"buffers": learners.buffers})
+                saved = time.monotonic()
+            if context.late:
+                raise OutOfTime
         points = [learners.centre, *learners.state.replicas]
         buffers = [learners.buffers.mean(0), *learners.buffers]
         errors = [
@@ -73,7 +86,5 @@ def followed(spec: RunSpec, context: Context) -> Outcome:
             }
         )
         context.report(epoch / epochs)
-        if context.late:
-            raise OutOfTime
     finite = bool(torch.isfinite(learners.centre).all())
     return Outcome("finished" if finite else "diverged", rows[-1], {"models": pd.DataFrame(rows)})

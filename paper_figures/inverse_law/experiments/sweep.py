@@ -74,7 +74,7 @@ class Trainer(SteppedSgd):
         if settings["batch"] % workers:
             raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")
         rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
-        gradients = gradients_of_run(context.execution["path"], problem)
+        gradients = gradients_of_run(context.execution["path"], problem, context.execution.get("build"))
         super().__init__(gradients, make_optimizer(settings["descent"], flat), rate, workers)
         read = settings["sample"] or held
         chosen = torch.arange(held)

@@ -18,6 +18,14 @@ def imagenet_seconds(spec: RunSpec) -> float:
     return pictures * counts(s["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
 
 
+def compute_seconds(spec: RunSpec) -> float:
+    """A forward and a backward pass of both networks, one more often than they count."""
+    s = spec.settings
+    images = zip((s["model"], s["beside"]), s["batches"], strict=True)
+    flops = sum(3 * batch * counts(name).flops_per_example for name, batch in images)
+    return (s["repeats"] + 1) * flops / FLOPS_PER_SECOND
+
+
 EXPERIMENTS = {
     "matex_agd/layers": Experiment(lazily("paper_figures.matex_agd.experiments.layers:layers"), lambda spec: 2.0),
     "matex_agd/properties": Experiment(
@@ -31,6 +39,12 @@ EXPERIMENTS = {
     ),
     "matex_agd/serial_gap": Experiment(
         lazily("paper_figures.matex_agd.experiments.serial_gap:serial_gap"), lambda spec: 6.0
+    ),
+    "matex_agd/compute": Experiment(
+        lazily("paper_figures.matex_agd.experiments.compute:compute"),
+        compute_seconds,
+        memory=lambda spec: 4_000_000_000,
+        timed=True,
     ),
     "matex_agd/imagenet": Experiment(
         lazily("paper_figures.matex_agd.experiments.imagenet:imagenet"),

@@ -18,11 +18,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from paper_figures.matex_agd.link_readings import ASLEEP
 from reference_impls.matex_agd import DelayedSGD
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
-from suite.cost_models.overlap import AllReduce, Layer, Network, rates
 from suite.distributed.training import Rule, Training, spawn
 from suite.experiment import Context
 from suite.models import build, initialise
@@ -72,13 +72,9 @@ class SleepingLayer(nn.Module):
         return _Sleep.apply(x, self.weight, self.bias, self.seconds)
 
 
-# AlexNet in small: convolutions with most of the time, inner products with most of the numbers
-LAYERS = ((5_000, 3.0e-3), (15_000, 3.0e-3), (30_000, 2.0e-3), (30_000, 2.0e-3), (250_000, 1.0e-3), (120_000, 1.0e-3))
-
-
 def sleeping() -> nn.Sequential:
     """450,600 numbers (1.8 MB), 12 ms forward and 24 ms backward."""
-    return nn.Sequential(*(SleepingLayer(numbers, seconds) for numbers, seconds in LAYERS))
+    return nn.Sequential(*(SleepingLayer(numbers, seconds) for numbers, seconds in ASLEEP))
 
 
 def lenet() -> nn.Module:
@@ -151,19 +147,6 @@ def measure(
     return rows
 
 
-def predicted(compute_seconds: float, latency: float, speed: float) -> dict[str, float]:
-    """The cost model's rates for the sleeping network; ``compute_seconds`` is no communication as measured.
-
-    What the update of weights costs is the part of that which is not sleep, spread over the numbers it moves.
-    """
-    asleep = 3 * sum(seconds for _, seconds in LAYERS)
-    numbers = sum(n + 100 for n, _ in LAYERS)
-    rest = max(0.0, compute_seconds - asleep)
-    layers = tuple(Layer(s, 2 * s, (4.0 * n, 400.0), apply=rest * (n + 100) / numbers) for n, s in LAYERS)
-    cost = AllReduce(0.0, speed / 8 * netlab.PAYLOAD, 2, "ring", call=latency)
-    return rates(Network(layers), cost)
-
-
 def link(spec: RunSpec, context: Context) -> Outcome:
     """Ratios to no communication over the speeds asked for. Where there is no lab, stores the reason instead."""
     settings = thaw(spec.settings)
@@ -179,10 +162,4 @@ def link(spec: RunSpec, context: Context) -> Outcome:
                 context.report((place + 1) / len(NETWORKS))
     except netlab.NoLab as error:
         return Outcome("finished", {"skipped": str(error)})
-    forecasts = []
-    for speed in settings["speeds"]:
-        seen = tables["sleeping"]
-        seen = seen[seen["speed"] == speed].groupby("method")["seconds"].median()
-        forecast = predicted(seen["no comm"], seen["empty sum"], speed)
-        forecasts += [{"speed": speed, "method": name, "rate": rate} for name, rate in forecast.items()]
-    return Outcome("finished", {"skipped": ""}, {**tables, "predicted": pd.DataFrame(forecasts)})
+    return Outcome("finished", {"skipped": ""}, tables)

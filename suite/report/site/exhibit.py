@@ -15,7 +15,7 @@ from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Evidence, Paper
 from suite.papers.counterfeits import UNTRIED, Trial, counted
 from suite.report.behind import reasons, tried
-from suite.report.drawing import Drawing, image
+from suite.report.drawing import Drawing, Undrawable, image
 from suite.report.page import Shown, show
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
@@ -56,12 +56,12 @@ def files(
     ``measured`` is what the verdicts ``found`` were judged from.
     """
     shown = show(name, artifact, found, source, measured)
-    made = {}
+    made: dict[str, bytes] = {}
     if shown.drawn:
-        made[f"{name}.svg"] = image(shown.drawn, "svg")
-        shown.drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the PNG
-        made[f"{name}.png"] = image(shown.drawn, "png")
-        made[f"{name}.thumb.png"] = thumbnail(made[f"{name}.png"])
+        try:
+            made |= _pictures(name, shown.drawn)
+        except Undrawable as error:
+            shown.drawn, shown.undrawn = None, f"Not drawn: {error}."
     if (table := table_of(shown, artifact, source)) is not None:
         made[f"{name}.csv"] = table.to_csv(index=False, lineterminator="\n", float_format="%.8g").encode()
     environments, runs = runs_and_environments(source, shown.runs)
@@ -82,6 +82,14 @@ def files(
         **around,
     )
     return {f"{name}.html": page} | made
+
+
+def _pictures(name: str, drawn: Drawing) -> dict[str, bytes]:
+    made = {f"{name}.svg": image(drawn, "svg")}
+    drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the PNG
+    made[f"{name}.png"] = image(drawn, "png")
+    made[f"{name}.thumb.png"] = thumbnail(made[f"{name}.png"])
+    return made
 
 
 def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> Iterator[Judged]:

@@ -194,6 +194,8 @@ def library(network: str, numbers: str) -> Library:
         staging = path.with_suffix(f".{secrets.token_hex(4)}")
         command = [found, *FLAGS, f"-DREAL={numbers}", f"-DPLAN={network}", str(SOURCE), "-o", str(staging)]
         subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=True)
+        with open(staging, "rb") as written:
+            os.fsync(written.fileno())
         os.replace(staging, path)
         return Library(path, build)
     except (OSError, AttributeError, subprocess.SubprocessError) as error:

@@ -1,0 +1,301 @@
+"""How hard the tests are: random mutants of the code, each run against the tests that import it.
+
+    python -m ci.mutants paper_figures --count 100 --seed 0 --budget 3600 --log mutants.jsonl
+    python -m ci.mutants reference_impls suite --count 100 ...
+
+A mutant changes one operator, constant, comparison or call of the last commit, in a clone of its own. It is killed
+when a test fails, when it takes far longer than it did without the mutant, or, for a paper's module, when ``falsify``
+no longer passes. Which mutants a seed draws depends on the commit and the folders alone. Each is written to the log
+when it is done: the same command goes on where it stopped, be it by its budget in seconds or by Ctrl-C. Not part of
+the automatic checks: a hundred take some hours. A survivor is a gap in the tests or an equivalent of the code; that
+is for a reader to say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from suite.runs.environment import ROOT
+from suite.runs.fingerprint import PLACE, imported
+
+SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list", "abs": "float"}
+# How things look, not what they say: sizes, distances and colours of drawings.
+LOOKS = {
+    "alpha", "borderaxespad", "bbox_to_anchor", "capsize", "color", "columnspacing", "elinewidth", "figsize",
+    "fontsize", "height", "linestyle", "linewidth", "markersize", "ncols", "pad", "s", "saturation", "size", "sizes",
+    "width", "width_ratios", "zorder",
+}  # fmt: skip
+PATIENCE, SLOWEST = 4.0, 240.0  # times the seconds without a mutant; seconds that the tests of a module may take
+PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
+PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
+NEAR = 3  # imports between a test and a module that it is said to test
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: between two places of a file, ``before`` becomes ``after``."""
+
+    path: str
+    line: int
+    start: int  # offset in characters
+    before: str
+    after: str
+
+
+def mutants(path: str, text: str) -> list[Mutant]:
+    """All mutants of a file, in the order of its text."""
+    lines = text.splitlines(keepends=True)
+    begins = [0]
+    for line in lines:
+        begins.append(begins[-1] + len(line))
+
+    def offset(line: int, column: int) -> int:
+        return begins[line - 1] + len(lines[line - 1].encode()[:column].decode())
+
+    found = []
+    for node, after in _changes(ast.parse(text)):
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start, end = offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
+        found.append(Mutant(path, node.lineno, start, text[start:end], after))
+    return sorted(found, key=lambda mutant: (mutant.start, mutant.before, mutant.after))
+
+
+def applied(mutant: Mutant, text: str) -> str:
+    """The text of the file with the change. Raises ValueError where it reads otherwise."""
+    end = mutant.start + len(mutant.before)
+    if text[mutant.start : end] != mutant.before:
+        raise ValueError(f"{mutant.path} is another than the mutant was made from")
+    return text[: mutant.start] + mutant.after + text[end:]
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    """Nodes with the text that replaces them; what never runs or only looks is left out."""
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
+        return
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        if isinstance(node.value.func, ast.Attribute) and node.value.func.attr == "report":
+            return  # how far a run has come
+        yield node, "pass"
+    if isinstance(node, ast.expr):
+        for changed in _changed(node):
+            yield node, f"({ast.unparse(changed)})"
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.keyword) and child.arg in LOOKS:
+                continue
+            if isinstance(child, ast.AST):
+                yield from _changes(child)
+
+
+def _changed(node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions that one could be mistaken for."""
+    made: Any = copy.deepcopy(node)
+    if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPPED:
+        made.op = SWAPPED[type(node.op)]()
+    elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPPED:
+        made.ops[0] = SWAPPED[type(node.ops[0])]()
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        made = made.operand
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+        made.value = not node.value if isinstance(node.value, bool) else _other(node.value)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+        made.func.id = CALLS[node.func.id]
+    else:
+        return
+    yield made
+
+
+def _other(number: float) -> float:
+    return number + 1 if isinstance(number, int) or number == 0 else 1.5 * number
+
+
+class Imports:
+    """Who imports whom, among the modules and test files below a root."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.tests = sorted((root / "tests").rglob("test_*.py"))
+        self._of: dict[Path, frozenset[Path]] = {}
+        self._near = {test: self._distances(test) for test in self.tests}
+
+    def nearest(self, module: str) -> list[str]:
+        """The test files from which the fewest imports lead to a module; none where it takes more than NEAR."""
+        away = {test: near[self.root / module] for test, near in self._near.items() if self.root / module in near}
+        least = min(away.values(), default=0)
+        return [test.relative_to(self.root).as_posix() for test, distance in away.items() if distance == least]
+
+    def _distances(self, test: Path) -> dict[Path, int]:
+        """How many imports lie between a test and each file; helpers among the tests count nothing."""
+        seen: dict[Path, int] = {}
+        at = [(test, 0)]
+        while at:
+            path, distance = at.pop(0)
+            for file in self.of(path):
+                further = distance + (not file.is_relative_to(self.root / "tests"))
+                if further <= NEAR and further < seen.get(file, NEAR + 1):
+                    seen[file] = further
+                    at.append((file, further))
+        return seen
+
+    def of(self, path: Path) -> frozenset[Path]:
+        """Files that a file imports, anywhere in it, or names as a place in the code."""
+        if path not in self._of:
+            base, found = ".".join(path.relative_to(self.root).parts[:-1]), set()
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    found |= {file for a in node.names for file in self._files(a.name, "", path.parent)}
+                elif isinstance(node, ast.ImportFrom):
+                    for module, name in imported(node, base).values():
+                        found |= set(self._files(module, name, path.parent))
+                elif isinstance(node, ast.Constant) and PLACE.fullmatch(str(node.value)):
+                    found |= set(self._files(str(node.value).partition(":")[0], "", path.parent))
+            self._of[path] = frozenset(found - {path})
+        return self._of[path]
+
+    def _files(self, module: str, name: str, beside: Path) -> Iterator[Path]:
+        """The file of ``module``, and of ``module.name`` where that is one too; a test's helpers lie beside it."""
+        for parts in (module.split("."), f"{module}.{name}".rstrip(".").split(".")):
+            for place in (self.root.joinpath(*parts), beside.joinpath(*parts)):
+                candidates = (place.with_suffix(".py"), place / "__init__.py")
+                yield from (file for file in candidates if file.is_file())
+
+
+def git(*arguments: str, at: Path = ROOT) -> str:
+    return subprocess.run(["git", *arguments], cwd=at, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def drawn(root: Path, folders: Sequence[str], seed: int, count: int) -> list[Mutant]:
+    """A random sample of the mutants of all Python files that are tracked below some folders."""
+    files = [name for name in git("ls-files", *folders, at=root).splitlines() if name.endswith(".py")]
+    every = [m for name in files for m in mutants(name, (root / name).read_text(encoding="utf-8"))]
+    return random.Random(seed).sample(every, min(count, len(every)))
+
+
+class Trial:
+    """A clone in which one file at a time is mutated."""
+
+    def __init__(self, root: Path):
+        self.root, self.imports = root, Imports(root)
+        self._alone: dict[tuple[str, ...], tuple[bool, float]] = {}
+
+    def alone(self, *arguments: str) -> tuple[bool, float]:
+        """Whether a command passes without a mutant, and the seconds that it takes."""
+        if arguments not in self._alone:
+            code, seconds = self.run(arguments, SLOWEST)
+            self._alone[arguments] = code == 0, seconds
+        return self._alone[arguments]
+
+    def commands(self, module: str) -> tuple[list[tuple[str, ...]], float]:
+        """What may kill a mutant of a module, all passing without one, and the seconds that it takes together."""
+        tried: list[tuple[str, ...]] = [(*PYTEST, test) for test in self.imports.nearest(module)]
+        if module.startswith("paper_figures/") and (paper := module.split("/")[1]) in PAPERS:
+            tried.append(("-m", "suite", "falsify", paper))
+        found, total = [], 0.0
+        for command in tried:
+            passes, seconds = self.alone(*command)
+            if passes and total + seconds < SLOWEST:
+                found.append(command)
+                total += seconds
+        return found, total
+
+    def ending(self, mutant: Mutant) -> dict[str, Any]:
+        """What became of a mutant: killed, by whom; survived; or without any test."""
+        commands, seconds = self.commands(mutant.path)
+        place = self.root / mutant.path
+        text = place.read_text(encoding="utf-8")
+        place.write_text(applied(mutant, text), encoding="utf-8")
+        began, told = time.monotonic(), "survived" if commands else "no test"
+        try:
+            for command in commands:
+                code, _ = self.run(command, PATIENCE * seconds + 60)
+                if code != 0:
+                    told = "killed by time" if code is None else f"killed by {command[-1]}"
+                    break
+        finally:
+            place.write_text(text, encoding="utf-8")
+        return {"ending": told, "tests": len(commands), "seconds": round(time.monotonic() - began, 1)}
+
+    def run(self, arguments: Sequence[str], limit: float) -> tuple[int | None, float]:
+        """Exit status, None past the limit, and seconds of Python with these arguments in the clone."""
+        began = time.monotonic()
+        command = [sys.executable, *arguments]
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+        with subprocess.Popen(command, cwd=self.root, env=environment, start_new_session=True, **quiet) as process:
+            try:
+                return process.wait(limit), time.monotonic() - began
+            except subprocess.TimeoutExpired:
+                return None, time.monotonic() - began
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def summary(entries: Iterable[dict[str, Any]]) -> list[str]:
+    """How many were killed, by what, and each survivor."""
+    rows = list(entries)
+    killed = [row for row in rows if row["ending"].startswith("killed")]
+    by = ", ".join(f"{count} {ending}" for ending, count in Counter(row["ending"] for row in killed).most_common())
+    told = [f"{len(killed)} of {len(rows)} mutants killed", f"  {by}"]
+    left = [row for row in rows if not row["ending"].startswith("killed")]
+    return told + [
+        f"  {row['path']}:{row['line']}: {row['before']} -> {row['after']}  ({row['ending']})" for row in left
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m ci.mutants", description=__doc__.partition("\n")[0])
+    parser.add_argument("folders", nargs="+", help="whose mutants: paper_figures, reference_impls, suite, a file")
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--budget", type=float, default=3600, help="seconds, after which no further mutant is begun")
+    parser.add_argument("--log", type=Path, default=Path("mutants.jsonl"))
+    given = parser.parse_args(arguments)
+    until, key = time.monotonic() + given.budget, [git("rev-parse", "HEAD"), given.seed, given.folders]
+    logged = [json.loads(line) for line in given.log.read_text().splitlines()] if given.log.exists() else []
+    done = {row["number"]: row for row in logged if row["key"] == key}
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
+        clone = Path(folder) / "clone"
+        git("clone", "--quiet", "--shared", str(ROOT), str(clone))
+        trial = Trial(clone)
+        for number, mutant in enumerate(drawn(clone, given.folders, given.seed, given.count)):
+            if number in done or time.monotonic() > until:
+                continue
+            done[number] = {"key": key, "number": number, **asdict(mutant), **trial.ending(mutant)}
+            with given.log.open("a") as log:
+                log.write(json.dumps(done[number]) + "\n")
+            print(
+                f"{mutant.path}:{mutant.line}: {mutant.before} -> {mutant.after}: {done[number]['ending']}",
+                flush=True,
+            )
+    print("\n".join(summary(done[number] for number in sorted(done) if number < given.count)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The command ``refresh``: renew the files that are made from papers, their claims and their committed evidence.
+
+In the project that holds a paper's package: the index that ``list`` reads, and what stands between the markers of its
+README. In this project also the tables in ``docs`` and what became of the claims of before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from suite.papers import index
+from suite.papers.evidence import committed
+from suite.papers.registry import PAPERS, homes, papers_of
+from suite.papers.selection import SelectorError
+from suite.report import changes, readme
+from suite.runs.archive import Layered
+
+
+def project(home: Path) -> Path | None:
+    """The folder of the project that a home belongs to; None for one that was installed without it."""
+    return next(
+        (folder for folder in (home.parent, home.parent.parent) if (folder / "pyproject.toml").is_file()), None
+    )
+
+
+def generated(home: Path) -> dict[Path, str]:
+    """What the generated files of a home's project must hold. Raises ReadmeError where markers are missing."""
+    root = project(home)
+    made = {home / index.NAME: index.text(home)}
+    if root is None:
+        return made
+    judged = readme.judged_of(home, Layered(committed()))
+    for name, blocks in (readme.blocks(judged) if home == readme.OWN else readme.blocks_elsewhere(judged)).items():
+        path = root / name
+        if not path.exists():
+            continue
+        text = path.read_text(encoding="utf-8")
+        for block, wanted in blocks.items():
+            text = readme.rewritten(text, block, wanted)
+        made[path] = text
+    before = home / "published" / "before_grades.json"
+    if before.exists():
+        made[before.with_name("changes.md")] = changes.changes(json.loads(before.read_text(encoding="utf-8")), judged)
+    return made
+
+
+def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[str]]:
+    """Renew the generated files of the papers' homes, or with ``check`` compare them; exit code and what to say.
+
+    Without ``papers``, of all homes that are projects and not installed packages. Raises SelectorError for an unknown
+    paper.
+    """
+    if unknown := [name for name in papers if name not in PAPERS]:
+        raise SelectorError(f"nothing is called {unknown[0]!r}; the papers are {', '.join(PAPERS)}")
+    said, stale = [], 0
+    for home in homes():
+        if papers and not set(papers) & set(papers_of(home)):
+            continue
+        if project(home) is None:
+            said.append(f"{home}: installed without its project; nothing to renew")
+            continue
+        for path, text in generated(home).items():
+            if path.exists() and path.read_text(encoding="utf-8") == text:
+                continue
+            stale += 1
+            if not check:
+                path.write_text(text, encoding="utf-8")
+            said.append(f"{path}: {'out of date' if check else 'renewed'}")
+    return (1 if check and stale else 0), said or ["all generated files are up to date"]

@@ -1,0 +1,251 @@
+"""A paper in a package of its own: made, found by its entry point, taken through every command, and nothing here
+changes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy
+
+from reference_impls.inverse_law import SGD
+from suite.commands.new_paper import check_free, files, new_paper
+from suite.experiment import Context
+from suite.papers import registry
+from suite.papers.artifact import Artifact, Paper, PaperError
+from suite.papers.registry import RegistryError
+from suite.runner.cost import TRAIN
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
+from suite.training import build, loop
+from suite.training.numerics import choose
+
+ROOT = Path(__file__).parents[2]
+NAME = "lookahead"
+OURS = ("suite", "reference_impls", "paper_figures", "docs", "examples", "README.md", "pyproject.toml")
+
+# Every line of stdin is a command line; "alone" leaves the new paper as the only one, since a report holds them all.
+DRIVER = f"""
+import shlex, sys
+from suite.cli import main
+from suite.papers.registry import PAPERS
+for line in sys.stdin.read().splitlines():
+    if line == "alone":
+        for name in set(PAPERS) - {{{NAME!r}}}:
+            del PAPERS[name]
+        continue
+    sys.argv = ["sgd-suite", *shlex.split(line)]
+    try:
+        main()
+    except SystemExit as stop:
+        print(f"exit {{stop.code}} of {{line}}", flush=True)
+"""
+COMMANDS = f"""
+register {NAME} --because "rules as read from the paper"
+list {NAME}
+plan {NAME} --profile smoke
+run {NAME} --profile smoke
+check {NAME}
+falsify {NAME}
+figures {NAME}
+explain {NAME}/fig1/ratio
+""".split("\n")[1:-1]
+WHERE_THE_PROJECT_IS = f"""
+export {NAME} --out project/{NAME}_paper/evidence/{NAME}.zip
+alone
+reproduce {NAME} --profile smoke --accept
+reproduce {NAME} --profile smoke
+refresh {NAME}
+refresh {NAME} --check
+register {NAME} --because "nothing changed"
+""".split("\n")[1:-1]
+
+
+def contents() -> dict[str, str]:
+    """Digests of this project's files."""
+    roots = [ROOT / name for name in OURS]
+    paths = [path for root in roots for path in (root.rglob("*") if root.is_dir() else [root])]
+    kept = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
+    return {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
+
+
+def child(folder: Path, site: Path, *command: str, lines: list[str] | None = None) -> str:
+    """What a Python process says that finds ``site`` and this checkout; fails the test where it fails."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SGD_SUITE", "PYTEST"))}
+    path = os.pathsep.join(map(str, (site, ROOT)))
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env=clean | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        input="\n".join(lines or []),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def put_on_the_path(project: Path) -> None:
+    """What an installation in place leaves behind: metadata with the entry point, beside the package."""
+    about = project / f"{NAME}_paper-0.1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {NAME}-paper\nVersion: 0.1\n")
+    (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{NAME} = {NAME}_paper:PAPER\n")
+
+
+def test_a_sixth_paper_goes_through_every_command_and_nothing_here_changes(tmp_path: Path) -> None:
+    before, project = contents(), tmp_path / "project"
+    new_paper(NAME, project)
+    put_on_the_path(project)
+    said = child(tmp_path, project, "-c", DRIVER, lines=[*COMMANDS, *WHERE_THE_PROJECT_IS])
+    failed = [line for line in said.splitlines() if line.startswith("exit ") and not line.startswith("exit 0 of")]
+    assert failed == []
+    assert said.count("exit 0 of") == len(COMMANDS) + len(WHERE_THE_PROJECT_IS) - 1
+    for told in (
+        "register.json: 2 registered",
+        f"{NAME}/fig1                 2 claims",
+        "10 runs at smoke",
+        "lookahead/fig1/ratio  0.443",
+        "flips  averaging_does_nothing",
+        "by the present code",
+        "all 2 verdicts at smoke equal the committed ones",
+        "all generated files are up to date",
+        "the register is up to date",
+    ):
+        assert told in said
+    assert list((tmp_path / "figures").glob("*.svg"))
+    report = (tmp_path / "report" / "report.html").read_text()
+    assert "Lookahead's steady variance is lower than SGD's" in report.replace("&#39;", "'")
+    package = project / f"{NAME}_paper"
+    assert json.loads((package / "index.json").read_text())["papers"] == [NAME]
+    assert "Properties and statements: 2 holds" in (project / "README.md").read_text()
+    assert json.loads((package / "evidence" / "verdicts-smoke.json").read_text()) == {
+        f"{NAME}/fig1/{claim}": "reproduced" for claim in ("ratio", "lower")
+    }
+    assert contents() == before
+
+
+def test_its_own_tests_and_claims_pass(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    new_paper(NAME, project)
+    put_on_the_path(project)
+    quiet = ("-q", "-p", "no:cacheprovider")
+    said = child(project, project, "-m", "pytest", *quiet, ".", f"{NAME}_paper/published/{NAME}.toml")
+    assert "19 passed, 2 skipped" in said  # 7 of the battery on 2 cases, 5 of its own; claims nobody has run
+
+
+def installer() -> list[str]:
+    """The command that installs packages here; skips the test where there is none."""
+    if importlib.util.find_spec("pip"):
+        return [sys.executable, "-m", "pip", "install", "--no-index"]
+    if found := shutil.which("uv"):
+        return [found, "pip", "install", "--offline", "--python", sys.executable]
+    pytest.skip("neither pip nor uv is here to install a package with")
+
+
+@pytest.mark.slow  # half a minute; `nox -s sixth` runs it and installs the package in place, too
+def test_it_installs_as_any_package(tmp_path: Path) -> None:
+    before, project, site = contents(), tmp_path / "project", tmp_path / "site"
+    command = installer()
+    new_paper(NAME, project)
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(site), str(project)]
+    subprocess.run([*command, *options], check=True, timeout=300)
+    said = child(tmp_path, site, "-c", DRIVER, lines=[*COMMANDS[1:5], f"refresh {NAME}"])
+    assert said.count("exit 0 of") == 5
+    assert "2 holds" in said
+    assert "installed without its project" in said
+    assert contents() == before
+
+
+def test_the_example_is_what_the_command_makes() -> None:
+    """`sgd-suite new-paper lookahead --into examples/own_paper` into an empty folder makes it anew."""
+    folder = ROOT / "examples" / "own_paper"
+    kept = [path for path in folder.rglob("*") if path.is_file() and not {"__pycache__"} & set(path.parts)]
+    found = {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in kept}
+    assert found == files(NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("My-Paper", "such as 'my_paper'"),
+        ("2nd", "such as 'nd'"),
+        ("class", "such as 'lookahead'"),
+        ("", "such as 'lookahead'"),
+        ("a/b", "such as 'a_b'"),
+        ("../x", "such as 'x'"),
+        ("isgd", "'isgd' is taken; the papers here are"),
+        ("train", "'train' is taken"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused_with_one_that_can(name: str, hint: str) -> None:
+    with pytest.raises(PaperError, match=hint):
+        check_free(name)
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(PaperError, match="is not an empty folder; name another with --into"):
+        new_paper(NAME, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "sentence"),
+    [
+        (["fig1"], "such as 'lookahead/fig1'"),
+        (["look_ahead/fig1"], "such as 'lookahead/fig1'"),
+        (["lookahead/"], "such as 'lookahead/lookahead'"),
+        (["lookahead/fig 1"], "such as 'lookahead/fig_1'"),
+        (["lookahead/fig1", "lookahead/fig1"], "two artifacts of the paper 'lookahead' are called 'lookahead/fig1'"),
+    ],
+)
+def test_ids_that_no_selector_could_mean_are_refused(ids: list[str], sentence: str) -> None:
+    with pytest.raises(PaperError, match=sentence):
+        Paper(NAME, "", "", tuple(Artifact(name, "") for name in ids), {})
+
+
+def test_an_entry_point_must_carry_the_papers_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = registry.Registered(lambda: Paper(NAME, "", "", (), {}), ROOT)
+    monkeypatch.setitem(registry.PAPERS, "ahead", odd)
+    with pytest.raises(RegistryError, match="give both the same name"):
+        registry.paper("ahead")
+
+
+def test_a_package_that_is_gone_is_named() -> None:
+    with pytest.raises(RegistryError, match=r"the paper at gone_paper:PAPER .* install it anew"):
+        registry._registered("gone_paper:PAPER")
+
+
+def test_an_algorithm_from_elsewhere_trains_by_the_common_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/adding-a-paper.md says."""
+
+    class Own(SGD):
+        calls = 0
+
+        def update(self, *given: Any, **more: Any) -> Any:
+            Own.calls += 1
+            return super().update(*given, **more)
+
+    def train(spec: RunSpec, context: Context) -> Outcome:
+        build.ALGORITHMS.setdefault("own", Own)
+        return loop.train(spec, context)
+
+    monkeypatch.setattr(build, "ALGORITHMS", dict(build.ALGORITHMS))
+    spec = toy.digits(updates=20, algorithm={"name": "own"})
+    experiment = replace(TRAIN, load=lambda: train, pack=lambda spec, device: None)
+    outcome = experiment.load()(spec, Context(tmp_path, choose(spec, "cpu", 1)))
+    assert outcome.status == "finished"
+    assert Own.calls == 20

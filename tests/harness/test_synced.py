@@ -1,0 +1,78 @@
+"""Before a power cut: what is renamed into place has been flushed to disk first, so that a name never comes alone."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+import toy
+
+from suite.data import cache
+from suite.experiment import Context
+from suite.papers.registry import experiment
+from suite.report.drawing import write
+from suite.runner.execute import Surroundings, execute
+from suite.runs.archive import Archive, export, merge
+from suite.runs.contest import relation
+from suite.runs.files import write_whole
+from suite.runs.store import Store
+from suite.training import checkpoint
+from suite.training.gradients import native
+
+
+@pytest.fixture
+def renamed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """Names that files and folders were renamed to, each with what of it had not been flushed as it was."""
+    flushed: set[tuple[int, int, int]] = set()
+    found: dict[str, list[str]] = {}
+    state = lambda about: (about.st_ino, about.st_size, about.st_mtime_ns)
+    flush = os.fsync
+
+    def fsync(handle: int) -> None:
+        flush(handle)
+        flushed.add(state(os.fstat(handle)))
+
+    def watched(real):
+        def rename(origin: os.PathLike, target: os.PathLike) -> None:
+            parts = [Path(origin), *Path(origin).rglob("*")]
+            late = [part.name for part in parts if state(part.stat()) not in flushed]
+            real(origin, target)
+            found.setdefault(Path(target).name, []).extend(late)
+
+        return rename
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name in ("replace", "rename"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    return found
+
+
+def test_a_run_its_checkpoint_and_its_exports_are(tmp_path: Path, renamed, papers, monkeypatch: pytest.MonkeyPatch):
+    """The run is interrupted and gone on with, exported, and taken into another store."""
+    spec = toy.digits(updates=6, evaluate={"every": 3})
+    around = Surroundings(tmp_path / "store", checkpoint_seconds=0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Context, "late", property(lambda context: (context.folder / checkpoint.NAME).exists()))
+        assert execute(spec, experiment, around).state == "late"
+    assert execute(spec, experiment, around).state == "stored"
+    export({spec.id: Store(around.store).files(spec.id)}, tmp_path / "runs.zip", {})
+    with Archive(tmp_path / "runs.zip") as archive:
+        merge(archive, Store(tmp_path / "other", create=True), partial(relation, timed=False))
+    assert {"begun.json", "execution.json", "progress.json", "checkpoint", "runs.zip", spec.id} <= set(renamed)
+    assert {name: late for name, late in renamed.items() if late} == {}
+
+
+def test_what_else_is_kept_is(tmp_path: Path, renamed, monkeypatch: pytest.MonkeyPatch):
+    write_whole(tmp_path / "note", b"")
+    write(tmp_path / "figure.svg", b"")
+    cache.write_atomically(tmp_path / "pictures", lambda stream: stream.write(b"pixels"))
+    monkeypatch.setattr(native, "compiler", lambda: ("c++", ""))
+    monkeypatch.setattr(native, "toolchain", lambda: "")
+    monkeypatch.setattr(native, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(native, "Library", lambda path, build: path.name)
+    monkeypatch.setattr("subprocess.run", lambda command, **_: Path(command[-1]).write_bytes(b"machine code"))
+    library = native.library.__wrapped__("a network", "float")
+    assert {"note", "figure.svg", "pictures", library} <= set(renamed)
+    assert {name: late for name, late in renamed.items() if late} == {}
