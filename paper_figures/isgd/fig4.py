@@ -74,8 +74,8 @@ def draw(evidence: Evidence, figure: Figure) -> None:
 
 
 def _box(axes: Axes, x: float, y: float, text: str) -> None:
-    axes.text(x, y, text, ha="center", va="center", fontsize="small", zorder=3,
-              bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "C0"})  # fmt: skip
+    frame = {"boxstyle": "round", "facecolor": "white", "edgecolor": "C0"}
+    axes.text(x, y, text, ha="center", va="center", fontsize="small", color="#111111", zorder=3, bbox=frame)
 
 
 def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -45,7 +45,8 @@ def draw_system(architecture: str, figure: Figure) -> None:
         server = not name.startswith("learner")
         face = "0.85" if server else "white"
         text = name if server else name.removeprefix("learner ")
-        axes.text(x, y, text, ha="center", va="center", fontsize=8, bbox={"boxstyle": "round", "facecolor": face})
+        frame = {"boxstyle": "round", "facecolor": face}
+        axes.text(x, y, text, ha="center", va="center", fontsize=8, color="#111111", bbox=frame)  # dark on any paper
     _legend(axes)
 
 

@@ -47,9 +47,9 @@ def write_site(
 ) -> Built:
     """Write the site into ``out``; what is there and would come out the same stays as it is.
 
-    ``tell`` is told of each paper. With ``reopen``, which opens the same source in another process, many artifacts
-    are made in several. The same runs and the same code give the same bytes. Raises StoreError when ``out`` cannot
-    be written.
+    ``tell`` is told how many artifacts are to be made, then of each paper. With ``reopen``, which opens the same
+    source in another process, many artifacts are made in several. The same runs and the same code give the same
+    bytes. Raises StoreError when ``out`` cannot be written.
     """
     source, folder = read_once(source), Folder(out)
     own, about = seals(source), revision()
@@ -65,6 +65,7 @@ def write_site(
         for place, row in enumerate(section.artifacts)
         if not folder.holds(row.id, keys[row.id])
     ]
+    tell(f"{len(todo)} of {len(keys)} artifacts are to be made")
     try:
         with makers(source, todo, reopen) as made:
             for section in sections:
