@@ -33,7 +33,7 @@ from suite.runs.store import DamagedRun, Run
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "≠", "!"), strict=True))
 MEANINGS = {
-    "reproduced": "Our whole interval satisfies the rule that was fixed for the claim before the run.",
+    "reproduced": "Our whole interval satisfies the claim's rule.",
     "not reproduced": "Our whole interval violates the rule. What the failure teaches stands beside it as a finding.",
     "inconclusive": "Our interval straddles the bound: neither holds nor fails at the confidence we ask for.",
     "not run": "The evidence that would decide the claim is not stored; the row says what is missing.",

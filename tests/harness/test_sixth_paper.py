@@ -124,7 +124,7 @@ def test_a_sixth_paper_goes_through_every_command_and_nothing_here_changes(tmp_p
     ):
         assert told in said
     assert list((tmp_path / "figures").glob("*.svg"))
-    report = (tmp_path / "report" / "report.html").read_text()
+    report = (tmp_path / "report" / NAME / "fig1.html").read_text()
     assert "Lookahead's steady variance is lower than SGD's" in report.replace("&#39;", "'")
     package = project / f"{NAME}_paper"
     assert json.loads((package / "index.json").read_text())["papers"] == [NAME]

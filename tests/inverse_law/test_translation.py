@@ -162,6 +162,31 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
     assert read(whole, 99.0).loss < before
 
 
+def test_translating_phrases_goes_on_from_the_updates_of_a_session_that_ended(tmp_path, monkeypatch):
+    from paper_figures.inverse_law.experiments import translate
+    from suite.experiment import Context, OutOfTime
+    from suite.spec import RunSpec
+    from suite.training.numerics import choose
+
+    small = {"model": {"embedding": 12, "hidden": 16}, "words": 60, "updates": 35, "test_sentences": 4}
+    spec = RunSpec("inverse_law/phrases", {**eq17.PHRASES.settings, **small})
+    execution, advanced = choose(spec, "cpu", 1), []
+    advance = translate.Trainer.advance
+    monkeypatch.setattr(
+        translate.Trainer, "advance", lambda self, *given: advanced.append(given[1:]) or advance(self, *given)
+    )
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    whole = translate.phrases(spec, Context(tmp_path / "whole", execution)).results
+    advanced.clear()
+    for _ in range(3):
+        with pytest.raises(OutOfTime):
+            translate.phrases(spec, Context(tmp_path / "parts", execution, stop=lambda: True))
+    parts = translate.phrases(spec, Context(tmp_path / "parts", execution)).results
+    assert advanced == [(0, 10), (10, 20), (20, 30), (30, 35)]
+    assert parts == whole
+
+
 def test_europarl_is_trained_on_and_newstest_translated(tmp_path):
     """The runs of the paper's profile from the first read to the last, on little text in the layout of the whole."""
     import pandas as pd

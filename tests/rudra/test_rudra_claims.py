@@ -15,7 +15,7 @@ import pytest
 from paper_figures.rudra import groups, held_out, rows, settings, simulations
 from suite.claims.judge import Verdict
 from suite.commands.falsify import falsified
-from suite.experiment import Context
+from suite.experiment import Context, OutOfTime
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.evidence import folders
 from suite.papers.printed import printed_value
@@ -127,6 +127,23 @@ def test_a_row_left_out_is_predicted_by_the_others(monkeypatch: pytest.MonkeyPat
     (last,) = found["predicted"][-1]
     assert last == pytest.approx(exact_time({}, 0, law, rows[-1]), rel=1e-3)
     assert found["predicted"][0][0] != pytest.approx(calibrate[0][-1], rel=0.05)
+
+    computed = []
+    counted = lambda *given: computed.append(given) or exact_time(*given)
+    monkeypatch.setattr(times, "cifar_seconds", counted)
+    folder, parts, cuts = tmp_path / "parts", None, 0
+    folder.mkdir()
+    while parts is None:  # a session that ends after every fourteenth simulation
+        begun = len(computed)
+        try:
+            ends = lambda begun=begun: len(computed) >= begun + 14
+            parts = times.leave_one_out(spec, Context(folder, {}, stop=ends)).results
+        except OutOfTime:
+            cuts += 1
+    assert cuts > 5
+    assert parts == found
+    asked = [repr(given[2:]) for given in computed]
+    assert len(asked) == len(set(asked)), "a simulation was made again"
 
 
 def stored(root: Path, spec: RunSpec, rows: list[Any], predicted: list[list[float]]) -> Store:

@@ -12,6 +12,7 @@ Settings::
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,9 +22,10 @@ from torch import Tensor
 from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data.text import Pair, load_pairs
 from suite.data.word_batches import WordOrder
-from suite.experiment import Context
+from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
+from suite.training import checkpoint
 from suite.training.build import make_optimizer
 from suite.training.gradients.looped import Bound
 from suite.training.numerics import apply
@@ -98,10 +100,20 @@ def phrases(spec: RunSpec, context: Context) -> Outcome:
     settings = spec.settings
     unseen = test_pairs(spec, context)
     trainer = Trainer(spec, context)
-    state, updates, step = trainer.start(), settings["updates"], 50
-    for first in range(0, updates, step):
-        state = trainer.advance(state, first, min(first + step, updates))
-        context.report(first / updates)
+    state, done, updates, step = trainer.start(), 0, settings["updates"], 10
+    if (found := checkpoint.load(context.folder, state, context.device)) is not None:
+        state, values, tensors = found
+        done, trainer.buffers = values["done"], tensors["buffers"]
+    saved = time.monotonic()
+    while done < updates:
+        state = trainer.advance(state, done, min(done + step, updates))
+        done = min(done + step, updates)
+        context.report(done / updates)
+        if context.late or time.monotonic() - saved > context.checkpoint_seconds:
+            checkpoint.save(context.folder, state, {"done": done}, {"buffers": trainer.buffers})
+            saved = time.monotonic()
+        if context.late and done < updates:
+            raise OutOfTime
     trainer.load(state)
     return Outcome("finished", {"updates": updates, "parameters": trainer.problem.d, **judged(trainer, spec, unseen)})
 

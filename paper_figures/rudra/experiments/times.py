@@ -8,7 +8,9 @@ printed values stand in one place only.
 
 from __future__ import annotations
 
+import json
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -22,8 +24,9 @@ from paper_figures.rudra.settings import (
     imagenet_server,
 )
 from paper_figures.rudra.simulations import ImageNetRow
-from suite.experiment import Context
+from suite.experiment import Context, OutOfTime
 from suite.parameter_server.placement import simulation
+from suite.runs.files import write_whole
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
 
@@ -59,6 +62,34 @@ def fit(predict: Predict, rows: Sequence[Sequence[Any]], start: Sequence[float])
     return np.exp(found.x).tolist()
 
 
+class Kept:
+    """A cost model whose answers are kept in the run's folder.
+
+    A fit that was interrupted begins again, and goes through what it knows in no time, to the same bits.
+    """
+
+    def __init__(self, predict: Predict, context: Context):
+        self.predict, self.context = predict, context
+        self.path, self.saved = context.folder / "answers.json", time.monotonic()
+        try:
+            self.answers: dict[str, float] = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):  # there are none, or they were cut short
+            self.answers = {}
+
+    def __call__(self, constants: Sequence[float], row: Any) -> float:
+        """Raises OutOfTime where the session ends, with all answers kept."""
+        key = json.dumps([list(constants), row])
+        if key not in self.answers:
+            waited = time.monotonic() - self.saved > self.context.checkpoint_seconds
+            if self.context.late or waited:
+                write_whole(self.path, json.dumps(self.answers).encode())
+                self.saved = time.monotonic()
+            if self.context.late:
+                raise OutOfTime
+            self.answers[key] = self.predict(constants, row)
+        return self.answers[key]
+
+
 def cifar_seconds(settings: Mapping[str, Any], seed: int, constants: Sequence[float], row: Configuration) -> float:
     """Seconds of all epochs on CIFAR-10 by per_call, per_example, crowding and update_seconds."""
     per_call, per_example, crowding, update = constants
@@ -83,7 +114,7 @@ def cifar_times(spec: RunSpec, context: Context) -> Outcome:
     ``images`` in all epochs. Constants: those of :func:`cifar_seconds`.
     """
     s = thaw(spec.settings)
-    total = partial(cifar_seconds, s, spec.seed)
+    total = Kept(partial(cifar_seconds, s, spec.seed), context)
     constants = fit(total, s["calibrate"], CIFAR_START)
     predicted = [total(constants, tuple(row)) for row in s["predict"]]
     names = ("per_call", "per_example", "crowding", "update_seconds")
@@ -102,7 +133,7 @@ def imagenet_times(spec: RunSpec, context: Context) -> Outcome:
     of one gradient, bandwidth of a server's port, and that of copies within a machine.
     """
     s = thaw(spec.settings)
-    minutes = partial(imagenet_minutes, s, spec.seed)
+    minutes = Kept(partial(imagenet_minutes, s, spec.seed), context)
     constants = fit(minutes, s["calibrate"], IMAGENET_START)
     predicted = [minutes(constants, tuple(row)) for row in s["predict"]]
     results: dict[str, Any] = {
@@ -132,7 +163,7 @@ def leave_one_out(spec: RunSpec, context: Context) -> Outcome:
     """
     s = thaw(spec.settings)
     models: dict[str, Callable[..., float]] = {"cifar": cifar_seconds, "imagenet": imagenet_minutes}
-    predict = partial(models[s["model"]], s, spec.seed)
+    predict = Kept(partial(models[s["model"]], s, spec.seed), context)
     rows, predicted = s["calibrate"], []
     for at, (*row, _) in enumerate(rows):
         others = rows[:at] + rows[at + 1 :]
