@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from suite.papers.artifact import Artifact
 from suite.papers.registry import homes
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs
 from suite.runs.files import write_whole
@@ -38,6 +39,21 @@ def with_committed(store: Path | None) -> Runs:
     if store.resolve() in [folder.resolve() for folder in folders()]:
         return open_runs(store)
     return Layered([open_runs(store), *committed()])
+
+
+def shipped(layer: Runs) -> bool:
+    """Whether a source is one of the exported files that the papers come with."""
+    return isinstance(layer, Archive) and layer.path.resolve() in exported_files()
+
+
+def exported_files() -> set[Path]:
+    """Those files."""
+    return {path.resolve() for folder in folders() for path in folder.glob("*.zip")}
+
+
+def ids_of(artifact: Artifact, profiles: Iterable[str]) -> set[str]:
+    """Ids of the runs that an artifact reads at these profiles."""
+    return {spec.id for profile in profiles for specs in artifact.runs(profile).values() for spec in specs}
 
 
 def of_user(store: Path | None) -> Runs:

@@ -23,7 +23,7 @@ from suite.claims.judge import PROFILES, Verdict
 from suite.claims.measured import Measured
 from suite.data.catalogue import cache_folder
 from suite.papers.artifact import Paper
-from suite.papers.evidence import folders
+from suite.papers.evidence import exported_files, folders, ids_of
 from suite.papers.published import published
 from suite.papers.registry import homes
 from suite.papers.verdicts import Measurement, verdicts
@@ -68,21 +68,13 @@ def _place(paper: Paper, artifact: str, profile: str | None, source: Runs) -> Pa
     """Where the verdicts are kept, or None if they may not be."""
     layers = source.sources if isinstance(source, Layered) else (source,)
     archives = [layer for layer in layers if isinstance(layer, Archive)]
-    shipped = {path.resolve() for folder in folders() for path in folder.glob("*.zip")}
-    if not archives or {archive.path.resolve() for archive in archives} != shipped:
+    if not archives or {archive.path.resolve() for archive in archives} != exported_files():
         return None
     own = set().union(*(layer.ids() for layer in layers if not isinstance(layer, Archive)))
-    if own and own.intersection(_needed(paper, artifact, profile)):
+    if own and own & ids_of(paper.artifact(artifact), [profile] if profile else PROFILES):
         return None
     name = f"{artifact.replace('/', '-')}-{profile or 'largest'}.json"
     return cache_folder() / "verdicts" / state() / name
-
-
-def _needed(paper: Paper, artifact: str, profile: str | None) -> Iterator[str]:
-    """Ids of the runs that an artifact reads."""
-    for chosen in [profile] if profile else PROFILES:
-        for specs in paper.artifact(artifact).runs(chosen).values():
-            yield from (spec.id for spec in specs)
 
 
 @cache

@@ -22,10 +22,11 @@ from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, besides, verdicts
 from suite.report.drawing import Drawing, Undrawable, drawing, inline_svg, write
-from suite.report.numerals import number, ours, printed, tolerance, values
+from suite.report.numerals import number
 from suite.report.provenance import departures, runs_and_environments
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
+from suite.report.templates import engine
 from suite.runs.archive import Runs, versions
 from suite.runs.contest import Survey
 from suite.runs.environment import ROOT, revision
@@ -143,7 +144,6 @@ def write_report(source: Runs, out: Path) -> Path:
 
 def page(source: Runs) -> str:
     """The report as HTML text."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     once = Once(source)
@@ -153,23 +153,8 @@ def page(source: Runs) -> str:
     several = Survey()
     for section in sections:
         several.add(section.survey)
-    engine = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    engine.filters |= {
-        "ours": ours,
-        "printed": printed,
-        "tolerance": tolerance,
-        "number": number,
-        "values": values,
-        "drawn": Markup,
-        "sum_of": Counter.total,
-    }
-    return engine.get_template("page.html.j2").render(
+    templates = engine(Path(__file__).parent, {"number": number, "drawn": Markup})
+    return templates.get_template("page.html.j2").render(
         sections=sections,
         counts=board([v for s in sections for v in s.verdicts]),
         board_of=board,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from suite.claims.judge import PROFILES
 from suite.papers import remembered
 from suite.papers.artifact import Artifact
-from suite.papers.evidence import folders
+from suite.papers.evidence import ids_of, shipped
 from suite.report.page import Once
 from suite.report.site.stamp import digest_of
 from suite.report.speed import RESULTS
@@ -39,10 +39,9 @@ def read_once(source: Runs) -> Runs:
 def seals(source: Runs) -> dict[str, str]:
     """Run id -> digest of what the user's own stores hold of it, each version verified, or of what is wrong."""
     layers = source.sources if isinstance(source, Layered) else (source,)
-    shipped = {path.resolve() for folder in folders() for path in folder.glob("*.zip")}
     found: dict[str, str] = {}
     for layer in layers:
-        if isinstance(layer, Archive) and layer.path.resolve() in shipped:
+        if shipped(layer):
             continue
         for run_id in sorted(layer.ids()):
             found[run_id] = digest_of(f"{found.get(run_id, '')} {_seal(layer, run_id)}".encode())
@@ -58,11 +57,5 @@ def _seal(layer: Runs, run_id: str) -> str:
 
 def key_of(artifact: Artifact | None, own: Mapping[str, str]) -> str:
     """What an artifact's page follows from: the state, and those of the user's runs that it can read."""
-    return digest_of(
-        repr([state(), [(run_id, own[run_id]) for run_id in sorted(set(own) & _reads(artifact))]]).encode()
-    )
-
-
-def _reads(artifact: Artifact | None) -> set[str]:
-    groups: Iterable = (g for p in PROFILES for g in artifact.runs(p).values()) if artifact else ()
-    return {spec.id for specs in groups for spec in specs}
+    reads = ids_of(artifact, PROFILES) if artifact else set()
+    return digest_of(repr([state(), [(run_id, own[run_id]) for run_id in sorted(set(own) & reads)]]).encode())

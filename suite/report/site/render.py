@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ from urllib.parse import quote
 from suite.claims.board import GRADES, NOTHING, WORDS, board, word
 from suite.claims.board import MEANINGS as GRADE_MEANINGS
 from suite.claims.judge import NEEDS, VERDICTS
-from suite.report.numerals import ours, printed, tolerance, values
 from suite.report.page import MEANINGS, PROFILE_MEANINGS, SHORT, SYMBOLS
 from suite.report.readme import few
+from suite.report.templates import engine
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,25 +37,8 @@ NEED_MEANINGS = dict(
 
 @cache
 def _engine() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    engine = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    engine.filters |= {
-        "ours": ours,
-        "printed": printed,
-        "tolerance": tolerance,
-        "values": values,
-        "few": few,
-        "link": quote,
-        "sum_of": Counter.total,
-    }
-    engine.globals |= {
+    made = engine(HERE, {"few": few, "link": quote})
+    made.globals |= {
         "board_of": board,
         "word_of": word,
         "words": list(WORDS.values()),
@@ -70,7 +52,7 @@ def _engine() -> Environment:
         "nothing": NOTHING,
         "short": SHORT,
     }
-    return engine
+    return made
 
 
 def render(template: str, **context: Any) -> bytes:
