@@ -145,7 +145,7 @@ def test_the_version_is_the_packages(sgd):
 
 
 def test_the_shell_completes_papers_artifacts_and_data_sets():
-    from suite.cli import complete_dataset, complete_selector
+    from suite.cli.options import complete_dataset, complete_selector
 
     assert complete_selector("isg") == ["isgd", *(name for name in complete_selector("isgd/"))]
     assert "isgd/fig5a" in complete_selector("isgd/fig5")

@@ -28,8 +28,31 @@ class Format(StrEnum):
     pdf = "pdf"
 
 
+def complete_selector(incomplete: str) -> list[str]:
+    """Papers and artifacts that begin so, for the shell."""
+    from suite.papers import index
+
+    names = [row["id"] for row in index.rows()]
+    return [n for n in dict.fromkeys([*(n.partition("/")[0] for n in names), *names]) if n.startswith(incomplete)]
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Data sets that begin so, for the shell."""
+    from suite.data.catalogue import DATASETS
+
+    return [name for name in DATASETS if name.startswith(incomplete)]
+
+
 Selectors = Annotated[
-    list[str] | None, typer.Argument(metavar="[SELECTOR]...", help="paper, paper/artifact or a glob; none: all")
+    list[str] | None,
+    typer.Argument(
+        metavar="[SELECTOR]...",
+        help="paper, paper/artifact or a glob; none: all",
+        autocompletion=complete_selector,
+    ),
+]
+DatasetName = Annotated[
+    str, typer.Argument(metavar="NAME", help="as `data list` calls it", autocompletion=complete_dataset)
 ]
 
 
@@ -57,6 +80,7 @@ def a_share(text: str | None) -> tuple[int, int] | None:
     return int(first), int(second)
 
 
+STORE = Path("runs.store")
 StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D", parser=a_path)]
 SourceOption = Annotated[
     Path | None,
@@ -72,4 +96,4 @@ DataOption = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
 ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
-STORE = Path("runs.store")
+OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]

@@ -1,0 +1,95 @@
+"""The command line: one module of commands a subject, and here the table of them all. It alone knows every room.
+
+Exit codes: 0 nothing red, 1 something red or a regression, 2 unusable input, 3 (``gate`` alone) measured too
+little to tell. stdout carries results (with ``--json`` one document and nothing else), stderr progress and errors.
+Commands import what they need inside: ``list``, ``plan`` and ``check`` must not load torch or matplotlib.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+from suite.interruption import Interrupted
+from suite.runner.garbage import search_rarely
+
+search_rarely()
+# typer reads arguments through pydantic, whose search for plugins among all installed packages takes a tenth of the
+# time of ``list``. There are none to be found here.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+import typer  # noqa: E402
+
+from suite.cli import claims, pictures, runs, stores, surroundings  # noqa: E402
+from suite.cli.errors import explain, nobody_reads  # noqa: E402
+from suite.cli.output import say  # noqa: E402
+
+# Name -> command, in the order of ``--help``.
+COMMANDS: dict[str, Callable[..., None]] = {
+    "list": runs.list_,
+    "plan": runs.plan,
+    "run": runs.run,
+    "status": runs.status,
+    "check": claims.check,
+    "explain": claims.explain_,
+    "falsify": claims.falsify,
+    "register": claims.register,
+    "figures": pictures.figures,
+    "report": pictures.report,
+    "refresh": pictures.refresh_,
+    "reproduce": pictures.reproduce,
+    "compare": stores.compare,
+    "export": stores.export,
+    "merge": stores.merge,
+    "gate": stores.gate,
+    "doctor": surroundings.doctor,
+    "new-paper": surroundings.new_paper_,
+}
+
+app = typer.Typer(
+    name="sgd-suite",
+    help="Reproduce five papers on data-parallel mini-batch SGD: run, check, draw, report.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+app.add_typer(surroundings.data_app, name="data")
+
+
+def show_version(wanted: bool) -> None:
+    """What ``--version`` does."""
+    if wanted:
+        from suite import __version__
+
+        print(f"sgd-suite {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="show the version and exit")
+    ] = False,
+) -> None:
+    """Reproduce five papers on data-parallel mini-batch SGD: run, check, draw, report."""
+
+
+def main() -> None:
+    """Entry point: errors a user can act on end in one sentence on stderr and exit code 2."""
+    try:
+        code = app(standalone_mode=False)  # what typer.Exit carries
+        sys.stdout.flush()
+    except Interrupted as interrupted:
+        say(str(interrupted))
+        code = interrupted.exit_code
+    except SystemExit as stop:  # click ends the process itself when the reader of stdout left, and calls it a failure
+        code = nobody_reads() if isinstance(stop.__context__, BrokenPipeError) else stop.code
+    except BrokenPipeError:
+        code = nobody_reads()
+    except Exception as error:
+        code = explain(error)
+    sys.exit(code or 0)

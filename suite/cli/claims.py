@@ -1,0 +1,72 @@
+"""Commands about verdicts and what they rest on: check, falsify, explain, register."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from suite.cli.options import Json, OnlyMine, Profile, Selectors, SourceOption, a_path
+from suite.cli.output import source
+
+
+def check(
+    selector: Selectors = None,
+    *,
+    profile: Annotated[Profile | None, typer.Option(help="judge at this profile only")] = None,
+    store: SourceOption = None,
+    only_mine: OnlyMine = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="the reason of every verdict")] = False,
+    as_json: Json = False,
+    junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F")] = None,
+) -> None:
+    """A verdict for every claim. Exit 1 when one is red."""
+    from suite.commands.check import check_selection
+    from suite.papers.evidence import ids_of_user
+    from suite.runs.files import check_writable
+
+    judged = source(store, only_mine)
+    if junit:
+        check_writable(junit.parent)
+    raise typer.Exit(
+        check_selection(
+            selector or [], profile, judged, ids_of_user(store), as_json=as_json, junit_path=junit, verbose=verbose
+        )
+    )
+
+
+def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
+    """Every counted claim against evidence from worlds in which it is false; exit 1 when a verdict does not flip."""
+    from suite.commands.falsify import falsify_selection
+
+    raise typer.Exit(falsify_selection(selector or [], source(store), as_json))
+
+
+def explain_(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")], *, store: SourceOption = None
+) -> None:
+    """One verdict: value, rule, register entry, counterfeits, power, runs and figure."""
+    from suite.commands.explain import lines
+
+    for line in lines(claim, source(store)):
+        print(line)
+
+
+def register(
+    papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...", help="papers; none: all")] = None,
+    *,
+    because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
+    revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
+    reasons: Annotated[
+        Path | None, typer.Option(help="TOML: reasons of single claims, by claim or glob", metavar="F", parser=a_path)
+    ] = None,
+) -> None:
+    """Append to the register what the rules say today, beside what those of before say of the same runs."""
+    import tomllib
+
+    from suite.commands.register import register as append
+
+    special = tomllib.loads(reasons.read_text(encoding="utf-8")) if reasons else {}
+    for sentence in append(because, revision, special, papers or []):
+        print(sentence)

@@ -1,0 +1,37 @@
+"""How a command ends that could not do what it was asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from suite.cli.output import say
+from suite.interruption import Interrupted
+
+
+def nobody_reads() -> int:
+    """The exit code where the reader of stdout left, as head does; nothing more is written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 128 + signal.SIGPIPE
+
+
+def explain(error: Exception) -> int:
+    """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
+    import traceback
+
+    # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
+    kind = type(error).__name__
+    if kind == "Abort":  # what click makes of Ctrl-C where no run is under way
+        say(str(Interrupted(signal.SIGINT)))
+        return Interrupted(signal.SIGINT).exit_code
+    if kind == "NoArgsIsHelpError":
+        shown: Any = error
+        shown.show()
+    elif hasattr(error, "format_message"):
+        say(f"sgd-suite: {' '.join(error.format_message().split())}")
+    elif isinstance(error, ValueError | OSError):
+        say(f"sgd-suite: {' '.join(str(error).split())}")
+    else:
+        traceback.print_exception(error)
+    return 2

@@ -1,0 +1,101 @@
+"""Commands that draw and write: figures, report, refresh, and the whole main job, reproduce."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from suite.cli.options import (
+    STORE,
+    DataOption,
+    Device,
+    Format,
+    OnlyMine,
+    Profile,
+    ProfileOption,
+    Selectors,
+    SourceOption,
+    StoreOption,
+    a_path,
+    finite,
+)
+from suite.cli.output import say, source
+
+
+def figures(
+    selector: Selectors = None,
+    *,
+    profile: Annotated[Profile | None, typer.Option(help="draw this profile only")] = None,
+    store: SourceOption = None,
+    only_mine: OnlyMine = False,
+    out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D", parser=a_path)] = Path("figures"),
+    form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
+) -> None:
+    """Draw every figure whose runs are stored."""
+    from suite.report.drawing import draw_selection
+    from suite.runs.files import check_writable
+
+    check_writable(out)
+    for line in draw_selection(selector or [], source(store, only_mine), out, form, profile):
+        say(line)
+
+
+def report(
+    *,
+    store: SourceOption = None,
+    out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
+    single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
+) -> None:
+    """Write a site of static pages with every artifact, number and verdict; only what changed is written again."""
+    from suite.papers.evidence import with_committed
+    from suite.report.page import write_report
+    from suite.report.site.build import write_site
+    from suite.runs.files import check_writable
+
+    check_writable(out)
+    if single:
+        print(write_report(source(store), out))
+    else:
+        site = write_site(source(store), out, say, partial(with_committed, store))
+        say(str(site))
+        print(site.index)
+
+
+def refresh_(
+    papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...", help="papers; none: all")] = None,
+    *,
+    check: Annotated[bool, typer.Option("--check", help="compare only; exit 1 when a file is out of date")] = False,
+) -> None:
+    """Renew what is made from papers and their evidence: the index, and tables in README and docs."""
+    from suite.commands.refresh import refresh
+
+    code, said = refresh(papers or [], check=check)
+    print("\n".join(said))
+    raise typer.Exit(code)
+
+
+def reproduce(
+    selector: Selectors = None,
+    *,
+    profile: ProfileOption = Profile.smoke,
+    store: StoreOption = STORE,
+    data: DataOption = None,
+    device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
+    workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
+    budget: Annotated[
+        float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D", parser=a_path)] = Path(
+        "report"
+    ),
+    accept: Annotated[bool, typer.Option("--accept", help="commit these verdicts as the expected ones")] = False,
+) -> None:
+    """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
+    from suite.commands.reproduce import reproduce_selection
+    from suite.runs.files import check_writable
+
+    check_writable(out)
+    raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out, accept))

@@ -1,0 +1,138 @@
+"""Commands that make runs and say what is there: list, plan, run, status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from suite.cli.options import (
+    STORE,
+    DataOption,
+    Device,
+    Json,
+    ProfileOption,
+    Selectors,
+    SourceOption,
+    StoreOption,
+    a_path,
+    a_share,
+    finite,
+)
+from suite.cli.output import emit
+
+
+def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
+    """Artifacts and claims, whose runs there are and what is missing."""
+    from suite.commands.list_ import lines, listing
+    from suite.commands.terminal import show
+
+    rows = listing(selector or [], store)
+    if as_json:
+        emit(rows)
+    else:
+        show(lines(rows))
+
+
+def plan(
+    selector: Selectors = None,
+    *,
+    profile: ProfileOption,
+    store: SourceOption = None,
+    data: DataOption = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--calibrate", min=1, help="time pieces of the runs here for so long first", metavar="SECONDS"),
+    ] = None,
+    device: Annotated[Device, typer.Option(help="where --calibrate computes gradients")] = Device.auto,
+    as_json: Json = False,
+) -> None:
+    """The runs a selection would make, their estimated time and memory, and the data they need.
+
+    Times are those of one core of a reference CPU until --calibrate has measured this machine: the store keeps what
+    it found, and later plans use it.
+    """
+    from suite.commands import plan as planning
+    from suite.commands.list_ import committed_ids
+    from suite.commands.terminal import show
+    from suite.papers.evidence import ids_of_user
+    from suite.papers.selection import select
+    from suite.runner.calibration import known
+
+    planned = planning.plan(select(selector or []), profile)
+    kept = planning.folder_for_calibration(store or STORE) if seconds else store or STORE
+    yours, shipped = ids_of_user(store, new=True), committed_ids()
+    calibration = known(kept)
+    if seconds:
+        todo = [p for p in planned if p.spec.id not in yours]
+        calibration = planning.calibrate(todo, kept, device, data, seconds)
+    planned = planning.calibrated(planned, calibration)
+    summary = planning.summary(planned, yours, shipped, profile, data, calibration)
+    if as_json:
+        emit({**summary, "plan": planning.rows(planned, yours)})
+    else:
+        show(planning.lines(planned, yours, summary))
+
+
+def run(
+    selector: Selectors = None,
+    *,
+    profile: ProfileOption,
+    store: StoreOption = STORE,
+    data: DataOption = None,
+    device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
+    workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
+    budget: Annotated[
+        float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
+    ] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")] = False,
+    share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
+    memory: Annotated[
+        int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")
+    ] = None,
+    on: Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="with --on: how many workers")] = None,
+    engine_options: Annotated[
+        Path | None, typer.Option(help="with --on: the engine's own options, TOML", metavar="F", parser=a_path)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="with --on: print what would be submitted")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="with --on: end when the workers have")] = False,
+) -> None:
+    """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
+    part, chosen = a_share(share), selector or []
+    if on is None:
+        from suite.commands.run import run_selection
+
+        if jobs or engine_options or dry_run or wait:
+            raise typer.BadParameter("--jobs, --engine-options, --dry-run and --wait need --on")
+        around = (chosen, profile, store, data, device, workers, budget)
+        raise typer.Exit(run_selection(*around, wait=not no_wait, share=part, memory=memory))
+    from suite.commands.submit import Request, submit_selection
+
+    if budget or share or memory or no_wait:
+        raise typer.BadParameter("--budget, --share, --memory and --no-wait do not go with --on")
+    to = Request(on, jobs, engine_options, dry_run, wait)
+    raise typer.Exit(submit_selection(chosen, profile, store, data, device, workers, to))
+
+
+def status(
+    *,
+    store: StoreOption = STORE,
+    watch: Annotated[bool, typer.Option("--watch", help="again every ten seconds, until nothing is left")] = False,
+    as_json: Json = False,
+) -> None:
+    """What of a store's plans is stored, running (where, since when, how far), failed and queued."""
+    import time
+
+    from suite.commands import status as state
+
+    found = state.status(store)
+    while watch and not as_json and any(found["counts"][name] for name in ("queued", "running")):
+        print("\n".join(state.lines(found)), flush=True)
+        time.sleep(10)
+        found = state.status(store)
+    if as_json:
+        emit(found)
+    else:
+        print("\n".join(state.lines(found)))

@@ -1,0 +1,116 @@
+"""Commands between stores and benchmark documents: compare, export, merge, gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from suite.cli.options import STORE, Json, Profile, Selectors, StoreOption, a_path
+from suite.cli.output import emit
+
+
+def compare(
+    base: Annotated[Path, typer.Argument(help="store or exported file")],
+    new: Annotated[Path, typer.Argument(help="store or exported file")],
+    *,
+    either_way: Annotated[bool, typer.Option("--either-way", help="a fall is as red as a rise")] = False,
+    as_json: Json = False,
+) -> None:
+    """Regressions between two stores of the same runs. Exit 1 when there is one."""
+    from suite.runs.archive import open_runs
+    from suite.runs.comparison import compare_runs, lines
+
+    found = compare_runs(open_runs(base), open_runs(new), either_way=either_way)
+    if as_json:
+        emit(found)
+    else:
+        print("\n".join(lines(found)))
+    raise typer.Exit(1 if found["regressions"] else 0)
+
+
+def export(
+    selector: Selectors = None,
+    *,
+    store: StoreOption = STORE,
+    out: Annotated[Path, typer.Option(help="file to write", metavar="F", parser=a_path)] = Path("runs.zip"),
+    profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
+) -> None:
+    """Write stored runs into one file."""
+    from suite.papers.evidence import export_selection
+    from suite.runs.files import check_writable
+
+    check_writable(out.parent)
+    print(export_selection(selector or [], store, out, profile))
+
+
+def merge(
+    file: Annotated[Path, typer.Argument(help="a file that export wrote")], *, store: StoreOption = STORE
+) -> None:
+    """Take an exported file into a store, whole or not at all. Exit 1 when it contests a stored run."""
+    from suite.papers.verdicts import is_timed
+    from suite.runs.archive import Archive
+    from suite.runs.archive import merge as take
+    from suite.runs.contest import relation
+    from suite.runs.store import Store
+
+    relate = lambda held, brought: relation(held, brought, timed=is_timed(held.spec.experiment))
+    done = take(Archive(file), Store(store, create=True), relate)
+    other = f", {len(done.others)} kept as another execution made them" if done.others else ""
+    print(f"{len(done.new)} runs added, {len(done.present)} already there{other}")
+    for run_id in done.contested:
+        print(f"CONTESTED {run_id}: other tables than the store's of the same execution; both are kept, see `check`")
+    raise typer.Exit(1 if done.contested else 0)
+
+
+def gate(
+    new: Annotated[
+        list[Path] | None, typer.Argument(help="benchmark documents of one state of the code, one per session")
+    ] = None,
+    *,
+    base: Annotated[Path | None, typer.Option(help="compare with this document instead", metavar="F")] = None,
+    baselines: Annotated[
+        Path | None, typer.Option(help="folder of baselines by machine class; default ci/baselines", metavar="D")
+    ] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="make these the baseline of their machine class")] = False,
+    add: Annotated[bool, typer.Option("--add", help="as --accept, keeping the sessions it has")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="with --accept: this level is wanted")] = False,
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", help="draw all accepted sessions instead", metavar="F", parser=a_path),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
+    from suite.runs.environment import machine_class
+    from suite.speed import baselines as kept
+    from suite.speed import gate as regression
+    from suite.speed import history as memory
+
+    folder = baselines or kept.FOLDER
+    documents = [kept.read(path) for path in new or ()]
+    sessions = memory.recall(folder, documents[0]["machine"]["class"] if documents else machine_class())
+    if history:
+        memory.draw(sessions).savefig(history)
+        print("\n".join(memory.lines(sessions)))
+        return
+    if not documents:
+        raise typer.BadParameter("name a benchmark document; `nox -s benchmark` writes one")
+    if accept or add:
+        memory.remember(documents, folder, anew=anew)
+    if add:
+        documents.insert(0, kept.read(kept.find_baseline(folder, documents[0]["machine"]["class"])))
+    if accept or add:
+        print(f"baseline written to {kept.accept(documents, folder)}")
+        return
+    measured = kept.baseline(documents)
+    known = kept.read(base or kept.find_baseline(folder, measured["machine"]["class"]))
+    found = regression.compare(kept.baseline([known]), measured)
+    now = [memory.session(document) for document in documents]
+    found["creeping"] = [str(rise) for rise in memory.rises([*sessions, *now])]
+    if as_json:
+        emit(found)
+    else:
+        print("\n".join(regression.lines(found)))
+    raise typer.Exit(regression.exit_code(found))
