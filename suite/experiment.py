@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from suite.runs.fingerprint import UNKNOWN, present
+from suite.runs.fingerprint import UNKNOWN, fingerprint
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 
@@ -100,7 +100,7 @@ class Experiment:
     def code(self) -> str:
         """Fingerprint of what computes its runs, one by one or together; "unknown" for a body without a place."""
         places = [each.place for each in (self.load, self.together) if isinstance(each, lazily)]
-        return present().fingerprint(*places) if places else UNKNOWN
+        return fingerprint(*places) if places else UNKNOWN
 
 
 Registry = Mapping[str, Experiment]

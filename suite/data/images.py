@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ def load_images(
         raise DataError(f"{name}: examples={examples} is outside 1..{limit or 'any number'} of split {split}")
 
     if name == "digits":
-        found = _generated(*embedded.digits(split, 28 if size is None else size))
+        found = _digits(split, 28 if size is None else size, cache)
     elif name == "colours":
         found = _generated(*embedded.colours(split, examples or info.sizes[split]))
     else:
@@ -83,6 +84,16 @@ def load_images(
         found = Decoded(inputs, targets, checksum(inputs, targets))
     pixels, labels = torch.from_numpy(found.inputs), torch.from_numpy(found.targets)
     return Images(pixels, labels, info.classes, name, split, found.checksum)
+
+
+def _digits(split: str, size: int, cache: Path | None) -> Decoded:
+    """The digits as they were made at first use: importing scikit-learn takes longer than a short run."""
+    make = lambda: embedded.digits(split, size)
+    key = source_key([], "digits", split, size, metadata.version("scikit-learn"))
+    try:
+        return cached(cache_folder(cache) / "images", key, make)
+    except DataError:  # nowhere to keep them
+        return _generated(*make())
 
 
 def _generated(inputs: np.ndarray, targets: np.ndarray) -> Decoded:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -21,20 +20,18 @@ from typing import Any
 
 from suite.claims.judge import PROFILES, Verdict
 from suite.claims.measured import Measured
-from suite.data.catalogue import cache_folder
 from suite.papers.artifact import Paper
 from suite.papers.evidence import exported_files, folders, ids_of
 from suite.papers.published import published
 from suite.papers.registry import homes
 from suite.papers.verdicts import Measurement, verdicts
+from suite.runs import kept
 from suite.runs.archive import Archive, Layered, Runs
 from suite.runs.contest import Survey
-from suite.runs.files import write_whole
 
 ROOT = Path(__file__).parents[2]
 READ = (".py", ".toml", ".json", ".cpp", ".h")  # what can change a verdict, besides evidence
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow")
-STATES = 3  # of code and evidence that are kept
 
 
 def judge_artifact(
@@ -60,7 +57,7 @@ def judge_artifact(
         if survey is not None:
             survey.add(one)
     if place is not None and not any(one.kinds for one in several):
-        _keep(place, found)
+        kept.keep(place, json.dumps([_plain(verdict) for verdict in found]).encode())
     return found
 
 
@@ -74,7 +71,7 @@ def _place(paper: Paper, artifact: str, profile: str | None, source: Runs) -> Pa
     if own and own & ids_of(paper.artifact(artifact), [profile] if profile else PROFILES):
         return None
     name = f"{artifact.replace('/', '-')}-{profile or 'largest'}.json"
-    return cache_folder() / "verdicts" / state() / name
+    return kept.place("verdicts", state(), name)
 
 
 @cache
@@ -92,25 +89,6 @@ def _files(roots: Iterable[Path]) -> Iterator[Path]:
     for root in roots:
         for folder, _, names in os.walk(root):
             yield from (Path(folder, name) for name in names if name.endswith(READ))
-
-
-def _keep(place: Path, found: Iterable[Verdict]) -> None:
-    """Keep verdicts; a folder that cannot be written costs time, not verdicts."""
-    try:
-        if not place.parent.exists():
-            _forget(place.parent.parent)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, json.dumps([_plain(verdict) for verdict in found]).encode())
-    except OSError:
-        return
-
-
-def _forget(folder: Path) -> None:
-    """Drop what belongs to states before the last few."""
-    if folder.exists():
-        old = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)[STATES - 1 :]
-        for path in old:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from suite.papers.registry import PAPERS, paper
 from suite.runner.cost import TRAIN
+from suite.runs import fingerprint as fingerprints
 from suite.runs.fingerprint import UNKNOWN, Code, present
 
 BODY = '''
@@ -118,3 +120,30 @@ def test_the_fingerprint_of_training_sees_every_algorithm():
     reached = {module for module, _ in present().closure(("suite.training.loop", "train"))}
     assert {f"reference_impls.{name}" for name in ("isgd", "rudra", "matex_agd", "crossbow")} <= reached
     assert not any(module.startswith(("suite.report", "suite.commands")) for module in reached)
+
+
+def test_a_fingerprint_is_read_again_until_a_source_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What is remembered is what is computed; an edit anywhere in what counts, even unreached, computes anew."""
+    package = tmp_path / "elsewhere"
+    package.mkdir()
+    (package / "__init__.py").write_text("def body(x):\n    return x\n")
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(fingerprints, "SCOPE", {"elsewhere": tmp_path})
+    computed: list[str] = []
+
+    def anew() -> Code:
+        computed.append("anew")
+        return Code(fingerprints.working_files)
+
+    monkeypatch.setattr(fingerprints, "present", anew)
+    before = Code(fingerprints.working_files).fingerprint("elsewhere:body")
+    assert [fingerprints.fingerprint("elsewhere:body") for _ in range(2)] == [before, before]
+    assert computed == ["anew"]
+    (package / "__init__.py").write_text("def body(x):\n    return x + 1\n")
+    fingerprints._sources.cache_clear()
+    assert fingerprints.fingerprint("elsewhere:body") == Code(fingerprints.working_files).fingerprint(
+        "elsewhere:body"
+    )
+    assert fingerprints.fingerprint("elsewhere:body") != before
+    with pytest.raises(KeyError, match="elsewhere:nothing"):
+        fingerprints.fingerprint("elsewhere:nothing")

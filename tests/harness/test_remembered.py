@@ -11,6 +11,7 @@ from suite.papers import remembered
 from suite.papers.evidence import committed
 from suite.papers.registry import paper
 from suite.papers.verdicts import verdicts
+from suite.runs import kept
 from suite.runs.archive import Layered
 from suite.runs.store import Store
 
@@ -95,4 +96,4 @@ def test_only_the_last_states_are_kept(judged: list[str], tmp_path: Path, monkey
     for number in range(5):
         monkeypatch.setattr(remembered, "state", lambda number=number: f"state-{number}")
         judge()
-    assert len(list((tmp_path / "cache" / "verdicts").iterdir())) == remembered.STATES
+    assert len(list((tmp_path / "cache" / "verdicts").iterdir())) == kept.STATES
