@@ -3,10 +3,12 @@
 nox -s suite                        the main job at --profile smoke
 nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reproduce``
 nox -s tests -- --slow              arguments after -- go to pytest
+nox -s processes                    tests over processes that are killed, lost or left waiting
 nox -s cluster                      trials on a real Slurm of two nodes on this machine
 nox -s guard                        canaries, benchmark and gate, against the baselines of this machine class
 nox -s prove                        the guard's own proof
 nox -s gpu -- --data DIR            everything that a GPU is borrowed for, within a budget
+nox -s nightly -- --data DIR        one training per paper on real data against the spread of its seeds
 nox -s docs                         the documentation as a site, every link of it checked
 nox -s wheel                        that an installed wheel does what the checkout does
 nox -s sixth                        that a paper in a package of its own, installed, goes through every command
@@ -20,7 +22,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "tests", "suite"]
+nox.options.sessions = ["lint", "tests", "processes", "suite"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"
@@ -50,9 +52,18 @@ def suite(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests but those marked slow and those of a cluster, in two processes."""
+    """All tests but the slow ones and those with a session of their own, in two processes."""
     install(session, "test")
-    session.run("pytest", "-n", "2", "--dist", "worksteal", "-m", "not cluster", *session.posargs, env=ENVIRONMENT)
+    chosen = ["-m", "not cluster and not processes"]
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def processes(session: nox.Session) -> None:
+    """Tests that start, kill or wait for other processes; three at a time, since most of it is waiting."""
+    install(session, "test")
+    chosen = ["-m", "processes and not cluster"]
+    session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session
@@ -107,6 +118,13 @@ def gpu(session: nox.Session) -> None:
     """GPU tests, benchmarks, canaries and runs within a budget; arguments after -- go to ``ci.gpu``."""
     install(session, "test")
     session.run("python", "-m", "ci.gpu", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def nightly(session: nox.Session) -> None:
+    """One training per paper on real MNIST with a seed of the night; arguments after -- go to ``ci.nightly``."""
+    install(session, "test")
+    session.run("python", "-m", "ci.nightly", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""The main job: run, check, figures, report, and whether every verdict equals the committed one."""
+"""The main job: run, check, report with its figures, and whether every verdict equals the committed one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from suite.commands.check import judge_selection, summary
 from suite.commands.run import run_selection
 from suite.papers.evidence import folders, with_committed
 from suite.papers.registry import PAPERS, homes
-from suite.report.drawing import draw_selection
 from suite.report.site.build import write_site
 from suite.runs.archive import open_runs
 
@@ -69,9 +68,8 @@ def reproduce_selection(
     found = judge_selection(selectors, profile, open_runs(store))
     print("\n".join(summary(found)))
     source = with_committed(store)
-    drawn = list(draw_selection(selectors, source, out / "figures", "svg", None))
-    print(f"{len(drawn)} artifacts drawn or explained, drawings in {out / 'figures'}", file=sys.stderr)
-    print(write_site(source, out, reopen=partial(with_committed, store)).index)
+    tell = lambda line: print(line, file=sys.stderr, flush=True)
+    print(write_site(source, out, tell, partial(with_committed, store)).index)
     if accept:
         print(f"verdicts written to {', '.join(map(str, write_verdicts(profile, found)))}")
         return failed

@@ -24,6 +24,8 @@ from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.loop import Session
 
+pytestmark = pytest.mark.processes
+
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
 
 

@@ -18,6 +18,8 @@ from suite.runner.cost import TRAIN
 from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Store
 
+pytestmark = pytest.mark.processes
+
 
 def finished(root: Path):
     """Digest of the final weights, and all curves but the seconds."""

@@ -11,9 +11,10 @@ import kills
 import pytest
 import toy
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.mark.slow
-@pytest.mark.processes
 def test_300_kills_lose_double_and_change_nothing(tmp_path: Path):
     out = tmp_path / "kills.md"
     done = subprocess.run(

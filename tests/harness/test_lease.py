@@ -21,6 +21,8 @@ from suite.runs.lease import Locks, file_system, probe
 from suite.runs.store import Store
 from suite.spec import RunSpec
 
+pytestmark = pytest.mark.processes
+
 RUN = RunSpec("toy/draw", {"a": 1}).id
 
 

@@ -29,6 +29,8 @@ from suite.spec import RunSpec
 from suite.training import build, loop
 from suite.training.numerics import choose
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 NAME = "lookahead"
 OURS = ("suite", "reference_impls", "paper_figures", "docs", "examples", "README.md", "pyproject.toml")

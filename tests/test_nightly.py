@@ -1,0 +1,71 @@
+"""The nightly trainings: their spread, what falls outside of it, and the file they are compared with."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from ci import nightly
+from suite.data.catalogue import DataError
+from suite.papers.registry import PAPERS
+
+
+def test_there_is_one_training_per_paper():
+    trainings = nightly.trainings(3)
+    assert set(trainings) == set(PAPERS)
+    assert len({spec.id for spec in trainings.values()}) == len(PAPERS)
+    assert {spec.seed for spec in trainings.values()} == {3}
+    assert {spec.settings["data"]["name"] for spec in trainings.values()} == {"mnist"}
+
+
+def test_a_further_seed_is_inside_nearly_always_and_a_slower_training_is_not():
+    draw = random.Random(0)
+    alarms, caught = 0, 0
+    for _ in range(2000):
+        known = [round(600 * 1.15 ** draw.gauss(0, 1)) for _ in range(5)]
+        further = 600 * 1.15 ** draw.gauss(0, 1)
+        alarms += nightly.outside(round(further), known)
+        caught += nightly.outside(round(8 * further), known)
+    # 2 alarms are expected at 99.9%, 9 or more in one of 4,000 runs of this test, were its seed not fixed
+    assert alarms <= 9
+    assert caught > 1600
+
+
+def test_a_missed_target_is_outside_and_equal_seeds_leave_the_grid_s_own_spread():
+    assert nightly.outside(None, [400, 450, 500])
+    low, high = nightly.bounds([400, 400, 400])
+    assert low < 400 - nightly.EVERY / 2 and high > 400 + nightly.EVERY / 2
+    with pytest.raises(ValueError, match="at least 3"):
+        nightly.bounds([400, 400])
+
+
+def test_what_nights_are_compared_with_is_committed_for_every_paper():
+    known = json.loads(nightly.KNOWN.read_text())
+    assert known["target"] == nightly.TARGET
+    assert set(known["updates"]) == set(PAPERS)
+    for counts in known["updates"].values():
+        low, high = nightly.bounds(counts)
+        assert nightly.EVERY <= low < min(counts) and max(counts) < high < nightly.LIMIT
+
+
+def test_the_job_is_red_where_a_training_leaves_its_spread(tmp_path: Path, monkeypatch, capsys):
+    known = tmp_path / "nightly.json"
+    known.write_text(json.dumps({"updates": dict.fromkeys(PAPERS, [400, 450, 500, 550])}))
+    monkeypatch.setattr(nightly, "KNOWN", known)
+    found = dict.fromkeys(PAPERS, 500)
+    monkeypatch.setattr(nightly, "updates", lambda spec, *rest: found[name_of[spec.id]])
+    name_of = {spec.id: name for name, spec in nightly.trainings(7).items()}
+    call = ["--store", str(tmp_path / "store"), "--seed", "7"]
+    assert nightly.main(call) == 0
+    found["rudra"] = None
+    assert nightly.main(call) == 1
+    assert "OUTSIDE rudra        missed updates to 4%" in capsys.readouterr().out
+
+
+def test_a_training_that_cannot_be_made_is_no_count(tmp_path: Path):
+    """Without the data a night fails loudly: it must not pass for a training that was fine."""
+    with pytest.raises((RuntimeError, DataError), match="mnist"):
+        nightly.main(["--store", str(tmp_path / "store"), "--data", str(tmp_path), "--device", "cpu", "--seed", "1"])
