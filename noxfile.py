@@ -10,6 +10,7 @@ nox -s prove                        the guard's own proof
 nox -s gpu -- --data DIR            everything that a GPU is borrowed for, within a budget
 nox -s nightly -- --data DIR        one training per paper on real data against the spread of its seeds
 nox -s docs                         the documentation as a site, every link of it checked
+nox -s pages                        the report in a browser, against the rules of accessibility
 nox -s wheel                        that an installed wheel does what the checkout does
 nox -s sixth                        that a paper in a package of its own, installed, goes through every command
 nox -s "torch(oldest)"              the tests with the oldest torch that the project takes, or the newest
@@ -153,6 +154,14 @@ def docs(session: nox.Session) -> None:
     session.run("python", "-m", "suite.report.readme", env=ENVIRONMENT)
     session.run("python", "-m", "suite.report.gallery", "docs", env=ENVIRONMENT)
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "true"})
+
+
+@nox.session
+def pages(session: nox.Session) -> None:
+    """The report in the system's Chromium, with axe: no violation, no request, nothing wider than the window."""
+    install(session, "pages")
+    session.run("python", "-m", "suite", "report", "--out", "report", env=ENVIRONMENT)
+    session.run("python", "-m", "ci.accessibility", "--site", "report", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session
