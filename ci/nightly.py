@@ -1,6 +1,6 @@
 """One training per paper on real data, with a seed of the night: does it still take as many updates to its target?
 
-    python -m ci.nightly --data DIR --store D               tonight's seed; exit 1 when a training is outside its spread
+    python -m ci.nightly --data DIR --store D               tonight's seed; exit 1 for one outside of its spread
     python -m ci.nightly --data DIR --store D --accept 10   so many seeds become what later nights are compared with
 
 Canaries compare bits, within one version of torch and one kind of machine. This compares what a user sees, across
@@ -82,7 +82,7 @@ def _training(seed: int, algorithm: dict[str, Any], **more: Any) -> RunSpec:
 
 
 def updates(spec: RunSpec, store: Path, data: Path | None, device: str) -> int | None:
-    """Updates to the target, computed or as stored; None where it was missed. Raises RuntimeError for a failed run."""
+    """Updates to the target, None where it was missed. Raises RuntimeError for a run that failed."""
     report = execute(spec, experiment, Surroundings(store=store, data=data, device=pick_device(device)))
     if report.state == "failed":
         raise RuntimeError(f"the training failed: {report.why}")
