@@ -37,7 +37,8 @@ def test_a_further_seed_is_inside_nearly_always_and_a_slower_training_is_not():
 def test_a_missed_target_is_outside_and_equal_seeds_leave_the_grid_s_own_spread():
     assert nightly.outside(None, [400, 450, 500])
     low, high = nightly.bounds([400, 400, 400])
-    assert low < 400 - nightly.EVERY / 2 and high > 400 + nightly.EVERY / 2
+    assert low < 400 - nightly.EVERY / 2
+    assert high > 400 + nightly.EVERY / 2
     with pytest.raises(ValueError, match="at least 3"):
         nightly.bounds([400, 400])
 
@@ -48,12 +49,13 @@ def test_what_nights_are_compared_with_is_committed_for_every_paper():
     assert set(known["updates"]) == set(PAPERS)
     for counts in known["updates"].values():
         low, high = nightly.bounds(counts)
-        assert nightly.EVERY <= low < min(counts) and max(counts) < high < nightly.LIMIT
+        assert nightly.EVERY <= low < min(counts)
+        assert max(counts) < high < nightly.LIMIT
 
 
 def test_the_job_is_red_where_a_training_leaves_its_spread(tmp_path: Path, monkeypatch, capsys):
     known = tmp_path / "nightly.json"
-    known.write_text(json.dumps({"updates": dict.fromkeys(PAPERS, [400, 450, 500, 550])}))
+    known.write_text(json.dumps({"updates": {key: [400, 450, 500, 550] for key in PAPERS}}))
     monkeypatch.setattr(nightly, "KNOWN", known)
     found = dict.fromkeys(PAPERS, 500)
     monkeypatch.setattr(nightly, "updates", lambda spec, *rest: found[name_of[spec.id]])
