@@ -46,7 +46,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     looks = {"hue_order": names, "style_order": names, "palette": list(PALETTE[: len(names)])}
     sns.lineplot(
         table, x="interval", y="images_per_second", hue="series", style="series", markers=list(MARKERS[: len(names)]),
-        sort=False, ax=axes, **looks,
+        sort=False, errorbar=None, ax=axes, **looks,
     )  # fmt: skip
     fitted, printed = table[table["calibrated"]], table.dropna(subset="printed")
     plots.calibration_marks(axes, fitted["interval"], fitted["images_per_second"])

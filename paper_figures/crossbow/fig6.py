@@ -51,7 +51,16 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     references = evidence.run("algebra").results["references"]
     said = ", ".join(f"{count:g}" for count in references)
     two_levels(diagram, (f"reference models per GPU with 1, 2, 4 learners on each: {said} (printed: 1)",))
-    sns.barplot(frame(evidence), x="learners", y="sent", hue="scheme", palette=PALETTE[:2], saturation=1, ax=axes)
+    sns.barplot(
+        frame(evidence),
+        x="learners",
+        y="sent",
+        hue="scheme",
+        palette=PALETTE[:2],
+        saturation=1,
+        errorbar=None,
+        ax=axes,
+    )
     plots.printed_marks(
         axes, [place - 0.2 for place in range(len(LEARNERS))], printed("crossbow/fig6/inter-gpu-traffic")
     )

@@ -63,7 +63,16 @@ def curves(
     looks |= {"estimator": "median", "errorbar": ("pi", 100), "linewidth": 1.4}
     sns.lineplot(table, x="epoch", y="test", ax=axes, **looks)
     if training:
-        sns.lineplot(table, x="epoch", y="training", color=GRID, linestyle=":", label="the same, training", ax=axes)
+        sns.lineplot(
+            table,
+            x="epoch",
+            y="training",
+            color=GRID,
+            linestyle=":",
+            errorbar=None,
+            label="the same, training",
+            ax=axes,
+        )
     place = table["stand_in"].iloc[0]
     axes.axhline(
         100 * printed, color=PALETTE[1], linewidth=1, linestyle=(0, (4, 2)),
@@ -107,8 +116,7 @@ def bars(
     looks: dict[str, Any] = {"x": category, "y": value, "order": order, "hue": hue, "hue_order": list(hues)}
     looks |= {"palette": hues, "dodge": bool(dodge), "ax": axes}
     sns.barplot(table, errorbar=None, saturation=1, alpha=0.65, width=0.6, **looks)
-    dots = sns.stripplot(table, legend=False, jitter=0.12, size=6, edgecolor="white", linewidth=0.8, **looks)
-    dots.set_rasterized(False)
+    sns.swarmplot(table, legend=False, size=6, edgecolor="white", linewidth=0.8, **looks)
     for place, name in enumerate(order):
         for j, each in enumerate(hues):
             part = table[(table[category] == name) & (table[hue] == each)]
@@ -244,7 +252,9 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
     table = modelled_table()
     table = table[table["interval"] == "1"]
     table = table.assign(relative=table["images_per_second"] / table["images_per_second"].iloc[0])
-    sns.lineplot(table, x="learners", y=value, marker="o", color=PALETTE[0], label="8 GPUs, cost model", ax=axes)
+    sns.lineplot(
+        table, x="learners", y=value, marker="o", color=PALETTE[0], errorbar=None, label="8 GPUs, cost model", ax=axes
+    )
     fitted = table[table["calibrated"]]
     calibration_marks(axes, fitted["learners"], fitted[value])
     axes.set_xticks(sorted(table["learners"]))

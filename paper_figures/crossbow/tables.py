@@ -78,11 +78,12 @@ def shown_target(evidence: Evidence, names: Sequence[str], printed: float) -> fl
     if evidence.profile == "paper":
         return printed
 
-    def most(name: str, rung: float) -> bool:
-        arrived = [epochs_to_accuracy(accuracies(run), rung) is not None for run in evidence.runs(name)]
-        return 2 * sum(arrived) > len(arrived)
+    groups = [[accuracies(run) for run in evidence.runs(name)] for name in names]
 
-    return max((rung for rung in LADDER if all(most(name, rung) for name in names)), default=LADDER[0])
+    def most(curves: list[list[float]], rung: float) -> bool:
+        return 2 * sum(epochs_to_accuracy(curve, rung) is not None for curve in curves) > len(curves)
+
+    return max((rung for rung in LADDER if all(most(curves, rung) for curves in groups)), default=LADDER[0])
 
 
 def arrival_table(

@@ -74,7 +74,9 @@ def draw_preferences(axes: Axes, table: pd.DataFrame) -> None:
     from suite.report.style import GRID, PALETTE
 
     names = [*table["curve"], TOGETHER]  # the last row, of all curves together, has exponents alone
-    sns.barplot(table, x="value", y="curve", order=names, color=PALETTE[1], saturation=1, width=0.5, ax=axes)
+    sns.barplot(
+        table, x="value", y="curve", order=names, color=PALETTE[1], saturation=1, errorbar=None, width=0.5, ax=axes
+    )
     axes.axvline(0, linewidth=0.8, color=GRID, linestyle="-")
     axes.set_yticks(range(len(names)), [""] * len(names))
     axes.grid(visible=False, axis="y")
