@@ -70,7 +70,7 @@ def _rounded(value: float) -> float:
 
 
 def printed_values(axes: Axes) -> int:
-    """Values drawn as printed ones: points with open markers, lines and bars whose label says so, and such texts."""
+    """Values drawn as printed ones: points with open markers, lines and bars whose label says so, such texts."""
     count = 0
     for line in axes.lines:
         points = len(line.get_xdata(orig=False))
@@ -82,7 +82,8 @@ def printed_values(axes: Axes) -> int:
         ):
             count += len(cloud.get_offsets())
     count += sum(len(group) for group in axes.containers if isinstance(group, Container) and _says(group, "printed"))
-    return count + sum("printed" in text.get_text() for text in axes.texts)
+    said = [text.get_text() for text in axes.texts] + [axes.get_title(loc="left")]
+    return count + sum("printed" in text for text in said)
 
 
 def _says(thing: Any, word: str) -> bool:

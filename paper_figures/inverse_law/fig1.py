@@ -23,7 +23,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.law_plots import TOGETHER, draw_laws
-from paper_figures.inverse_law.plots import draw_law, finish_law, key, updates_table
+from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import (
     above,
     as_measured,
@@ -283,7 +283,10 @@ def draw_curves(evidence: Evidence, figure: Figure) -> None:
         for order, (threshold, counted) in enumerate(thresholds.items()):
             draw_law(axes, counted, f"loss {threshold:.3g}", order)
         finish_law(axes, list(thresholds.values()))
-        axes.set_title(row.title)
+        title = row.title
+        with contextlib.suppress(Missing):
+            title += f"\n{told(exponent(thresholds.values()), printed_value(f'inverse_law/fig1a/law-{row.name}'))}"
+        axes.set_title(title, fontsize="small")
         axes.set_xlabel("mini-batch size M (examples)")
         if place % columns == 1:
             axes.set_ylabel("updates to the threshold, $N$")

@@ -11,8 +11,9 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.inverse_law.plots import draw_law, finish_law, key, updates_table
+from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import crossings, exponent, told_apart
+from suite.claims.intervals import Interval
 from suite.claims.measured import Measured, exact, interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.printed import printed_value
@@ -182,8 +183,8 @@ def draw_panel(evidence: Evidence, figure: Figure) -> None:
         title = f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}"
         with contextlib.suppress(Missing):
             law = measured_law(evidence, group, "proxy")
-            printed = printed_value("inverse_law/fig2d/law")  # the same in every panel
-            title += f"\nexponent {law.values[0]:.2f} ({law.low[0]:.2f} to {law.high[0]:.2f}), printed {printed:g}"
+            power = Interval(law.values[0], law.low[0], law.high[0], law.n)
+            title += f"\n{told(power, printed_value('inverse_law/fig2d/law'))}"  # the same in every panel
         axes.set_title(title)
     key(figure)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from suite.claims.intervals import Interval
+
 TICKS = 9  # on an axis of batch sizes, at most
 
 
@@ -102,6 +104,11 @@ def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
         handles, said = [*handles, hollow], [*said, "not reached (limit)"]
     axes.legend(handles, said, fontsize="small", loc="upper right")
     axes.set(xlabel="", ylabel="")
+
+
+def told(found: Interval, printed: float) -> str:
+    """A fitted exponent beside the printed one, as a line of a title."""
+    return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), printed {printed:g}"
 
 
 def key(figure: Figure) -> None:

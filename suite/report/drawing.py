@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from suite.claims.judge import PROFILES
+from suite.claims.judge import NEEDS, PROFILES
 from suite.claims.measured import KINDS
 from suite.papers.artifact import Artifact, Evidence, Missing, Paper
+from suite.papers.published import published
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import select
 from suite.papers.verdicts import Measurement, measure
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
+HERE = {"nothing", "cpu-small"}  # needs that any machine meets
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
@@ -90,7 +92,14 @@ def drawing(
                 return _drawn(artifact, source, name, (measured or {}).get((artifact.id, name)))
         except Missing as error:
             lacking[str(error)] = None
-    raise Missing("; ".join(lacking))
+    raise Missing(_needs(artifact, "; ".join(lacking)))
+
+
+def _needs(artifact: Artifact, lacking: str) -> str:
+    """What lacks, behind the least that a machine needs for any of it where two cores do not do."""
+    needed = {claim.needs for claim in published(artifact.id.partition("/")[0]) if claim.artifact == artifact.id}
+    beyond = [need for need in NEEDS if need in needed - HERE]
+    return f"needs {beyond[0]} ({lacking})" if beyond else lacking
 
 
 def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure | None:
@@ -280,7 +289,9 @@ def draw_selection(
                 drawn = drawing(artifact, source, profile)
                 made = image(drawn, form) if drawn else b""
                 table = _table(which, artifact, drawn, source, profile) if data else None
-            except (Missing, Undrawable) as error:
+            except Missing as error:
+                yield f"{artifact.id}: not run: {error}"
+            except Undrawable as error:
                 yield f"{artifact.id}: not drawn: {error}"
             except DamagedRun as error:
                 yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
