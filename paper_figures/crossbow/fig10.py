@@ -13,7 +13,6 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import as_proxy, less_time, of_device, paired, seconds_ratio
 from paper_figures.crossbow.tables import arrival_table, timed_table, titled
 from suite.claims.measured import Measured, exact, interval
-from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
 from suite.report.style import GRID
@@ -139,9 +138,7 @@ def draw_relative(table: pd.DataFrame, figure: Figure, printed: Sequence[tuple[s
         axes.axvline(len(names) - 0.5, color=GRID, linewidth=1, linestyle=":")
         axes.text(len(places) - 1 - len(elsewhere) / 2 + 0.5, 0.05, "not run: needs 8 GPUs", ha="center", fontsize=8)
     axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
-    least = table["epochs"].eq(WINDOW).mean()
-    note = f"{least:.0%} of the runs arrive at the metric's least, {WINDOW} epochs" if least else ""
-    axes.set_xlabel(note, fontsize="small")
+    plots.say_least(axes, table)
     axes.set_ylabel(f"time to {table['target'].iloc[0]:g}% / plain training's")
     plots.say_stand_in(axes, table["stand_in"].iloc[0], instead)
     plots.legend_above(axes)

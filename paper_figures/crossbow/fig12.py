@@ -135,6 +135,7 @@ def draw_time(evidence: Evidence, figure: Figure) -> None:
     saved = 1 / printed_value("crossbow/fig12c/tta")
     plots.printed_marks(axes, [names.index(titled("sma 4"))], [saved], "printed, to 80%")
     axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
+    plots.say_least(axes, table)
     axes.set_ylabel(f"time to {table['target'].iloc[0]:g}% / one learner's")
     plots.say_stand_in(axes, table["stand_in"].iloc[0])
     plots.legend_above(axes)

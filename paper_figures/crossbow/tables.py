@@ -19,6 +19,7 @@ from paper_figures.crossbow.readings import (
 )
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Evidence, Missing
+from suite.papers.printed import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,8 +162,6 @@ def modelled_table() -> pd.DataFrame:
     ``calibrated`` marks the points that the model's constants were solved from, which it therefore meets.
     """
     import pandas as pd
-
-    from suite.papers.printed import printed_value
 
     printed = {(1, 1): printed_value("crossbow/fig17/tau1"), (1, None): printed_value("crossbow/fig17/nosync")}
     fitted = {*printed, (4, 1), (4, None)}  # m = 4: by the printed factor of Fig. 12a and gain of no synchronisation
