@@ -24,6 +24,9 @@ CHECKOUT = Path(__file__).resolve().parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
     parser.addoption(
+        "--accept-pictures", action="store_true", help="accept the structure of all figures as drawn now"
+    )
+    parser.addoption(
         "--require",
         type=_requirements,
         default=frozenset(),

@@ -10,10 +10,12 @@ from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from fake_paper import HOSTILE, fill, registered, specs
 
-from suite.papers.artifact import Missing
+from suite.papers import registry
+from suite.papers.artifact import Evidence, Missing
 from suite.report import style
 from suite.report.drawing import SVG, draw, draw_selection, drawing, file_name, image, inline_svg
 from suite.report.page import page
@@ -177,7 +179,33 @@ def test_every_artifact_gets_a_line_that_says_where_or_why_not(paper, tmp_path):
     assert lines[1] == "fake/table1: no drawing; its numbers are in the report and in check"
     assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · proxy · 1 run)"
     (missing,) = draw_selection(["fake/fig2"], store, tmp_path / "out", "svg", "paper")
-    assert missing == "fake/fig2: not drawn: 1 of 1 runs of 'cluster' at paper"
+    assert missing == "fake/fig2: not run: needs cluster (1 of 1 runs of 'cluster' at paper)"
+
+
+@pytest.mark.parametrize(("form", "read"), [("csv", pd.read_csv), ("parquet", pd.read_parquet)])
+def test_what_is_drawn_is_written_as_a_table_beside_the_picture(tmp_path, monkeypatch, form, read):
+    def losses(evidence):
+        parts = [run.curve("losses").assign(seed=run.spec.seed) for run in evidence.runs("descent")]
+        return pd.concat(parts, ignore_index=True)
+
+    with registered(tmp_path) as paper:
+        fig1 = replace(paper.artifact("fake/fig1"), frame=losses)
+        made = replace(paper, artifacts=(fig1, *paper.artifacts[1:]))
+        monkeypatch.setitem(registry.PAPERS, "fake", registry.Registered(lambda: made, tmp_path))
+        registry.paper.cache_clear()
+        store, out = fill(tmp_path / "store"), tmp_path / "out"
+        lines = list(draw_selection([], store, out, data=form))
+        assert [line.rpartition("; ")[2] for line in lines] == [
+            str(out / f"fake-{name}.{form}") for name in ("fig1", "table1", "fig2")
+        ]
+        drawn = read(out / f"fake-fig1.{form}")
+        expected = losses(Evidence(store, fig1.runs("smoke"), "smoke"))
+        pd.testing.assert_frame_equal(drawn, expected, check_dtype=False, rtol=1e-7)
+        claims = read(out / f"fake-table1.{form}")
+        assert list(claims.loc[claims["claim"] == "fake/table1/learners", ["printed", "ours"]].iloc[0]) == [16, 16]
+        assert {"fake-fig1.svg", "fake-fig2.svg"} <= {path.name for path in out.iterdir()}
+        with pytest.raises(ValueError, match="one of csv, parquet, not 'xls'"):
+            list(draw_selection([], store, out, data="xls"))
 
 
 def test_a_form_or_a_folder_that_will_not_do_is_named(paper, store, tmp_path):

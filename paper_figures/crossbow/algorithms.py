@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import on_gpu, require, results, spread, telling
+from paper_figures.crossbow.tables import accuracy_table
 from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
@@ -148,7 +149,7 @@ def every_other_replica(evidence: Evidence) -> Evidence:
 
 
 def draw_hierarchical(evidence: Evidence, figure: Figure) -> None:
-    plots.curves(evidence, figure, settings.FINAL_TARGET)
+    plots.curves(evidence, figure.subplots(), settings.FINAL_TARGET)
 
 
 def draw_memory(evidence: Evidence, figure: Figure) -> None:
@@ -193,6 +194,8 @@ ARTIFACTS = (
         (measure_hierarchical,),
         draw_hierarchical,
         "Test accuracy against epochs, averaged flat and with a reference model for each device.",
+        (7.4, 3.8),
+        accuracy_table,
     ),
     Artifact(
         "crossbow/alg-memory",

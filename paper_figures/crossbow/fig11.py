@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import as_proxy, of_device, paired, seconds_ratio, several
+from paper_figures.crossbow.tables import accuracy_table
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
+from suite.report.style import INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,11 +61,25 @@ def measure_printed_reduction(_: Evidence) -> Quantities:
 
 
 def draw_resnet32(evidence: Evidence, figure: Figure) -> None:
-    plots.curves(evidence, figure, settings.FINAL_TARGET)
+    plots.curves(evidence, figure.subplots(), settings.FINAL_TARGET)
+
+
+def draw_eight_gpus(evidence: Evidence, figure: Figure) -> None:
+    """Accuracy against epochs, and on an axis of seconds the two points that the paper prints."""
+    axes, seconds = figure.subplots(1, 2, width_ratios=(3, 1), sharey=True)
+    plots.curves(evidence, axes, settings.FINAL_TARGET)
+    handles, names = axes.get_legend_handles_labels()
+    axes.legend(handles, names, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=3, fontsize="small")
+    for marker, system in zip("os", ("crossbow-92s", "tensorflow-252s"), strict=True):
+        name, value = system.partition("-")[0], printed_value(f"crossbow/fig11c/{system}")
+        said = f"printed, {'TensorFlow' if name == 'tensorflow' else 'Crossbow'}: {value:g} s"
+        seconds.plot(value, 80, marker, markersize=7, markerfacecolor="none", color=INK, linestyle="none", label=said)
+    seconds.set(xlim=(0, 300), xlabel="seconds on the paper's 8 GPUs")
+    seconds.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize="small")
 
 
 def draw_vgg16(evidence: Evidence, figure: Figure) -> None:
-    plots.curves(evidence, figure, settings.VGG_TARGET)
+    plots.curves(evidence, figure.subplots(), settings.VGG_TARGET, instead="VGG-16")
 
 
 ARTIFACTS = (
@@ -74,6 +90,8 @@ ARTIFACTS = (
         (measure_resnet32,),
         draw_resnet32,
         plots.ALT_CURVES,
+        (7.4, 3.8),
+        accuracy_table,
     ),
     Artifact(
         "crossbow/fig11b",
@@ -82,14 +100,18 @@ ARTIFACTS = (
         (measure_vgg16,),
         draw_vgg16,
         plots.ALT_CURVES,
+        (7.4, 3.8),
+        accuracy_table,
     ),
     Artifact(
         "crossbow/fig11c",
         "Test accuracy of ResNet-32 with the replicas of 8 GPUs, against epochs",
         runs_eight_gpus,
         (measure_printed_reduction,),
-        draw_resnet32,
-        plots.ALT_CURVES,
+        draw_eight_gpus,
+        plots.ALT_CURVES + " Beside it the printed seconds to 80%.",
+        (8.4, 4.2),
+        accuracy_table,
     ),
     Artifact(
         "crossbow/fig11d",
@@ -97,5 +119,6 @@ ARTIFACTS = (
         runs_vgg16,
         draw=draw_vgg16,
         alt=plots.ALT_CURVES,
+        frame=accuracy_table,
     ),
 )

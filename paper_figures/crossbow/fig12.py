@@ -17,11 +17,14 @@ from paper_figures.crossbow.readings import (
     require,
     spread,
 )
+from paper_figures.crossbow.tables import arrival_table, throughput_table, timed_table, titled
 from suite.claims.measured import Measured, exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
+from suite.report.style import GRID
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from suite.runs.store import Run
@@ -100,15 +103,42 @@ def measure_printed_time(_: Evidence) -> Quantities:
 
 
 def draw_throughput(evidence: Evidence, figure: Figure) -> None:
-    plots.throughput(evidence, figure.subplots())
+    plots.throughput(evidence, figure.subplots(), {4: printed_value("crossbow/fig12a/throughput")})
+
+
+def frame_epochs(evidence: Evidence) -> pd.DataFrame:
+    return arrival_table(evidence, settings.TARGET)
 
 
 def draw_epochs(evidence: Evidence, figure: Figure) -> None:
-    plots.bars(evidence, figure, settings.TARGET)
+    """Epochs by learners; the paper's own, to its target, as open markers."""
+    axes, table = figure.subplots(), frame_epochs(evidence)
+    names = plots.bars(table, axes, "epochs")
+    printed = {titled(f"sma {k}"): printed_value(f"crossbow/fig12b/epochs-m{k}") for k in (1, 4)}
+    shown = {name: value for name, value in printed.items() if name in names}
+    plots.printed_marks(axes, [names.index(name) for name in shown], list(shown.values()), "printed, to 80%")
+    axes.set_ylim(0, 33)
+    axes.set_ylabel(f"epochs to {table['target'].iloc[0]:g}% test accuracy")
+    plots.say_stand_in(axes, table["stand_in"].iloc[0])
+    plots.legend_above(axes, 2)
+
+
+def frame_time(evidence: Evidence) -> pd.DataFrame:
+    """Arrivals with ``relative``: time over the mean of one learner."""
+    table = timed_table(evidence, settings.TARGET)
+    return table.assign(relative=table["time"] / table.loc[table["learners"] == 1, "time"].mean())
 
 
 def draw_time(evidence: Evidence, figure: Figure) -> None:
-    plots.bars(evidence, figure, settings.TARGET, timed=True)
+    axes, table = figure.subplots(), frame_time(evidence)
+    names = plots.bars(table, axes, "relative", floor=False)
+    saved = 1 / printed_value("crossbow/fig12c/tta")
+    plots.printed_marks(axes, [names.index(titled("sma 4"))], [saved], "printed, to 80%")
+    axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
+    plots.say_least(axes, table)
+    axes.set_ylabel(f"time to {table['target'].iloc[0]:g}% / one learner's")
+    plots.say_stand_in(axes, table["stand_in"].iloc[0])
+    plots.legend_above(axes)
 
 
 ARTIFACTS = (
@@ -119,6 +149,7 @@ ARTIFACTS = (
         (measure_throughput,),
         draw_throughput,
         plots.ALT_THROUGHPUT,
+        frame=throughput_table,
     ),
     Artifact(
         "crossbow/fig12b",
@@ -127,6 +158,7 @@ ARTIFACTS = (
         (measure_printed_epochs, measure_epochs),
         draw_epochs,
         plots.ALT_BARS,
+        frame=frame_epochs,
     ),
     Artifact(
         "crossbow/fig12c",
@@ -135,5 +167,6 @@ ARTIFACTS = (
         (measure_printed_time,),
         draw_time,
         plots.ALT_BARS,
+        frame=frame_time,
     ),
 )

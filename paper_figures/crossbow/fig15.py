@@ -17,10 +17,14 @@ from paper_figures.crossbow.readings import (
     require,
     spread,
 )
+from paper_figures.crossbow.tables import ON_RESNET32, arrival_table
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.printed import printed_value
+from suite.report.style import GRID, PALETTE
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -29,7 +33,7 @@ def runs(profile: str) -> settings.Groups:
     found = settings.groups(profile, "sma 4", "ea-sgd 4", "sma 16", "ea-sgd 16")
     if profile == "reduced":
         part = settings.resnet32_part("sma 4", "ea-sgd 4")
-        found |= {f"{plots.ON_RESNET32}{name}": runs for name, runs in part.items()}
+        found |= {f"{ON_RESNET32}{name}": runs for name, runs in part.items()}
     return found
 
 
@@ -41,7 +45,7 @@ def measure_epochs(evidence: Evidence) -> Quantities:
     """In epochs: both methods take the same time per iteration."""
     printed = settings.FINAL_TARGET
     one_device = ("sma 4", "ea-sgd 4")
-    on_resnet32 = [plots.ON_RESNET32 + name for name in one_device]
+    on_resnet32 = [ON_RESNET32 + name for name in one_device]
     a, b = on_resnet32 if on_resnet32[0] in evidence.groups else one_device
     yield "1gpu", paired(evidence, a, b, less_time, "in epochs", printed=printed)
     require("sma 16" in evidence.groups, f"16 replicas at {evidence.profile}")
@@ -61,8 +65,34 @@ def measure_epochs(evidence: Evidence) -> Quantities:
     yield "gap-grows", spread(growth, kind(evidence), ids(evidence, *names), described(evidence, "sma 4", target))
 
 
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """Arrivals of both methods with as many learners, ``pair`` naming network and learners."""
+    table = arrival_table(evidence, settings.FINAL_TARGET)
+    network = table["stand_in"].str.partition(" on ")[0].replace("", "ResNet-32")
+    target = table["target"].map("{:g}%".format)
+    return table.assign(pair=network + ", k = " + table["learners"].astype(str) + ",\nto " + target)
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
-    plots.bars(evidence, figure, settings.FINAL_TARGET)
+    """Epochs of both methods side by side, and what SMA takes of EA-SGD's beside the printed shares."""
+    left, right = figure.subplots(1, 2, width_ratios=(5, 3))
+    table = frame(evidence)
+    pairs = plots.bars(table, left, "epochs", category="pair", dodge="method")
+    left.set_ylabel("epochs to the target")
+    plots.legend_above(left, 2)
+    means = table.pivot_table(index="pair", columns="method", values="epochs", sort=False).loc[pairs]
+    share = means["SMA"] / means["EA-SGD"]
+    right.plot(range(len(pairs)), share, "o", color=PALETTE[0], linestyle="none", label="ours, of those that arrive")
+    places = [next(i for i, pair in enumerate(pairs) if f"k = {k}," in pair) for k in (4, 16)]
+    printed = [1 - printed_value(f"crossbow/fig15/{claim}") / 100 for claim in ("1gpu", "8gpu")]
+    plots.printed_marks(right, places, printed, "printed: 1 and 8 GPUs, to 88%")
+    right.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
+    right.set_xticks(range(len(pairs)), [pair.replace(", ", "\n") for pair in pairs])
+    right.set(ylim=(0, 1.6), xlim=(-0.6, len(pairs) - 0.4), ylabel="SMA's time / EA-SGD's")
+    plots.legend_above(right, 1)
+    places_said = " and ".join(dict.fromkeys(place for place in table["stand_in"] if place))
+    if places_said:
+        figure.suptitle(f"Stand-ins for ResNet-32: {places_said}", fontsize="small", x=0.01, ha="left")
 
 
 ARTIFACTS = (
@@ -73,5 +103,7 @@ ARTIFACTS = (
         (measure_learners, measure_epochs),
         draw,
         plots.ALT_BARS,
+        (8.8, 4.4),
+        frame,
     ),
 )

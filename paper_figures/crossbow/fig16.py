@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import as_proxy, paired
+from paper_figures.crossbow.tables import arrival_table
 from suite.claims.measured import exact, interval, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
+from suite.report.style import GRID, INK
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -43,8 +46,38 @@ def measure_epochs(evidence: Evidence) -> Quantities:
     yield "tau1-best", point(1.0 if longer > 0 else 4.0, kind="proxy", runs=found.runs, note="by epochs only")
 
 
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """Arrivals with ``relative``: epochs over the mean of those synchronised in every iteration."""
+    table = arrival_table(evidence, settings.FINAL_TARGET)
+    interval = table["group"].str.contains("tau").map({True: 4, False: 1})
+    every = table.loc[interval == 1, "epochs"].mean()
+    return table.assign(interval=interval, relative=table["epochs"] / every)
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
-    plots.bars(evidence, figure, settings.FINAL_TARGET)
+    """Epochs by the interval, beside what the printed time and throughput imply; and this throughput."""
+    left, right = figure.subplots(1, 2)
+    table = frame(evidence)
+    plots.bars(table, left, "relative", category="interval", floor=False)
+    implied = printed_value("crossbow/fig16/implied-epochs")
+    plots.printed_marks(left, [1], [implied], "implied by printed time and throughput")
+    left.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
+    left.set(xlabel="synchronisation interval $\\tau$", ylim=(0, 2.3))
+    left.set_ylabel(f"epochs to {table['target'].iloc[0]:g}% / those at $\\tau$ = 1")
+    plots.say_stand_in(left, table["stand_in"].iloc[0])
+    plots.legend_above(left, 1)
+    gains = [
+        printed_value(f"crossbow/{claim}") for claim in ("fig16/throughput-tau4", "fig17/gain-m1", "fig17/gain-m4")
+    ]
+    here, *never = [1 + gain / 100 for gain in gains]
+    plots.printed_marks(right, [1], [here], "printed, m = 2")
+    right.plot([2, 2], never, "s", markersize=7, markerfacecolor="none", color=INK, linestyle="none",
+               label="printed in Fig. 17, m = 1 and 4")  # fmt: skip
+    right.set_xticks(range(3), ["1", "4", "none"])
+    right.set(xlim=(-0.5, 2.5), ylim=(0.95, 1.4), xlabel="synchronisation interval $\\tau$")
+    right.set_ylabel("throughput / that at $\\tau$ = 1")
+    right.set_title("Throughput not run: needs 8 GPUs", fontsize="small")
+    plots.legend_above(right, 1)
 
 
 ARTIFACTS = (
@@ -55,5 +88,7 @@ ARTIFACTS = (
         (measure_printed, measure_epochs),
         draw,
         plots.ALT_BARS,
+        (8.0, 4.2),
+        frame,
     ),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.crossbow import plots, settings
+from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import require
+from paper_figures.crossbow.tables import network
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
@@ -35,11 +36,14 @@ def draw(evidence: Evidence, figure: Figure) -> None:
             devices = [g for g in (1, 2, 4, 8) if whole % g == 0 and whole // g in seconds.index]
             if whole in seconds.index:
                 speed = [float(seconds[whole] / seconds[whole // g]) for g in devices]
-                title = f"{plots.network(name)}, batch {whole * run.spec.settings['batch']}"
+                title = f"{network(name)}, batch {whole * run.spec.settings['batch']}"
                 axes.plot(devices, speed, marker=marker, color=f"C{position}", linestyle=LINES[position], label=title)
                 most = max(most, *devices)
     axes.plot([1, most], [1, most], color="0.5", linewidth=0.8, linestyle=":", label="linear")
     axes.set_xticks([g for g in (1, 2, 4, 8) if g <= most])
+    axes.set_title(
+        "Stand-in: parts of a batch timed on one device, for TensorFlow's ResNet-32 on 8 GPUs", fontsize="small"
+    )
     axes.set_xlabel("devices")
     axes.set_ylabel("throughput / one device's, exchange left out")
     axes.legend()

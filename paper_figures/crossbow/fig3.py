@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import common_target, paired, require, several
+from paper_figures.crossbow.tables import arrival_table
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.report.style import GRID
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 16, 32)}  # of the smallest batch in an update
+
+SUPERLINEAR = 256  # images: "beyond a certain threshold (e.g. 256 in the example in Figure 3)"
 
 
 def names(profile: str) -> list[str]:
@@ -49,8 +54,23 @@ def measure_batches(evidence: Evidence) -> Quantities:
     )
 
 
+def frame(evidence: Evidence) -> pd.DataFrame:
+    return arrival_table(evidence, settings.TARGET)
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
-    plots.bars(evidence, figure, settings.TARGET, batches=True)
+    """Bars by the images of an update; the paper's stretch of growth beyond proportion is shaded."""
+    axes, table = figure.subplots(), frame(evidence)
+    sizes = plots.bars(table, axes, "epochs", category="images")
+    beyond = [place for place, size in enumerate(sizes) if size >= SUPERLINEAR]
+    if beyond:
+        axes.axvspan(
+            beyond[0] - 0.45, len(sizes) - 0.4, color=GRID, alpha=0.15, linewidth=0, zorder=0,
+            label=f"printed: more than in proportion beyond {SUPERLINEAR}",
+        )  # fmt: skip
+    axes.set(xlabel="images in an update", ylabel=f"epochs to {table['target'].iloc[0]:g}% test accuracy")
+    plots.say_stand_in(axes, table["stand_in"].iloc[0])
+    plots.legend_above(axes, 2)
 
 
 ARTIFACTS = (
@@ -61,5 +81,6 @@ ARTIFACTS = (
         (measure_printed_target, measure_batches),
         draw,
         plots.ALT_BARS,
+        frame=frame,
     ),
 )

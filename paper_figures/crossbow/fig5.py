@@ -10,6 +10,7 @@ from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -28,8 +29,13 @@ def corrections_push(evidence: Evidence) -> Evidence:
     return telling(evidence, "algebra", pull=1 / found["pull"], agreement_end=found["agreement_start"])
 
 
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """A row per iteration and model: where it stood."""
+    return evidence.run("algebra").curve("paths")
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
-    plots.paths(evidence, figure)
+    plots.paths(evidence, figure.subplots())
 
 
 ARTIFACTS = (
@@ -39,6 +45,7 @@ ARTIFACTS = (
         runs,
         (measure,),
         draw,
-        "Paths of two replicas and of the average model on a quadratic.",
+        "Paths of two replicas and of the average model on a quadratic, with arrows for the corrections.",
+        frame=frame,
     ),
 )

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.crossbow import settings
+from paper_figures.crossbow import plots, settings
+from paper_figures.crossbow.diagrams import two_levels
 from paper_figures.crossbow.readings import results, telling
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit
+from suite.papers.printed import printed
+from suite.report.style import PALETTE
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
+
+LEARNERS = (1, 2, 4)  # on each of two GPUs, as the run counts
 
 
 def runs(profile: str) -> settings.Groups:
@@ -27,17 +33,40 @@ def every_replica_sent(evidence: Evidence) -> Evidence:
     return telling(evidence, "algebra", traffic=evidence.run("algebra").results["flat_traffic"])
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
-    """Numbers that cross between devices for each number of learners, flat and with two levels."""
-    axes = figure.subplots()
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """What a GPU sends, over what it sends with one learner: a row per scheme and learners on each GPU."""
+    import pandas as pd
+
     found = evidence.run("algebra").results
-    learners = (1, 2, 4)
-    axes.plot(learners, found["traffic"], marker="o", label="two levels: one reference per GPU")
-    axes.plot(learners, found["flat_traffic"], marker="s", label="flat, every replica sent")
-    axes.set_xticks(learners)
-    axes.set_xlabel("learners per GPU")
-    axes.set_ylabel("sent by a GPU / sent at one learner")
-    axes.legend()
+    schemes = (("two levels", "traffic"), ("flat: every replica sent", "flat_traffic"))
+    rows = [(said, m, sent) for said, name in schemes for m, sent in zip(LEARNERS, found[name], strict=True)]
+    return pd.DataFrame(rows, columns=["scheme", "learners", "sent"])
+
+
+def draw(evidence: Evidence, figure: Figure) -> None:
+    """The paper's diagram, and beside it the numbers that cross between two GPUs, flat and with two levels."""
+    import seaborn as sns
+
+    diagram, axes = figure.subplots(1, 2, width_ratios=(2, 1))
+    references = evidence.run("algebra").results["references"]
+    said = ", ".join(f"{count:g}" for count in references)
+    two_levels(diagram, (f"reference models per GPU with 1, 2, 4 learners on each: {said} (printed: 1)",))
+    sns.barplot(
+        frame(evidence),
+        x="learners",
+        y="sent",
+        hue="scheme",
+        palette=PALETTE[:2],
+        saturation=1,
+        errorbar=None,
+        ax=axes,
+    )
+    plots.printed_marks(
+        axes, [place - 0.2 for place in range(len(LEARNERS))], printed("crossbow/fig6/inter-gpu-traffic")
+    )
+    axes.grid(visible=False, axis="x")
+    axes.set(xlabel="learners per GPU", ylabel="sent by a GPU / sent with one learner")
+    plots.legend_above(axes, 1)
 
 
 ARTIFACTS = (
@@ -47,6 +76,9 @@ ARTIFACTS = (
         runs,
         (measure,),
         draw,
-        "What a GPU sends stays constant with two levels and grows with its learners without.",
+        "Each of two GPUs has a reference model that its other learners follow, and only these are averaged; what a "
+        "GPU sends stays constant with two levels and grows with its learners without.",
+        (8.4, 3.8),
+        frame,
     ),
 )

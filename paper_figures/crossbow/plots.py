@@ -1,36 +1,27 @@
-"""Drawings that several figures share: accuracy, epochs to a target, throughput, timelines, paths of replicas."""
+"""Drawings that several figures share: accuracy, arrival at a target, throughput, timelines, paths of replicas."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.crossbow import server_model, settings
-from paper_figures.crossbow.readings import (
-    accuracies,
-    common_target,
-    epochs,
-    on_gpu,
-    require,
-    seconds_ratio,
-    stand_in,
-)
-from suite.papers.artifact import Evidence, Missing
-from suite.papers.printed import printed_value
+from paper_figures.crossbow.readings import common_target
+from paper_figures.crossbow.tables import accuracy_table, modelled_table, throughput_table, trained
+from suite.model_averaging.time_to_accuracy import WINDOW
+from suite.papers.artifact import Evidence
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
-ALT_CURVES = "Test accuracy against epochs with the target as a dashed line."
-ALT_BARS = "Bars with a dot for each seed."
-ALT_THROUGHPUT = "Throughput against learners, relative to one learner."
+ALT_CURVES = "Test accuracy against epochs, median and range of the seeds, with the printed target as a dashed line."
+ALT_BARS = "Bars of the mean with a dot for each seed, and the printed values as open markers."
+ALT_THROUGHPUT = "Throughput against learners, relative to one learner, with the printed value as an open marker."
 ALT_EIGHT_GPUS = "Modelled throughput on eight GPUs against learners per GPU, with the printed value."
 ALT_TIMELINES = "Timelines of learning, local and global synchronisation tasks on their streams."
-ON_RESNET32 = "resnet-32 "  # before the name of a group that stands beside LeNet's
-METHODS = {"sma": "SMA", "ea-sgd": "EA-SGD", "s-sgd": "S-SGD"}
-COLOURS = {"sma": "C0", "ea-sgd": "C1", "s-sgd": "C2"}
+FIRST = 16  # iterations of the paths that are drawn, so that single corrections can be seen
+HUES = {"SMA": PALETTE[0], "EA-SGD": PALETTE[1], "S-SGD": PALETTE[2]}
 TASKS = {
     "learn": ("learning task, with its batch", "C0"),
     "local": ("local synchronisation", "C1"),
@@ -39,149 +30,152 @@ TASKS = {
 TIMELINES = {"recorded": (1000, "ms, two learners on threads"), "virtual": (1, "task lengths, 2 GPUs of 2 learners")}
 
 
-def titled(name: str) -> str:
-    """How a group is called in a drawing: ``sma 8 tau 4`` is SMA, k = 8, tau = 4."""
-    method, k, *option = name.removeprefix(ON_RESNET32).split()
-    if not option:
-        return f"{METHODS[method]}, k = {k}"
-    kind, value = option
-    return f"{METHODS[method]}, k = {k}, " + (f"{value} devices" if kind == "devices" else f"{kind} = {value}")
-
-
-def trained(evidence: Evidence) -> list[str]:
-    """The groups of training runs that are stored, without those that measure throughput.
-
-    A drawing shows what has been trained; ResNet-32's runs, the longest, may come after LeNet's.
-    """
-    names = [name for name in evidence.groups if name.split()[-1].isdigit() and stored(evidence, name)]
-    require(bool(names), f"training runs at {evidence.profile}")
-    return names
-
-
-def stored(evidence: Evidence, name: str) -> bool:
-    try:
-        return bool(evidence.runs(name))
-    except Missing:
-        return False
-
-
-def say_stand_in(axes: Any, place: str) -> None:
+def say_stand_in(axes: Any, place: str, instead: str = "ResNet-32") -> None:
     """Say above the axes what was trained in the place of the paper's run, if anything was."""
     if place:
-        axes.set_title(f"Stand-in: {place}", fontsize="small")
+        whole = f"{instead} on all images" if place.startswith(instead) else instead
+        axes.set_title(f"Stand-in for {whole}: {place}", fontsize="small")
+
+
+def say_least(axes: Any, table: pd.DataFrame) -> None:
+    """Say below the axes how many runs arrive as early as the metric allows, which hides what differs earlier."""
+    if share := table["epochs"].eq(WINDOW).mean():
+        axes.set_xlabel(f"{share:.0%} of the runs arrive at the metric's least, {WINDOW} epochs", fontsize="small")
+
+
+def printed_marks(axes: Any, places: Sequence[Any], values: Sequence[float], said: str = "printed") -> None:
+    """Printed values as open diamonds."""
+    axes.plot(
+        places, values, marker="D", markersize=7, markerfacecolor="none", markeredgewidth=1.3, color=INK,
+        linestyle="none", zorder=5, label=said,
+    )  # fmt: skip
 
 
 def curves(
-    evidence: Evidence, figure: Figure, printed: float, *, training: bool = False, fixed: bool = False
+    evidence: Evidence, axes: Any, printed: float, *, instead: str = "ResNet-32", training: bool = False
 ) -> None:
-    """Test accuracy against epochs of every run, with the target; ``fixed``: the printed one at every profile."""
-    from suite.report.style import LINES
+    """Test accuracy against epochs, median and range of the seeds, with the printed target of ``instead``.
 
-    names = trained(evidence)
-    axes = figure.subplots()
-    for position, name in enumerate(names):
-        look: dict[str, Any] = {"color": f"C{position}", "linestyle": LINES[position]}
-        for index, run in enumerate(evidence.runs(name)):
-            values = [100 * value for value in accuracies(run)]
-            count = range(1, len(values) + 1)
-            label = titled(name) + (", test" if training else "") if index == 0 else None
-            axes.plot(count, values, label=label, linewidth=1.2, **look)
-            if training:
-                table = run.curve("evaluations")
-                errors = table["train_error"][table["update"] > 0]
-                label = f"{titled(name)}, training" if index == 0 else None
-                axes.plot(count, 100 * (1 - errors), linestyle=":", color=f"C{position}", label=label)
-    target = printed if fixed else common_target(evidence, *names, printed=printed)
-    axes.axhline(100 * target, color="0.45", linewidth=0.9, linestyle=(0, (1, 2)), label=f"target {100 * target:g}%")
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("accuracy (%)" if training else "test accuracy (%)")
-    axes.locator_params(axis="x", integer=True)
-    axes.legend()
-    say_stand_in(axes, stand_in(evidence, names[0]))
-
-
-def bars(evidence: Evidence, figure: Figure, printed: float, *, timed: bool = False, batches: bool = False) -> None:
-    """Epochs (or time in epochs of one learner) to the target: a bar for the mean, a dot for each seed.
-
-    Each network has its own axes and target. ``batches`` names the bars by the images of an update.
+    Where something stands in, the accuracy at which verdicts compare the runs is drawn too.
     """
-    places: dict[str, list[str]] = {}
-    for name in trained(evidence):
-        places.setdefault(stand_in(evidence, name), []).append(name)
-    widths = {"width_ratios": [1 + len(alike) for alike in places.values()]}
-    row = figure.subplots(1, len(places), squeeze=False, gridspec_kw=widths)[0]
-    for axes, (place, alike) in zip(row, places.items(), strict=True):
-        target = common_target(evidence, *alike, printed=printed)
-        for position, name in enumerate(alike):
-            values = epochs(evidence, name, target)
-            if timed:
-                values = [value * seconds_ratio(evidence, int(name.split()[1])) for value in values]
-            bar(axes, position, values, COLOURS[name.removeprefix(ON_RESNET32).split()[0]])
-        labels = [titled(name).replace(", ", "\n") for name in alike]
-        if batches:
-            every = [evidence.groups[name][0].settings for name in alike]
-            labels = [str(s["batch"] * s.get("workers", 1)) for s in every]
-            axes.set_xlabel("images in an update")
-        axes.set_xticks(range(len(alike)), labels)
-        axes.set_xlim(-0.6, len(alike) - 0.4)
-        aim = f"{100 * target:g}% test accuracy"
-        axes.set_ylabel(f"time to {aim}, in epochs of k = 1" if timed else f"epochs to {aim}")
-        axes.grid(visible=False, axis="x")
-        say_stand_in(axes, place if len(places) == 1 else place.replace(" on ", "\non "))
+    import seaborn as sns
+
+    table = accuracy_table(evidence)
+    if training:
+        table = table.assign(group=table["group"] + ", test")
+    names = list(table["group"].unique())
+    looks: dict[str, Any] = {"hue": "group", "hue_order": names, "style": "group", "style_order": names}
+    looks |= {"palette": list(PALETTE[: len(names)]), "dashes": [_dashes(line) for line in LINES[: len(names)]]}
+    looks |= {"estimator": "median", "errorbar": ("pi", 100), "linewidth": 1.4}
+    sns.lineplot(table, x="epoch", y="test", ax=axes, **looks)
+    if training:
+        sns.lineplot(
+            table,
+            x="epoch",
+            y="training",
+            color=GRID,
+            linestyle=":",
+            errorbar=None,
+            label="the same, training",
+            ax=axes,
+        )
+    place = table["stand_in"].iloc[0]
+    axes.axhline(
+        100 * printed, color=PALETTE[1], linewidth=1, linestyle=(0, (4, 2)),
+        label=f"printed target of {instead}: {100 * printed:g}%",
+    )  # fmt: skip
+    if place:
+        target = common_target(evidence, *trained(evidence), printed=printed)
+        axes.axhline(100 * target, color=GRID, linewidth=0.9, linestyle=":", label=f"compared at {100 * target:g}%")
+    axes.set(xlabel="epoch", ylabel="accuracy (%)" if training else "test accuracy (%)")
+    axes.set_ylim(top=max(100.0, axes.get_ylim()[1]) if place else None)
+    axes.locator_params(axis="x", integer=True)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2)
+    say_stand_in(axes, place, instead)
 
 
-def bar(axes: Any, position: int, values: Sequence[float], colour: str) -> None:
-    """The mean of what is finite, a dot for each, and how many are not."""
-    reached = [value for value in values if math.isfinite(value)]
-    if reached:
-        axes.bar(position, sum(reached) / len(reached), width=0.6, color=colour, alpha=0.6)
-        places = [position + 0.1 * (i - (len(reached) - 1) / 2) for i in range(len(reached))]
-        axes.plot(places, reached, "o", color=colour, markeredgecolor="white", markersize=6)
-    if len(reached) < len(values):
-        axes.annotate(f"{len(values) - len(reached)} never", (position, 0), ha="center", va="bottom")
+def _dashes(line: Any) -> Any:
+    """A line style of the project's as seaborn wants it."""
+    named = {"-": "", "--": (4, 2), "-.": (5, 2, 1, 2), ":": (1, 1.5)}
+    return named[line] if isinstance(line, str) else line[1]
 
 
-def network(name: str) -> str:
-    return settings.NETWORKS.get(name, "a small LeNet")
+def bars(
+    table: pd.DataFrame,
+    axes: Any,
+    value: str,
+    *,
+    category: str = "group",
+    floor: bool = True,
+    dodge: str | None = None,
+) -> list[Any]:
+    """Bars of the mean of runs that arrived, a dot for each, and how many did not. Gives the categories.
+
+    ``floor``: draw the least number of epochs that the metric can give, where a bar at it says no more than that.
+    ``dodge``: a column whose values stand side by side in each category, instead of one bar.
+    """
+    import seaborn as sns
+
+    order = list(table[category].unique())
+    hue = dodge or "method"
+    hues = {name: HUES[name] for name in table[hue].unique()}
+    looks: dict[str, Any] = {"x": category, "y": value, "order": order, "hue": hue, "hue_order": list(hues)}
+    looks |= {"palette": hues, "dodge": bool(dodge), "ax": axes}
+    sns.barplot(table, errorbar=None, saturation=1, alpha=0.65, width=0.6, **looks)
+    sns.swarmplot(table, legend=False, size=6, edgecolor="white", linewidth=0.8, **looks)
+    for place, name in enumerate(order):
+        for j, each in enumerate(hues):
+            part = table[(table[category] == name) & (table[hue] == each)]
+            if missed := int(part[value].isna().sum()):
+                at = place + (0.6 * ((j + 0.5) / len(hues) - 0.5) if dodge else 0)
+                ended = "" if dodge else f" in\n{part['trained'].max()} epochs"
+                said = f"{missed} of {len(part)}\nnever{ended}"
+                axes.annotate(said, (at, 0), (0, 3), textcoords="offset points", ha="center", size=6.5)
+    if floor:
+        axes.axhline(WINDOW, color=GRID, linewidth=1, linestyle="--", label=f"least of the metric: {WINDOW} epochs")
+    labels = [str(name).replace(", ", "\n") for name in order]
+    axes.set_xticks(range(len(order)), labels)
+    axes.set_xlim(-0.6, len(order) - 0.4)
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel("")
+    axes.set_ylim(0)
+    return order
 
 
-def throughput(evidence: Evidence, axes: Any) -> None:
+def legend_above(axes: Any, columns: int = 3) -> None:
+    """The legend between title and axes, where it covers nothing."""
+    handles, names = axes.get_legend_handles_labels()
+    title = axes.get_title(loc="left")
+    lines = -(-len(names) // columns)
+    if title:
+        axes.set_title(title, fontsize="small", pad=6 + 14 * lines)
+    axes.legend(
+        handles, names, title="", ncols=columns, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.1,
+        fontsize="small",
+    )  # fmt: skip
+
+
+def throughput(evidence: Evidence, axes: Any, printed: dict[int, float] | None = None) -> None:
     """Throughput over one learner against learners: in one step, and as one batch k times as large.
 
-    Groups of throughput runs bear the names of networks.
+    Median and middle 80% of the repeats. ``printed``: factor by number of learners.
     """
-    names = [name for name in evidence.groups if not name[-1].isdigit() or name in settings.NETWORKS]
-    require(bool(names), f"throughput runs at {evidence.profile}")
-    every: set[int] = set()
-    for position, name in enumerate(names):
-        run = evidence.run(name)
-        counts = run.spec.settings["learners"]
-        every |= set(counts)
-        middle, large, below, above = [], [], [], []
-        for k in counts:
-            ordered = sorted(run.results[f"over_one_{k}"])
-            middle.append(median(ordered))
-            below.append(middle[-1] - ordered[len(ordered) // 10])
-            above.append(ordered[-1 - len(ordered) // 10] - middle[-1])
-            large.append(middle[-1] / median(run.results[f"over_batch_{k}"]))
-        title, place = network(name), "GPU" if on_gpu(run) else "CPU"
-        colour = f"C{position}"
-        axes.errorbar(
-            counts,
-            middle,
-            [below, above],
-            marker="o",
-            color=colour,
-            linestyle="-",
-            capsize=2,
-            label=f"{title}, k learners ({place})",
-        )
-        axes.plot(counts, large, marker="s", color=colour, linestyle="--", label=f"{title}, k times the batch")
-    axes.axhline(1, color="0.5", linewidth=0.8, linestyle=":")
-    axes.set_xticks(sorted(every))
-    axes.set_xlabel("learners k")
-    axes.set_ylabel("throughput / one learner's")
-    axes.legend()
+    import seaborn as sns
+
+    table = throughput_table(evidence)
+    table = table.assign(series=table["network"] + ", " + table["way"] + " (" + table["device"] + ")")
+    names = list(table["series"].unique())
+    sns.lineplot(
+        table, x="learners", y="over_one", hue="series", style="series", hue_order=names, style_order=names,
+        palette=list(PALETTE[: len(names)]), markers=list(MARKERS[: len(names)]), estimator="median",
+        errorbar=("pi", 80), ax=axes,
+    )  # fmt: skip
+    if printed:
+        printed_marks(axes, list(printed), list(printed.values()), "printed, ResNet-32 (GPU)")
+    axes.axhline(1, color=GRID, linewidth=0.8, linestyle=":")
+    axes.set_xticks(sorted(table["learners"].unique()))
+    axes.set(xlabel="learners on one device, m", ylabel="throughput / one learner's")
+    legend_above(axes, 1)
 
 
 def timelines(evidence: Evidence, figure: Figure, *names: str) -> None:
@@ -221,27 +215,61 @@ def timeline(axes: Any, table: Any, name: str) -> None:
     axes.grid(visible=False)
 
 
-def paths(evidence: Evidence, figure: Figure) -> None:
-    """Two replicas on their own batches, and the average model between them."""
-    axes = figure.subplots()
-    for name, part in evidence.run("algebra").curve("paths").groupby("model"):
-        width = 1.8 if name == "average" else 0.9
-        axes.plot(part["x"], part["y"], marker="o", markersize=2.5, linewidth=width, label=str(name))
-        if name == "average":
-            first = (part["x"].iloc[0], part["y"].iloc[0])
-            axes.annotate("start", first, (6, 0), textcoords="offset points")
-    axes.set_xlabel("first parameter")
-    axes.set_ylabel("second parameter")
-    axes.legend()
+def paths(evidence: Evidence, axes: Any) -> None:
+    """Two replicas on their own batches and the average model between them, with their corrections towards it."""
+    import seaborn as sns
+
+    table = evidence.run("algebra").curve("paths")
+    table = table[table["turn"] <= FIRST]
+    names = ["replica 1", "replica 2", "average"]
+    said = dict(zip(names, ("replica $w_1$", "replica $w_2$", "central average model $z$"), strict=True))
+    wide = table.pivot(index="turn", columns="model", values=["x", "y"])
+    for j, name in enumerate(names[:2]):
+        ends = [(wide["x"][each].to_numpy(), wide["y"][each].to_numpy()) for each in (name, "average")]
+        label: str | None = "corrections towards $z$" if j == 0 else None
+        for x, y in zip(*(zip(*end, strict=True) for end in ends), strict=True):
+            axes.annotate(
+                "",
+                y,
+                x,
+                arrowprops={"arrowstyle": "-|>", "color": GRID, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
+            )
+        if label:
+            axes.plot([], [], color=GRID, linewidth=0.8, linestyle="-", label=label)
+    sns.lineplot(
+        table.assign(model=table["model"].map(said)), x="x", y="y", hue="model", style="model", sort=False,
+        hue_order=list(said.values()), style_order=list(said.values()), palette=[PALETTE[1], PALETTE[2], PALETTE[0]],
+        markers=list(MARKERS[:3]), estimator=None, linewidth=1.1, markersize=4.5, ax=axes,
+    )  # fmt: skip
+    axes.annotate(
+        "$w_0$", tuple(wide.iloc[0][[("x", "average"), ("y", "average")]]), (7, 2), textcoords="offset points"
+    )
+    axes.set(xlabel="first parameter", ylabel="second parameter")
+    axes.legend(title="")
 
 
-def throughput_on_eight_gpus(figure: Figure) -> None:
-    """Throughput on 8 GPUs against learners per GPU, by the cost model of the paper's server."""
-    axes = figure.subplots()
-    speed = [server_model.throughput(m) for m in (1, 2, 4)]
-    axes.plot((1, 2, 4), [s / speed[0] for s in speed], marker="o", label="8 GPUs, modelled")
-    axes.plot([2], [printed_value("crossbow/fig13a/throughput")], "D", color="C6", label="8 GPUs, printed")
-    axes.set_xticks((1, 2, 4))
-    axes.set_xlabel("learners per GPU")
-    axes.set_ylabel("throughput / one learner per GPU")
-    axes.legend()
+def on_eight_gpus(axes: Any, value: str, label: str) -> None:
+    """Throughput on 8 GPUs against learners per GPU, by the cost model; ``value`` and its ``label`` as in the table.
+
+    At m = 1 and m = 4 the model was solved from printed values, which is marked.
+    """
+    import seaborn as sns
+
+    table = modelled_table()
+    table = table[table["interval"] == "1"]
+    table = table.assign(relative=table["images_per_second"] / table["images_per_second"].iloc[0])
+    sns.lineplot(
+        table, x="learners", y=value, marker="o", color=PALETTE[0], errorbar=None, label="8 GPUs, cost model", ax=axes
+    )
+    fitted = table[table["calibrated"]]
+    calibration_marks(axes, fitted["learners"], fitted[value])
+    axes.set_xticks(sorted(table["learners"]))
+    axes.set(xlabel="learners per GPU, m", ylabel=label)
+
+
+def calibration_marks(axes: Any, places: Any, values: Any) -> None:
+    """Points of a model that were fitted to what is printed: no predictions."""
+    axes.plot(
+        places, values, "x", color=INK, markersize=9, markeredgewidth=1.4, linestyle="none", zorder=4,
+        label="calibration: solved from printed values",
+    )  # fmt: skip

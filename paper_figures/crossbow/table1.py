@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
 from suite.claims.measured import exact, point
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.printed import printed_value
+from suite.report.style import INK, PALETTE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 MIB, GIB, PAGE, FLOAT = 2**20, 2**30, 4096, 4  # bytes
 IMAGENET_IMAGES, IMAGENET_SHAPE = 1_431_167, (3, 256, 256)  # training, validation and test; as ISGD's paper counts
@@ -58,4 +65,59 @@ def measure_networks(evidence: Evidence) -> Quantities:
     yield "resnet50-text", point(text, kind="proxy", runs=[run.id], note=note)
 
 
-ARTIFACTS = (Artifact("crossbow/table1", "Benchmark models and data sets", runs, (measure_inputs, measure_networks)),)
+COLUMNS = {"input-mb": "Input size (MiB)", "ops": "# Ops", "model-mb": "Model size (MiB)"}
+NAMES = {"lenet": "LeNet\nMNIST", "resnet-32": "ResNet-32\nCIFAR-10", "vgg-16": "VGG-16\nCIFAR-100"}
+NAMES |= {"resnet-50": "ResNet-50\nILSVRC 2012"}
+
+
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """A row per network and column of the table: printed value and ours."""
+    import pandas as pd
+
+    found = dict((*measure_inputs(evidence), *measure_networks(evidence)))
+    rows = [
+        (NAMES[network], title, printed_value(f"crossbow/table1/{network}-{column}"), found[f"{network}-{column}"])
+        for network in NAMES
+        for column, title in COLUMNS.items()
+    ]
+    table = pd.DataFrame(rows, columns=["network", "column", "printed", "ours"])
+    return table.assign(ours=[measured.values[0] for measured in table["ours"]])
+
+
+def draw(evidence: Evidence, figure: Figure) -> None:
+    """The table's columns as panels, its rows in the paper's order; values are written beside their marks."""
+    import seaborn as sns
+
+    table = frame(evidence)
+    panels = figure.subplots(1, len(COLUMNS), sharey=True)
+    for axes, title in zip(panels, COLUMNS.values(), strict=True):
+        part = table[table["column"] == title]
+        sns.stripplot(part, x="ours", y="network", jitter=False, size=5, color=PALETTE[0], legend=False, ax=axes)
+        axes.plot(
+            part["printed"], range(len(part)), "D", markersize=9, markerfacecolor="none", color=INK, linestyle="none",
+            label="printed",
+        )  # fmt: skip
+        for place, (ours, printed) in enumerate(zip(part["ours"], part["printed"], strict=True)):
+            digits = 0 if title == COLUMNS["ops"] else 2
+            said = f"{printed:,.{digits}f} | {ours:,.{digits}f}"
+            axes.annotate(said, (printed, place), (0, 9), textcoords="offset points", ha="center", size=7)
+        axes.set(xscale="log", xlabel=f"{title}\nprinted | ours", ylabel="")
+        axes.margins(x=0.35)
+        axes.set_ylim(len(part) - 0.5, -0.6)
+    panels[0].plot([], [], "o", color=PALETTE[0], linestyle="none", label="ours")
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, ncols=2, loc="outside upper left")
+
+
+ARTIFACTS = (
+    Artifact(
+        "crossbow/table1",
+        "Benchmark models and data sets",
+        runs,
+        (measure_inputs, measure_networks),
+        draw,
+        "Input size, operators and model size of the four networks, ours on the printed values.",
+        (9.0, 3.6),
+        frame,
+    ),
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.inverse_law.plots import logarithmic
 from paper_figures.inverse_law.settings import BATCHES, loop_runs
-from suite.batch_size.knee import fit_knee
+from suite.batch_size.knee import Knee, fit_knee
 from suite.claims.intervals import mean_interval
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
@@ -15,6 +15,7 @@ from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.runs.store import Run
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -67,23 +68,41 @@ def timed(run: Run, seconds: Callable[[int], float]) -> Run:
     return forged(run, timings=table.assign(seconds=table["seconds"] / usual * table["batch"].map(seconds)))
 
 
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """A row per batch size, repeat and round: seconds of an update, and those of Eq. 4 fitted to the medians."""
+    run = evidence.run("loop")
+    knee = fitted(run)
+    table = run.curve("timings")[["batch", "repeat", "round", "seconds"]]
+    return table.assign(fitted=[knee.seconds(batch) for batch in table["batch"]])
+
+
+def fitted(run: Run) -> Knee:
+    """Eq. 4 by the median seconds of each batch size."""
+    table = run.curve("batches")
+    return fit_knee(dict(zip((int(b) for b in table["batch"]), table["update_seconds"], strict=True)))
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
-    """Seconds per update by batch size, every round and their median, with Eq. 4 fitted."""
+    """Seconds per update by batch size: median and spread of the rounds, with Eq. 4 fitted."""
     import numpy as np
+    import seaborn as sns
 
-    from suite.report.style import PALETTE
+    from suite.report.style import GRID, LINES, PALETTE
 
-    table, rounds = evidence.run("loop").curve("batches"), evidence.run("loop").curve("timings")
-    knee = fit_knee(dict(zip((int(b) for b in table["batch"]), table["update_seconds"], strict=True)))
-    grid = sorted({*np.geomspace(table["batch"].min(), table["batch"].max(), 60), knee.knee})
+    table, knee = frame(evidence), fitted(evidence.run("loop"))
+    sizes = sorted(table["batch"].unique())
+    grid = sorted({*np.geomspace(sizes[0], sizes[-1], 60), knee.knee})
     axes = figure.add_subplot()
-    axes.plot(rounds["batch"], rounds["seconds"], ".", markersize=2, color="0.6", label="each round")
-    axes.plot(table["batch"], table["update_seconds"], "o", color=PALETTE[1], label="median")
+    sns.lineplot(
+        table, x="batch", y="seconds", estimator="median", errorbar=("pi", 90), marker="o", color=PALETTE[1],
+        linestyle=LINES[1], label="measured on this CPU: median, 90% of rounds", ax=axes,
+    )  # fmt: skip
     axes.plot(grid, [knee.seconds(b) for b in grid], "-", color=PALETTE[0], label=f"Eq. 4, knee at {knee.knee:.0f}")
-    logarithmic(axes, list(table["batch"]))
+    axes.axvline(knee.knee, linewidth=0.8, linestyle=":", color=GRID)
+    logarithmic(axes, sizes)
     axes.set_xlabel("mini-batch size M (examples)")
     axes.set_ylabel("seconds per update")
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="upper left")
 
 
 ARTIFACTS = (
@@ -93,6 +112,7 @@ ARTIFACTS = (
         loop_runs,
         (measure_single_core, measure_knee),
         draw=draw,
+        frame=frame,
         alt="Seconds per update against batch size with the fitted knee.",
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.plots import logarithmic
 from paper_figures.inverse_law.readings import mean_seconds, seed_seconds, together
@@ -14,6 +14,7 @@ from suite.claims.intervals import log_interval
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
+from suite.papers.printed import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:
@@ -78,36 +79,54 @@ def retimed(run: Run, seconds: Callable[[pd.DataFrame], pd.Series]) -> Run:
     return forged(run, runs=table.assign(seconds=seconds(table)))
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
-    """Predicted and measured seconds to converge by batch size, the batch size picked, and its regret."""
-    from suite.report.style import PALETTE
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """A row per batch size and seed: measured seconds to converge (median of the repeats), predicted ones.
+
+    ``counted`` is whether the law was fitted to the updates of this batch size.
+    """
+    import pandas as pd
 
     run = evidence.run("loop")
-    table, measured = run.curve("batches"), mean_seconds(run.curve("runs"))
-    fitted, chosen = run.spec.settings["converge"], run.results["chosen"]
-    best = min(measured, key=lambda batch: measured[batch])
-    axes = figure.add_subplot()
-    each = seed_seconds(run.curve("runs"))
-    axes.plot([b for b, _ in each], [s for _, s in each], ".", markersize=3, color="0.6", label="measured, each seed")
-    axes.plot(list(measured), list(measured.values()), "o", color=PALETTE[1], label="measured, mean")
-    axes.plot(
-        fitted,
-        [measured[b] for b in fitted],
-        "o",
-        markersize=9,
-        markerfacecolor="none",
-        color=PALETTE[1],
-        label="updates of these were counted",
+    batches, counted = run.curve("batches"), run.spec.settings["converge"]
+    predicted = dict(zip(batches["batch"], batches["predicted_seconds"], strict=True))
+    rows = [
+        (batch, seconds, predicted[batch], batch in counted) for batch, seconds in seed_seconds(run.curve("runs"))
+    ]
+    return pd.DataFrame(rows, columns=["batch", "seconds", "predicted", "counted"])
+
+
+def draw(evidence: Evidence, figure: Figure) -> None:
+    """Predicted and measured seconds to converge by batch size, the size picked, and below it their ratio."""
+    import seaborn as sns
+
+    from suite.report.style import GRID, INK, LINES, PALETTE
+
+    run = evidence.run("loop")
+    table, mean, chosen = frame(evidence), mean_seconds(run.curve("runs")), run.results["chosen"]
+    best = min(mean, key=lambda batch: mean[batch])
+    axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    looks: dict[str, Any] = {"marker": "o", "color": PALETTE[1], "linestyle": LINES[1], "errorbar": ("pi", 100)}
+    sns.lineplot(table, x="batch", y="seconds", label="measured: mean and range of the seeds", ax=axes, **looks)
+    counted = table[table["counted"]].groupby("batch")["seconds"].mean()
+    circle: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "color": PALETTE[1]}
+    axes.plot(counted.index, counted, "o", label="updates of these were counted", **circle)
+    sns.lineplot(
+        table, x="batch", y="predicted", errorbar=None, color=PALETTE[0], label="predicted: N(M) T(M)", ax=axes
     )
-    axes.plot(table["batch"], table["predicted_seconds"], "-", color=PALETTE[0], label="predicted: N(M) T(M)")
-    axes.axvline(chosen, linewidth=0.8, linestyle="--", color="0.5", label=f"picked: {chosen}")
-    logarithmic(axes, list(table["batch"]))
-    axes.set_xlabel("mini-batch size M (examples)")
+    for panel in (axes, below):
+        panel.axvline(chosen, linewidth=0.8, linestyle=":", color=GRID, label=f"picked: {chosen}")
+    logarithmic(axes, sorted(mean))
     axes.set_ylabel("seconds to converge")
     axes.set_title(
-        f"picked {chosen}, fastest {best}: time at the choice over the best {measured[chosen] / measured[best]:.2f}"
+        f"picked {chosen}, fastest {best}: time at the choice over the best {mean[chosen] / mean[best]:.2f}"
     )
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(0.25, 1))
+    sns.lineplot(table.assign(ratio=table["predicted"] / table["seconds"]), x="batch", y="ratio", ax=below, **looks)
+    printed = printed_value("inverse_law/eq5/accurate")
+    below.axhline(printed, linewidth=1, linestyle=(0, (4, 2)), color=INK, label=f"printed: {printed:g}")
+    below.set(xlabel="mini-batch size M (examples)", ylabel="predicted /\nmeasured", ylim=(0, 2))
+    handles, names = below.get_legend_handles_labels()
+    below.legend(handles[-1:], names[-1:], fontsize="small", loc="lower right")
 
 
 ARTIFACTS = (
@@ -117,6 +136,8 @@ ARTIFACTS = (
         loop_runs,
         (measure_product, measure_accuracy),
         draw=draw,
-        alt="Predicted and measured seconds to converge against batch size.",
+        frame=frame,
+        alt="Predicted and measured seconds to converge against batch size, and their ratio beside the printed 1.",
+        size=(6.4, 5.0),
     ),
 )

@@ -22,7 +22,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.inverse_law.plots import draw_law, finish_law
+from paper_figures.inverse_law.law_plots import TOGETHER, draw_laws
+from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import (
     above,
     as_measured,
@@ -43,6 +44,7 @@ from suite.claims.intervals import Interval, log_interval
 from suite.claims.measured import point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, genuine
+from suite.papers.printed import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:
@@ -262,13 +264,12 @@ def frame(evidence: Evidence) -> pd.DataFrame:
     """A row per curve, threshold (nats), batch size (examples) and seed: ``updates``, NaN beyond ``limit``."""
     import pandas as pd
 
-    rows = []
+    parts = []
     for row in stored_rows(evidence):
-        for threshold, counted in families(evidence, row)[0].items():
-            for u in counted:
-                each = (row.name, threshold, u.batch)
-                rows += [(*each, seed, math.nan if n is None else n, u.limit) for seed, n in enumerate(u.seen)]
-    return pd.DataFrame(rows, columns=["curve", "threshold", "batch", "seed", "updates", "limit"])
+        table = updates_table(families(evidence, row)[0])
+        table.insert(0, "curve", row.name)
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
 
 
 def draw_curves(evidence: Evidence, figure: Figure) -> None:
@@ -282,51 +283,64 @@ def draw_curves(evidence: Evidence, figure: Figure) -> None:
         for order, (threshold, counted) in enumerate(thresholds.items()):
             draw_law(axes, counted, f"loss {threshold:.3g}", order)
         finish_law(axes, list(thresholds.values()))
-        axes.set_title(row.title)
-    figure.supxlabel("mini-batch size M (examples)", fontsize="medium")
-    figure.supylabel("updates to the threshold", fontsize="medium")
+        title = row.title
+        with contextlib.suppress(Missing):
+            title += f"\n{told(exponent(thresholds.values()), printed_value(f'inverse_law/fig1a/law-{row.name}'))}"
+        axes.set_title(title, fontsize="small")
+        axes.set_xlabel("mini-batch size M (examples)")
+        if place % columns == 1:
+            axes.set_ylabel("updates to the threshold, $N$")
+    key(figure)
 
 
-def draw_residuals(evidence: Evidence, figure: Figure) -> None:
-    """Residuals of every run about its fitted law, and each curve's misfit beside that of ISGD's Eq. 22."""
-    from suite.report.style import MARKERS, PALETTE
+def frame_laws(evidence: Evidence) -> pd.DataFrame:
+    """Residuals about the fitted laws, and of each curve the exponent and the comparison with ISGD's Eq. 22.
 
-    rows = stored_rows(evidence)
+    A row per value: ``quantity`` is "residual" (% of the law, by threshold, batch size and seed), "exponent" (with
+    its interval, and -1 as printed) or "preference" (log10 of squared misfits).
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    every: list[list[list[Updates]]] = []
+    for row in stored_rows(evidence):
+        runs, found = curve(evidence, row), families(evidence, row)[0]
+        every.append(list(found.values()))
+        for threshold in row.thresholds(evidence.profile):
+            with contextlib.suppress(Missing, FitError):
+                rows += _residuals(row.title, threshold, crossings(runs, threshold))
+        rows.append({"curve": row.title, "quantity": "preference", "value": preference(reached(evidence, row))})
+        rows.append(_exponent(row.title, f"law-{row.name}", every[-1:]))
     if not rows:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    sizes: set[int] = set()
-    shift = 0.5 / len(rows)
-    for place, row in enumerate(rows):
-        runs, x, y = curve(evidence, row), [], []
-        for threshold in row.thresholds(evidence.profile):
-            try:
-                counted = crossings(runs, threshold)
-                fit = law_fit(counted)
-            except (Missing, FitError):
-                continue
-            for u in counted:
-                seen = [n for n in u.seen if n is not None]
-                x += [u.batch * 2 ** (shift * (place - (len(rows) - 1) / 2))] * len(seen)
-                y += [100 * (n / fit.predict(u.batch) - 1) for n in seen]
-                sizes.add(u.batch)
-        marker, colour = MARKERS[place % len(MARKERS)], PALETTE[place % len(PALETTE)]
-        left.plot(x, y, linestyle="none", marker=marker, color=colour, markersize=3, label=row.title)
-    left.axhline(0, linewidth=0.8, color="0.5", linestyle="-")
-    left.set_xscale("log", base=2)
-    left.set_xticks(sorted(sizes), [str(size) for size in sorted(sizes)])
-    left.minorticks_off()
-    left.set_xlabel("mini-batch size M (examples)")
-    left.set_ylabel("updates, % above the fitted law")
-    left.set_title("residuals, all thresholds")
-    figure.legend(fontsize="x-small", loc="outside lower left", ncols=3)
-    preferences = [preference(reached(evidence, row)) for row in rows]
-    right.barh(range(len(rows)), preferences, color=[PALETTE[i % len(PALETTE)] for i in range(len(rows))], height=0.6)
-    right.axvline(0, linewidth=0.8, color="0.5", linestyle="-")
-    right.set_yticks([])
-    right.invert_yaxis()
-    right.set_xlabel("log10 of the ratio of squared misfits\n(right of 0: this law fits better)")
-    right.set_title("against ISGD's Eq. 22")
+    rows.append(_exponent(TOGETHER, "law-together", every))
+    return pd.DataFrame(rows)
+
+
+def _residuals(title: str, threshold: float, counted: list[Updates]) -> list[dict[str, Any]]:
+    fit = law_fit(counted)
+    named = {"curve": title, "quantity": "residual", "threshold": threshold}
+    return [
+        named | {"batch": u.batch, "seed": seed, "value": 100 * (n / fit.predict(u.batch) - 1)}
+        for u in counted
+        for seed, n in enumerate(u.seen)
+        if n is not None
+    ]
+
+
+def _exponent(title: str, claim: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> dict[str, Any]:
+    """The row of an exponent; its value is NaN where the runs determine none."""
+    figure = "fig1b" if claim == "law-together" else "fig1a"
+    named = {"curve": title, "quantity": "exponent", "printed": printed_value(f"inverse_law/{figure}/{claim}")}
+    try:
+        found = exponent(*curves)
+    except Missing:
+        return named | {"value": math.nan}
+    return named | {"value": found.mean, "low": found.low, "high": found.high}
+
+
+def draw_all_laws(evidence: Evidence, figure: Figure) -> None:
+    draw_laws(frame_laws(evidence), figure)
 
 
 ARTIFACTS = (
@@ -357,9 +371,10 @@ ARTIFACTS = (
             measure_grid,
             *(measure_rival(row) for row in ROWS),
         ),
-        draw=draw_residuals,
-        alt="Relative residuals of the fitted law against batch size for every curve and threshold; and for each "
-        "curve how much worse the model behind ISGD's Eq. 22 fits than this law.",
-        size=(8.0, 4.5),
+        draw=draw_all_laws,
+        frame=frame_laws,
+        alt="Relative residuals of the fitted law against batch size for every curve; each curve's exponent with its "
+        "interval beside the printed -1; and how much worse the model behind ISGD's Eq. 22 fits than this law.",
+        size=(8.0, 6.4),
     ),
 )

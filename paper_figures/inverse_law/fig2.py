@@ -11,14 +11,20 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.inverse_law.plots import draw_law, finish_law
+from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import crossings, exponent, told_apart
+from suite.claims.intervals import Interval
 from suite.claims.measured import Measured, exact, interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.printed import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
+
+    from suite.batch_size.law import Updates
+    from suite.runs.store import Run
 
 WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
 CORPORA = {
@@ -135,24 +141,52 @@ def measure_batches(evidence: Evidence) -> Quantities:
     yield "batch-rule", exact(run.results["worst"], runs=[run.id], note=f"{run.results['short']} batches fell short")
 
 
-def draw_panel(evidence: Evidence, figure: Figure) -> None:
-    """Updates against words per batch on logarithmic axes with the fitted law, a panel for each corpus."""
-    panels = []
+def trained(evidence: Evidence) -> dict[str, tuple[Run, ...]]:
+    """The runs of each corpus that was trained at this learning rate, Europarl first."""
+    found = {}
     for group in ("panel", "captions"):
         with contextlib.suppress(Missing):
-            panels.append(evidence.runs(group))
-    if not panels:
+            found[group] = evidence.runs(group)
+    if not found:
         raise Missing(f"no runs of this learning rate at {evidence.profile}")
-    for axes, runs in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True):
-        thresholds = runs[0].results["thresholds_training"]
-        found = [crossings(runs, threshold) for threshold in thresholds]
-        for order, (threshold, counted) in enumerate(zip(thresholds, found, strict=True)):
+    return found
+
+
+def counts(runs: tuple[Run, ...]) -> dict[float, list[Updates]]:
+    """Updates to every threshold (nats)."""
+    return {threshold: crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]}
+
+
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """A row per corpus, threshold (nats), batch size (words) and seed: ``updates``, NaN beyond ``limit``."""
+    import pandas as pd
+
+    parts = []
+    for runs in trained(evidence).values():
+        table = updates_table(counts(runs))
+        table.insert(0, "corpus", CORPORA[runs[0].spec.settings["corpus"]])
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
+
+
+def draw_panel(evidence: Evidence, figure: Figure) -> None:
+    """Updates against words per batch on logarithmic axes with the fitted law, a panel for each corpus."""
+    panels = trained(evidence)
+    for axes, (group, runs) in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels.items(), strict=True):
+        found = counts(runs)
+        for order, (threshold, counted) in enumerate(found.items()):
             draw_law(axes, counted, f"loss {threshold:g}", order)
-        finish_law(axes, found)
+        finish_law(axes, list(found.values()))
         axes.set_xlabel("target words per mini-batch M")
-        axes.set_ylabel("updates to the threshold")
+        axes.set_ylabel("updates to the threshold, $N$")
         settings = runs[0].spec.settings
-        axes.set_title(f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}")
+        title = f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}"
+        with contextlib.suppress(Missing):
+            law = measured_law(evidence, group, "proxy")
+            power = Interval(law.values[0], law.low[0], law.high[0], law.n)
+            title += f"\n{told(power, printed_value('inverse_law/fig2d/law'))}"  # the same in every panel
+        axes.set_title(title)
+    key(figure)
 
 
 ARTIFACTS = tuple(
@@ -162,7 +196,9 @@ ARTIFACTS = tuple(
         first_panel_runs if letter == "a" else panel_runs(rate),
         (measure_panel, measure_settings, measure_batches) if letter == "a" else (measure_panel, measure_captions),
         draw=draw_panel,
+        frame=frame,
         alt="Updates to a training loss against target words per batch on logarithmic axes, with the fitted law.",
+        size=(7.4, 4.4),
     )
     for letter, rate in zip("abcd", RATES, strict=True)
 )

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.readings import law_fit
 from suite.batch_size.law import FitError, Updates
+from suite.report.style import GRID
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from suite.claims.intervals import Interval
 
 TICKS = 9  # on an axis of batch sizes, at most
 
@@ -32,26 +38,46 @@ def logarithmic(axes: Axes, sizes: Sequence[float]) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> None:
-    """Runs as points, censored ones hollow at their limit, and the law with its interval where it fits.
+def updates_table(found: Mapping[float, Sequence[Updates]]) -> pd.DataFrame:
+    """A row per threshold (nats), batch size and seed: ``updates``, NaN for a run that ended at ``limit`` before."""
+    import pandas as pd
 
-    The law stands in the legend. ``order`` chooses colour, marker and line style.
+    rows = [
+        (threshold, u.batch, seed, math.nan if n is None else n, u.limit)
+        for threshold, counted in found.items()
+        for u in counted
+        for seed, n in enumerate(u.seen)
+    ]
+    return pd.DataFrame(rows, columns=["threshold", "batch", "seed", "updates", "limit"])
+
+
+def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> None:
+    """Runs as dots, their mean with a standard deviation, and the law with its 95% interval where it fits.
+
+    Runs that ended at their limit are hollow. The law stands in the legend. ``order`` chooses colour, marker and
+    line style.
     """
     import numpy as np
+    import seaborn as sns
 
     from suite.report.style import LINES, MARKERS, PALETTE
 
     colour, marker = PALETTE[order], MARKERS[order]
-    seen = [(u.batch, n) for u in counted for n in u.seen if n is not None]
-    lost = [(u.batch, u.limit or 0.0) for u in counted for n in u.seen if n is None]
+    table = updates_table({0.0: counted})
+    seen, lost = table.dropna(subset="updates"), table[table["updates"].isna()]
     try:
         fit = law_fit(counted)
     except FitError:
         fit = None
     said = f"{label}: {fit.floor:,.0f} + {fit.sensitivity:,.0f}/M" if fit else f"{label}: no fit"
-    style: dict[str, Any] = {"linestyle": "none", "marker": marker, "color": colour}
-    axes.plot([b for b, _ in seen], [n for _, n in seen], markersize=3.5, label=said, **style)
-    axes.plot([b for b, _ in lost], [n for _, n in lost], markersize=5, markerfacecolor="none", **style)
+    both: dict[str, Any] = {"x": "batch", "y": "updates", "color": colour, "ax": axes}
+    sns.scatterplot(seen, s=5, alpha=0.5, linewidth=0, legend=False, **both)
+    sns.lineplot(
+        seen, errorbar="sd", err_style="bars", err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none",
+        marker=marker, markersize=4.5, markeredgewidth=0, label=said, legend=False, **both,
+    )  # fmt: skip
+    hollow: dict[str, Any] = {"linestyle": "none", "marker": marker, "markerfacecolor": "none", "color": colour}
+    axes.plot(lost["batch"], lost["limit"], markersize=5, **hollow)
     if fit is None:
         return
     grid = np.geomspace(min(fit.batches), max(fit.batches), 80)
@@ -63,14 +89,39 @@ def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> 
 
 
 def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
-    """Limits that the runs decide, not the intervals; scales and legend."""
+    """Limits that the runs decide, not the intervals; scales and legend, the largest counts first as in the panel."""
     everyone = [u for counted in found for u in counted]
     values = [n if n is not None else u.limit or 1.0 for u in everyone for n in u.seen]
     axes.set_yscale("log")
-    axes.set_ylim(min(values) / 1.4, max(values) * 2.2 ** len(found) ** 0.5)  # room for the legend
+    low, high = min(values) / 1.25, max(values) * 1.25
+    axes.set_ylim(low, high * (high / low) ** (0.1 * len(found) + 0.08))  # room for the legend
     logarithmic(axes, [u.batch for u in everyone])
+    handles, said = axes.get_legend_handles_labels()
+    order = sorted(range(len(said)), key=lambda i: -max((n or 0) for u in found[i] for n in u.seen))
+    handles, said = [handles[i] for i in order], [said[i] for i in order]
     if any(u.censored for u in everyone):
-        axes.plot(
-            [], [], linestyle="none", marker="o", color="0.5", markerfacecolor="none", label="not reached (limit)"
-        )
-    axes.legend(fontsize="small")
+        (hollow,) = axes.plot([], [], linestyle="none", marker="o", color=GRID, markerfacecolor="none")
+        handles, said = [*handles, hollow], [*said, "not reached (limit)"]
+    axes.legend(handles, said, fontsize="small", loc="upper right")
+    axes.set(xlabel="", ylabel="")
+
+
+def told(found: Interval, printed: float) -> str:
+    """A fitted exponent beside the printed one, as a line of a title."""
+    return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), printed {printed:g}"
+
+
+def key(figure: Figure) -> None:
+    """What the marks of ``draw_law`` mean, once above all panels."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    marks: list[Artist] = [
+        Line2D([], [], linestyle="none", marker="o", markersize=2.5, alpha=0.5, color=GRID, label="a run"),
+        Line2D(
+            [], [], linestyle="none", marker="o", color=GRID, label="mean of the seeds, \u00b1 1 standard deviation"
+        ),
+        Line2D([], [], linestyle="-", linewidth=1, color=GRID, label="$N_\\infty + \\alpha/M$ fitted"),
+        Patch(color=GRID, alpha=0.3, linewidth=0, label="its 95% interval"),
+    ]
+    figure.legend(handles=marks, ncols=len(marks), loc="outside upper left", fontsize="small")

@@ -28,6 +28,11 @@ class Format(StrEnum):
     pdf = "pdf"
 
 
+class TableFormat(StrEnum):
+    csv = "csv"
+    parquet = "parquet"
+
+
 def complete_selector(incomplete: str) -> list[str]:
     """Papers and artifacts that begin so, for the shell."""
     from suite.papers import index

@@ -19,6 +19,7 @@ from suite.cli.options import (
     Selectors,
     SourceOption,
     StoreOption,
+    TableFormat,
     a_path,
     finite,
 )
@@ -33,13 +34,14 @@ def figures(
     only_mine: OnlyMine = False,
     out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D", parser=a_path)] = Path("figures"),
     form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
+    data: Annotated[TableFormat | None, typer.Option("--data", help="write what is drawn as a table too")] = None,
 ) -> None:
     """Draw every figure whose runs are stored."""
     from suite.report.drawing import draw_selection
     from suite.runs.files import check_writable
 
     check_writable(out)
-    for line in draw_selection(selector or [], source(store, only_mine), out, form, profile):
+    for line in draw_selection(selector or [], source(store, only_mine), out, form, profile, data):
         say(line)
 
 

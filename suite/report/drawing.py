@@ -14,22 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from suite.claims.judge import PROFILES
+from suite.claims.judge import NEEDS, PROFILES
 from suite.claims.measured import KINDS
-from suite.papers.artifact import Artifact, Evidence, Missing
+from suite.papers.artifact import Artifact, Evidence, Missing, Paper
+from suite.papers.published import published
+from suite.papers.remembered import judge_artifact
 from suite.papers.selection import select
 from suite.papers.verdicts import Measurement, measure
 from suite.report import style
+from suite.report.data import encoded, framed, known, values
 from suite.runs.archive import Runs
 from suite.runs.files import write_whole
 from suite.runs.store import DamagedRun, StoreError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
+HERE = {"nothing", "cpu-small"}  # needs that any machine meets
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
@@ -87,7 +92,14 @@ def drawing(
                 return _drawn(artifact, source, name, (measured or {}).get((artifact.id, name)))
         except Missing as error:
             lacking[str(error)] = None
-    raise Missing("; ".join(lacking))
+    raise Missing(_needs(artifact, "; ".join(lacking)))
+
+
+def _needs(artifact: Artifact, lacking: str) -> str:
+    """What lacks, behind the least that a machine needs for any of it where two cores do not do."""
+    needed = {claim.needs for claim in published(artifact.id.partition("/")[0]) if claim.artifact == artifact.id}
+    beyond = [need for need in NEEDS if need in needed - HERE]
+    return f"needs {beyond[0]} ({lacking})" if beyond else lacking
 
 
 def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure | None:
@@ -252,31 +264,55 @@ def _confine(element: ElementTree.Element, prefix: str) -> None:
 
 
 def draw_selection(
-    selectors: Iterable[str], source: Runs, out: Path, form: str = "svg", profile: str | None = None
+    selectors: Iterable[str],
+    source: Runs,
+    out: Path,
+    form: str = "svg",
+    profile: str | None = None,
+    data: str | None = None,
 ) -> Iterator[str]:
     """Draw the selected artifacts into ``out``; yields one line for each: where it is, or why it is not.
+
+    With ``data``, "csv" or "parquet", what each shows is written beside it as a table: its frame, or the values of
+    its claims where it has none.
 
     Raises ValueError for an unknown form, SelectorError for a selector that names nothing, StoreError when
     ``out`` cannot be written.
     """
     form, profile = str(form), str(profile) if profile else None
+    data = known(str(data)) if data else None
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
-    for _, artifacts in select(selectors):
+    for which, artifacts in select(selectors):
         for artifact in artifacts:
             try:
                 drawn = drawing(artifact, source, profile)
                 made = image(drawn, form) if drawn else b""
-            except (Missing, Undrawable) as error:
+                table = _table(which, artifact, drawn, source, profile) if data else None
+            except Missing as error:
+                yield f"{artifact.id}: not run: {error}"
+            except Undrawable as error:
                 yield f"{artifact.id}: not drawn: {error}"
             except DamagedRun as error:
                 yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
             else:
+                beside = ""
+                if data and table is not None:
+                    beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
                 if drawn is None:
-                    yield f"{artifact.id}: no drawing; its numbers are in the report and in check"
+                    yield f"{artifact.id}: no drawing; its numbers are in the report and in check{beside}"
                 else:
                     path = write(out / file_name(artifact.id, form), made)
-                    yield f"{artifact.id}: {path} ({drawn.stamp})"
+                    yield f"{artifact.id}: {path} ({drawn.stamp}){beside}"
+
+
+def _table(
+    which: Paper, artifact: Artifact, drawn: Drawing | None, source: Runs, profile: str | None
+) -> pd.DataFrame | None:
+    """What the drawing shows, or the values of the artifact's claims."""
+    with _alone():
+        table = framed(artifact, source, drawn.profile) if drawn else None
+        return values(judge_artifact(which, artifact.id, profile, source)) if table is None else table
 
 
 def write(path: Path, data: bytes) -> Path:

@@ -224,7 +224,9 @@ def show(
     drawn = None
     try:
         shown.drawn = drawn = drawing(artifact, source, measured=measured)
-    except (Missing, Undrawable) as error:
+    except Missing as error:
+        shown.undrawn = f"Not run: {error}."
+    except Undrawable as error:
         shown.undrawn = f"Not drawn: {error}."
     except DamagedRun as error:
         shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."

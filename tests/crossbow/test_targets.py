@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 import pandas as pd
+import pytest
 
 from paper_figures.crossbow.alg1 import leads
 from paper_figures.crossbow.readings import LADDER, common_target, less_time, paired, rungs
 from paper_figures.crossbow.settings import stand_in
+from paper_figures.crossbow.tables import arrival_table, modelled_table, shown_target
 from suite.papers.artifact import Evidence
 
 SLOW = [0.3, 0.5, 0.62, 0.71, 0.76, 0.81, 0.84, 0.86, 0.86, 0.86, 0.86]  # median of five: 0.86 at epoch 10
@@ -80,3 +82,36 @@ def test_the_lead_is_told_for_every_rung():
 def test_the_ladder_rises_and_holds_the_papers_levels():
     assert list(LADDER) == sorted(set(LADDER))
     assert {0.4, 0.5, 0.6, 0.7, 0.8, 0.99} <= set(LADDER)
+
+
+def test_a_drawing_aims_at_what_most_runs_of_every_group_reach():
+    never = [0.1] * 11
+    curves = {"sma 4": [FAST, FAST, FAST], "ea-sgd 4": [FAST, SLOW, never]}
+    assert common_target(evidence(curves), *curves) == LADDER[0], "one run that never learned decides"
+    assert shown_target(evidence(curves), list(curves), 0.88) == 0.85
+    assert shown_target(evidence(curves), ["sma 4"], 0.88) == 0.9
+    assert shown_target(evidence({"sma 4": [FAST, never]}), ["sma 4"], 0.88) == LADDER[0], "half is not most"
+    assert shown_target(evidence(curves, "paper"), list(curves), 0.88) == 0.88
+
+
+def test_arrivals_are_a_row_a_run_with_none_for_those_that_never_arrive():
+    curves = {"sma 4": [FAST, FAST, FAST], "ea-sgd 4": [FAST, SLOW, [0.1] * 11]}
+    table = arrival_table(evidence(curves), 0.88, speed={"sma 4": 2.0})
+    assert list(table["group"]) == ["SMA, k = 4"] * 3 + ["EA-SGD, k = 4"] * 3
+    assert set(table["target"]) == {85.0}
+    found = table[table["method"] == "EA-SGD"]
+    assert list(found["epochs"].isna()) == [False, False, True]
+    assert list(found["time"].dropna()) == list(found["epochs"].dropna())
+    sma = table[table["method"] == "SMA"]
+    assert list(2 * sma["time"]) == list(sma["epochs"])
+
+
+def test_the_cost_model_meets_the_printed_values_it_was_solved_from_and_marks_them():
+    table = modelled_table().set_index(["learners", "interval"])
+    fitted = table[table["calibrated"]]
+    assert set(fitted.index) == {(m, tau) for m in (1, 4) for tau in ("1", "none")}
+    printed = fitted.dropna(subset="printed")
+    assert list(printed["images_per_second"]) == pytest.approx(list(printed["printed"]))
+    speed = table["images_per_second"]
+    assert speed[4, "none"] / speed[4, "1"] == pytest.approx(1.27)
+    assert speed[4, "none"] / speed[1, "none"] == pytest.approx(1.4)

@@ -39,19 +39,22 @@ def legend(axes) -> list[str]:
 def test_a_panel_of_figure_1_for_every_curve_with_the_law_in_its_legend(store):
     panels = drawn(store, "fig1a").axes
     rows = [row for row in settings.ROWS if row.halvings]
-    assert [axes.get_title(loc="left") for axes in panels] == [row.title for row in rows]
+    assert [axes.get_title(loc="left").split("\n")[0] for axes in panels] == [row.title for row in rows]
+    assert all(axes.get_title(loc="left").endswith("), printed -1") for axes in panels)
     for axes, row in zip(panels, rows, strict=True):
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
         ticks = [float(t.get_text()) for t in axes.get_xticklabels()]
         assert ticks == list(row.powers[:: 1 if len(row.powers) <= TICKS else 2])
         said = legend(axes)
         assert len(said) == len(row.halvings) + len(row.lower) + (1 in row.powers and len(row.halvings) > 2)
+        (first,) = (text for text in said if text.startswith(f"loss {row.thresholds('reduced')[0]:.3g}: "))
         floor, sensitivity = (
-            float(number.replace(",", "")) for number in re.search(r": ([\d,]+) \+ ([\d,]+)/M", said[0]).groups()
+            float(number.replace(",", "")) for number in re.search(r": ([\d,]+) \+ ([\d,]+)/M", first).groups()
         )
         assert floor == pytest.approx(fabricated.FLOOR, rel=0.1)
         assert sensitivity == pytest.approx(fabricated.SENSITIVITY, rel=0.1)
-        assert len(axes.collections) == len(row.halvings) + len(row.lower), "an interval for each threshold"
+        drawn_of_each = 3  # its runs, their standard deviations, and the law's interval
+        assert len(axes.collections) == drawn_of_each * (len(row.halvings) + len(row.lower))
 
 
 def test_the_table_behind_the_curves_holds_every_run_and_threshold(store):
@@ -64,12 +67,28 @@ def test_the_table_behind_the_curves_holds_every_run_and_threshold(store):
         assert len(part) == len((*row.halvings, *row.lower)) * len(row.powers) * row.seeds
 
 
-def test_residuals_and_the_rival_law(store):
-    residuals, rival = drawn(store, "fig1b").axes
+def test_residuals_exponents_and_the_rival_law(store):
+    residuals, exponents, rival = drawn(store, "fig1b").axes
     values = [value for line in residuals.lines for value in line.get_ydata()]
     assert 0 < max(map(abs, values)) < 100 * 5 * fabricated.SCATTER
-    assert len(rival.patches) == sum(bool(row.halvings) for row in settings.ROWS)
+    curves = sum(bool(row.halvings) for row in settings.ROWS)
+    (printed,) = [line for line in exponents.lines if line.get_label() == "printed"]
+    assert list(printed.get_xdata()) == [-1] * (curves + 1)
+    assert printed.get_markerfacecolor() == "none"
+    assert exponents.get_yticklabels()[-1].get_text() == "all curves together"
+    assert len(rival.patches) == curves
     assert all(bar.get_width() > 0 for bar in rival.patches), "the runs follow this law"
+
+
+def test_the_table_of_the_laws_has_each_quantity_of_each_curve_once(store):
+    artifact = PAPER.artifact("inverse_law/fig1b")
+    table = artifact.frame(Evidence(store, artifact.runs("reduced"), "reduced"))
+    titles = {row.title for row in settings.ROWS if row.halvings}
+    for quantity, besides in (("preference", set()), ("exponent", {"all curves together"})):
+        part = table[table["quantity"] == quantity]
+        assert part["curve"].is_unique
+        assert set(part["curve"]) == titles | besides
+    assert (table.loc[table["quantity"] == "exponent", "printed"] == -1).all()
 
 
 def test_translation_shows_runs_that_did_not_reach_a_threshold(store):
@@ -82,7 +101,8 @@ def test_translation_shows_runs_that_did_not_reach_a_threshold(store):
 
 
 def test_predicted_and_measured_times_with_the_regret_of_the_choice(store):
-    (axes,) = drawn(store, "eq5").axes
+    axes, ratio = drawn(store, "eq5").axes
+    assert legend(ratio) == ["printed: 1"]
     assert axes.get_title(loc="left").startswith("picked 16, fastest 16: time at the choice over the best 1.00")
     (knee,) = drawn(store, "eq4").axes
     assert re.search(r"knee at 1[3-9]", legend(knee)[-1])

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suite.claims.board import word
 from suite.claims.judge import Verdict
-from suite.papers.artifact import Artifact, Evidence, Paper
+from suite.papers.artifact import Artifact, Paper
 from suite.papers.counterfeits import UNTRIED, Trial, counted
 from suite.report.behind import reasons, tried
+from suite.report.data import encoded, framed, values
 from suite.report.drawing import Drawing, Undrawable, image
 from suite.report.page import Shown, show
 from suite.report.provenance import runs_and_environments
@@ -63,7 +63,7 @@ def files(
         except Undrawable as error:
             shown.drawn, shown.undrawn = None, f"Not drawn: {error}."
     if (table := table_of(shown, artifact, source)) is not None:
-        made[f"{name}.csv"] = table.to_csv(index=False, lineterminator="\n", float_format="%.8g").encode()
+        made[f"{name}.csv"] = encoded(table, "csv")
     environments, runs = runs_and_environments(source, shown.runs)
     page = render(
         "artifact.html.j2",
@@ -102,37 +102,9 @@ def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> It
 
 def table_of(shown: Shown, artifact: Artifact | None, source: Runs) -> pd.DataFrame | None:
     """What the figure shows, a row per value; the claims' values where it has no such table. None without either."""
-    import pandas as pd
-
     if artifact is not None and artifact.frame is not None and shown.drawn is not None:
-        return artifact.frame(_evidence(artifact, source, shown.drawn))
-    rows = [row for verdict in shown.verdicts for row in _values(verdict)]
-    return pd.DataFrame(rows) if rows else None
-
-
-def _evidence(artifact: Artifact, source: Runs, drawn: Drawing) -> Evidence:
-    profile = drawn.profile or "smoke"  # no profile where no runs are needed: any will do
-    return Evidence(source, artifact.runs(profile), profile)
-
-
-def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:
-    """A row per value of a claim, one where nothing was measured."""
-    claim, measured = verdict.claim, verdict.measured
-    each = claim.rule == "within" or len(claim.printed) > 1
-    for index, span in enumerate(measured.spans if measured else [(None, None, None)]):
-        printed = claim.printed[index if each else 0] if len(claim.printed) > (index if each else 0) else None
-        yield {
-            "claim": claim.id,
-            "says": claim.says,
-            "printed": printed,
-            "ours": span[0],
-            "low": span[1],
-            "high": span[2],
-            "unit": claim.unit,
-            "n": measured.n if measured else 0,
-            "rests on": verdict.rests_on,
-            "verdict": word(verdict),
-        }
+        return framed(artifact, source, shown.drawn.profile)
+    return values(shown.verdicts)
 
 
 def thumbnail(png: bytes) -> bytes:

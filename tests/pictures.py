@@ -1,0 +1,143 @@
+"""The structure of a drawn figure as plain values, and what two of them differ in.
+
+Panels, labels, scales, series and extents, and how many printed values are drawn; not pixels, which fonts and
+versions of matplotlib change.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.category import StrCategoryLocator
+from matplotlib.collections import PathCollection
+from matplotlib.container import Container
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.ticker import FixedLocator
+
+ACCEPTED = Path(__file__).parent / "pictures"  # a file for each paper: artifact -> structure
+
+Structure = dict[str, Any]
+
+
+def structure(figure: Figure) -> Structure:
+    """What a figure consists of; the panels in the order in which they were added."""
+    return {
+        "legends": [_labels(legend) for legend in figure.findobj(Legend) if _of_figure(legend)],
+        "panels": [panel(axes) for axes in figure.axes],
+    }
+
+
+def _of_figure(legend: Legend) -> bool:
+    return legend.axes is None and not hasattr(legend.parent, "get_xlabel")
+
+
+def _labels(legend: Legend | None) -> list[str]:
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def panel(axes: Axes) -> Structure:
+    """One panel: how it is labelled, what is drawn in it by kind, and its limits to two digits."""
+    found: Structure = {
+        "title": axes.get_title(loc="left") or axes.get_title(),
+        "x": _axis(axes.xaxis),
+        "y": _axis(axes.yaxis),
+        "legend": _labels(axes.get_legend()),
+        "lines": len(axes.lines),
+        "collections": len(axes.collections),
+        "bars and areas": len(axes.patches),
+        "texts": len(axes.texts),
+        "printed": printed_values(axes),
+    }
+    return found if axes.axison else {**found, "x": None, "y": None}
+
+
+def _axis(axis: Any) -> Structure:
+    low, high = sorted(axis.get_view_interval())
+    found = {"label": axis.get_label_text(), "scale": axis.get_scale(), "from": _rounded(low), "to": _rounded(high)}
+    if isinstance(axis.get_major_locator(), (FixedLocator, StrCategoryLocator)):
+        found["ticks"] = [label.get_text() for label in axis.get_ticklabels()]
+    return found
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def printed_values(axes: Axes) -> int:
+    """Values drawn as printed ones: points with open markers, lines and bars whose label says so, such texts."""
+    count = 0
+    for line in axes.lines:
+        points = len(line.get_xdata(orig=False))
+        opened = line.get_markerfacecolor() == "none" and line.get_marker() not in ("None", "none", "", " ", None)
+        count += points if opened else "printed" in str(line.get_label())
+    for cloud in axes.collections:
+        if isinstance(cloud, PathCollection) and (
+            len(cloud.get_facecolor()) == 0 or "printed" in str(cloud.get_label())
+        ):
+            count += len(cloud.get_offsets())
+    count += sum(len(group) for group in axes.containers if isinstance(group, Container) and _says(group, "printed"))
+    said = [text.get_text() for text in axes.texts] + [axes.get_title(loc="left")]
+    return count + sum("printed" in text for text in said)
+
+
+def _says(thing: Any, word: str) -> bool:
+    return word in str(thing.get_label())
+
+
+def differences(accepted: Any, seen: Any, where: str = "") -> Iterator[str]:
+    """What was lost, what came and what changed, a line each, by its place such as ``panels 2, legend``."""
+    if isinstance(accepted, dict) and isinstance(seen, dict):
+        for name in dict.fromkeys([*accepted, *seen]):
+            here = f"{where}, {name}" if where else name
+            if name not in seen:
+                yield f"{here}: lost {accepted[name]!r}"
+            elif name not in accepted:
+                yield f"{here}: new {seen[name]!r}"
+            elif name in ("from", "to"):
+                if not _near(accepted[name], seen[name]):
+                    yield f"{here}: {accepted[name]:g} became {seen[name]:g}"
+            else:
+                yield from differences(accepted[name], seen[name], here)
+    elif isinstance(accepted, list) and isinstance(seen, list):
+        yield from _differences_of_lists(accepted, seen, where)
+    elif accepted != seen:
+        yield f"{where}: {accepted!r} became {seen!r}"
+
+
+def _differences_of_lists(accepted: list[Any], seen: list[Any], where: str) -> Iterator[str]:
+    if all(isinstance(item, str) for item in (*accepted, *seen)):
+        lost, new = ([item for item in a if item not in b] for a, b in ((accepted, seen), (seen, accepted)))
+        for word, items in (("lost", lost), ("new", new)):
+            if items:
+                yield f"{where}: {word} {', '.join(map(repr, items))}"
+        if not lost and not new and accepted != seen:
+            yield f"{where}: in another order or number, {accepted} became {seen}"
+        return
+    if len(accepted) != len(seen):
+        yield f"{where}: {len(accepted)} became {len(seen)}"
+    for place, (a, b) in enumerate(zip(accepted, seen, strict=False), 1):
+        yield from differences(a, b, f"{where} {place}")
+
+
+def _near(a: float, b: float) -> bool:
+    """Equal but for one in the last of the two digits that are kept, where rounding may fall either way."""
+    scale = max(abs(a), abs(b))
+    return a == b or abs(a - b) <= 1.0001 * 10 ** (math.floor(math.log10(scale)) - 1)
+
+
+def load(paper: str) -> dict[str, Structure]:
+    """The accepted structures of a paper; none where none were accepted."""
+    file = ACCEPTED / f"{paper}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def save(paper: str, structures: dict[str, Structure]) -> None:
+    ACCEPTED.mkdir(exist_ok=True)
+    text = json.dumps(structures, indent=1, ensure_ascii=False, sort_keys=True)
+    (ACCEPTED / f"{paper}.json").write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,116 @@
+"""Every drawing of the committed evidence against its last accepted structure.
+
+``pytest tests/test_pictures.py --accept-pictures`` accepts what is drawn now; the files to commit are those of
+``tests/pictures``.
+"""
+
+from __future__ import annotations
+
+import pictures
+import pytest
+from matplotlib.figure import Figure
+
+from suite.claims.judge import PROFILES
+from suite.papers.artifact import Artifact, Evidence, Missing
+from suite.papers.evidence import committed
+from suite.papers.published import published
+from suite.papers.registry import PAPERS, paper
+from suite.report import style
+from suite.report.page import Once
+from suite.runs.archive import Layered, Runs
+
+DRAWN = [artifact.id for name in PAPERS for artifact in paper(name).artifacts if artifact.draw]
+
+
+@pytest.fixture(scope="module")
+def source() -> Runs:
+    return Once(Layered(committed()))
+
+
+def drawn(artifact: Artifact, source: Runs) -> pictures.Structure:
+    """The structure of an artifact at its largest profile with runs, and the printed values of its claims."""
+    claims = [claim for claim in published(artifact.id.partition("/")[0]) if claim.artifact == artifact.id]
+    told = {"published": sum(len(claim.printed) for claim in claims)}
+    for profile in reversed(PROFILES):
+        with style.applied(artifact.id):
+            figure = Figure(figsize=artifact.size, layout="constrained")
+            try:
+                artifact.draw(Evidence(source, artifact.runs(profile), profile), figure)
+            except Missing:
+                continue
+            return told | {"profile": profile, **pictures.structure(figure)}
+    return told | {"profile": None}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_has_the_structure_that_was_last_accepted(name, source, request):
+    which = name.partition("/")[0]
+    seen = drawn(paper(which).artifact(name), source)
+    accepted = pictures.load(which)
+    if request.config.getoption("--accept-pictures"):
+        pictures.save(which, accepted | {name: seen})
+        return
+    assert name in accepted, f"{name} has no accepted structure: look at it, then give --accept-pictures"
+    changed = "\n  ".join(pictures.differences(accepted[name], seen))
+    assert not changed, f"{name} is drawn otherwise:\n  {changed}\nIf that is meant: --accept-pictures"
+
+
+def test_nothing_is_accepted_that_is_no_longer_drawn():
+    assert {name for which in PAPERS for name in pictures.load(which)} == set(DRAWN)
+
+
+def example() -> Figure:
+    """Two panels with a series of ours, a printed point and named bars."""
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    left.plot([1, 2, 3], [4, 5, 6], label="ours")
+    left.plot([1, 3], [4, 7], "D", markerfacecolor="none", label="printed")
+    left.set(xscale="log", xlabel="learners", ylabel="time (s)")
+    left.legend()
+    right.bar(["SMA", "EA-SGD"], [1, 2])
+    return figure
+
+
+def without(figure: Figure, what: str) -> Figure:
+    left, right = figure.axes
+    if what == "series":
+        left.lines[0].remove()
+        left.legend()
+    elif what == "printed point":
+        left.lines[1].set_data([1], [4])
+    elif what == "panel":
+        right.remove()
+    elif what == "label":
+        left.set_xlabel("")
+    elif what == "scale":
+        left.set_xscale("linear")
+    elif what == "category":
+        right.set_xticks([0], ["SMA"])
+    elif what == "extent":
+        left.set_ylim(0, 100)
+    return figure
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("series", ["panels 1, legend: lost 'ours'", "panels 1, lines: 2 became 1"]),
+        ("printed point", ["panels 1, printed: 2 became 1"]),
+        ("panel", ["panels: 2 became 1"]),
+        ("label", ["panels 1, x, label: 'learners' became ''"]),
+        ("scale", ["panels 1, x, scale: 'log' became 'linear'"]),
+        ("category", ["panels 2, x, ticks: lost 'EA-SGD'"]),
+        ("extent", ["panels 1, y, from: 3.9 became 0", "panels 1, y, to: 7.2 became 100"]),
+    ],
+)
+def test_what_a_figure_loses_is_named(what, said):
+    accepted = pictures.structure(example())
+    assert list(pictures.differences(accepted, pictures.structure(example()))) == []
+    found = list(pictures.differences(accepted, pictures.structure(without(example(), what))))
+    assert [line for line in said if line not in found] == [], found
+
+
+def test_an_extent_may_fall_to_either_side_of_its_rounding():
+    accepted = {"from": 0.0, "to": 1.2}
+    assert not list(pictures.differences(accepted, {"from": 0.0, "to": 1.3}))
+    assert list(pictures.differences(accepted, {"from": 0.0, "to": 1.4})) == ["to: 1.2 became 1.4"]
