@@ -102,3 +102,4 @@ DataOption = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
 ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
 OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]
+Seeds = Annotated[int | None, typer.Option(min=1, help="only the first so many seeds of every group", metavar="N")]

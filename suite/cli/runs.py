@@ -13,6 +13,7 @@ from suite.cli.options import (
     Device,
     Json,
     ProfileOption,
+    Seeds,
     Selectors,
     SourceOption,
     StoreOption,
@@ -46,6 +47,7 @@ def plan(
         typer.Option("--calibrate", min=1, help="time pieces of the runs here for so long first", metavar="SECONDS"),
     ] = None,
     device: Annotated[Device, typer.Option(help="where --calibrate computes gradients")] = Device.auto,
+    seeds: Seeds = None,
     as_json: Json = False,
 ) -> None:
     """The runs a selection would make, their estimated time and memory, and the data they need.
@@ -60,7 +62,7 @@ def plan(
     from suite.papers.selection import select
     from suite.runner.calibration import known
 
-    planned = planning.plan(select(selector or []), profile)
+    planned = planning.plan(select(selector or []), profile, seeds)
     kept = planning.folder_for_calibration(store or STORE) if seconds else store or STORE
     yours, shipped = ids_of_user(store, new=True), committed_ids()
     calibration = known(kept)
@@ -91,6 +93,7 @@ def run(
     memory: Annotated[
         int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")
     ] = None,
+    seeds: Seeds = None,
     on: Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="with --on: how many workers")] = None,
     engine_options: Annotated[
@@ -107,11 +110,11 @@ def run(
         if jobs or engine_options or dry_run or wait:
             raise typer.BadParameter("--jobs, --engine-options, --dry-run and --wait need --on")
         around = (chosen, profile, store, data, device, workers, budget)
-        raise typer.Exit(run_selection(*around, wait=not no_wait, share=part, memory=memory))
+        raise typer.Exit(run_selection(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds))
     from suite.commands.submit import Request, submit_selection
 
-    if budget or share or memory or no_wait:
-        raise typer.BadParameter("--budget, --share, --memory and --no-wait do not go with --on")
+    if budget or share or memory or seeds or no_wait:
+        raise typer.BadParameter("--budget, --share, --memory, --seeds and --no-wait do not go with --on")
     to = Request(on, jobs, engine_options, dry_run, wait)
     raise typer.Exit(submit_selection(chosen, profile, store, data, device, workers, to))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,13 +28,15 @@ class Planned:
     artifacts: tuple[str, ...]
 
 
-def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> list[Planned]:
-    """All runs of the selected artifacts at a profile, each once."""
+def plan(
+    selection: Iterable[tuple[Paper, list[Artifact]]], profile: str, seeds: int | None = None
+) -> list[Planned]:
+    """All runs of the selected artifacts at a profile, each once; of every group the first ``seeds`` alone."""
     wanted: dict[str, tuple[RunSpec, list[str]]] = {}
     for _, artifacts in selection:
         for artifact in artifacts:
             for specs in artifact.runs(profile).values():
-                for spec in specs:
+                for spec in specs if seeds is None else first_seeds(specs, seeds):
                     wanted.setdefault(spec.id, (spec, []))[1].append(artifact.id)
     planned = []
     for spec, users in wanted.values():
@@ -43,6 +45,12 @@ def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> lis
             Planned(spec, kind.seconds(spec), kind.memory(spec), kind.data(spec), tuple(dict.fromkeys(users)))
         )
     return planned
+
+
+def first_seeds(specs: Sequence[RunSpec], count: int) -> list[RunSpec]:
+    """Those of a group's runs that have one of its first ``count`` seeds."""
+    kept = tuple(dict.fromkeys(spec.seed for spec in specs))[:count]
+    return [spec for spec in specs if spec.seed in kept]
 
 
 def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> list[Planned]:

@@ -43,17 +43,19 @@ def run_selection(
     wait: bool = True,
     share: tuple[int, int] | None = None,
     memory: int | None = None,
+    seeds: int | None = None,
 ) -> int:
     """Compute what is not stored. Returns 0, or 1 when a run failed; raises Interrupted when a signal ended it.
 
     Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
-    i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes. With a ``budget`` (seconds) the
+    i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of each
+    group. With a ``budget`` (seconds) the
     order is that of ``suite.commands.priority``, and what the budget does not suffice for is left, with its
     checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed when a data
     set is missing or the store cannot be written.
     """
     selection = select(selectors)
-    whole = plan(selection, profile)
+    whole = plan(selection, profile, seeds)
     planned = [p for p in share_of(whole, share) if memory is None or p.memory <= memory]
     names = {p.spec.id: p.artifacts[0] for p in planned}
     weights = {p.spec.id: p.seconds for p in planned}

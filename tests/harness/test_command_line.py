@@ -138,6 +138,15 @@ def test_a_plan_may_name_a_store_that_is_not_there_yet(sgd, tmp_path: Path):
     assert not (tmp_path / "new").exists()
 
 
+def test_the_first_seeds_of_every_group_come_alone_and_the_others_later(sgd):
+    planned = json.loads(sgd("plan", "toy/table1", "--profile", "smoke", "--seeds", "2", "--json").stdout)
+    assert planned["runs"] == 2
+    first = sgd("run", "toy/table1", "--profile", "smoke", "--seeds", "2")
+    assert "2 runs stored, 0 already there" in first.stderr
+    assert "1 runs stored, 2 already there" in sgd("run", "toy/table1", "--profile", "smoke").stderr
+    assert sgd("run", "toy/table1", "--profile", "smoke", "--seeds", "0").returncode == 2
+
+
 def test_the_version_is_the_packages(sgd):
     from suite import __version__
 

@@ -132,6 +132,7 @@ def test_what_goes_only_with_an_engine_is_refused_without(sgd):
         ["--dry-run"],
         ["--wait"],
         ["--on", "slurm", "--share", "0/2"],
+        ["--on", "slurm", "--seeds", "1"],
         ["--share", "2/2"],
     ):
         done = sgd(*TABLE, *wrong)
