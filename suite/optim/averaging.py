@@ -1,8 +1,8 @@
 """Crossbow's averaging where the weights lie, in one pass by machine code or by torch's operations, to the same bits.
 
 Torch's operations read and write the parameters some twenty times and take four times as long as a step of SGD. In
-one pass (``averaging.cpp``) step and averaging take little longer than the step alone. It is used for one thread of
-the CPU, where a compiler is there and what it made has been seen to round as torch does; several threads share
+one pass (``averaging.cpp``) step and averaging take little longer than the step alone. It is used on the CPU, where a
+compiler is there and what it made has been seen to round as torch does. More than a few threads are faster by sharing
 torch's operations, and sums over processes or devices come between step and averaging.
 """
 
@@ -27,6 +27,7 @@ from suite.training.machine_code import FLAGS, NativeError, Source
 SOURCE = Source(Path(__file__).with_suffix(".cpp"), flags=(*FLAGS, "-ffp-contract=off"))
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
 LEARNERS = 4  # more rows torch does not add up one after the other
+THREADS = 3  # one thread's pass takes less time than torch's operations shared by as many
 State = crossbow.State
 
 
@@ -100,13 +101,13 @@ def _addresses(sums: Tensor | Pieces, members: slice, segments: list[slice], row
 
 
 def _fits(algorithm: crossbow.SMA, state: State) -> bool:
-    """Whether one thread here has all learners, in rows one behind the other."""
+    """Whether all learners are here, one behind the other, for one thread."""
     w, _, z, _ = state
     return (
         z.device.type == "cpu"
         and z.dtype in NUMBERS
         and z.numel() > 1  # else torch adds up a column as a row, in another order
-        and torch.get_num_threads() == 1
+        and torch.get_num_threads() <= THREADS
         and isinstance(algorithm.collective, Local)
         and w.shape[0] <= LEARNERS
         and algorithm.per_device(w.shape[0]) == 1

@@ -69,10 +69,10 @@ def test_every_number_of_learners_has_the_bits_of_torchs_operations(learners: in
 
 
 @compiled
-def test_one_thread_averages_in_one_pass_and_more_share_torchs_operations(passes: list[int]):
+def test_a_thread_averages_in_one_pass_and_many_share_torchs_operations(passes: list[int]):
     trained()
     assert passes == []
-    torch.set_num_threads(2)
+    torch.set_num_threads(averaging.THREADS + 1)
     trained()
     assert len(passes) == 12
 
