@@ -23,7 +23,7 @@ from suite.optim.core import Core
 from suite.optim.files import pack, unpack
 from suite.optim.module import Buffers, Tested, check_device, digest, unwrapped
 from suite.optim.solver import Grouped
-from suite.optim.vector import Pieces, Vector
+from suite.optim.vector import Loss, Pieces, Vector
 from suite.training.checkpoint import flatten, rebuild
 
 Closure = Callable[[], Any]
@@ -77,7 +77,7 @@ class Algorithm(torch.optim.Optimizer):
         joining.own_random_numbers(self.group)
         self.buffers = Buffers(self.module, self.learners)
         self._tested = Tested(self.module)
-        self._losses: list[Tensor] = []  # of the learners that have had their batch in this update
+        self._losses: list[Loss] = []  # of the learners that have had their batch in this update
         self.core = self._core(self.vector.x if self._fused else None)
         self.core_state = self.core.init(self.vector.x)
         self._begun = True
@@ -146,7 +146,7 @@ class Algorithm(torch.optim.Optimizer):
         if self._begun:
             before, old = self.core_state, self.vector.d
             self._lay_out()
-            self.solver.vector = self.vector
+            self.solver.lay_out(self.vector)
             self.core.weights = self.vector.x if self._fused else None
             fresh = self.core.init(self.vector.x.clone())
             self.core_state = self.core.own(self._widened(before, fresh, old))
@@ -186,7 +186,7 @@ class Algorithm(torch.optim.Optimizer):
         return loss
 
     @torch.no_grad()
-    def _take(self, loss: Tensor | float) -> None:
+    def _take(self, loss: Loss) -> None:
         """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
         self._refuse_unfrozen()
         learner = len(self._losses)
@@ -194,7 +194,7 @@ class Algorithm(torch.optim.Optimizer):
         if pieces is None:
             self.vector.gradient(self._views[learner])
         self.buffers.keep(learner)
-        self._losses.append(torch.as_tensor(loss, dtype=torch.float64, device=self.vector.x.device).detach())
+        self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
         if len(self._losses) == self.learners:
             losses, self._losses = self._losses, []
             self._update(losses, pieces)
@@ -204,7 +204,7 @@ class Algorithm(torch.optim.Optimizer):
         """The gradient where it lies, if the update needs no other and no copy of it."""
         return self.vector.pieces() if self._fused and self.learners == self.group.size == 1 else None
 
-    def _update(self, losses: list[Tensor], pieces: Pieces | None) -> None:
+    def _update(self, losses: list[Loss], pieces: Pieces | None) -> None:
         """The update of a round in which every learner had its batch."""
         turn = self.core.round(self.t, self.group.rank * self.learners)
         if pieces is not None:
@@ -214,7 +214,7 @@ class Algorithm(torch.optim.Optimizer):
         sums = rows if max(shares) == 1 else torch.stack([part.sum(0) for part in rows.split(shares)])
         self._tell(turn, losses, sums)
 
-    def _tell(self, turn: Turn, losses: list[Tensor], sums: Tensor | Pieces, sent: Any = ()) -> None:
+    def _tell(self, turn: Turn, losses: list[Loss], sums: Tensor | Pieces, sent: Any = ()) -> None:
         self.core_state = self.core.update(self.core_state, turn, losses, sums, sent)
         self.t += 1
         self.group.heartbeat.updates = self.t
@@ -222,6 +222,10 @@ class Algorithm(torch.optim.Optimizer):
     @torch.no_grad()
     def _load(self) -> None:
         """Put the weights and buffers of the learner whose turn is next into the module."""
+        if self._fused and self.learners == 1:  # updated where they lie
+            self._shares: tuple[int, ...] = (1,)
+            self.vector.load(self.vector.x)
+            return
         learner = len(self._losses)
         ask = self.core.points(self.core_state, self.core.round(self.t, self.group.rank * self.learners))
         self._shares = ask.shares

@@ -11,7 +11,7 @@ from torch import Tensor
 from reference_impls.contract import Algorithm, Entry, Points, Sent, Turn
 from suite.communication.collectives import Settled
 from suite.optim.in_place import IN_PLACE
-from suite.optim.vector import Pieces
+from suite.optim.vector import Loss, Pieces
 
 ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates are the solver's
 
@@ -55,17 +55,17 @@ class Core:
         """Turns without entries until every exchange that was started has been applied."""
         return self.algorithm.under_way(state)
 
-    def update(self, state: Any, turn: Turn, losses: Sequence[Tensor], sums: Tensor | Pieces, sent: Sent = ()) -> Any:
-        """The state after a turn, from its losses (0-d each) and sums of gradients [p, d]."""
-        told = torch.stack(tuple(losses)) if losses else torch.zeros(0)
+    def update(self, state: Any, turn: Turn, losses: Sequence[Loss], sums: Tensor | Pieces, sent: Sent = ()) -> Any:
+        """The state after a turn, from its losses and sums of gradients [p, d]."""
         rate = ONE.to(sums.dtype)
         if self.algorithm.sends and turn.entries and not sent:
             on_its_way: Any = Settled(sums) if isinstance(sums, Pieces) else self.send(sums)  # type: ignore[arg-type]
             sent = ((slice(0, sums.shape[-1]), on_its_way),)  # in one piece
         if self._in_place:
-            return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, told, sums, rate, sent)
+            return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, losses, sums, rate, sent)
         assert isinstance(sums, Tensor)  # pieces are for updates in place
-        return self.algorithm.update(state, turn, told, sums, rate, sent)
+        told = [torch.as_tensor(loss, dtype=torch.float64, device=sums.device) for loss in losses]
+        return self.algorithm.update(state, turn, torch.stack(told) if told else sums.new_zeros(0), sums, rate, sent)
 
     def model(self, state: Any) -> Tensor:
         """The weights [d] that the paper evaluates. Every worker must ask, as some algorithms exchange here."""

@@ -15,7 +15,7 @@ from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.layerwise import Departures
-from suite.optim.vector import Pieces
+from suite.optim.vector import Loss, Pieces
 
 
 class Resting(Alone):
@@ -99,14 +99,14 @@ class DelayedSGD(Algorithm):
             self._departures.begin(self._gradients[0], self._views[0])
 
     @torch.no_grad()
-    def _take(self, loss: Tensor | float) -> None:
+    def _take(self, loss: Loss) -> None:
         if self._departures is None:
             super()._take(loss)
             return
         self._refuse_unfrozen()
         self._tell(
             self.core.round(self.t, self.group.rank),
-            [torch.as_tensor(loss)],
+            [loss],
             self._gradients,
             self._departures.finish(),
         )

@@ -1,15 +1,14 @@
 """The reference implementations' updates where the weights lie, with one pass where whole vectors are written.
 
-Twins of the ``update`` of their classes: same arguments, same state, equal to the bit with the same solver. What the
-algorithms decide is decided by the reference implementations; here stands only what happens to vectors [d]. The
+Twins of the ``update`` of their classes: same arguments, same state, equal to the bit with the same solver. The
 solver must overwrite points and memory (:class:`~suite.optim.solver.Grouped` with ``fused``). ``sums`` may be
 :class:`~suite.optim.vector.Pieces`, where one worker's gradient is used at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,41 +16,17 @@ from torch import Tensor
 
 from reference_impls import crossbow, isgd, matex_agd, rudra
 from reference_impls.contract import Algorithm, Sent, Turn
-from suite.optim.vector import Pieces
-from suite.training.optimizers import ALL, Stepped
+from suite.optim.averaging import average
+from suite.optim.vector import Loss, Pieces
 
 Update = Callable[..., Any]
-
-
-def average(
-    algorithm: crossbow.SMA,
-    state: crossbow.State,
-    turn: Turn,
-    losses: Tensor,
-    sums: Tensor | Pieces,
-    lr: Tensor,
-    sent: Sent = (),
-) -> crossbow.State:
-    """Synchronous model averaging: the centre's two vectors change places."""
-    w, v, z, z_prev = state
-    step: Update = algorithm.optimizer.step
-    if algorithm.tau == 0 or turn.t % algorithm.tau:
-        step(v, w, sums, lr)
-        return state
-    c, to_centre = algorithm.corrections(w, z)
-    step(v, w, sums, lr)
-    w.sub_(c)
-    total = algorithm.collective.sum(to_centre, each=algorithm.per_device(len(w)))
-    torch.sub(z, z_prev, out=z_prev)
-    torch.add(total.add_(z), z_prev, alpha=algorithm.momentum, out=z_prev)
-    return crossbow.State(w, v, z_prev, z)
 
 
 def exchange(
     algorithm: matex_agd.DelayedSGD,
     state: matex_agd.State,
     turn: Turn,
-    losses: Tensor,
+    losses: Sequence[Loss],
     sums: Tensor | Pieces,
     lr: Tensor,
     sent: Sent = (),
@@ -66,52 +41,64 @@ def exchange(
     return state
 
 
-class _Noted:
-    """A solver that does nothing but note at which rate it was asked to step."""
-
-    rate: Tensor
-
-    def init(self, points: Tensor) -> Tensor:
-        return points
-
-    def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
-        self.rate = lr
-        return points, memory
-
-
 def chase(
     algorithm: isgd.ISGD,
     state: isgd.State,
     turn: Turn,
-    losses: Tensor,
+    losses: Sequence[Loss],
     sums: Tensor | Pieces,
     lr: Tensor,
     sent: Sent = (),
 ) -> isgd.State:
-    """ISGD as the loops of its paper, branching on the host; the control chart runs on one stand-in parameter."""
-    noted, one = _Noted(), state.x[:1]
-    small = state._replace(x=one, anchor=one, memory=one)
-    x, anchor, memory = state.x, state.anchor, state.memory
-    collective = algorithm.collective
-    decided = replace(algorithm, optimizer=noted).update(small, turn, losses, torch.zeros_like(one)[None], lr)
-    chasing = state.chasing.item()
+    """ISGD as the loops of its paper, branching on the host, where the control chart is but a few numbers.
+
+    With the queue that works, the anchor before the step and one rate, which are all that the optimiser has.
+    """
+    x, collective = state.x, algorithm.collective
+    psi, chasing, limit = float(losses[0]), state.chasing.item(), state.limit.item()
+    if collective.workers > 1:
+        said = torch.full((1, 1), psi, dtype=torch.float64, device=x.device)
+        psi = collective.sum(said).item() / collective.workers
     if isinstance(sums, Pieces) and not chasing:
         gradient: Any = sums
     else:
         gradient = collective.sum(sums.joined() if isinstance(sums, Pieces) else sums)
         if collective.workers > 1:
             gradient = gradient / collective.workers
+    iteration, chased = int(state.iteration), int(state.chased)
     if chasing:
-        psi = collective.sum(losses.double()[:, None])[0] / collective.workers
         excess = (psi - state.limit).to(gradient.dtype)
-        x.lerp_(anchor, algorithm.zeta / x.numel()).addcmul_(gradient, algorithm.zeta * excess, value=-1)
+        x.lerp_(state.anchor, algorithm.zeta / x.numel()).addcmul_(gradient, algorithm.zeta * excess, value=-1)
+        stays = chased + 1 < algorithm.stop and psi > limit
     else:
-        if decided.chasing.item() and algorithm.anchor == "before":
-            anchor.copy_(x)
-        algorithm.optimizer.step(memory, x, gradient, noted.rate)
-        if decided.chasing.item() and algorithm.anchor == "after":
-            anchor.copy_(x)
-    return decided._replace(x=x, anchor=anchor, memory=memory)
+        limit = chart(algorithm, state, psi)
+        stays = psi > limit and iteration > algorithm.batches and algorithm.stop > 0
+        if stays:
+            state.anchor.copy_(x)
+        algorithm.optimizer.step(state.memory, x, gradient, lr)
+    state.iteration.fill_(iteration + (not stays))
+    state.chased.fill_(chased + 1 if chasing and stays else 0)
+    state.chasing.fill_(stays)
+    return state
+
+
+def chart(algorithm: isgd.ISGD, state: isgd.State, psi: float) -> float:
+    """The control chart after the loss psi of a new batch: ``ISGD.chart`` in place. Returns its limit."""
+    n, iteration = algorithm.batches, int(state.iteration)
+    place = iteration % n
+    fresh = (state.fresh_mean.item(), state.fresh_m2.item()) if place else (0.0, 0.0)
+    fresh_mean, fresh_m2 = isgd.append(*fresh, float(place), psi)
+    if iteration < n or place == n - 1:
+        mean, m2 = fresh_mean, fresh_m2
+    else:
+        mean, m2 = isgd.replace(state.mean.item(), state.m2.item(), n, state.queue[place].item(), psi)
+    m2 = max(m2, 0.0)
+    limit = mean + algorithm.margin * math.sqrt(m2 / n) if iteration >= n else math.inf
+    state.queue[place] = psi
+    named = {"mean": mean, "m2": m2, "fresh_mean": fresh_mean, "fresh_m2": fresh_m2, "limit": limit}
+    for name, value in named.items():
+        getattr(state, name).fill_(value)
+    return limit
 
 
 IN_PLACE: dict[type[Algorithm[Any]], Update] = {

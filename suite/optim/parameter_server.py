@@ -27,6 +27,7 @@ from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.core import Core
 from suite.optim.softsync import Softsync
+from suite.optim.vector import Loss
 from suite.parameter_server.processes import Learner, Served, Service, connect
 
 
@@ -121,7 +122,7 @@ class Remote(Softsync):
         return self._unscaled(getattr(self, "found_inf", None))
 
     @torch.no_grad()
-    def _take(self, loss: Tensor | float) -> None:
+    def _take(self, loss: Loss) -> None:
         """Push the gradient with its loss and this learner's rates, and pull."""
         if self.is_server:
             raise ValueError(
@@ -143,7 +144,7 @@ class Remote(Softsync):
         for group, rate in zip(self.param_groups, rates.tolist(), strict=True):
             group["lr"] = rate
         with torch.no_grad():
-            self._tell(turn, [torch.tensor(loss, dtype=torch.float64) for loss in losses], sums)
+            self._tell(turn, list(losses), sums)
         if self._watch is not None:
             self._watch(turn)
         return self.core_state.x

@@ -102,5 +102,7 @@ class SMA(Averaging):
         Every process must call it, between two updates: raises ValueError in the middle of one.
         """
         self._require_rest("restart")
-        self.core_state = self.core.algorithm.restart(self.core_state)
+        state = self.core.algorithm.restart(self.core_state)
+        state = state._replace(previous=state.previous.clone())  # the next update writes to it
+        self.core_state = self.core.own(state)
         self._load()

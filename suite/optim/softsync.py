@@ -14,7 +14,7 @@ from reference_impls.contract import Turn
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
-from suite.optim.vector import Pieces
+from suite.optim.vector import Loss, Pieces
 
 
 class Softsync(Algorithm):
@@ -112,14 +112,14 @@ class Softsync(Algorithm):
         return self.updates is not None and self.t >= self.updates
 
     @torch.no_grad()
-    def _take(self, loss: Tensor | float) -> None:
+    def _take(self, loss: Loss) -> None:
         """Push the gradient, let the server update if that completes one, and pull."""
         self._refuse_unfrozen()
         reads = [entry.read for entry in self._server.buffer] + [self._server.read[self._learner]]
         pieces = self._pieces() if self._server.collect == 1 else None
         if pieces is None:
             self.vector.gradient(self._views[len(reads) - 1])
-        self._losses.append(torch.as_tensor(loss, dtype=torch.float64, device=self.vector.x.device).detach())
+        self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
         self.buffers.keep(self._learner)
         turn = self._server.push(self._learner)
         if turn is not None:

@@ -24,6 +24,7 @@ class Grouped:
     def __init__(self, vector: Vector, groups: Sequence[Mapping[str, Any]], *, fused: bool):
         self.vector, self.groups, self.fused = vector, groups, fused
         self.divisor = 1  # of all rates
+        self._kept: dict[int, list[Tensor]] = {}  # the parameters' parts of a vector, by its address
 
     def init(self, points: Tensor) -> Tensor:
         return torch.zeros_like(points)
@@ -33,6 +34,11 @@ class Grouped:
 
         Only ``fused`` takes ``Pieces``, of all d.
         """
+        if isinstance(grads, Pieces):
+            all_x, all_v = self._parts(points), self._parts(memory)
+            for members, group in zip(self.vector.members, self.groups, strict=True):
+                self._overwrite(all_x[members], grads.grads[members], all_v[members], lr, group)
+            return points, memory
         start, stop, _ = part.indices(self.vector.d)
         cuts = [
             (slice(max(start, own.start) - start, min(stop, own.stop) - start), members, group)
@@ -40,13 +46,11 @@ class Grouped:
             if own.start < stop and own.stop > start
         ]
         if self.fused:
-            factor = float(lr)
             for cut, members, group in cuts:
                 sizes = [own.stop - own.start for own in self.vector.segments[members] if start <= own.start < stop]
-                given = grads.flat[members] if isinstance(grads, Pieces) else pieces(grads, cut, sizes)
-                self._overwrite(pieces(points, cut, sizes), given, pieces(memory, cut, sizes), factor, group)
+                x, g, v = (pieces(vector, cut, sizes) for vector in (points, grads, memory))
+                self._overwrite(x, g, v, lr, group)
             return points, memory
-        assert isinstance(grads, Tensor)
         stepped = [
             TorchSGD(group["momentum"], group["weight_decay"]).step(
                 memory[..., cut], points[..., cut], grads[..., cut], lr * (group["lr"] / self.divisor)
@@ -57,12 +61,30 @@ class Grouped:
             return stepped[0]
         return torch.cat([x for x, _ in stepped], -1), torch.cat([v for _, v in stepped], -1)
 
+    def lay_out(self, vector: Vector) -> None:
+        """Step another vector from here on."""
+        self.vector = vector
+        self._kept.clear()
+
+    def _parts(self, row: Tensor) -> list[Tensor]:
+        """The parameters' parts of one vector, which is the same from step to step unless a state was loaded."""
+        found = self._kept.get(row.data_ptr())
+        if found is None:
+            if len(self._kept) > 1:  # points and memory
+                self._kept.clear()
+            found = self._kept[row.data_ptr()] = self.vector.views(row)
+        return found
+
+    def rate(self, group: Mapping[str, Any], lr: Tensor) -> float:
+        """Of a group, in a step at ``lr``."""
+        return float(lr) * float(group["lr"] / self.divisor)
+
     def _overwrite(
         self,
         points: list[Tensor],
         grads: list[Tensor],
         memory: list[Tensor],
-        factor: float,
+        lr: Tensor,
         group: Mapping[str, Any],
     ) -> None:
         """Step one group by torch's fused kernel, which overwrites ``points`` and ``memory``."""
@@ -73,7 +95,7 @@ class Grouped:
             fused=True,
             momentum=group["momentum"],
             weight_decay=group["weight_decay"],
-            lr=factor * (group["lr"] / self.divisor),
+            lr=self.rate(group, lr),
             dampening=0.0,
             nesterov=False,
             maximize=False,

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
+Loss: TypeAlias = Tensor | float  # of a batch, 0-d
 FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -91,13 +93,13 @@ class Vector:
 
     def pieces(self) -> Pieces | None:
         """The parameters' gradients where they lie; None unless each is there, in its parameter's type and layout."""
-        flat = []
-        for parameter in self.parameters:
+        grads = []
+        for parameter, (_, stride) in zip(self.parameters, self._shapes, strict=True):
             grad = parameter.grad
-            if grad is None or grad.is_sparse or grad.dtype != self.dtype or grad.stride() != parameter.stride():
+            if grad is None or grad.is_sparse or grad.dtype != self.dtype or grad.stride() != stride:
                 return None
-            flat.append(grad.as_strided((grad.numel(),), (1,)))
-        return Pieces(self, flat)
+            grads.append(grad)
+        return Pieces(self, grads)
 
     @torch.no_grad()
     def gradient(self, views: Sequence[Tensor]) -> None:
@@ -121,12 +123,12 @@ class Vector:
 class Pieces:
     """One gradient as row [1, d], left where backward has put it: for kernels that take lists, nothing is copied.
 
-    ``flat`` holds each parameter's, in the order of its memory. Good until the parameters' gradients change, so for
-    an update that is made at once.
+    ``grads`` are the parameters', in their layout. Good until the parameters' gradients change, so for an update
+    that is made at once.
     """
 
-    def __init__(self, vector: Vector, flat: list[Tensor]):
-        self.flat, self.shape, self.dtype = flat, (1, vector.d), vector.dtype
+    def __init__(self, vector: Vector, grads: list[Tensor]):
+        self.grads, self.shape, self.dtype = grads, (1, vector.d), vector.dtype
 
     def __getitem__(self, row: int) -> Pieces:
         """Row 0, as a vector [d]."""
@@ -134,4 +136,4 @@ class Pieces:
 
     def joined(self) -> Tensor:
         """The same as a tensor [1, d]."""
-        return torch.cat(self.flat)[None]
+        return torch.cat([grad.as_strided((grad.numel(),), (1,)) for grad in self.grads])[None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from engine_cases import agree, compute, digest, digits, points, problem, stored
@@ -12,6 +14,7 @@ from suite.models.initialisers import Constant, Xavier
 from suite.models.layers import Conv2d, Linear
 from suite.models.network import Chain
 from suite.runner import autotune
+from suite.training import machine_code
 from suite.training.flat import FlatModule
 from suite.training.gradients import native
 from suite.training.gradients.looped import Bound
@@ -23,7 +26,7 @@ from suite.training.problem import Classification, Quadratic
 
 def has_compiler() -> bool:
     try:
-        return bool(native.compiler())
+        return bool(machine_code.compiler())
     except NativeError:
         return False
 
@@ -35,10 +38,10 @@ compiled = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compil
 def fresh(monkeypatch, tmp_path):
     """Nothing found before and nothing built before."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for memory in (native.compiler, native.toolchain, native.library):
+    for memory in (machine_code.compiler, native.toolchain, native.library):
         memory.cache_clear()
     yield tmp_path / "cache" / "sgd-scaling-suite" / "native"
-    for memory in (native.compiler, native.toolchain, native.library):
+    for memory in (machine_code.compiler, native.toolchain, native.library):
         memory.cache_clear()
 
 
@@ -139,7 +142,7 @@ def test_a_native_run_is_recorded_near_the_loop_and_resumes_in_the_same_bits(tmp
 @compiled
 def test_a_run_begun_with_another_build_is_refused_in_a_sentence(cut_short, fresh, monkeypatch):
     spec, cut = cut_short
-    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-DOTHER"))
+    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-DOTHER")))
     (report,) = compute(cut, spec)
     assert report.state == "failed"
     assert "begun with the native build" in report.why
@@ -194,10 +197,10 @@ def test_a_cache_that_cannot_be_written_is_a_reason(monkeypatch, tmp_path):
 def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_path):
     case = problem("digits_lenet")
     wrong = tmp_path / "native.cpp"
-    for header in native.HEADERS:
+    for header in native.SOURCE.headers:
         (tmp_path / header.name).write_text(header.read_text())
-    source = native.SOURCE.read_text()
-    monkeypatch.setattr(native, "SOURCE", wrong)
+    source = native.SOURCE.file.read_text()
+    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, file=wrong))
     wrong.write_text("this is no C++")
     assert "cannot compile it" in (refusal(case) or "")
     for memory in (native.toolchain, native.library):

@@ -18,8 +18,7 @@ from suite.runs.archive import Archive, export, merge
 from suite.runs.contest import relation
 from suite.runs.files import write_whole
 from suite.runs.store import Store
-from suite.training import checkpoint
-from suite.training.gradients import native
+from suite.training import checkpoint, machine_code
 
 
 @pytest.fixture
@@ -68,11 +67,10 @@ def test_what_else_is_kept_is(tmp_path: Path, renamed, monkeypatch: pytest.Monke
     write_whole(tmp_path / "note", b"")
     write(tmp_path / "figure.svg", b"")
     cache.write_atomically(tmp_path / "pictures", lambda stream: stream.write(b"pixels"))
-    monkeypatch.setattr(native, "compiler", lambda: ("c++", ""))
-    monkeypatch.setattr(native, "toolchain", lambda: "")
-    monkeypatch.setattr(native, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(native, "Library", lambda path, build: path.name)
+    monkeypatch.setattr(machine_code, "compiler", lambda: ("c++", ""))
+    monkeypatch.setattr(machine_code, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr("subprocess.run", lambda command, **_: Path(command[-1]).write_bytes(b"machine code"))
-    library = native.library.__wrapped__("a network", "float")
+    (tmp_path / "code.cpp").write_text("")
+    library = machine_code.Source(tmp_path / "code.cpp").library({}, lambda path, build: path.name)
     assert {"note", "figure.svg", "pictures", library} <= set(renamed)
     assert {name: late for name, late in renamed.items() if late} == {}

@@ -185,6 +185,12 @@ def schedulers(job: Job) -> None:
 
         job.fit(opt, module, after=after)
         assert job.serves or len(set(rates)) > 1
+    plain = {"stop": 0} if job.name == "ISGD" else {}  # its extra steps have a rate of their own
+    module = network()
+    opt = job.make(module, **plain)
+    torch.optim.lr_scheduler.LambdaLR(opt, lambda step: 0.0)
+    job.fit(opt, module)
+    assert all(torch.equal(now, begun) for now, begun in _pairs(opt.average())), "moved at a rate of nothing"
 
 
 def _interrupted(job: Job, trip: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

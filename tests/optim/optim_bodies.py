@@ -98,7 +98,7 @@ def averaged(
     """SMA with batches drawn by update and learner; ends by a kill of process 1 at update ``dies``."""
     torch.manual_seed(3)
     module, inputs, targets = problem(size)
-    opt = SMA(module, lr=0.02, momentum=0.9, learners=learners, group=group, fused=False)
+    opt = SMA(module, lr=0.02, momentum=0.9, learners=learners, group=group)
     losses = opt.resume(folder).get("losses", []) if folder else []
     for t in range(opt.t, updates):
         if folder and t % (updates // 4) == 0:

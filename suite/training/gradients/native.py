@@ -2,9 +2,8 @@
 
 For a batch of a few examples a framework's calls cost several times their arithmetic. ``native.cpp`` and its headers
 hold the layers as templates; a *plan* is the network written as a type, so that every extent is a constant, and is
-compiled at first use by the compiler that is there (``$CXX``, else c++, g++ or clang++). The library is kept in the
-user's cache under a digest of source, plan, flags, compiler and processor: its *build*, which a run records, since
-another build may round differently. Before a network's plan is used, its gradient is compared with autograd's.
+compiled at first use (:mod:`suite.training.machine_code`). A run records the *build*, since another may round
+differently. Before a network's plan is used, its gradient is compared with autograd's.
 
 A problem that has no native gradient says why (:func:`refusal`): a layer without a template, a layout or precision it
 was not written for, no compiler. It is then computed by another path.
@@ -12,14 +11,8 @@ was not written for, no compiler. It is then computed by another path.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import hashlib
 import math
-import os
-import secrets
-import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
@@ -30,31 +23,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from suite.data.catalogue import cache_folder
 from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
-from suite.runs.environment import cpu_name
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.types import Batch, Rows
+from suite.training.machine_code import NativeError, Source
 
-SOURCE = Path(__file__).with_suffix(".cpp")
-HEADERS = tuple(SOURCE.with_name(name) for name in ("native_layers.h", "native_products.h"))
-FLAGS = (
-    "-O3",
-    "-march=native",
-    "-std=gnu++17",
-    "-shared",
-    "-fPIC",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-Wno-psabi",
-)
+FILE = Path(__file__).with_suffix(".cpp")
+SOURCE = Source(FILE, tuple(FILE.with_name(name) for name in ("native_layers.h", "native_products.h")))
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
-COMPILE_SECONDS = 300
-
-
-class NativeError(ValueError):
-    """Why there is no native gradient here, in one sentence."""
 
 
 def plan(module: nn.Module) -> str:
@@ -129,27 +106,9 @@ def _square(*extents: Any) -> str:
 
 
 @cache
-def compiler() -> tuple[str, str]:
-    """The C++ compiler and the first line that it says of itself. Raises NativeError where there is none."""
-    for name in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
-        if found := shutil.which(name):
-            try:
-                said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=20, check=True)
-            except (OSError, subprocess.SubprocessError):
-                continue
-            return found, said.stdout.partition("\n")[0]
-    raise NativeError("there is no C++ compiler here")
-
-
-@cache
 def toolchain() -> str:
     """What every build here depends on besides its plan, as a digest; empty without a compiler."""
-    try:
-        _, said = compiler()
-    except NativeError:
-        return ""
-    texts = [path.read_text() for path in (SOURCE, *HEADERS)]
-    return hashlib.sha256("\n".join((*texts, *FLAGS, said, cpu_name())).encode()).hexdigest()
+    return SOURCE.toolchain()
 
 
 class Library:
@@ -183,24 +142,7 @@ class Library:
 @cache
 def library(network: str, numbers: str) -> Library:
     """The library of a plan, compiled unless it is kept already. Raises NativeError where it cannot be made."""
-    found, _ = compiler()
-    build = hashlib.sha256("\n".join((toolchain(), numbers, network)).encode()).hexdigest()[:20]
-    path = cache_folder() / "native" / f"{build}.so"
-    if path.exists():
-        with contextlib.suppress(OSError, AttributeError):  # damaged: compiled again
-            return Library(path, build)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        staging = path.with_suffix(f".{secrets.token_hex(4)}")
-        command = [found, *FLAGS, f"-DREAL={numbers}", f"-DPLAN={network}", str(SOURCE), "-o", str(staging)]
-        subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=True)
-        with open(staging, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(staging, path)
-        return Library(path, build)
-    except (OSError, AttributeError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", "") or str(error)
-        raise NativeError(f"{found} cannot compile it: {said.strip().partition(chr(10))[0]}") from error
+    return SOURCE.library({"REAL": numbers, "PLAN": network}, Library)
 
 
 # ---------------------------------------------------------------- use
