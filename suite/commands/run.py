@@ -48,11 +48,10 @@ def run_selection(
     """Compute what is not stored. Returns 0, or 1 when a run failed; raises Interrupted when a signal ended it.
 
     Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
-    i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of each
-    group. With a ``budget`` (seconds) the
-    order is that of ``suite.commands.priority``, and what the budget does not suffice for is left, with its
-    checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed when a data
-    set is missing or the store cannot be written.
+    i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
+    each group. With a ``budget`` (seconds) the order is that of ``suite.commands.priority``, and what the budget does
+    not suffice for is left, with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before
+    anything is computed when a data set is missing or the store cannot be written.
     """
     selection = select(selectors)
     whole = plan(selection, profile, seeds)
