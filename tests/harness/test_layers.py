@@ -65,7 +65,7 @@ ARRAYS = ("numpy", "pandas", "pyarrow")
         (["list", "--json"], SLOW + ARRAYS),
         (["plan", "--profile", "smoke"], SLOW + ARRAYS),
         (["plan", "--profile", "paper", "--json"], SLOW + ARRAYS),
-        (["check", "--profile", "smoke"], ("torch", "matplotlib")),
+        (["check", "crossbow", "--profile", "smoke"], ("torch", "matplotlib")),
         (["check", "--json"], ("torch", "matplotlib")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -89,7 +89,7 @@ def test_the_quick_commands_load_nothing_slow(tmp_path: Path, command: list[str]
         capture_output=True,
         text=True,
         env=toy.environment(),
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
