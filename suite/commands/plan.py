@@ -28,9 +28,7 @@ class Planned:
     artifacts: tuple[str, ...]
 
 
-def plan(
-    selection: Iterable[tuple[Paper, list[Artifact]]], profile: str, seeds: int | None = None
-) -> list[Planned]:
+def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str, seeds: int | None = None) -> list[Planned]:
     """All runs of the selected artifacts at a profile, each once; of every group the first ``seeds`` alone."""
     wanted: dict[str, tuple[RunSpec, list[str]]] = {}
     for _, artifacts in selection:
