@@ -52,7 +52,8 @@ def load_images(
     """A whole split on the CPU.
 
     Args:
-        name, split: as in :data:`suite.data.catalogue.DATASETS`; ImageNet is streamed instead.
+        name: as in :data:`suite.data.catalogue.DATASETS`; ImageNet is streamed instead.
+        split: of that set, as the same table names it.
         root: folder in the Hub's layout, or where torchvision downloaded the set to; by default ``$SGD_SUITE_DATA``.
         cache: folder for decoded sets; by default ``$SGD_SUITE_CACHE``, else below the user's cache folder.
         fetch: download the set when it is absent. Without it the network is never used.
