@@ -59,6 +59,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="slow: give --slow to run it"))
+    if to_compile := [item for item in items if item.get_closest_marker("compiler")]:
+        from suite.training.machine_code import NativeError, compiler
+
+        try:
+            compiler()
+        except NativeError as error:
+            for item in to_compile:
+                item.add_marker(pytest.mark.skip(reason=str(error)))
     if on_gpu := [item for item in items if item.get_closest_marker("gpu")]:
         import torch
 

@@ -33,6 +33,11 @@ class Load:
     faults: tuple[str, ...]  # in the console, of the network or of the layout
 
 
+def browser() -> str | None:
+    """The system's Chromium or Chrome, if there is one."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
 def pages(site: Path) -> list[str]:
     """The index, what is about the whole, each paper, and of each paper the artifacts at both ends of its list."""
     papers = sorted(path.stem for path in site.glob("*.html") if path.with_suffix("").is_dir())
@@ -112,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--site", type=Path, default=Path("report"))
     parser.add_argument("--log", type=Path)
     chosen = parser.parse_args(arguments)
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    executable = browser()
     if executable is None:
         print(f"ci.accessibility: none of {', '.join(BROWSERS)} is installed", file=sys.stderr)
         return 2

@@ -9,7 +9,6 @@ import base64
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,10 +19,11 @@ from typing import Any
 import pytest
 from fake_paper import fill, registered
 
+from ci import accessibility
 from suite.report.page import write_report
 from suite.report.site.build import write_site
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = accessibility.browser()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
 SECONDS = 60  # for one answer of the browser; generous because the machine may be busy
 

@@ -14,6 +14,7 @@ from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
 from test_report import Page
 
 from suite.report import page as single
+from suite.report.data import table_of
 from suite.report.site import build, changed, exhibit, rows, stamp
 from suite.report.site.build import write_site
 from suite.report.site.render import render
@@ -188,7 +189,7 @@ def test_where_an_artifact_has_a_table_it_is_the_table_that_is_drawn(paper, stor
         paper.artifact("fake/fig1"), frame=lambda evidence: evidence.runs("descent")[0].curve("losses")
     )
     shown = single.show(artifact.id, artifact, [], store, {})
-    table = exhibit.table_of(shown, artifact, store)
+    table = table_of(artifact, store, shown.drawn.profile, lambda: shown.verdicts)
     assert list(table.columns) == ["epoch", "loss"]
     assert len(table) == 40
 

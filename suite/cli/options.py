@@ -100,6 +100,9 @@ DataOption = Annotated[
     Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D", parser=a_path)
 ]
 Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
+DeviceOption = Annotated[Device, typer.Option(help="where gradients are computed")]
+Workers = Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")]
+Budget = Annotated[float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")]
 ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
 OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]
 Seeds = Annotated[int | None, typer.Option(min=1, help="only the first so many seeds of every group", metavar="N")]

@@ -10,8 +10,10 @@ import typer
 
 from suite.cli.options import (
     STORE,
+    Budget,
     DataOption,
     Device,
+    DeviceOption,
     Format,
     OnlyMine,
     Profile,
@@ -20,8 +22,8 @@ from suite.cli.options import (
     SourceOption,
     StoreOption,
     TableFormat,
+    Workers,
     a_path,
-    finite,
 )
 from suite.cli.output import say, source
 
@@ -85,11 +87,9 @@ def reproduce(
     profile: ProfileOption = Profile.smoke,
     store: StoreOption = STORE,
     data: DataOption = None,
-    device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
-    workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
-    budget: Annotated[
-        float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
-    ] = None,
+    device: DeviceOption = Device.auto,
+    workers: Workers = 1,
+    budget: Budget = None,
     out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D", parser=a_path)] = Path(
         "report"
     ),

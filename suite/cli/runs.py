@@ -9,17 +9,19 @@ import typer
 
 from suite.cli.options import (
     STORE,
+    Budget,
     DataOption,
     Device,
+    DeviceOption,
     Json,
     ProfileOption,
     Seeds,
     Selectors,
     SourceOption,
     StoreOption,
+    Workers,
     a_path,
     a_share,
-    finite,
 )
 from suite.cli.output import emit
 
@@ -83,11 +85,9 @@ def run(
     profile: ProfileOption,
     store: StoreOption = STORE,
     data: DataOption = None,
-    device: Annotated[Device, typer.Option(help="where gradients are computed")] = Device.auto,
-    workers: Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")] = 1,
-    budget: Annotated[
-        float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")
-    ] = None,
+    device: DeviceOption = Device.auto,
+    workers: Workers = 1,
+    budget: Budget = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")] = False,
     share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
     memory: Annotated[

@@ -22,10 +22,9 @@ from reference_impls.contract import Sent, Turn
 from suite.communication.collectives import Local, in_process
 from suite.optim.solver import Grouped
 from suite.optim.vector import Loss, Pieces, Vector
-from suite.training.machine_code import FLAGS, NativeError, Source
+from suite.training.machine_code import FLAGS, NUMBERS, NativeError, Source
 
 SOURCE = Source(Path(__file__).with_suffix(".cpp"), flags=(*FLAGS, "-ffp-contract=off"))
-NUMBERS = {torch.float32: "float", torch.float64: "double"}
 LEARNERS = 4  # more rows torch does not add up one after the other
 THREADS = 3  # one thread's pass takes less time than torch's operations shared by as many
 State = crossbow.State

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from suite.claims.board import word
@@ -33,10 +33,15 @@ def encoded(table: pd.DataFrame, form: str) -> bytes:
     return buffer.getvalue()
 
 
-def framed(artifact: Artifact, source: Runs, profile: str) -> pd.DataFrame | None:
-    """What the artifact's figure shows at a profile ("" where no runs are needed); None where it has no frame."""
-    if artifact.frame is None:
-        return None
+def table_of(
+    artifact: Artifact | None, source: Runs, profile: str | None, judge: Callable[[], Iterable[Verdict]]
+) -> pd.DataFrame | None:
+    """What the artifact's figure shows, drawn at a profile ("" where no runs are needed, None where it is not drawn).
+
+    Where that has no frame, the values of its claims, which ``judge`` gives. None without either.
+    """
+    if artifact is None or artifact.frame is None or profile is None:
+        return values(judge())
     profile = profile or "smoke"  # any will do
     return artifact.frame(Evidence(source, artifact.runs(profile), profile))
 

@@ -10,25 +10,25 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from suite.claims.judge import NEEDS, PROFILES
 from suite.claims.measured import KINDS
-from suite.papers.artifact import Artifact, Evidence, Missing, Paper
+from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.published import published
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import select
 from suite.papers.verdicts import Measurement, measure
 from suite.report import style
-from suite.report.data import encoded, framed, known, values
+from suite.report.data import encoded, known, table_of
 from suite.runs.archive import Runs
 from suite.runs.files import write_whole
 from suite.runs.store import DamagedRun, StoreError
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 FORMS = ("svg", "png", "pdf")
@@ -288,7 +288,11 @@ def draw_selection(
             try:
                 drawn = drawing(artifact, source, profile)
                 made = image(drawn, form) if drawn else b""
-                table = _table(which, artifact, drawn, source, profile) if data else None
+                table = None
+                if data:
+                    judge = partial(judge_artifact, which, artifact.id, profile, source)
+                    with _alone():
+                        table = table_of(artifact, source, drawn.profile if drawn else None, judge)
             except Missing as error:
                 yield f"{artifact.id}: not run: {error}"
             except Undrawable as error:
@@ -304,15 +308,6 @@ def draw_selection(
                 else:
                     path = write(out / file_name(artifact.id, form), made)
                     yield f"{artifact.id}: {path} ({drawn.stamp}){beside}"
-
-
-def _table(
-    which: Paper, artifact: Artifact, drawn: Drawing | None, source: Runs, profile: str | None
-) -> pd.DataFrame | None:
-    """What the drawing shows, or the values of the artifact's claims."""
-    with _alone():
-        table = framed(artifact, source, drawn.profile) if drawn else None
-        return values(judge_artifact(which, artifact.id, profile, source)) if table is None else table
 
 
 def write(path: Path, data: bytes) -> Path:

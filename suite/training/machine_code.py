@@ -18,6 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+import torch
+
 from suite.data.catalogue import cache_folder
 from suite.runs.environment import cpu_name
 
@@ -32,6 +34,7 @@ FLAGS = (
     "-Wno-psabi",
 )
 COMPILE_SECONDS = 300
+NUMBERS = {torch.float32: "float", torch.float64: "double"}  # what a source calls its numbers
 
 Library = TypeVar("Library")
 

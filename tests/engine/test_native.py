@@ -24,16 +24,6 @@ from suite.training.numerics import Numerics, choose
 from suite.training.problem import Classification, Quadratic
 
 
-def has_compiler() -> bool:
-    try:
-        return bool(machine_code.compiler())
-    except NativeError:
-        return False
-
-
-compiled = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
-
-
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
     """Nothing found before and nothing built before."""
@@ -70,7 +60,7 @@ def of(network: Chain, dtype: torch.dtype = torch.float64, channels_last: bool =
     return Classification(flat, pixels, targets, lambda x: x.to(dtype) / 256 - 0.5)
 
 
-@compiled
+@pytest.mark.compiler
 @pytest.mark.parametrize("examples", [1, 5, 13])
 @pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "lenet_small", "rounded badly"])
 def test_a_native_gradient_is_autograds(name, examples):
@@ -82,7 +72,7 @@ def test_a_native_gradient_is_autograds(name, examples):
     agree(expected, Native(case)(x, rows, batches), case.d)
 
 
-@compiled
+@pytest.mark.compiler
 def test_single_precision_errs_no_more_than_autograd_does():
     exact, case = problem("digits_lenet"), problem("digits_lenet", dtype=torch.float32)
     x, rows = points(exact, 1), exact.b0()[None]
@@ -92,7 +82,7 @@ def test_single_precision_errs_no_more_than_autograd_does():
     assert errors[1] < 4 * errors[0]
 
 
-@compiled
+@pytest.mark.compiler
 def test_what_is_no_number_stays_so_through_a_pool():
     case = problem("digits_lenet", dtype=torch.float32)
     x = points(case, 1)
@@ -102,7 +92,7 @@ def test_what_is_no_number_stays_so_through_a_pool():
     assert grads.isnan().any()
 
 
-@compiled
+@pytest.mark.compiler
 def test_rows_are_computed_at_their_own_points_and_with_the_bits_of_each_alone():
     case = problem("digits_lenet", dtype=torch.float32)
     x, rows = points(case, 3), case.b0().repeat(3, 1)
@@ -125,7 +115,7 @@ def cut_short(tmp_path, monkeypatch):
     return spec, tmp_path / "cut"
 
 
-@compiled
+@pytest.mark.compiler
 def test_a_native_run_is_recorded_near_the_loop_and_resumes_in_the_same_bits(tmp_path, cut_short):
     spec, cut = cut_short
     compute(tmp_path / "whole", spec)
@@ -139,7 +129,7 @@ def test_a_native_run_is_recorded_near_the_loop_and_resumes_in_the_same_bits(tmp
     assert digest(cut, spec) == run.results["weights_digest"]
 
 
-@compiled
+@pytest.mark.compiler
 def test_a_run_begun_with_another_build_is_refused_in_a_sentence(cut_short, fresh, monkeypatch):
     spec, cut = cut_short
     monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-DOTHER")))
@@ -166,7 +156,7 @@ def test_without_a_compiler_everything_else_goes_on(tmp_path, monkeypatch):
     )
 
 
-@compiled
+@pytest.mark.compiler
 def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeypatch, tmp_path):
     numbers = plan(problem("linear").flat.module), "double"
     first = native.library(*numbers)
@@ -184,7 +174,7 @@ def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeyp
     assert damaged.stat().st_size > 1000
 
 
-@compiled
+@pytest.mark.compiler
 @pytest.mark.usefixtures("fresh")
 def test_a_cache_that_cannot_be_written_is_a_reason(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
@@ -192,7 +182,7 @@ def test_a_cache_that_cannot_be_written_is_a_reason(monkeypatch, tmp_path):
     assert "cannot compile it" in (refusal(problem("linear")) or "")
 
 
-@compiled
+@pytest.mark.compiler
 @pytest.mark.usefixtures("fresh")
 def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_path):
     case = problem("digits_lenet")
@@ -241,7 +231,7 @@ def test_what_else_has_no_native_gradient():
     assert "another precision" in (refusal(lowered) or "")
 
 
-@compiled
+@pytest.mark.compiler
 def test_asking_for_machine_code_leaves_the_network_as_it_was():
     """Its first comparison with autograd happens at another point."""
     asked = problem("digits_lenet", dtype=torch.float32)
@@ -252,7 +242,7 @@ def test_asking_for_machine_code_leaves_the_network_as_it_was():
     assert all(torch.equal(a, b) for a, b in zip(asked.flat.parameters, asked.flat.views(began), strict=True))
 
 
-@compiled
+@pytest.mark.compiler
 def test_a_measurement_may_choose_it_and_then_names_its_build(monkeypatch):
     spec = digits(0, batch=1)
     monkeypatch.setattr(autotune, "preferred", lambda seconds, *_: autotune.Way("native", True, True, 1))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from engine_cases import problem
-from test_native import compiled
 
 from reference_impls.inverse_law import SGD
 from reference_impls.isgd import ISGD
@@ -58,7 +57,7 @@ def trained(one: Session) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         ("digits_lenet", "looped", True, Listed),
         ("digits_lenet", "looped", False, Listed),
         ("tiny_bn", "looped", True, Listed),
-        pytest.param("digits_lenet", "native", True, Fused, marks=compiled),
+        pytest.param("digits_lenet", "native", True, Fused, marks=pytest.mark.compiler),
     ],
 )
 def test_it_is_the_general_update_to_a_few_roundings(name, path, channels_last, kind, rule, momentum, multipliers):

@@ -13,17 +13,7 @@ from torch import Tensor
 
 from suite.optim import SMA, averaging
 from suite.training import machine_code
-from suite.training.machine_code import NativeError
 
-
-def has_compiler() -> bool:
-    try:
-        return bool(machine_code.compiler())
-    except NativeError:
-        return False
-
-
-compiled = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
 SOURCE, IN_PASSES = averaging.SOURCE, averaging.in_passes
 
 
@@ -59,7 +49,7 @@ def trained(updates: int = 12, **options: object) -> Tensor:
     return weights(opt.average())
 
 
-@compiled
+@pytest.mark.compiler
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("learners", range(1, averaging.LEARNERS + 1))
 def test_every_number_of_learners_has_the_bits_of_torchs_operations(learners: int, dtype: torch.dtype):
@@ -68,7 +58,7 @@ def test_every_number_of_learners_has_the_bits_of_torchs_operations(learners: in
     assert averaging._agrees(found, dtype, learners)
 
 
-@compiled
+@pytest.mark.compiler
 def test_a_thread_averages_in_one_pass_and_many_share_torchs_operations(passes: list[int]):
     trained()
     assert passes == []
@@ -77,7 +67,7 @@ def test_a_thread_averages_in_one_pass_and_many_share_torchs_operations(passes: 
     assert len(passes) == 12
 
 
-@compiled
+@pytest.mark.compiler
 @pytest.mark.parametrize(
     "options", [{"learners": averaging.LEARNERS + 1}, {"learners": 4, "devices": 2}, {"fused": False}], ids=str
 )
@@ -86,7 +76,7 @@ def test_what_one_pass_cannot_do_is_done_by_torch(passes: list[int], options: di
     assert len(passes) == (0 if options.get("fused") is False else 12)
 
 
-@compiled
+@pytest.mark.compiler
 def test_groups_with_rates_of_their_own_and_a_layout_of_their_own(monkeypatch: pytest.MonkeyPatch):
     """Channels-last weights, a group without momentum, a gradient that is missing."""
 
@@ -122,7 +112,7 @@ def test_without_a_compiler_torch_averages_to_the_same_bits(passes: list[int], m
     machine_code.compiler.cache_clear()
 
 
-@compiled
+@pytest.mark.compiler
 @pytest.mark.parametrize(
     ("printed", "written"),
     [

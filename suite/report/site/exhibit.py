@@ -14,15 +14,15 @@ from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.counterfeits import UNTRIED, Trial, counted
 from suite.report.behind import reasons, tried
-from suite.report.data import encoded, framed, values
+from suite.report.data import encoded, table_of
 from suite.report.drawing import Drawing, Undrawable, image
-from suite.report.page import Shown, show
+from suite.report.page import show
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
 from suite.runs.archive import Runs
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 THUMBNAIL = (320, 240)  # pixels at most; shown at half the size
 COLOURS = 48  # of a thumbnail
@@ -62,7 +62,8 @@ def files(
             made |= _pictures(name, shown.drawn)
         except Undrawable as error:
             shown.drawn, shown.undrawn = None, f"Not drawn: {error}."
-    if (table := table_of(shown, artifact, source)) is not None:
+    profile = shown.drawn.profile if shown.drawn else None
+    if (table := table_of(artifact, source, profile, lambda: shown.verdicts)) is not None:
         made[f"{name}.csv"] = encoded(table, "csv")
     environments, runs = runs_and_environments(source, shown.runs)
     page = render(
@@ -98,13 +99,6 @@ def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> It
         worlds = tried(verdict, artifact, source, cache) if artifact else []
         fault = UNTRIED if counted(verdict) and not worlds else ""
         yield Judged(verdict, list(reasons(verdict, artifact)), worlds, fault)
-
-
-def table_of(shown: Shown, artifact: Artifact | None, source: Runs) -> pd.DataFrame | None:
-    """What the figure shows, a row per value; the claims' values where it has no such table. None without either."""
-    if artifact is not None and artifact.frame is not None and shown.drawn is not None:
-        return framed(artifact, source, shown.drawn.profile)
-    return values(shown.verdicts)
 
 
 def thumbnail(png: bytes) -> bytes:

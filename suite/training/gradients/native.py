@@ -27,11 +27,10 @@ from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.types import Batch, Rows
-from suite.training.machine_code import NativeError, Source
+from suite.training.machine_code import NUMBERS, NativeError, Source
 
 FILE = Path(__file__).with_suffix(".cpp")
 SOURCE = Source(FILE, tuple(FILE.with_name(name) for name in ("native_layers.h", "native_products.h")))
-NUMBERS = {torch.float32: "float", torch.float64: "double"}
 
 
 def plan(module: nn.Module) -> str:
