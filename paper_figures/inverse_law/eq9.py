@@ -48,6 +48,8 @@ def _found_crossover(law: Law, system: System) -> float:
     low, high = 2.0, 1e12
     for _ in range(80):
         middle = math.sqrt(low * high)
+        if middle in (low, high):  # neighbouring numbers
+            break
         low, high = (low, middle) if linear(middle) else (middle, high)
     return high
 
@@ -60,7 +62,10 @@ def _searched(law: Law, system: System, learners: float) -> float:
     high = low + 40.0
     for _ in range(200):
         a, b = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, b) if seconds(math.exp(a)) <= seconds(math.exp(b)) else (a, high)
+        narrower = (low, b) if seconds(math.exp(a)) <= seconds(math.exp(b)) else (a, high)
+        if narrower == (low, high):
+            break
+        low, high = narrower
     return math.exp((low + high) / 2)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from reference_impls.inverse_law_model import smallest_batch
@@ -53,6 +54,12 @@ def joint_exponent(curves: Sequence[Sequence[Sequence[Updates]]]) -> Interval:
     Raises:
         FitError: no family, or one with fewer than ``LEAST_POINTS`` batch sizes.
     """
+    return _joint_exponent(tuple(tuple(tuple(counted) for counted in curve) for curve in curves))
+
+
+@cache
+def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Interval:
+    """Several claims and drawings ask for the same curves, and each answer is as many fits as there are seeds."""
     from scipy import stats
 
     families = [[_family(counted) for counted in curve] for curve in curves]

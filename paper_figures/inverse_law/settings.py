@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from suite.papers.artifact import Groups
@@ -142,6 +143,7 @@ def sweep_spec(
     return RunSpec("inverse_law/sweep", settings | ({"sample_of": "each seed"} if lower else {}), seed)
 
 
+@cache
 def curve_specs(row: Row, profile: str, *, lower: bool = False) -> tuple[RunSpec, ...]:
     """All searches of a curve at a profile, or those for its ``lower`` thresholds; none where it has none."""
     if profile == "paper":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Order = Literal["all", "backward", "completed"]
@@ -74,15 +75,15 @@ class Network:
 
     layers: tuple[Layer, ...]
 
-    @property
+    @cached_property
     def forward(self) -> float:
         return math.fsum(layer.forward for layer in self.layers)
 
-    @property
+    @cached_property
     def backward(self) -> float:
         return math.fsum(layer.backward for layer in self.layers)
 
-    @property
+    @cached_property
     def apply(self) -> float:
         return math.fsum(layer.apply for layer in self.layers)
 
@@ -91,7 +92,7 @@ class Network:
         """Seconds of an iteration without communication."""
         return self.forward + self.backward + self.apply
 
-    @property
+    @cached_property
     def size(self) -> float:
         """Bytes of all gradients."""
         return math.fsum(size for layer in self.layers for size in layer.tensors)

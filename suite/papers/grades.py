@@ -183,11 +183,15 @@ def _against(trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Ex
         yield STAND_IN, "the paper prints no experiment"
         return
     followed: dict[str, list[Described]] = defaultdict(list)
+    known: dict[Described, tuple[list[Departure], PrintedExperiment]] = {}
     for read in trainings:
         experiment = experiments.get(read.spec.experiment)
         ours = describe(read.spec, experiment.data(read.spec) if experiment else ())
-        ways = [(list(departures(ours, printed)), printed) for printed in basis.experiments]
-        found, nearest = min(ways, key=lambda way: (_rank(way[0]), len(way[0])))
+        kind = replace(ours, seed=0)  # the seeds of one training depart alike
+        if kind not in known:
+            ways = [(list(departures(kind, printed)), printed) for printed in basis.experiments]
+            known[kind] = min(ways, key=lambda way: (_rank(way[0]), len(way[0])))
+        found, nearest = known[kind]
         followed[nearest.name].append(ours)
         yield from found
     for printed in basis.experiments:

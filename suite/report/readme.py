@@ -17,6 +17,7 @@ from suite.claims.judge import VERDICTS, Verdict
 from suite.papers.evidence import committed
 from suite.papers.registry import paper, papers_of
 from suite.report import speed
+from suite.report.answers import Answer, answers
 from suite.report.numerals import ours, printed
 from suite.report.page import all_verdicts
 from suite.runs.archive import Layered, Runs
@@ -71,9 +72,13 @@ def results(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(_sentence(v) for found in _by_paper(verdicts) for v in telling(found))
 
 
-def first_results(verdicts: Sequence[Verdict]) -> str:
-    """The results of ``first_told`` in words; Markdown."""
-    return "\n".join(map(_sentence, first_told(verdicts)))
+def answered(found: Iterable[Answer], verdicts: Sequence[Verdict], images: str) -> str:
+    """Questions, their answers and figures; Markdown. ``images`` is where the figures' PNG files lie."""
+    parts = []
+    for answer in found:
+        picture = f"{images}/{answer.figure.replace('/', '-')}.png"
+        parts.append(f"**{answer.question}** {answer.told(verdicts)}\n\n![{answer.alt}]({picture})")
+    return "\n\n".join(parts)
 
 
 def first_told(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -144,9 +149,14 @@ def judged_of(home: Path, source: Runs) -> list[Verdict]:
 
 def blocks(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
     """File below the root -> name of a block -> its text."""
+    told = answers([OWN])
     return {
-        "README.md": {"verdicts": first_table(verdicts), "results": first_results(verdicts)},
-        "docs/results.md": {"verdicts": table(verdicts), "results": results(verdicts)},
+        "README.md": {"answers": answered(told, verdicts, "docs/images"), "verdicts": first_table(verdicts)},
+        "docs/results.md": {
+            "verdicts": table(verdicts),
+            "answers": answered(told, verdicts, "images"),
+            "results": results(verdicts),
+        },
         "docs/speed.md": {"speed": speed.tables(speed.committed())},
     }
 

@@ -82,6 +82,10 @@ class Run:
     def outcome(self) -> dict[str, Any]:
         return json.loads(self.files["outcome.json"])
 
+    @cached_property
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {}
+
     @property
     def status(self) -> str:
         return self.outcome["status"]
@@ -98,7 +102,9 @@ class Run:
     def curve(self, name: str) -> pd.DataFrame:
         """The table ``name``; raises KeyError naming the tables there are, DamagedRun for what is no table."""
         try:
-            return read_table(self.files[f"{name}.parquet"])
+            if name not in self._tables:  # parsed once, since many measures read the same ones
+                self._tables[name] = read_table(self.files[f"{name}.parquet"])
+            return self._tables[name].copy()
         except KeyError:
             raise KeyError(f"run {self.id} has no curve {name!r}; it has {self.curves}") from None
         except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from suite.claims.board import board
 from suite.claims.judge import NEEDS, Verdict
 from suite.papers.registry import PAPERS, paper
+from suite.report.answers import Answer, AnswerError, answers
 from suite.report.drawing import standalone
 from suite.report.page import Section
 from suite.report.provenance import departures
@@ -108,6 +110,7 @@ def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool) ->
     made["index.html"] = render(
         "index.html.j2",
         sections=sections,
+        answers=list(_answers(sections, found)),
         told=first_told(found),
         counts=board(found),
         needed=list(_needed(found)),
@@ -127,6 +130,15 @@ def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool) ->
             page = render("source.html.j2", depth=1, module=module, rows=rows, text=text_of(module))
             made[f"source/{module}.html"] = page
     return made
+
+
+def _answers(sections: list[Section[Row]], found: list[Verdict]) -> Iterator[tuple[Answer, Row, str]]:
+    """Answers with the rows of their figures; without those that were written for other verdicts than these."""
+    rows = {row.id: row for section in sections for row in section.artifacts}
+    for answer in answers():
+        with contextlib.suppress(AnswerError):
+            if answer.figure in rows:
+                yield answer, rows[answer.figure], answer.told(found)
 
 
 def _needed(verdicts: list[Verdict]) -> Iterator[tuple[str, int, int]]:
