@@ -59,7 +59,9 @@ def test_a_file_that_lacks_something_is_refused_by_name(tmp_path):
 
 
 def test_the_answers_name_claims_and_have_pictures_in_the_documentation():
-    names = {claim.id for paper in ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow") for claim in published(paper)}
+    names = {
+        claim.id for paper in ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow") for claim in published(paper)
+    }
     found = answers([OWN])
     assert len(found) == 3
     for each in found:

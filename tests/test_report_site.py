@@ -11,10 +11,11 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
+from matplotlib.figure import Figure
 from test_report import Page
 
 from suite.report import page as single
-from suite.report.data import table_of
+from suite.report.data import plotted, table_of
 from suite.report.site import build, changed, exhibit, rows, stamp
 from suite.report.site.build import write_site
 from suite.report.site.render import render
@@ -189,9 +190,25 @@ def test_where_an_artifact_has_a_table_it_is_the_table_that_is_drawn(paper, stor
         paper.artifact("fake/fig1"), frame=lambda evidence: evidence.runs("descent")[0].curve("losses")
     )
     shown = single.show(artifact.id, artifact, [], store, {})
-    table = table_of(artifact, store, shown.drawn.profile, lambda: shown.verdicts)
+    table = table_of(artifact, store, shown.drawn, lambda: shown.verdicts)
     assert list(table.columns) == ["epoch", "loss"]
     assert len(table) == 40
+
+
+def test_where_it_has_none_the_table_is_what_is_plotted():
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    left.set_title("errors", loc="left")
+    left.plot([1, 2], [0.5, 0.25], label="SGD")
+    left.axhline(0.9, label="printed")
+    left.axvline(1.5)
+    right.bar(["a", "b"], [3, 4], label="ours")
+    right.barh([7], [5])
+    right.scatter([1], [2])
+    assert plotted(figure).to_csv(index=False, lineterminator="|") == (
+        "panel,series,kind,x,y|errors,SGD,line,1.0,0.5|errors,SGD,line,2.0,0.25|errors,printed,line,,0.9|"
+        "errors,,line,1.5,|2,,points,1.0,2.0|2,ours,bars,0.0,3.0|2,ours,bars,1.0,4.0|2,,bars,5.0,7.0|"
+    )
 
 
 def test_the_same_runs_give_the_same_bytes(store, made, tmp_path):

@@ -1,7 +1,7 @@
 """Answers: what the papers' claims together say to a question that a reader comes with, with one figure each.
 
 They stand in ``answers.toml`` beside the papers. The sentences are written by hand and their numbers are not: every
-``{claim}`` in them is filled in from what was measured, as ``value [low, high]``, of which ``{claim * factor | format}``
+``{claim}`` in them is filled in from what was measured, as ``value [low, high]``, and ``{claim * factor | format}``
 shows a multiple. Each names the verdicts that it was written for; when one of them turns, it is not told any more.
 """
 
@@ -59,12 +59,11 @@ class Answer:
 
 def answers(homes_of: Iterable[Path] | None = None) -> list[Answer]:
     """Those of all homes of papers, or of some. Raises AnswerError for a file that does not say what it must."""
-    found = []
+    found: list[Answer] = []
     for home in homes() if homes_of is None else homes_of:
         if (path := home / FILE).exists():
             try:
-                for entry in tomllib.loads(path.read_text(encoding="utf-8"))["answer"]:
-                    found.append(Answer(**entry))
+                found += [Answer(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["answer"]]
             except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
                 raise AnswerError(f"{path}: {error}") from error
     return found

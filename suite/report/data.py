@@ -1,10 +1,10 @@
-"""What a figure shows as a table, a row per value: the artifact's own frame, or the values of its claims."""
+"""What a figure shows as a table, a row per value: the artifact's frame, what is plotted, or its claims' values."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from suite.claims.board import word
 from suite.claims.judge import Verdict
@@ -13,8 +13,20 @@ from suite.runs.archive import Runs
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMS = ("csv", "parquet")
+
+
+class Drawn(Protocol):
+    """A figure, and the profile whose runs it shows: "" where it needs none."""
+
+    @property
+    def figure(self) -> Figure: ...
+
+    @property
+    def profile(self) -> str: ...
 
 
 def known(form: str) -> str:
@@ -34,16 +46,65 @@ def encoded(table: pd.DataFrame, form: str) -> bytes:
 
 
 def table_of(
-    artifact: Artifact | None, source: Runs, profile: str | None, judge: Callable[[], Iterable[Verdict]]
+    artifact: Artifact | None, source: Runs, drawn: Drawn | None, judge: Callable[[], Iterable[Verdict]]
 ) -> pd.DataFrame | None:
-    """What the artifact's figure shows, drawn at a profile ("" where no runs are needed, None where it is not drawn).
+    """What the artifact's figure ``drawn`` shows (None where it is not drawn): its frame, or what is plotted.
 
-    Where that has no frame, the values of its claims, which ``judge`` gives. None without either.
+    Where nothing is, as in a diagram, the values of its claims, which ``judge`` gives. None without either.
     """
-    if artifact is None or artifact.frame is None or profile is None:
+    if artifact is None or drawn is None:
         return values(judge())
-    profile = profile or "smoke"  # any will do
+    if artifact.frame is None:
+        table = plotted(drawn.figure)
+        return table if len(table) else values(judge())
+    profile = drawn.profile or "smoke"  # without runs any will do
     return artifact.frame(Evidence(source, artifact.runs(profile), profile))
+
+
+def plotted(figure: Figure) -> pd.DataFrame:
+    """A row per point of every line, cloud of points and bar of a figure, with its panel and its series.
+
+    A line across a panel has the coordinate that it marks, and nothing for the other.
+    """
+    import pandas as pd
+
+    rows = []
+    for number, axes in enumerate(figure.axes, 1):
+        panel = axes.get_title(loc="left") or axes.get_title() or str(number)
+        for kind, series, x, y in _series(axes):
+            rows += [(panel, series, kind, *point) for point in zip(x, y, strict=True)]
+    return pd.DataFrame(rows, columns=["panel", "series", "kind", "x", "y"])
+
+
+def _series(axes: Axes) -> Iterator[tuple[str, str, Iterable[Any], Iterable[Any]]]:
+    """Kind, label and coordinates of what is drawn in a panel."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.container import BarContainer
+
+    for line in axes.lines:
+        x, y = line.get_xdata(), line.get_ydata()
+        if line.get_transform() == axes.get_yaxis_transform():  # y counts in the data, x across the panel
+            x, y = [None], y[:1]
+        elif line.get_transform() == axes.get_xaxis_transform():
+            x, y = x[:1], [None]
+        yield "line", _label(line), x, y
+    for cloud in axes.collections:
+        if isinstance(cloud, PathCollection):
+            offsets = cloud.get_offsets()
+            yield "points", _label(cloud), offsets[:, 0].tolist(), offsets[:, 1].tolist()
+    for group in axes.containers:
+        if isinstance(group, BarContainer):
+            upright = group.orientation == "vertical"
+            boxes = [bar.get_bbox() for bar in group.patches]
+            middles = [(box.x0 + box.x1) / 2 if upright else (box.y0 + box.y1) / 2 for box in boxes]
+            ends = [box.y1 if upright else box.x1 for box in boxes]
+            yield "bars", _label(group), *((middles, ends) if upright else (ends, middles))
+
+
+def _label(artist: Any) -> str:
+    """Its label in the legend; nothing for one that matplotlib numbers."""
+    label = str(artist.get_label() or "")
+    return "" if label.startswith("_") else label
 
 
 def values(verdicts: Iterable[Verdict]) -> pd.DataFrame | None:

@@ -292,7 +292,7 @@ def draw_selection(
                 if data:
                     judge = partial(judge_artifact, which, artifact.id, profile, source)
                     with _alone():
-                        table = table_of(artifact, source, drawn.profile if drawn else None, judge)
+                        table = table_of(artifact, source, drawn, judge)
             except Missing as error:
                 yield f"{artifact.id}: not run: {error}"
             except Undrawable as error:

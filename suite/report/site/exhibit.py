@@ -62,8 +62,7 @@ def files(
             made |= _pictures(name, shown.drawn)
         except Undrawable as error:
             shown.drawn, shown.undrawn = None, f"Not drawn: {error}."
-    profile = shown.drawn.profile if shown.drawn else None
-    if (table := table_of(artifact, source, profile, lambda: shown.verdicts)) is not None:
+    if (table := table_of(artifact, source, shown.drawn, lambda: shown.verdicts)) is not None:
         made[f"{name}.csv"] = encoded(table, "csv")
     environments, runs = runs_and_environments(source, shown.runs)
     page = render(
