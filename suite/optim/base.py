@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from reference_impls.contract import Turn
 from suite.communication.collectives import Processes, in_process
 from suite.communication.group import Group
-from suite.distributed import checkpoints as worker_checkpoints
-from suite.optim import joining
+from suite.optim import checkpoints, joining
 from suite.optim.core import Core
 from suite.optim.files import pack, unpack
 from suite.optim.module import Buffers, Tested, check_device, digest, unwrapped
@@ -361,7 +360,7 @@ class Algorithm(torch.optim.Optimizer):
         if self.vector.x.is_cuda:
             tensors["random/cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
         values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain}
-        worker_checkpoints.write(Path(folder), self.group, self.t, (), values, tensors)
+        checkpoints.write(Path(folder), self.group, self.t, (), values, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:
         """Go on from the newest state under ``folder`` that every process has whole; returns its ``plain`` values.
@@ -369,7 +368,7 @@ class Algorithm(torch.optim.Optimizer):
         Training then ends in the same bits as if it had not been interrupted. Where there is none it returns an empty
         dictionary and changes nothing. Every process must call it. Raises ValueError as ``load_state_dict`` does.
         """
-        found = worker_checkpoints.newest(Path(folder), self.group, ())
+        found = checkpoints.newest(Path(folder), self.group, ())
         if found is None:
             return {}
         _, values, tensors = found

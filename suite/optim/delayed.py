@@ -41,7 +41,11 @@ class DelayedSGD(Algorithm):
         delay: updates from a gradient to its application; 0 is synchronous, the paper has 0 to 3.
         layerwise: send each layer's gradient as soon as backward has produced it. Gradients then must not be changed
             between backward and step (clipping), nor added up over several backward passes.
+        order: in which layers' sums are applied: from the last layer to the first, as they arrive ("completed"), or
+            after all have arrived ("all"). All end in the same bits.
         bucket_bytes: layer-wise exchange joins neighbouring tensors up to this size into one sum; 0 sends each alone.
+
+    With ``zero_grad(set_to_none=False)`` backward writes where sums are formed, and no gradient is ever copied.
     """
 
     def __init__(
@@ -54,23 +58,21 @@ class DelayedSGD(Algorithm):
         weight_decay: float = 0.0,
         delay: int = 0,
         layerwise: bool = False,
+        order: Literal["backward", "completed", "all"] = "backward",
         bucket_bytes: int = 0,
         fused: bool | None = None,
         group: Group | None = None,
     ):
-        self._delay, self._layerwise = delay, layerwise
-        if bucket_bytes < 0:
-            raise ValueError(f"bucket_bytes={bucket_bytes} must not be negative; 0 sends every parameter by itself")
-        self._bucket_bytes = bucket_bytes
+        self._delay, self._layerwise, self._order, self._bucket_bytes = delay, layerwise, order, bucket_bytes
         self._departures: Departures | None = None
+        self._written_in_place = False  # gradients of the parameters are views of the vector that is summed
         defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         super().__init__(module, params, defaults, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
         alone = self.group.size == 1
         collective = Resting() if alone else self.collective(lanes=max(1, self._delay), in_place=True)
-        order: Literal["all", "backward"] = "backward" if self._layerwise else "all"
-        return Core(matex_agd.DelayedSGD(self.solver, collective, self._delay, order, self._layerwise), weights)
+        return Core(matex_agd.DelayedSGD(self.solver, collective, self._delay, self._order, self._layerwise), weights)
 
     def _facts(self) -> dict[str, Any]:
         own = {"delay": self._delay, "layerwise": self._layerwise, "bucket size": self._bucket_bytes}
@@ -81,7 +83,10 @@ class DelayedSGD(Algorithm):
         super()._lay_out()
         slots = [torch.zeros_like(self._gradients) for _ in range(self._delay)]
         self._slots = [self._gradients, *slots]
-        self._slot_views = [self.vector.views(slot[0]) for slot in self._slots]
+        self._slot_views = [
+            [view.data for view in self.vector.views(slot[0])]  # .data: changes of each are counted apart
+            for slot in self._slots
+        ]
         if self._departures:
             self._departures.close()
         if self._layerwise:
@@ -91,8 +96,27 @@ class DelayedSGD(Algorithm):
         if self.core.under_way(self.core_state):
             raise ValueError(f"{what} came with exchanges under way; call finish() first")
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients. With ``set_to_none=False`` backward writes the next ones where they are summed.
+
+        Nothing is copied then; but after ``step`` that memory is the sum's, and the parameters have no gradients.
+        """
+        super().zero_grad()
+        if set_to_none:
+            return
+        torch._foreach_zero_(self._views[0])
+        for parameter, view in zip(self.vector.parameters, self._views[0], strict=True):
+            if parameter.dtype == view.dtype:
+                parameter.grad = view
+        self._written_in_place = True
+
     def _load(self) -> None:
         super()._load()
+        if self._written_in_place:
+            for parameter, view in zip(self.vector.parameters, self._views[0], strict=True):
+                if parameter.grad is view:
+                    parameter.grad = None
+            self._written_in_place = False
         slot = self.t % len(self._slots)
         self._gradients, self._views = self._slots[slot], [self._slot_views[slot]]
         if self._departures:

@@ -52,7 +52,8 @@ def chase(
 ) -> isgd.State:
     """ISGD as the loops of its paper, branching on the host, where the control chart is but a few numbers.
 
-    With the queue that works, the anchor before the step and one rate, which are all that the optimiser has.
+    With the queue that works, the anchor before the step and one rate, which are all that the optimiser has. The
+    chart's numbers lie on the host, so that only the loss is read from a GPU.
     """
     x, collective = state.x, algorithm.collective
     psi, chasing, limit = float(losses[0]), state.chasing.item(), state.limit.item()
@@ -67,7 +68,7 @@ def chase(
             gradient = gradient / collective.workers
     iteration, chased = int(state.iteration), int(state.chased)
     if chasing:
-        excess = (psi - state.limit).to(gradient.dtype)
+        excess = torch.full((), psi - limit, dtype=gradient.dtype, device=x.device)
         x.lerp_(state.anchor, algorithm.zeta / x.numel()).addcmul_(gradient, algorithm.zeta * excess, value=-1)
         stays = chased + 1 < algorithm.stop and psi > limit
     else:

@@ -14,6 +14,17 @@ from suite.optim.base import Algorithm
 from suite.optim.core import Core
 
 
+class Charted(Core):
+    """A core whose control chart lies on the host, where it is decided by; only vectors lie on the device."""
+
+    def own(self, state: Any) -> Any:
+        state = super().own(state)
+        if self.weights is None:
+            return state
+        vectors = ("x", "anchor", "memory")
+        return state._replace(**{name: part.cpu() for name, part in state._asdict().items() if name not in vectors})
+
+
 class ISGD(Algorithm):
     """Linnan Wang et al., "Inconsistent Stochastic Gradient Descent", 2016; see ``reference_impls.isgd``.
 
@@ -57,7 +68,7 @@ class ISGD(Algorithm):
         super().__init__(module, params, defaults, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
-        return Core(isgd.ISGD(self.solver, self.collective(), **self._chosen), weights)
+        return Charted(isgd.ISGD(self.solver, self.collective(), **self._chosen), weights)
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"settings": str(self._chosen)}

@@ -13,7 +13,6 @@ from torch.distributed.distributed_c10d import _get_default_group, _get_default_
 from torch.utils.data import Dataset, Subset
 
 from suite.communication.group import TIMEOUT, Group, join
-from suite.distributed import training as distributed
 from suite.spec import seed
 
 _found: dict[str, Any] = {}  # the group of this process, and of which default process group it was made
@@ -52,9 +51,20 @@ def device() -> torch.device:
 def share(dataset: Dataset[Any]) -> Subset[Any]:
     """This process's part of a data set: contiguous, disjoint and equally large for all (MaTEx, section 5.1).
 
-    What does not divide is left out. Raises ValueError for fewer examples than processes.
+    What does not divide is left out. Every process must call it. Raises ValueError for fewer examples than processes,
+    and where processes differ in the number of examples.
     """
-    return Subset(dataset, distributed.share(len(dataset), group()))  # type: ignore[arg-type]
+    together, examples = group(), len(dataset)  # type: ignore[arg-type]
+    together.agree({"number of examples": examples})
+    return Subset(dataset, part_of(examples, together))
+
+
+def part_of(examples: int, group: Group) -> range:
+    """The numbers of the examples that ``share`` gives this process of a group."""
+    each = examples // group.size
+    if each < 1:
+        raise ValueError(f"{examples} examples cannot be shared by {group.size} processes; start fewer of them")
+    return range(group.rank * each, (group.rank + 1) * each)
 
 
 def own_random_numbers(group: Group) -> None:

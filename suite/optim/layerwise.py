@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Pending
+from reference_impls.contract import Pending, Sent
 from suite.optim.vector import Vector, refuse_sparse
-
-Sent: TypeAlias = tuple[tuple[slice, Pending], ...]
-
-
-def buckets(vector: Vector, limit: int) -> tuple[slice, ...]:
-    """Contiguous segments of [d] from the last parameters to the first: neighbours joined up to ``limit`` bytes.
-
-    A parameter larger than the limit is a segment by itself; ``limit`` 0 gives one segment per parameter.
-    """
-    item = vector.x.element_size()
-    parts: list[slice] = []
-    for part in reversed(vector.segments):
-        if parts and (parts[-1].stop - part.start) * item <= limit:
-            parts[-1] = slice(part.start, parts[-1].stop)
-        else:
-            parts.append(part)
-    return tuple(parts)
+from suite.training.buckets import buckets
 
 
 class Departures:
@@ -71,7 +54,8 @@ class Departures:
                 "layer-wise exchange sends a gradient once it is there, and backward ran twice before the step; call "
                 "step once per backward pass, or exchange with layerwise=False"
             )
-        self._views[index].copy_(grad)
+        if grad is not self._views[index]:
+            self._views[index].copy_(grad)
         self._versions[index] = grad, grad._version
         self._missing[self._home[index]].discard(index)
         while len(self._sent) < len(self._parts) and not self._missing[len(self._sent)]:

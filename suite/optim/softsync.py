@@ -142,7 +142,7 @@ class Softsync(Algorithm):
         if len(order) == 1:
             return self._gradients
         parts = [[i for i in order if reads[i] == read] for read in sorted(set(reads))]
-        return torch.stack([self._gradients[part].sum(0) for part in parts])
+        return torch.stack([torch.stack([self._gradients[i] for i in part]).sum(0) for part in parts])
 
     @torch.no_grad()
     def _load(self) -> None:

@@ -103,7 +103,7 @@ class Vector:
 
     @torch.no_grad()
     def gradient(self, views: Sequence[Tensor]) -> None:
-        """Write the parameters' gradients to ``views`` of a vector; zero where there is none.
+        """Write the parameters' gradients to ``views`` of a vector where they are not these; zero if there is none.
 
         Raises ValueError for a sparse gradient.
         """
@@ -112,7 +112,7 @@ class Vector:
             grad = parameter.grad
             if grad is None:
                 view.zero_()
-            else:
+            elif grad is not view:
                 refuse_sparse(grad)
                 into.append(view)
                 grads.append(grad)

@@ -13,7 +13,7 @@ Settings (plain values)::
 
 A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
 parameter by itself) at a time. In one process that changes no bit and saves no time: sums start when backward has
-ended. What they hide behind backward is measured by several processes (:mod:`suite.distributed.training`).
+ended. What they hide behind backward is measured by several processes (:mod:`suite.optim.delayed`).
 
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
 Evaluations read all test images, or the first ``evaluate.test_examples`` of them.

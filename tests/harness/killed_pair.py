@@ -12,13 +12,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 
 import torch
+import torch._dynamo  # takes seconds, which the first optimiser would while the others wait
 
-from reference_impls.matex_agd import DelayedSGD
 from suite.communication.group import Group
-from suite.distributed.training import Training, spawn
+from suite.communication.launch import spawn
+from suite.optim import DelayedSGD
 
 UPDATES = 60
 
@@ -35,15 +35,17 @@ def body(group: Group, folder: str) -> float:
     os.fsync = slowly
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Tanh(), torch.nn.Linear(9, 2)).double()
-    made = Training(module, group, partial(DelayedSGD, delay=1), rate=0.05, momentum=0.9, examples=64)
-    done = made.resume(folder).get("updates", 0)
+    opt = DelayedSGD(module, lr=0.05, momentum=0.9, delay=1, group=group)
+    done = opt.resume(folder).get("updates", 0)
     for update in range(done, UPDATES):
         draw = torch.Generator().manual_seed(1000 * update + group.rank)
         inputs = torch.randn(8, 6, generator=draw).double()
-        made.update(module(inputs).square().mean())
-        made.save(folder, updates=update + 1)
-    made.finish()
-    return made.flat.x.sum().item()
+        opt.zero_grad()
+        module(inputs).square().mean().backward()
+        opt.step()
+        opt.save(folder, updates=update + 1)
+    opt.finish()
+    return opt.vector.x.sum().item()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import bodies
 import pytest
 
 from suite.communication import link as netlab
-from suite.distributed.training import spawn
+from suite.communication.launch import spawn
 
 WHY_NOT = netlab.probe()
 needs_lab = pytest.mark.skipif(bool(WHY_NOT), reason=f"no shaped link here: {WHY_NOT}")

@@ -76,6 +76,15 @@ METHODS = {
     "DelayedSGD, layer-wise": Method(
         _face(DelayedSGD, layerwise=True), partial(Exchange, segmented=True, order="backward")
     ),
+    "DelayedSGD, layer-wise in buckets": Method(
+        _face(DelayedSGD, layerwise=True, order="all", bucket_bytes=1000),
+        partial(Exchange, segmented=True, order="all"),
+    ),
+    "DelayedSGD, layer-wise as it arrives, delay 2": Method(
+        _face(DelayedSGD, layerwise=True, order="completed", delay=2),
+        partial(Exchange, segmented=True, order="completed", delay=2),
+        drains=2,
+    ),
     "DelayedSGD, delay 1": Method(_face(DelayedSGD, delay=1), partial(Exchange, delay=1), drains=1),
     "DelayedSGD, delay 3": Method(_face(DelayedSGD, delay=3), partial(Exchange, delay=3), drains=3),
 }

@@ -353,9 +353,22 @@ def without_closure(job: Job) -> None:
     assert opt.t
 
 
+def zeroed(job: Job) -> None:
+    """Gradients that are kept and zeroed instead of forgotten."""
+    ends = []
+    for forgotten in (True, False):
+        module = network()
+        opt = job.make(module)
+        opt.zero_grad = partial(opt.zero_grad, forgotten)
+        assert falls(job.fit(opt, module))
+        ends.append(weights(opt.average()))
+    assert torch.equal(*ends) or (job.name == "Softsync" and job.group.size > 1)
+
+
 FEATURES: dict[str, Callable[[Job], None]] = {
     "the loop of torch.optim, and `average()`": the_loop,
     "`step()` without a closure": without_closure,
+    "`zero_grad(set_to_none=False)`": zeroed,
     "parameter groups with their own rate and decay": groups,
     "parameters frozen before": frozen,
     "parameters frozen later": freezing_later,

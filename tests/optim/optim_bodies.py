@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -15,9 +16,10 @@ import torch
 from door import DECAY, METHODS, MOMENTUM, RATE, closure, examples, network, rows, train, weights
 from matrix import FEATURES, OPTIMISERS, Job, tried
 from torch import Tensor, nn
+from torch.utils.data import TensorDataset
 
 from suite.communication.group import Group
-from suite.optim import SMA, WorkerLost, parameter_server
+from suite.optim import SMA, DelayedSGD, WorkerLost, parameter_server, share
 
 
 def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:
@@ -71,6 +73,62 @@ def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
     except WorkerLost as error:
         said = {"error": str(error)}
     Path(f"{report}{group.rank}").write_text(json.dumps(said))
+
+
+def different_graphs(group: Group) -> dict[str, list[float]]:
+    """Layer-wise exchange where process 0 leaves a layer out of every other batch; one layer is used twice."""
+    ends = {}
+    for way in ("copied", "written"):
+        torch.manual_seed(3)
+        used, sometimes = nn.Linear(4, 4).double(), nn.Linear(4, 4).double()
+        module = nn.Sequential(used, sometimes)
+        opt = DelayedSGD(module, lr=RATE, layerwise=True, order="completed", delay=1, group=group)
+        for t in range(6):
+            x = used(used(torch.full((2, 4), t + group.rank + 1.0).double()))
+            opt.zero_grad(set_to_none=way == "copied")
+            (sometimes(x) if group.rank or t % 2 else x).square().mean().backward()
+            opt.step()
+        opt.finish()
+        ends[way] = weights(module).tolist()
+    return ends
+
+
+def differ(group: Group, what: str) -> None:
+    """Bring something else to process 1 than to process 0."""
+    odd = group.rank == 1
+    if what == "data":
+        share(TensorDataset(torch.zeros(100 + odd)))
+    elif what == "model":
+        DelayedSGD(nn.Linear(5, 3 + odd), lr=RATE, group=group)
+    elif what == "learners":
+        SMA(network(), lr=RATE, learners=2 + odd, group=group)
+    else:
+        settings = {"lr": 0.2 if odd and what == "rate" else 0.1, "delay": int(odd and what == "delay")}
+        DelayedSGD(network(), group=group, **settings)
+
+
+def partly_lost(group: Group, folder: str) -> list[Any]:
+    """What is taken up where nobody has anything, where process 1 lacks the newest state, and has it damaged."""
+
+    def made(delay: int = 1) -> DelayedSGD:
+        return DelayedSGD(network(), lr=RATE, delay=delay, group=group)
+
+    opt = made()
+    found: list[Any] = [opt.resume(f"{folder}/none")]
+    opt.save(folder, at=0)
+    own, newer = (Path(folder, name, f"worker-{group.rank}") for name in ("update-0", "update-9"))
+    if group.rank == 0:
+        shutil.copytree(own, newer)
+    found.append(made().resume(folder))
+    if group.rank == 1:
+        newer.mkdir()
+        (newer / "checkpoint").write_bytes(b"x" + (own / "checkpoint").read_bytes()[:-1])
+    found.append(made().resume(folder))
+    try:
+        made(delay=2).resume(folder)
+    except ValueError as error:
+        found.append(str(error))
+    return found
 
 
 def every_cell(group: Group) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""SMA over 2 processes of 2 learners, killed and taken up again: the same bits as without the kill."""
+"""Trainings over processes, killed and taken up again: the same bits as without, from what every process has."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import optim_bodies as bodies
 import pytest
 import torch
 import torch.distributed as dist
+from door import RATE, network
 
 from suite.communication.group import Group
 from suite.communication.launch import WorkersFailed, spawn
+from suite.optim import DelayedSGD
 
 SIZES = [
     pytest.param("toy", 24, id="small network"),
@@ -36,3 +38,14 @@ def test_a_killed_training_ends_in_the_same_bits_and_learns_as_the_reference(tmp
     tenth = max(4, updates // 10)
     assert ours[-tenth:].mean() < ours[:tenth].mean() - 0.05
     assert (ours[-tenth:].mean() - rounds[-tenth:].mean()).abs() < 0.1 * rounds[-tenth:].mean()
+
+
+@pytest.mark.processes
+def test_only_a_state_that_every_process_has_whole_is_taken_up(tmp_path: Path):
+    for nothing, lacking, damaged, refusal in spawn(bodies.partly_lost, 2, str(tmp_path), timeout=30):
+        assert nothing == {}
+        assert lacking == damaged == {"at": 0}
+        assert "written with delay = 1, not 2; make the optimiser with the same settings" in refusal
+    alone = Group(dist.HashStore(), 0, 1, 5.0, "gloo")
+    with pytest.raises(ValueError, match="number of processes = 2, not 1"):
+        DelayedSGD(network(), lr=RATE, delay=1, group=alone).resume(tmp_path)

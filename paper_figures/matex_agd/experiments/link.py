@@ -19,26 +19,26 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from paper_figures.matex_agd.link_readings import ASLEEP
-from reference_impls.matex_agd import DelayedSGD
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
-from suite.distributed.training import Rule, Training, spawn
+from suite.communication.launch import spawn
 from suite.experiment import Context
 from suite.models import build, initialise
+from suite.optim import DelayedSGD
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
 
 BUCKET = 256 * 1024  # bytes, for layer-wise in buckets and for DDP
 UPDATES, WARM = 6, 4  # timed and untimed updates of a block
-METHODS: dict[str, tuple[Rule, int]] = {
-    "SGD": (DelayedSGD, 0),
-    "layer-wise, backward": (partial(DelayedSGD, segmented=True, order="backward"), 0),
-    "layer-wise, completed": (partial(DelayedSGD, segmented=True, order="completed"), 0),
-    "layer-wise, buckets": (partial(DelayedSGD, segmented=True, order="backward"), BUCKET),
-    "AGD 1 comm": (partial(DelayedSGD, delay=1), 0),
-    "AGD 2 comm": (partial(DelayedSGD, delay=2), 0),
-    "AGD 3 comm": (partial(DelayedSGD, delay=3), 0),
+METHODS: dict[str, dict[str, Any]] = {
+    "SGD": {},
+    "layer-wise, backward": {"layerwise": True},
+    "layer-wise, completed": {"layerwise": True, "order": "completed"},
+    "layer-wise, buckets": {"layerwise": True, "bucket_bytes": BUCKET},
+    "AGD 1 comm": {"delay": 1},
+    "AGD 2 comm": {"delay": 2},
+    "AGD 3 comm": {"delay": 3},
 }
 Step = Callable[[], None]
 
@@ -89,8 +89,10 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-def _update(training: Training, inputs: Tensor) -> None:
-    training.update(training.module(inputs).square().mean())
+def _update(opt: DelayedSGD, inputs: Tensor) -> None:
+    opt.zero_grad(set_to_none=False)  # no copies of gradients, as DDP with views of its buckets
+    opt.module(inputs).square().mean().backward()
+    opt.step()
 
 
 def steps(group: Group, workload: str) -> dict[str, tuple[Step, Step]]:
@@ -99,11 +101,11 @@ def steps(group: Group, workload: str) -> dict[str, tuple[Step, Step]]:
     inputs = torch.rand(shape)
     made: dict[str, tuple[Step, Step]] = {}
     alone = Group(dist.HashStore(), 0, 1, group.timeout, group.backend)
-    cases = {"no comm": (alone, *METHODS["SGD"])} | {name: (group, *case) for name, case in METHODS.items()}
-    for name, (members, rule, bucket) in cases.items():
-        module = make()
-        training = Training(module, members, rule, rate=1e-3, momentum=0.9, decay=5e-4, bucket_bytes=bucket)
-        made[name] = (partial(_update, training, inputs), training.finish)
+    solver: dict[str, Any] = {"lr": 1e-3, "momentum": 0.9, "weight_decay": 5e-4, "fused": False}
+    cases = {"no comm": (alone, METHODS["SGD"])} | {name: (group, case) for name, case in METHODS.items()}
+    for name, (members, case) in cases.items():
+        opt = DelayedSGD(make(), group=members, **solver, **case)
+        made[name] = (partial(_update, opt, inputs), opt.finish)
     rival = nn.parallel.DistributedDataParallel(make(), bucket_cap_mb=BUCKET / 2**20, gradient_as_bucket_view=True)
     optimiser = torch.optim.SGD(rival.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4)
 

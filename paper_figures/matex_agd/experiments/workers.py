@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from reference_impls.matex_agd import DelayedSGD
+from reference_impls.contract import Pending
 from suite.communication.collectives import Counted, Processes
 from suite.communication.group import Group
-from suite.distributed.training import Training, share, spawn
+from suite.communication.launch import spawn
 from suite.experiment import Context
 from suite.models import build, initialise
+from suite.optim import DelayedSGD
+from suite.optim.joining import part_of
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 
@@ -28,39 +29,55 @@ WORKERS, UPDATES, BATCH = 2, 6, 16
 LARGE, BLOBS = 4_000_000, 64  # bytes of one sum, and the number of small ones it is cut into
 
 
+@dataclass
+class Kept(Counted):
+    """Counts the sums and keeps them, to see where they lie."""
+
+    sums: list[Pending] = field(default_factory=list)
+
+    def start(self, rows: Tensor, each: int | None = None) -> Pending:
+        self.sums.append(super().start(rows, each))
+        return self.sums[-1]
+
+
 def replicas(group: Group, delay: int, run_seed: int) -> dict[str, Any]:
     """Train LeNet on this worker's part; what it started from, ended at, and used on the way."""
     network = build("caffe_lenet")
     initialise(network, seed(run_seed, "weights", group.rank))  # workers differ before the broadcast
     drawn = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
-    rule = partial(DelayedSGD, delay=delay)
-    training = Training(network, group, rule, rate=0.01, momentum=0.9, decay=5e-4, examples=256)
-    lanes, counted = training.collective.lanes, Counted(training.collective)
-    training.algorithm = replace(training.algorithm, collective=counted)
-    begun = training.flat.point()
+    opt = DelayedSGD(network, lr=0.01, momentum=0.9, weight_decay=5e-4, delay=delay, fused=False, group=group)
+    collective = opt.core.algorithm.collective
+    assert isinstance(collective, Processes)
+    counted = Kept(collective)
+    opt.core.algorithm = replace(opt.core.algorithm, collective=counted)
+    begun = opt.vector.x.clone()
     draw = torch.Generator().manual_seed(seed(run_seed, "images"))
     inputs, targets = torch.rand(256, 1, 28, 28, generator=draw), torch.randint(10, (256,), generator=draw)
-    mine = torch.tensor(share(256, group))
+    mine = torch.tensor(part_of(256, group))
     arrived: list[int] = []
-    for place, parameter in enumerate(network.parameters()):
-        parameter.register_post_accumulate_grad_hook(lambda _, place=place: arrived.append(len(counted.sizes)))
-    memory = {buffer.data_ptr() for buffer in training.gradient_buffers}
+    for parameter in network.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda _: arrived.append(len(counted.sizes)))
+    memory: set[int] = set()  # where backward left the gradient of the first parameter, and so the whole one
     for t in range(UPDATES):
         rows = mine[(t * BATCH + torch.arange(BATCH)) % len(mine)]
-        training.update(nn.functional.cross_entropy(network(inputs[rows]), targets[rows]))
+        opt.zero_grad(set_to_none=False)
+        nn.functional.cross_entropy(network(inputs[rows]), targets[rows]).backward()
+        first = next(network.parameters()).grad
+        assert first is not None
+        memory.add(first.data_ptr())
+        opt.step()
     per_update = len(arrived) // UPDATES
     early = [sums - place // per_update for place, sums in enumerate(arrived)]  # beyond one for each past update
-    in_flight = {pending.wait().data_ptr() for sent in training.state.late for _, pending in sent}
-    training.finish()
+    opt.finish()
     return {
         "drawn": drawn,
         "begun": begun,
-        "ended": training.flat.point(),
+        "ended": opt.vector.x.clone(),
         "reductions per update": len(counted.sizes) / UPDATES,
         "started before backward ended": sum(sums > 0 for sums in early),
         "gradient buffers": len(memory),
-        "sums outside the gradient buffers": len(in_flight - memory),
-        "lanes": len(lanes),
+        "sums outside the gradient buffers": len({total.wait().data_ptr() for total in counted.sums} - memory),
+        "lanes": len(collective.lanes),
     }
 
 

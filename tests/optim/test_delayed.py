@@ -1,0 +1,109 @@
+"""Delayed and layer-wise exchange: when segments leave, gradients written where they are summed, what is refused."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import optim_bodies as bodies
+import pytest
+import torch
+from door import RATE, closure, examples, network, rows, weights
+from torch import nn
+
+from suite.communication.collectives import Counted
+from suite.communication.launch import spawn
+from suite.optim import DelayedSGD
+from suite.optim.vector import Vector
+from suite.training.buckets import buckets
+
+
+@pytest.mark.parametrize("limit", [100, 1600, 10**6])
+def test_buckets_cover_everything_from_the_last_parameter_to_the_first(limit: int):
+    vector = Vector([list(network().parameters())])
+    single = buckets(vector, 0)
+    assert list(single) == vector.segments[::-1]
+    parts = buckets(vector, limit)
+    assert (parts[0].stop, parts[-1].start) == (vector.d, 0)
+    assert all(later.start == earlier.stop for later, earlier in itertools.pairwise(parts))
+    assert all((part.stop - part.start) * 4 <= limit or part in single for part in parts)
+    assert (len(parts) == 1) == (limit == 10**6)
+
+
+def test_segments_leave_during_backward_in_one_order():
+    """When the first layer's gradient arrives, those of all others have left; without layers, nothing has."""
+    for layerwise in (True, False):
+        module = network()
+        opt = DelayedSGD(module, lr=RATE, layerwise=layerwise, fused=False)
+        counted, seen = Counted(opt.core.algorithm.collective), []
+        opt.core.algorithm = replace(opt.core.algorithm, collective=counted)
+        first = next(module.parameters())
+        first.register_post_accumulate_grad_hook(lambda _, counted=counted, seen=seen: seen.extend(counted.sizes))
+        inputs, targets = examples()
+        opt.step(closure(opt, module, inputs[rows(0)], targets[rows(0)]))
+        sizes = [p.numel() for p in module.parameters()][::-1]
+        assert counted.sizes == (sizes if layerwise else [sum(sizes)])
+        assert seen == (sizes[: len(seen)] if layerwise else [])
+        assert len(seen) >= (len(sizes) - 2) * layerwise
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["figures' solver", "fused solver"])
+@pytest.mark.parametrize(
+    "options", [{}, {"delay": 2}, {"layerwise": True}, {"layerwise": True, "delay": 1, "order": "completed"}], ids=str
+)
+def test_gradients_written_where_they_are_summed_have_the_same_bits(options: dict, fused: bool):
+    """They are the parameters' only until the step, as the memory is the sum's from there on."""
+    ends = []
+    for copied in (True, False):
+        module = network()
+        module[4].bfloat16()  # which a vector of float32 cannot be written by
+        forward = lambda x, module=module: module[6](module[5](module[4](module[:4](x).bfloat16()).float()))
+        opt = DelayedSGD(module, lr=RATE, momentum=0.9, fused=fused, **options)
+        inputs, targets = examples()
+        places = set()
+        for t in range(12):
+            opt.zero_grad(set_to_none=copied)
+            nn.functional.cross_entropy(forward(inputs[rows(t)]), targets[rows(t)]).backward()
+            places.add(module[0].weight.grad.data_ptr())
+            opt.step()
+            assert (module[0].weight.grad is None) != copied
+        opt.finish()
+        ends.append(weights(module))
+    assert torch.equal(*ends)
+    assert len(places) == options.get("delay", 0) + 1
+
+
+def test_layer_wise_exchange_notices_a_change_of_gradients_that_have_left():
+    for change in (
+        lambda opt, module: nn.utils.clip_grad_norm_(module.parameters(), 1e-3),
+        lambda opt, module: opt.zero_grad(set_to_none=False),
+        lambda opt, module: opt.zero_grad(),
+    ):
+        module = network()
+        opt = DelayedSGD(module, lr=RATE, layerwise=True)
+        opt.zero_grad(set_to_none=False)
+        module(examples()[0]).sum().backward()
+        change(opt, module)
+        with pytest.raises(ValueError, match="changed between backward and step"):
+            opt.step()
+
+
+@pytest.mark.processes
+def test_processes_whose_graphs_differ_meet_in_the_same_sums():
+    """And what is written where it is summed is what is copied there, over processes too."""
+    first, second = spawn(bodies.different_graphs, 2, timeout=20)
+    assert first == second
+    assert first["copied"] == first["written"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delay": -1}, "delay=-1"),
+        ({"order": "first"}, "order='first'"),
+        ({"layerwise": True, "bucket_bytes": -1}, "bucket_bytes=-1 must not be negative"),
+    ],
+)
+def test_refuses_settings_that_mean_nothing(options: dict, message: str):
+    with pytest.raises(ValueError, match=message):
+        DelayedSGD(network(), lr=RATE, **options)
