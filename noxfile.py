@@ -155,13 +155,15 @@ def docs(session: nox.Session) -> None:
     session.run("python", "-m", "suite.report.readme", env=ENVIRONMENT)
     session.run("python", "-m", "suite.report.gallery", "docs", env=ENVIRONMENT)
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "true"})
+    session.run("python", "-m", "ci.links", "site", *session.posargs)
 
 
 @nox.session
 def pages(session: nox.Session) -> None:
-    """The report in the system's Chromium, with axe: no violation, no request, nothing wider than the window."""
+    """The report in the system's Chromium, with axe: no violation, no request, no dead link, nothing too wide."""
     install(session, "pages")
     session.run("python", "-m", "suite", "report", "--out", "report", env=ENVIRONMENT)
+    session.run("python", "-m", "ci.links", "report")
     session.run("python", "-m", "ci.accessibility", "--site", "report", *session.posargs, env=ENVIRONMENT)
 
 
