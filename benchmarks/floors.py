@@ -86,26 +86,29 @@ def seconds_of(product: Product, device: str, threads: int) -> float:
 def best(call: Callable[[], object], device: str, patience: float = PATIENCE) -> float:
     """Seconds of a call: the least of several samples, each of as many calls as take about 5 ms.
 
-    On a busy machine, where threads wait for each other, a call may take a thousand times as long: sampling then
+    One thread's seconds are those of its processor, which other processes disturb least. On a busy machine, where
+    threads wait for each other, a call may take a thousand times as long: sampling then
     ends after ``patience`` seconds.
     """
     import torch
 
+    alone = device == "cpu" and torch.get_num_threads() == 1
+    clock = time.thread_time if alone else time.perf_counter
     wait: Callable[[], None] = torch.cuda.synchronize if device == "cuda" else lambda: None
     call()
     wait()
-    began = time.perf_counter()
+    began = clock()
     call()
     wait()
-    count = max(1, round(0.005 / max(time.perf_counter() - began, 1e-7)))
+    count = max(1, round(0.005 / max(clock() - began, 1e-7)))
     samples: list[float] = []
     ended = time.perf_counter() + patience
     while len(samples) < REPEATS and not (samples and time.perf_counter() > ended):
-        began = time.perf_counter()
+        began = clock()
         for _ in range(count):
             call()
         wait()
-        samples.append((time.perf_counter() - began) / count)
+        samples.append((clock() - began) / count)
     return min(samples)
 
 
