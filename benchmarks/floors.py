@@ -87,8 +87,8 @@ def best(call: Callable[[], object], device: str, patience: float = PATIENCE) ->
     """Seconds of a call: the least of several samples, each of as many calls as take about 5 ms.
 
     One thread's seconds are those of its processor, which other processes disturb least. On a busy machine, where
-    threads wait for each other, a call may take a thousand times as long: sampling then
-    ends after ``patience`` seconds.
+    threads wait for each other, a call may take a thousand times as long: sampling then ends after ``patience``
+    seconds.
     """
     import torch
 
