@@ -97,7 +97,7 @@ def figures(session: nox.Session) -> None:
 @nox.session
 def benchmark(session: nox.Session) -> None:
     """Time all workloads side by side into benchmark.json; arguments after -- go to ``pytest benchmarks``."""
-    install(session, "test")
+    install(session, "test", "jax")
     session.run("pytest", "benchmarks", *session.posargs, env=ENVIRONMENT)
 
 

@@ -20,8 +20,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--out", type=Path, default=Path("benchmark.json"), help="document to write or to go on with")
     group.addoption(
         "--rivals",
-        default="plain,forms,compiled",
-        help="which rivals take part: plain, forms, compiled; commas between",
+        default="plain,forms,compiled,jax",
+        help="which rivals take part: plain, forms, compiled, jax; commas between",
     )
     group.addoption("--one-thread", action="store_true", help="leave sides of several threads out: on a busy machine")
     group.addoption("--seconds", type=float, default=15.0, help="time of one workload's rounds, about")

@@ -1,26 +1,32 @@
-"""How fast this device can be at all: the best matrix product and the best copy seen here.
+"""How fast this device can be: matrix products at the shapes of an update, copies, calls, and the best product seen.
 
-No update can be quicker than its operations at the peak or its bytes at the copy's speed, whichever takes longer.
+No update is quicker than its products at the rate measured at their shapes, or its bytes at the copy's speed; one
+that calls the framework layer by layer is no quicker than its calls on nothing.
 Copies are timed at several sizes, because a working set that a cache holds is copied faster than memory allows: the
 limit of an update is that of the smallest copy that is at least as large as what it moves.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmarks.counting import Product
+    from benchmarks.workloads import Workload
 
 MATRICES = {"cpu": (512, 1024, 2048), "cuda": (2048, 4096, 8192)}  # rows of square matrices
 COPIES = tuple(2**exponent for exponent in (18, 20, 22, 24, 26, 28))  # bytes read and written by a copy
 REPEATS, PATIENCE = 15, 0.5  # samples of a call, and seconds for all of them
+SHORT = 0.1  # the same for one of many products
+Timed = Callable[[Callable[[], object], str], float]
 
 
-def floors(
-    device: str, threads: int, timed: Callable[[Callable[[], object], str], float] | None = None
-) -> dict[str, Any]:
-    """``flops_per_second``, ``bytes_per_second`` (of the largest copy) and the speeds of all ``copies``.
+def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, Any]:
+    """``flops_per_second``, ``bytes_per_second`` (of the largest copy), speeds of all ``copies``, ``call_seconds``.
 
     The precision is float32 as the runs have it, TF32 off unless torch was told otherwise.
     """
@@ -38,34 +44,71 @@ def floors(
         for size in COPIES:
             source, target = (torch.ones(size // 8, device=device) for _ in range(2))
             copies.append([size, size / timed(partial(target.copy_, source), device)])
+        nothing = torch.empty(0, device=device)
+        call = timed(partial(torch.neg, nothing), device)
     finally:
         torch.set_num_threads(before)
-    return {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies}
+    return {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies, "call_seconds": call}
 
 
-def best(call: Callable[[], object], device: str) -> float:
+def product_seconds(workload: Workload, device: str, threads: int) -> float:
+    """Least seconds of an update's matrix products with so many threads, or with its gradients dealt over them."""
+    from benchmarks.counting import fewest
+
+    count, one = fewest(workload)
+    seconds = {
+        number: sum(times * seconds_of(product, device, number) for product, times in one.products.items())
+        for number in {1, threads}
+    }
+    return min(count * seconds[threads], math.ceil(count / threads) * seconds[1])
+
+
+@cache
+def seconds_of(product: Product, device: str, threads: int) -> float:
+    """Seconds of a call of products: of both orders, that of the transposed operands too, the faster."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        n, rows, inner, columns = product
+        found = []
+        for left, right in ((rows, columns), (columns, rows)):
+            shapes = (left, inner), (inner, right), (left, right)
+            a, b, out = (torch.ones(n, *shape, device=device) for shape in shapes)
+            call = partial(torch.bmm, a, b, out=out) if n > 1 else partial(torch.mm, a[0], b[0], out=out[0])
+            found.append(best(call, device, SHORT))
+        return min(found)
+    finally:
+        torch.set_num_threads(before)
+
+
+def best(call: Callable[[], object], device: str, patience: float = PATIENCE) -> float:
     """Seconds of a call: the least of several samples, each of as many calls as take about 5 ms.
 
-    On a busy machine, where threads wait for each other, a call may take a thousand times as long: sampling then
-    ends after ``PATIENCE`` seconds.
+    One thread's seconds are those of its processor, which other processes disturb least. On a busy machine, where
+    threads wait for each other, a call may take a thousand times as long: sampling then ends after ``patience``
+    seconds.
     """
     import torch
 
+    alone = device == "cpu" and torch.get_num_threads() == 1
+    clock = time.thread_time if alone else time.perf_counter
     wait: Callable[[], None] = torch.cuda.synchronize if device == "cuda" else lambda: None
     call()
     wait()
-    began = time.perf_counter()
+    began = clock()
     call()
     wait()
-    count = max(1, round(0.005 / max(time.perf_counter() - began, 1e-7)))
+    count = max(1, round(0.005 / max(clock() - began, 1e-7)))
     samples: list[float] = []
-    ended = time.perf_counter() + PATIENCE
+    ended = time.perf_counter() + patience
     while len(samples) < REPEATS and not (samples and time.perf_counter() > ended):
-        began = time.perf_counter()
+        began = clock()
         for _ in range(count):
             call()
         wait()
-        samples.append((time.perf_counter() - began) / count)
+        samples.append((clock() - began) / count)
     return min(samples)
 
 
@@ -73,4 +116,5 @@ def faster(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The higher of two measurements of the same device: a limit that was reached once is one."""
     copies = [[a[0], max(a[1], b[1])] for a, b in zip(one["copies"], other["copies"], strict=True)]
     peak = max(one["flops_per_second"], other["flops_per_second"])
-    return {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies}
+    call = min(floor.get("call_seconds", math.inf) for floor in (one, other))  # older documents lack it
+    return {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies, "call_seconds": call}

@@ -63,8 +63,8 @@ def hopeless(seconds: Mapping[str, float]) -> dict[str, str]:
 def kind_of(name: str) -> tuple[str, str]:
     """What a side is, and on how many threads: ``plain channels-last, 2 threads`` is a plain loop on two."""
     what, _, threads = name.partition(", ")
-    first = what.split()[0]
-    return first if first in ("ours", "compiled", "jax") else "plain", threads
+    words = what.split()
+    return next((kind for kind in ("ours", "compiled", "jax") if kind in words), "plain"), threads
 
 
 def finished(
@@ -73,6 +73,7 @@ def finished(
     """The workload's entry: samples, what an update costs at least, memory of a replica."""
     from benchmarks import counting, ours
     from benchmarks.document import entry
+    from benchmarks.floors import product_seconds
 
     sides: dict[str, Any] = turns.samples()
     sides |= {name: {"not_available": why} for name, why in absent.items()}
@@ -80,12 +81,17 @@ def finished(
     memory = None
     if workload.family in ("training", "averaging"):
         memory = ours.replica_bytes(workload, turns.sides["ours"].execution)
+    device = turns.sides["ours"].execution["device"]
+    threads = sorted({side.threads for side in turns.sides.values()})
+    products = {str(n) if device == "cpu" else device: product_seconds(workload, device, n) for n in threads}
     return entry(
         "growth" if workload.axis else workload.family,
         sides,
         examples=workload.examples,
         flops=counting.flops(workload),
         bytes=counting.least_bytes(workload),
+        products=products,
+        calls=counting.calls(workload),
         memory_per_replica_bytes=memory,
         telemetry=dict(telemetry),
         gradients=workload.gradients,

@@ -67,17 +67,24 @@ def why_not_compiled(device: str) -> str:
     return ""
 
 
-def pictures(workload: Workload, device: str, channels_last: bool) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches for ever: resident float pictures, gathered by indices shuffled and cut before."""
+def examples(workload: Workload) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """Float pictures [N, C, H, W], their classes [N], and the batches of an epoch as indices, shuffled and cut."""
     shape, classes = _shape(workload.network)
     draw = torch.Generator().manual_seed(0)
-    examples = example_count(workload)
-    inputs = torch.rand(examples, *shape, generator=draw).to(device)
-    targets = torch.randint(classes, (examples,), generator=draw).to(device)
+    count = example_count(workload)
+    inputs = torch.rand(count, *shape, generator=draw)
+    targets = torch.randint(classes, (count,), generator=draw)
+    order = torch.randperm(count, generator=draw)
+    return inputs, targets, order[: count // workload.batch * workload.batch].split(workload.batch)
+
+
+def pictures(workload: Workload, device: str, channels_last: bool) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches for ever: resident pictures, gathered by the indices of ``examples``."""
+    inputs, targets, batches = examples(workload)
+    inputs, targets = inputs.to(device), targets.to(device)
     if channels_last:
         inputs = inputs.contiguous(memory_format=torch.channels_last)
-    order = torch.randperm(examples, generator=draw).to(device)
-    for rows in cycle(order[: examples // workload.batch * workload.batch].split(workload.batch)):
+    for rows in cycle([rows.to(device) for rows in batches]):
         yield inputs[rows], targets[rows]
 
 

@@ -1,10 +1,11 @@
-"""Everything that takes turns on a workload: ours, the plain loop in all its forms, and its compiled form."""
+"""Everything that takes turns on a workload: ours, the plain loop in all its forms, compiled, and in JAX."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -15,7 +16,9 @@ from benchmarks.processes import Workers
 from benchmarks.workloads import Workload
 
 TRIED = 5  # updates of a form when the quickest is looked for
-RIVALS = ("plain", "forms", "compiled")  # the plain loop as anyone writes it, its other forms, torch.compile
+RIVALS = ("plain", "forms", "compiled", "jax")  # the loop as anyone writes it, its other forms, torch.compile, JAX
+JAX_FORMS = ("jax im2col", "jax conv", "jax conv channels-last")
+JAX_NETWORKS = ("caffe_lenet", "caffe_cifar_quick")
 SHOWN = ("path", "build", "channels_last", "onednn", "width", "threads", "precision", "device", "deterministic")
 
 
@@ -53,8 +56,7 @@ def build(
     forms = forms_of(workload)
     if "forms" in rivals and workload.family == "sweep" and device == "cpu" and cores() > 1:
         best = quickest(workload, forms)  # each in a process of its own needs the memory of ten networks
-        workers = Workers(workload, best, cores())
-        sides[f"{cores()} processes of {best}"] = Side(workers.run, cores(), close=workers.close)
+        _working(sides, f"{cores()} processes of {best}", Workers(workload, best, cores()), cores())
     if "forms" in rivals and workload.family == "server" and not workload.softsync:
         joined = Workload("", "training", workload.network, workload.batch * workload.learners)
         for form, kind in forms.items():
@@ -62,6 +64,8 @@ def build(
             _threaded(sides, name, device, threads, plain.loop(joined, device, kind).run)
     if "compiled" in rivals:
         _compiled(sides, absent, workload, device, threads, compile_all)
+    if "jax" in rivals:
+        _jax(sides, absent, workload, device, threads)
     return sides, absent
 
 
@@ -142,3 +146,35 @@ def _compiled(
             compiled = torch.compile(loss, **options)
             run = plain.loop(workload, device, form, compiled).run
             _threaded(sides, name + layout, device, threads, run)
+
+
+def why_not_jax(workload: Workload, device: str) -> str:
+    """Why no JAX side takes part, or nothing."""
+    if workload.network not in JAX_NETWORKS or workload.family not in ("training", "sweep"):
+        return "written for single runs and sweeps of LeNet and quick alone"
+    if device != "cpu":
+        return "timed on a CPU alone"
+    return "" if find_spec("jax") else "the package jax is not installed"
+
+
+def _jax(
+    sides: dict[str, Side], absent: dict[str, str], workload: Workload, device: str, threads: Sequence[int]
+) -> None:
+    """JAX in processes of its own; a sweep also by ``vmap``, and its best form in a process for each core."""
+    if why := why_not_jax(workload, device):
+        absent["jax"] = why
+        return
+    sweep = workload.family == "sweep"
+    kinds = (*JAX_FORMS, f"{JAX_FORMS[0]} vmap") if sweep else JAX_FORMS
+    for kind in kinds:
+        for count in threads:
+            _working(sides, labelled(kind, device, count), Workers(workload, kind, 1, count), count)
+    if sweep and cores() > 1:
+        timer = Timer(device)
+        seconds = {kind: timer(sides[labelled(kind, device, 1)], TRIED)[0] for kind in kinds}
+        best = min(kinds, key=seconds.__getitem__)
+        _working(sides, f"{cores()} processes of {best}", Workers(workload, best, cores()), cores())
+
+
+def _working(sides: dict[str, Side], name: str, workers: Workers, threads: int) -> None:
+    sides[name] = Side(workers.run, threads, workers.execution, workers.close)

@@ -3,6 +3,7 @@
     nox -s benchmark                                      everything that suits this machine
     nox -s benchmark -- --only 'LeNet.*M=16' --rivals plain    some of it
     nox -s benchmark -- --heavy --out other.json          large networks on a CPU too
+    nox -s benchmark -- --only 'growth.*batch'            LeNet against its batch, which ``benchmarks.figure`` draws
 
 pytest-benchmark's table shows an update of ours; ratios stand in ``extra_info`` and in the document.
 """
@@ -48,5 +49,7 @@ def test_update(workload: Workload, device: str, benchmark: Any, book: Book, eff
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("workload", GROWTH, ids=lambda w: w.name)
 def test_growth(workload: Workload, device: str, benchmark: Any, book: Book, effort: Effort) -> None:
+    """Along the batch beside every rival: the figure of milliseconds against M is drawn from it."""
+    assert workload.axis is not None
     few = replace(effort, rivals=("plain",), seconds=effort.seconds / 5)
-    measure(workload, benchmark, book, few)
+    measure(workload, benchmark, book, effort if workload.axis[0] == "batch" else few)

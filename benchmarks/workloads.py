@@ -17,6 +17,7 @@ from suite.parameter_server.placement import simulation
 SEEDS = 10  # runs of a sweep
 SPELL = 8  # updates of one of them before the next has its turn, where they are not computed together
 LEARNERS = 30  # of a server
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # whose updates are timed with every rival
 WORDS, SENTENCE = 800, 20  # target words of a translation batch, and of each of its sentences
 
 
@@ -107,7 +108,7 @@ MODELS = {  # parameters
 
 GROWTH: tuple[Workload, ...] = (
     *(grown("replicas", k, averaging("LeNet", "caffe_lenet", 16, k)) for k in (1, 2, 4, 8, 16, 32)),
-    *(grown("batch", m, Workload("", "training", "caffe_lenet", m)) for m in (1, 4, 16, 64, 256, 1024)),
+    *(grown("batch", m, Workload("", "training", "caffe_lenet", m, compiled=True)) for m in BATCHES),
     *(grown("parameters", d, Workload("", "training", model, 16)) for model, d in MODELS.items()),
 )
 

@@ -125,6 +125,14 @@ def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def reasons(absent: Mapping[str, str]) -> list[str]:
+    """``name, name (reason)`` for each reason, in the order of the names."""
+    names: dict[str, list[str]] = {}
+    for name, why in absent.items():
+        names.setdefault(why, []).append(name)
+    return [f"{', '.join(those)} ({why})" for why, those in names.items()]
+
+
 @dataclass(frozen=True)
 class Attained:
     """How one side's median update stands to what the device can do."""
@@ -133,6 +141,7 @@ class Attained:
     intensity: float  # FLOP per byte, both counted
     limit_seconds: float
     share: float  # limit over median: 1 is the limit itself
+    bound: str  # what takes longest at least: "products", "copies" or "calls"
 
 
 def copy_speed(floor: Mapping[str, Any], size: float) -> float:
@@ -142,15 +151,29 @@ def copy_speed(floor: Mapping[str, Any], size: float) -> float:
 
 
 def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) -> Attained | None:
-    """A side against max(FLOPs / peak, bytes / copy) of the threads it used. None where one of them is unknown."""
+    """A side against the longest of what it cannot do without, on the threads it used. None where that is unknown.
+
+    *Products* are the matrix products at the rate measured at their shapes, or all operations at that of the best
+    product where a document has no more; *copies* the bytes at a copy's speed; *calls* the framework's, of a side
+    that goes layer by layer.
+    """
     entry = workload["sides"].get(side, {})
-    floor = floors.get("cuda") or floors.get(str(entry.get("threads")))
+    key = "cuda" if "cuda" in floors else str(entry.get("threads"))
+    floor = floors.get(key)
     if "seconds" not in entry or not floor or not workload["flops"] or not workload["bytes"]:
         return None
     median = statistics.median(entry["seconds"])
-    copied = workload["bytes"] / copy_speed(floor, workload["bytes"])
-    limit = max(workload["flops"] / floor["flops_per_second"], copied)
-    return Attained(workload["flops"] / median, workload["flops"] / workload["bytes"], limit, limit / median)
+    least = {
+        "products": workload.get("products", {}).get(key) or workload["flops"] / floor["flops_per_second"],
+        "copies": workload["bytes"] / copy_speed(floor, workload["bytes"]),
+    }
+    execution = entry.get("execution", {})
+    if execution.get("path", side.split()[0].rstrip(",")) in ("looped", "plain"):
+        calls = workload.get("calls", 0) * floor.get("call_seconds", 0.0)
+        least["calls"] = calls / execution.get("processes", 1)
+    bound = max(least, key=least.__getitem__)
+    intensity = workload["flops"] / workload["bytes"]
+    return Attained(workload["flops"] / median, intensity, least[bound], least[bound] / median, bound)
 
 
 COLUMNS = (
@@ -160,6 +183,7 @@ COLUMNS = (
     "the fastest of all others",
     "not timed",
     "of the limit",
+    "limited by",
 )
 
 
@@ -194,8 +218,9 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
                 f"{main['median']:.2f} x",
                 f"{low:.2f} to {high:.2f}",
                 main["rival"],
-                "; ".join(untimed(workload)),
+                "; ".join(reasons(untimed(workload))),
                 f"{share.share:.0%}" if share else "",
+                share.bound if share else "",
             )
         )
     return found
@@ -203,7 +228,7 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def table(document: Mapping[str, Any]) -> str:
     """Ratios of a document's workloads as Markdown."""
-    head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|---|--:|"]
+    head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|---|--:|---|"]
     gains = sentences(throughput_gains(document))
     return "\n".join([*head, *(_line(row) for row in rows(document)), *(["", gains] if gains else [])])
 

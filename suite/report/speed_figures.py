@@ -1,4 +1,4 @@
-"""Drawings of measured speed: attained against limit (roofline), and how the cost of a gradient grows."""
+"""Drawings of measured speed: attained against limit (roofline), updates against the batch, and how costs grow."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def measured_speed() -> list[Speed]:
     found = []
     for document in speed.committed():
         name = document["machine"]["class"]
-        drawings = [roofline(document), growth(document)]
+        drawings = [roofline(document), against_batch(document), growth(document)]
         gains = speed.sentences(speed.throughput_gains(document))
         figures = [
             Figured(d.artifact.title, d.artifact.alt, inline_svg(d), float(d.figure.get_figwidth()))
@@ -118,6 +118,63 @@ def _draw_roofline(
     axes.set_xlabel("operations per byte moved (FLOP / byte), both counted")
     axes.set_ylabel("operations per second (FLOP/s)")
     axes.legend()
+
+
+WHO = "who updates"
+LINES: dict[str, Callable[[str], bool]] = {  # sides of one line, by their names without threads
+    "plain loop": lambda name: name == "plain",
+    "plain loop, fastest other form": lambda name: name.startswith("plain "),
+    "plain loop, compiled": lambda name: name.startswith("compiled"),
+    "JAX, fastest form": lambda name: name.startswith("jax"),
+    "ours": lambda name: name == "ours",
+}
+
+
+def against_batch(document: Mapping[str, Any]) -> Drawing | None:
+    """Milliseconds of an update of LeNet against the batch, of everyone and of the limit; None if not measured."""
+    table = updates_by_batch(document)
+    if not table:
+        return None
+    who = list(dict.fromkeys(row[WHO] for row in table))
+    artifact = _artifact(
+        document,
+        "batch",
+        "An update of LeNet against its batch",
+        f"Milliseconds of one update against the examples of its batch, on logarithmic axes, for {', '.join(who)}: "
+        "each in its fastest form and number of threads. Bands reach from the first to the third quartile of rounds.",
+    )
+    return _measured(artifact, partial(_draw_against_batch, table))
+
+
+def updates_by_batch(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a long table: the batch M, who updates, and milliseconds of each round; of the limit one number."""
+    found = []
+    for batch, workload in speed.grown(document, "batch"):
+        timed = {name: side["seconds"] for name, side in workload["sides"].items() if "seconds" in side}
+        for label, belongs in LINES.items():
+            fastest = speed.fastest({name: s for name, s in timed.items() if belongs(name.partition(", ")[0])})
+            found += [{"M": batch, WHO: label, "ms": 1e3 * s} for s in timed.get(fastest or "", ())]
+            if label == "ours" and fastest:
+                limit = speed.attained(workload, fastest, document["floors"])
+                found += [{"M": batch, WHO: "limit of ours", "ms": 1e3 * limit.limit_seconds}] if limit else []
+    return found
+
+
+def _draw_against_batch(table: list[dict[str, Any]], figure: Figure) -> None:
+    import pandas as pd
+    import seaborn as sns
+
+    axes = figure.add_subplot()
+    frame = pd.DataFrame(table)
+    looks: dict[str, Any] = {"hue": WHO, "style": WHO, "markers": True, "estimator": "median"}
+    sns.lineplot(frame, x="M", y="ms", **looks, errorbar=("pi", 50), ax=axes)
+    _logarithmic(axes)
+    batches = sorted(frame["M"].unique())
+    axes.set_xticks(batches, [f"{batch:g}" for batch in batches], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("examples of the batch, M")
+    axes.set_ylabel("milliseconds of an update")
+    axes.legend(title=None)
 
 
 def growth(document: Mapping[str, Any]) -> Drawing | None:

@@ -49,6 +49,8 @@ def test_the_best_rival_is_the_one_compared_and_rounds_are_paired(workload):
         "one batch of 120 plain channels-last, 2 threads",
         "compiled channels-last, 1 thread",
         "jax im2col",
+        "jax conv channels-last, 2 threads",
+        "2 processes of jax im2col vmap",
     ],
 )
 def test_whoever_is_fastest_is_compared_whatever_it_is_called(best):
@@ -66,6 +68,11 @@ def test_a_rival_that_took_no_part_is_named(workload):
     assert untimed(workload) == {"plain foreach, 1 thread": "9.0 times as long as the fastest"}
 
 
+def test_rivals_that_took_no_part_for_one_reason_are_named_together():
+    absent = {"jax": "not installed", "plain, 1 thread": "slow", "plain fused, 1 thread": "slow"}
+    assert speed.reasons(absent) == ["jax (not installed)", "plain, 1 thread, plain fused, 1 thread (slow)"]
+
+
 def test_without_a_rival_there_is_no_ratio():
     sides = {"30 learners": SIDES["ours"], "3000 learners": SIDES["plain, 1 thread"]}
     assert entry("simulation", sides)["ratio"] is None
@@ -76,7 +83,8 @@ def test_the_table_holds_what_the_samples_say(book, workload):
     book.add("LeNet", workload)
     book.add("replicas 4", {**workload, "family": "growth", "axis": ["replicas", 4]})
     lines = table(book.document).splitlines()
-    assert lines[-1] == "| LeNet | 0.50 x | 0.50 to 0.50 | compiled, 1 thread | plain foreach, 1 thread | 100% |"
+    untimed = "plain foreach, 1 thread (9.0 times as long as the fastest)"
+    assert lines[-1] == f"| LeNet | 0.50 x | 0.50 to 0.50 | compiled, 1 thread | {untimed} | 100% | copies |"
     assert len(lines) == 5  # growth has its own figure
 
 

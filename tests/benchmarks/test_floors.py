@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.counting import FLOAT, VECTORS, flops, gradient, least_bytes
-from benchmarks.floors import COPIES, faster, floors
+from benchmarks import floors as measured
+from benchmarks.counting import FLOAT, VECTORS, calls, fewest, flops, gradient, least_bytes
+from benchmarks.floors import COPIES, faster, floors, product_seconds, seconds_of
 from benchmarks.workloads import GROWTH, LEARNERS, MODELS, WORKLOADS, named
 from suite.models.table import counts
 from suite.report.speed import attained, copy_speed
@@ -29,6 +30,74 @@ def test_the_limit_is_the_slower_of_operations_and_bytes():
     assert (by_memory.limit_seconds, by_memory.share) == (100.0, 0.5)
 
 
+def test_what_takes_longest_at_least_is_named():
+    """Products at their own shapes instead of the best one's, and calls of a side that goes layer by layer alone."""
+    floor = {**FLOOR, "call_seconds": 2.0}
+    work = {**workload(1000.0, 100.0, [100.0]), "products": {"1": 30.0}, "calls": 20}
+    bounds = {}
+    for path in ("looped", "native"):
+        work["sides"]["ours"]["execution"] = {"path": path}
+        bounds[path] = attained(work, "ours", {"1": floor})
+    assert (bounds["looped"].bound, bounds["looped"].limit_seconds) == ("calls", 40.0)
+    assert (bounds["native"].bound, bounds["native"].limit_seconds) == ("products", 30.0)
+    work["sides"] = {"plain fused, 1 thread": work["sides"]["ours"] | {"execution": {}}}
+    assert attained(work, "plain fused, 1 thread", {"1": floor}).bound == "calls"
+    work["sides"]["ours"] = {"seconds": [100.0], "threads": 1, "execution": {"path": "looped", "processes": 2}}
+    assert attained(work, "ours", {"1": floor}).limit_seconds == 30.0  # each process makes half of the calls
+    assert attained({**work, "bytes": 4000.0}, "ours", {"1": floor}).bound == "copies"
+
+
+@pytest.mark.parametrize(("network", "batch"), [("caffe_lenet", 16), ("crossbow_resnet32", 4), ("cgru", 2)])
+def test_the_products_of_a_gradient_do_all_of_its_operations(network, batch):
+    found = gradient(network, batch)
+    operations = sum(
+        times * 2 * product.count * product.rows * product.inner * product.columns
+        for product, times in found.products.items()
+    )
+    assert operations == found.flops
+    assert found.calls > found.products.total()
+
+
+def test_products_of_lenet_by_hand():
+    """Forward, by weights and, but for the first layer, by inputs."""
+    conv2, ip2 = (16 * 64, 500, 50), (16, 500, 10)
+    expected = [(16 * 576, 25, 20), (25, 16 * 576, 20), conv2, (16 * 64, 50, 500), (500, 16 * 64, 50), ip2]
+    for shape in expected:
+        assert gradient("caffe_lenet", 16).products[(1, *shape)] == 1, shape
+
+
+def test_gradients_are_dealt_over_threads_or_done_by_all_of_them(monkeypatch):
+    """Ten seeds on two threads: five products of one thread each, unless two threads halve a product's time."""
+    seconds = {1: 1.0, 2: 0.9}
+    monkeypatch.setattr(measured, "seconds_of", lambda product, device, threads: seconds[threads])
+    each = gradient("caffe_lenet", 16).products.total()
+    ten, one = named("LeNet/MNIST, 10 seeds, M=16"), named("LeNet/MNIST, M=16")
+    assert product_seconds(ten, "cpu", 2) == pytest.approx(5 * each)
+    assert product_seconds(one, "cpu", 2) == pytest.approx(0.9 * each)
+    seconds[2] = 0.4
+    assert product_seconds(ten, "cpu", 2) == pytest.approx(4 * each)
+
+
+def test_the_faster_of_both_orders_of_a_product_counts(monkeypatch):
+    shapes = []
+
+    def best(call, device, patience):
+        shapes.append(tuple(call.args[0].shape))
+        return float(len(shapes))
+
+    monkeypatch.setattr(measured, "best", best)
+    assert seconds_of.__wrapped__((1, 2, 3, 4), "cpu", 1) == 1.0
+    assert seconds_of.__wrapped__((5, 2, 3, 4), "cpu", 1) == 3.0
+    assert shapes == [(2, 3), (4, 3), (5, 2, 3), (5, 4, 3)]
+
+
+def test_gradients_at_one_point_are_one_batch():
+    hard = named(f"full/CIFAR-10, {LEARNERS} learners, mu=4, hardsync")
+    count, one = fewest(hard)
+    assert (count, one) == (1, gradient("caffe_cifar_full", 4 * LEARNERS))
+    assert calls(hard) < LEARNERS * gradient("caffe_cifar_full", 4).calls
+
+
 def test_what_is_not_known_is_not_claimed():
     assert attained(workload(0.0, 10.0, [1.0]), "ours", {"1": FLOOR}) is None
     assert attained(workload(1.0, 10.0, [1.0]), "ours", {"2": FLOOR}) is None
@@ -37,16 +106,25 @@ def test_what_is_not_known_is_not_claimed():
 
 
 def test_floors_take_the_best_product_and_every_copy():
-    times = iter([1e-3, 4e-3, 100.0, *(2.0**-n for n in range(len(COPIES)))])
+    times = iter([1e-3, 4e-3, 100.0, *(2.0**-n for n in range(len(COPIES))), 7e-7])
     found = floors("cpu", 1, lambda call, device: next(times))
     assert found["flops_per_second"] == pytest.approx(max(2 * 512**3 / 1e-3, 2 * 1024**3 / 4e-3))
     assert found["copies"] == [[size, size * 2.0**n] for n, size in enumerate(COPIES)]
     assert found["bytes_per_second"] == found["copies"][-1][1]
+    assert found["call_seconds"] == 7e-7
 
 
 def test_of_two_measurements_the_faster_is_the_limit():
-    other = {"flops_per_second": 90.0, "bytes_per_second": 30.0, "copies": [[50, 1.0], [200, 99.0], [1000, 30.0]]}
-    assert faster(FLOOR, other) == {
+    one = {**FLOOR, "call_seconds": 2e-6}
+    other = {
+        "call_seconds": 1e-6,
+        "flops_per_second": 90.0,
+        "bytes_per_second": 30.0,
+        "copies": [[50, 1.0], [200, 99.0], [1000, 30.0]],
+    }
+    assert faster(FLOOR, other)["call_seconds"] == 1e-6  # a document of before may lack it
+    assert faster(one, other) == {
+        "call_seconds": 1e-6,
         "flops_per_second": 100.0,
         "bytes_per_second": 30.0,
         "copies": [[50, 40.0], [200, 99.0], [1000, 30.0]],

@@ -59,6 +59,25 @@ def test_growth_compares_the_fastest_of_both_sides(document):
     assert list(ours.lines[0].get_ydata()) == [1.0, 0.5, 1.0]
 
 
+def test_updates_against_the_batch_are_lines_of_the_fastest_forms(document):
+    for m in (1, 16):
+        made = {"ours": m / 1e3, "plain, 1 thread": m / 100, "plain, 2 threads": m / 200, "plain fused": m / 250}
+        made |= {"jax im2col, 1 thread": m / 400, "jax conv, 1 thread": m / 10}
+        timed = {name: {"seconds": [s, s, s], "processor": None, "threads": 1} for name, s in made.items()}
+        timed["compiled"] = {"not_available": "no compiler"}
+        facts = {"examples": m, "flops": 1e5 * m, "bytes": 1.0, "gradients": 1, "axis": ["batch", m]}
+        document["workloads"][f"batch {m}"] = entry("growth", timed, **facts)
+    drawn = speed_figures.against_batch(document)
+    (axes,) = drawn.figure.axes
+    shown = {text.get_text() for text in axes.get_legend().get_texts()}
+    assert shown == {"plain loop", "plain loop, fastest other form", "JAX, fastest form", "ours", "limit of ours"}
+    assert "compiled" not in drawn.artifact.alt
+    lines = sorted(tuple(round(y, 6) for y in line.get_ydata()) for line in axes.get_lines() if len(line.get_xdata()))
+    assert lines == [(0.1, 1.6), (1.0, 16.0), (2.5, 40.0), (4.0, 64.0), (5.0, 80.0)]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "16"]
+
+
 def test_growth_is_drawn_from_what_there_is(document):
     document["workloads"] = {name: w for name, w in document["workloads"].items() if not name.startswith("param")}
     assert speed_figures.growth(document) is not None
@@ -67,6 +86,7 @@ def test_growth_is_drawn_from_what_there_is(document):
 def test_nothing_measured_draws_nothing(document):
     document["workloads"] = {}
     assert speed_figures.roofline(document) is None
+    assert speed_figures.against_batch(document) is None
     assert speed_figures.growth(document) is None
 
 
