@@ -12,7 +12,6 @@ nox -s nightly -- --data DIR        one training per paper on real data against 
 nox -s docs                         the documentation as a site, every link of it checked
 nox -s pages                        the report in a browser, against the rules of accessibility
 nox -s wheel                        that an installed wheel does what the checkout does
-nox -s examples                     the example that chooses a batch size, which takes minutes
 nox -s sixth                        that a paper in a package of its own, installed, goes through every command
 nox -s "torch(oldest)"              the tests with the oldest torch that the project takes, or the newest
 """
@@ -179,13 +178,6 @@ def wheel(session: nox.Session) -> None:
     session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT)
     session.run("sgd-suite", "run", "isgd/alg-fcpr", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
     session.run("sgd-suite", "figures", "isgd/fig5a", env=ENVIRONMENT)
-
-
-@nox.session
-def examples(session: nox.Session) -> None:
-    """The example that chooses a batch size, at toy size; the others are run by ``tests`` and ``processes``."""
-    install(session, "test")
-    session.run("pytest", "--slow", "tests/optim/test_examples.py", "-k", "torchvision_network", env=ENVIRONMENT)
 
 
 @nox.session

@@ -78,11 +78,12 @@ def plotted(figure: Figure) -> pd.DataFrame:
 
 def _series(axes: Axes) -> Iterator[tuple[str, str, Iterable[Any], Iterable[Any]]]:
     """Kind, label and coordinates of what is drawn in a panel."""
+    import numpy as np
     from matplotlib.collections import PathCollection
     from matplotlib.container import BarContainer
 
     for line in axes.lines:
-        x, y = line.get_xdata(), line.get_ydata()
+        x, y = (np.asarray(values).tolist() for values in (line.get_xdata(), line.get_ydata()))
         if line.get_transform() == axes.get_yaxis_transform():  # y counts in the data, x across the panel
             x, y = [None], y[:1]
         elif line.get_transform() == axes.get_xaxis_transform():
@@ -90,8 +91,8 @@ def _series(axes: Axes) -> Iterator[tuple[str, str, Iterable[Any], Iterable[Any]
         yield "line", _label(line), x, y
     for cloud in axes.collections:
         if isinstance(cloud, PathCollection):
-            offsets = cloud.get_offsets()
-            yield "points", _label(cloud), offsets[:, 0].tolist(), offsets[:, 1].tolist()
+            offsets = np.asarray(cloud.get_offsets())
+            yield "points", _label(cloud), *offsets.T.tolist()
     for group in axes.containers:
         if isinstance(group, BarContainer):
             upright = group.orientation == "vertical"

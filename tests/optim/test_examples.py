@@ -56,9 +56,9 @@ def test_an_example_learns(tmp_path: Path, file: str, size: str, processes: int)
     assert min(found) > 80
 
 
-@pytest.mark.slow
+@pytest.mark.processes
 def test_the_batch_size_of_a_torchvision_network(tmp_path: Path):
-    said = start(tmp_path, "choose_batch.py", "digits", "800")
+    said = start(tmp_path, "choose_batch.py", "digits", "400")
     assert re.search(r"batch size (8|16|64); ", said)
     assert (tmp_path / "choice.png").stat().st_size > 1000
 
