@@ -18,6 +18,7 @@ nox -s "torch(oldest)"              the tests with the oldest torch that the pro
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -46,9 +47,11 @@ def install(session: nox.Session, *extras: str) -> None:
 def suite(session: nox.Session) -> None:
     """Run, check, draw and report: exit 0 when every verdict equals the committed one."""
     install(session)
-    named = any(argument.startswith("--profile") for argument in session.posargs)
-    profile = [] if named else ["--profile", "smoke"]
-    session.run("python", "-m", "suite", "reproduce", *profile, *session.posargs, env=ENVIRONMENT)
+    given = {argument.partition("=")[0] for argument in session.posargs}
+    profile = [] if "--profile" in given else ["--profile", "smoke"]
+    workers = [] if "--workers" in given else ["--workers", str(min(os.cpu_count() or 1, 4))]
+    command = ["python", "-m", "suite", "reproduce", *profile, *workers, *session.posargs]
+    session.run(*command, env=ENVIRONMENT)
 
 
 @nox.session

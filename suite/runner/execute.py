@@ -241,6 +241,7 @@ def execute_all(
 ) -> Iterator[Report]:
     """Compute all runs, largest first; with several workers, in processes of ``around.threads`` threads each.
 
+    Runs whose results are times come after the others then, one by one, so that nothing is timed beside other work.
     ``stages`` (a number by run id) are begun one after another instead. With several workers ``resolve`` must be
     importable by name. A worker that dies (killed, out of memory) has its run reported as failed and is replaced;
     the run keeps its checkpoint.
@@ -255,8 +256,12 @@ def execute_all(
     if workers > 1 and len(todo) > 1:
         from suite.runner.workers import WorkerPool
 
-        with WorkerPool(min(workers, len(todo)), partial(execute_pack, resolve=resolve, around=around)) as pool:
-            yield from pool.compute(todo, advance)
+        timed = [pack for pack in todo if resolve(pack.specs[0].experiment).timed]
+        untimed = [pack for pack in todo if pack not in timed]
+        for size, part in ((workers, untimed), (1, timed)):
+            if part:
+                with WorkerPool(min(size, len(part)), partial(execute_pack, resolve=resolve, around=around)) as pool:
+                    yield from pool.compute(part, advance)
         return
     for pack in todo:
         yield from execute_pack(pack, resolve, around, partial(advance, pack.id))

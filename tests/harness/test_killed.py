@@ -137,6 +137,37 @@ def test_a_worker_that_is_killed_costs_its_run_one_attempt(tmp_path: Path, sgd):
     assert first.stderr == ""
 
 
+def test_what_is_timed_comes_after_the_others_and_alone(tmp_path: Path):
+    script = (
+        "import sys, toy; toy.install()\n"
+        "from dataclasses import replace\n"
+        "from pathlib import Path\n"
+        "from suite.papers.registry import experiment\n"
+        "from suite.runner.execute import Surroundings, execute_all\n"
+        "from suite.spec import RunSpec\n"
+        "def resolve(name):\n"
+        "    return replace(experiment('toy/draw'), timed=name == 'toy/timed')\n"
+        "if __name__ == '__main__':\n"
+        "    specs = [RunSpec(f'toy/{name}', {'sleep': 0.3}, s) for name in ('timed', 'draw') for s in range(3)]\n"
+        "    for r in execute_all(specs, resolve, Surroundings(Path(sys.argv[1])), workers=2):\n"
+        "        print(r.spec.id, r.spec.experiment, r.state)\n"
+    )
+    (tmp_path / "timed.py").write_text(script)
+    log = tmp_path / "log"
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "timed.py"), str(tmp_path / "s")],
+        capture_output=True,
+        text=True,
+        env=toy.environment(TOY_LOG=str(log), TOY_DONE=str(log)),
+        timeout=120,
+    )
+    assert done.stderr == ""
+    names = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()}
+    moments = log.read_text().split()  # each run when it begins and when it is done
+    assert [names[run] for run in moments] == ["toy/draw"] * 6 + ["toy/timed"] * 6
+    assert moments[6::2] == moments[7::2]
+
+
 def test_workers_leave_when_their_parent_is_killed(tmp_path: Path):
     command = [sys.executable, toy.__file__, "run", "toy/table1", "--profile", "smoke", "--workers", "2"]
     log = tmp_path / "log"
