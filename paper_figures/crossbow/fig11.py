@@ -11,7 +11,7 @@ from paper_figures.crossbow.tables import accuracy_table
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
-from suite.report.style import INK
+from suite.report.style import PRINTED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +73,7 @@ def draw_eight_gpus(evidence: Evidence, figure: Figure) -> None:
     for marker, system in zip("os", ("crossbow-92s", "tensorflow-252s"), strict=True):
         name, value = system.partition("-")[0], printed_value(f"crossbow/fig11c/{system}")
         said = f"printed, {'TensorFlow' if name == 'tensorflow' else 'Crossbow'}: {value:g} s"
-        seconds.plot(value, 80, marker, markersize=7, markerfacecolor="none", color=INK, linestyle="none", label=said)
+        seconds.plot(value, 80, marker, markersize=7, label=said, **PRINTED)
     seconds.set(xlim=(0, 300), xlabel="seconds on the paper's 8 GPUs")
     seconds.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize="small")
 

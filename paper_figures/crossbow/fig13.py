@@ -14,7 +14,7 @@ from paper_figures.crossbow.tables import eight_gpus_table, modelled_table
 from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
-from suite.report.style import GRID, INK
+from suite.report.style import GRID, PRINTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,8 +85,7 @@ def draw_throughput(evidence: Evidence, figure: Figure) -> None:
     gain = printed_value("crossbow/fig13a/throughput")
     plots.printed_marks(axes, [2], [gain])
     most = gain * printed_value("crossbow/fig13a/no-more-at-4")
-    axes.plot(4, most, "v", markersize=8, markerfacecolor="none", color=INK, linestyle="none",
-              label="printed: no more at m = 4")  # fmt: skip
+    axes.plot(4, most, "v", markersize=8, label="printed: no more at m = 4", **PRINTED)
     axes.set_ylim(0.95, 1.4)
     axes.set_title("8 GPUs not run: a cost model, part of it solved from the paper", fontsize="small")
     axes.legend(loc="lower right")

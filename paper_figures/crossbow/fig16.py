@@ -10,7 +10,7 @@ from paper_figures.crossbow.tables import arrival_table
 from suite.claims.measured import exact, interval, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
-from suite.report.style import GRID, INK
+from suite.report.style import GRID, PRINTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,8 +71,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     ]
     here, *never = [1 + gain / 100 for gain in gains]
     plots.printed_marks(right, [1], [here], "printed, m = 2")
-    right.plot([2, 2], never, "s", markersize=7, markerfacecolor="none", color=INK, linestyle="none",
-               label="printed in Fig. 17, m = 1 and 4")  # fmt: skip
+    right.plot([2, 2], never, "s", markersize=7, label="printed in Fig. 17, m = 1 and 4", **PRINTED)
     right.set_xticks(range(3), ["1", "4", "none"])
     right.set(xlim=(-0.5, 2.5), ylim=(0.95, 1.4), xlabel="synchronisation interval $\\tau$")
     right.set_ylabel("throughput / that at $\\tau$ = 1")

@@ -9,7 +9,7 @@ from paper_figures.crossbow.readings import common_target
 from paper_figures.crossbow.tables import accuracy_table, modelled_table, throughput_table, trained
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.artifact import Evidence
-from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, PRINTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,10 +45,7 @@ def say_least(axes: Any, table: pd.DataFrame) -> None:
 
 def printed_marks(axes: Any, places: Sequence[Any], values: Sequence[float], said: str = "printed") -> None:
     """Printed values as open diamonds."""
-    axes.plot(
-        places, values, marker="D", markersize=7, markerfacecolor="none", markeredgewidth=1.3, color=INK,
-        linestyle="none", zorder=5, label=said,
-    )  # fmt: skip
+    axes.plot(places, values, marker="D", markersize=7, markeredgewidth=1.3, zorder=5, label=said, **PRINTED)
 
 
 def curves(

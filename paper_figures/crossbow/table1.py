@@ -10,7 +10,7 @@ from suite.claims.measured import exact, point
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
-from suite.report.style import INK, PALETTE
+from suite.report.style import PALETTE, PRINTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,10 +93,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     for axes, title in zip(panels, COLUMNS.values(), strict=True):
         part = table[table["column"] == title]
         sns.stripplot(part, x="ours", y="network", jitter=False, size=5, color=PALETTE[0], legend=False, ax=axes)
-        axes.plot(
-            part["printed"], range(len(part)), "D", markersize=9, markerfacecolor="none", color=INK, linestyle="none",
-            label="printed",
-        )  # fmt: skip
+        axes.plot(part["printed"], range(len(part)), "D", markersize=9, label="printed", **PRINTED)
         for place, (ours, printed) in enumerate(zip(part["ours"], part["printed"], strict=True)):
             digits = 0 if title == COLUMNS["ops"] else 2
             said = f"{printed:,.{digits}f} | {ours:,.{digits}f}"

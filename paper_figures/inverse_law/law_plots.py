@@ -50,16 +50,14 @@ def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
     """The exponent of M in N - N_inf with its 95% interval, and the printed one as an open marker."""
-    from suite.report.style import GRID, INK, PALETTE
+    from suite.report.style import GRID, PALETTE, PRINTED
 
     places = range(len(table))
     spread = [table["value"] - table["low"], table["high"] - table["value"]]
     printed = table["printed"]
     axes.axvspan(printed.min() - TOLERANCE, printed.max() + TOLERANCE, color=GRID, alpha=0.2, linewidth=0)
     axes.errorbar(table["value"], places, xerr=spread, fmt="o", color=PALETTE[0], capsize=2.5, label="ours, 95%")
-    axes.plot(
-        printed, places, "D", markersize=7, markerfacecolor="none", color=INK, linestyle="none", label="printed"
-    )
+    axes.plot(printed, places, "D", markersize=7, label="printed", **PRINTED)
     axes.set_yticks(places, table["curve"])
     axes.set_ylim(len(table) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")

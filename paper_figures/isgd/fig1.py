@@ -17,6 +17,7 @@ from suite.claims.measured import Measured, interval, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine
 from suite.papers.printed import printed_value
+from suite.report.style import PRINTED
 from suite.runs.store import Run
 from suite.spec import RunSpec
 
@@ -30,7 +31,6 @@ EPOCHS = {"balanced": 2200, "single-class": 1700}  # a little more than the last
 LONG = 1000  # epochs below which a run says nothing of when batches are done
 NEVER = 1e9  # epochs
 SLOW_CLASSES = (3, 4, 5, 9)  # 2.3.1
-OPEN: dict[str, Any] = {"markerfacecolor": "none", "color": "0.2", "markersize": 7}
 
 
 def cycle(profile: str, kind: str) -> tuple[RunSpec, ...]:
@@ -348,9 +348,10 @@ def draw_iid(evidence: Evidence, figure: Figure) -> None:
     run = evidence.run("iid")
     draw_traces(frame(run), axes, EPOCHS["balanced"], "fig1a")
     for name in ("epoch400-b4", "epoch400-b3"):
-        axes.plot(400, printed_value(f"isgd/fig1a/{name}"), "o", **OPEN)
+        axes.plot(400, printed_value(f"isgd/fig1a/{name}"), "o", markersize=7, **PRINTED)
     for name in ("fast-batches-done", "all-done"):
-        axes.plot(printed_value(f"isgd/fig1a/{name}"), printed_value("isgd/fig1a/floor"), "D", clip_on=False, **OPEN)
+        done, floor = printed_value(f"isgd/fig1a/{name}"), printed_value("isgd/fig1a/floor")
+        axes.plot(done, floor, "D", clip_on=False, markersize=7, **PRINTED)
     axes.set_title(title(run, "ten i.i.d. batches") + "; open: printed")
 
 
@@ -360,7 +361,8 @@ def draw_single_class(evidence: Evidence, figure: Figure) -> None:
     run = evidence.run("single")
     draw_traces(frame(run), axes, EPOCHS["single-class"], "fig1b")
     for name in ("b8-b9-done", "b6-b7-done"):
-        axes.plot(printed_value(f"isgd/fig1b/{name}"), printed_value("isgd/fig1b/floor"), "D", clip_on=False, **OPEN)
+        done, floor = printed_value(f"isgd/fig1b/{name}"), printed_value("isgd/fig1b/floor")
+        axes.plot(done, floor, "D", clip_on=False, markersize=7, **PRINTED)
     axes.set_title(title(run, "ten batches of one class each") + "; open: printed")
 
 

@@ -15,6 +15,7 @@ from paper_figures.isgd.settings import IMAGENET_STORED, NETWORKS
 from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.printed import printed_value
+from suite.report.style import PRINTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,7 +137,7 @@ def draw_latency(evidence: Evidence, figure: Figure, kind: str, named: str) -> N
     for gpus, marker in ((1, "s"), (2, "D")):
         printed = printed_value(f"isgd/{named}/saturation-{gpus}gpu")
         name = f"printed, {gpus} TITAN X: {printed:g}"
-        axes.plot(printed, 0.02, marker, markerfacecolor="none", color="0.3", linestyle="none", label=name)
+        axes.plot(printed, 0.02, marker, label=name, **PRINTED)
     axes.set(xlabel="batch size (images)", ylabel="time per image (largest = 1)", ylim=(0, 1.05))
     network = {"mnist": "LeNet", "cifar": "Caffe-Quick", "imagenet": "AlexNet"}[kind]
     if device == "cuda":

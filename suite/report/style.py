@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 INK = "#1d1f23"  # axes and text; saved as currentColor in SVG, so a page or a viewer can turn it
 GRID = "#85888d"
+PRINTED: dict[str, Any] = {"markerfacecolor": "none", "color": INK, "linestyle": "none"}  # open markers, for plot
 
 # Okabe and Ito's hues, moved in lightness until each has a contrast of 3:1 against white and against near-black.
 # Neighbours differ in line style too, so colour never carries a distinction alone.
