@@ -56,10 +56,10 @@ def suite(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests but the slow ones and those with a session of their own, in two processes."""
+    """All tests but the slow ones and those with a session of their own; three at a time, since some of it is waiting."""
     install(session, "test")
     chosen = ["-m", "not cluster and not processes"]
-    session.run("pytest", "-n", "2", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
+    session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session
@@ -213,4 +213,4 @@ def torch(session: nox.Session, pair: tuple[str, ...]) -> None:
     others = Path(session.create_tmp()) / "constraints.txt"
     others.write_text("\n".join(line for line in pins if not line.startswith("torch")), encoding="utf-8")
     session.install("-c", str(others), "-e", ".[test]", *pair)
-    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)
+    session.run("pytest", "-n", "3", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)

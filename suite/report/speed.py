@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,9 @@ def ratio(workload: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"rival": rival, "ours": mine, "median": middle, "quartiles": [low, high]}
 
 
+SLOWER = re.compile(r"when warmed up ([\d.]+) times as long as the fastest \w+; not timed further$")
+
+
 def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
     """Rivals that took no part, with the reason: each could be faster than the one that is compared."""
     return {
@@ -126,11 +130,19 @@ def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
 
 
 def reasons(absent: Mapping[str, str]) -> list[str]:
-    """``name, name (reason)`` for each reason, in the order of the names."""
+    """``name, name (reason)`` for each reason, in the order of the names; slower forms of a kind are counted."""
     names: dict[str, list[str]] = {}
+    slower = []
     for name, why in absent.items():
-        names.setdefault(why, []).append(name)
-    return [f"{', '.join(those)} ({why})" for why, those in names.items()]
+        if times := SLOWER.match(why):
+            slower.append(float(times[1]))
+        else:
+            names.setdefault(why, []).append(name)
+    told = [f"{', '.join(those)} ({why})" for why, those in names.items()]
+    if slower:
+        span = f"{min(slower):.1f}" if min(slower) == max(slower) else f"{min(slower):.1f} to {max(slower):.1f}"
+        told.append(f"{len(slower)} more form{'s'[: len(slower) > 1]} ({span} times as long when warmed up)")
+    return told
 
 
 @dataclass(frozen=True)

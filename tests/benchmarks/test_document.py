@@ -73,6 +73,13 @@ def test_rivals_that_took_no_part_for_one_reason_are_named_together():
     assert speed.reasons(absent) == ["jax (not installed)", "plain, 1 thread, plain fused, 1 thread (slow)"]
 
 
+def test_slower_forms_of_a_kind_are_counted():
+    why = "when warmed up {} times as long as the fastest plain; not timed further"
+    absent = {"a": why.format(2.1), "b": "absent", "c": why.format(1.6)}
+    assert speed.reasons(absent) == ["b (absent)", "2 more forms (1.6 to 2.1 times as long when warmed up)"]
+    assert speed.reasons({"a": why.format(2.1)}) == ["1 more form (2.1 times as long when warmed up)"]
+
+
 def test_without_a_rival_there_is_no_ratio():
     sides = {"30 learners": SIDES["ours"], "3000 learners": SIDES["plain, 1 thread"]}
     assert entry("simulation", sides)["ratio"] is None
