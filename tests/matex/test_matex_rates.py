@@ -13,7 +13,6 @@ from paper_figures.matex_agd import PAPER, algorithms, fig1, link_readings, sett
 from paper_figures.matex_agd.experiments import compute
 from paper_figures.matex_agd.experiments import link as over
 from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, layer_runs
-from reference_impls.matex_agd import DelayedSGD
 from suite.claims.judge import judge
 from suite.experiment import Context
 from suite.papers.artifact import Evidence, Missing
@@ -107,12 +106,11 @@ def test_counterfeits_of_the_link_flip_its_claims(name):
 def test_methods_over_the_link_are_those_that_are_read():
     assert (*over.METHODS, "PyTorch DDP") == link_readings.METHODS
     for name in link_readings.DELAYED:
-        rule, bucket = over.METHODS[name]
-        assert (rule.keywords, bucket) == ({"delay": int(name.split()[1])}, 0)
+        assert over.METHODS[name] == {"delay": int(name.split()[1])}
     for name in link_readings.LAYER_WISE:
-        rule, bucket = over.METHODS[name]
-        assert (rule.keywords, bucket) == ({"segmented": True, "order": name.split()[1]}, 0)
-    assert over.METHODS["SGD"] == (DelayedSGD, 0)
+        given = {"order": "backward", **over.METHODS[name]}  # the order that is taken where none is named
+        assert given == {"layerwise": True, "order": name.split()[1]}
+    assert over.METHODS["SGD"] == {}
 
 
 def test_a_link_that_could_not_be_made_is_missing():
