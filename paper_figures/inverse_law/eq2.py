@@ -16,7 +16,7 @@ from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.claims.measured import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.counterfeits import counterfeit, edited, forged
+from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.runs.store import Run
 
 if TYPE_CHECKING:
@@ -88,6 +88,12 @@ def dekel_updates(batch: float, noise: float, rate: float) -> float:
 def root_law(evidence: Evidence) -> Evidence:
     """Updates fall as the square root of the batch size."""
     return following(evidence, lambda batch: 200 * (1 + 4 / math.sqrt(batch)))
+
+
+@genuine("inverse_law/eq2/law", "inverse_law/eq2/linear-in-variance")
+def inverse_law(evidence: Evidence) -> Evidence:
+    """Updates follow the law to the scatter of the seeds."""
+    return following(evidence, lambda batch: 200 * (1 + 4 / batch))
 
 
 @counterfeit("inverse_law/eq2/floor")

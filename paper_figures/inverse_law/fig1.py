@@ -254,6 +254,12 @@ def inverse_law(evidence: Evidence) -> Evidence:
     return following(evidence, lambda batch: 200 * (1 + 4 / batch))
 
 
+@genuine("inverse_law/fig1b/cv-error-too")
+def steep_law(evidence: Evidence) -> Evidence:
+    """Updates follow a law with ten times the rise: its exponent shows beside the scatter of one threshold."""
+    return following(evidence, lambda batch: 200 * (1 + 40 / batch))
+
+
 @counterfeit("inverse_law/fig1b/lr-order-mnist_medium")
 def slower_rate_trains_faster(evidence: Evidence) -> Evidence:
     """At rate 0.01 a tenth of the updates suffices."""

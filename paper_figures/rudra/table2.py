@@ -14,6 +14,7 @@ from paper_figures.rudra.groups import cifar_times_group, label, left_out_group,
 from paper_figures.rudra.readings import (
     CifarTimes,
     contrast,
+    erring_half_more,
     error_steps,
     final_error,
     joined,
@@ -24,6 +25,7 @@ from paper_figures.rudra.settings import Configuration
 from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, cifar_left_out
 from suite.claims.measured import Measured, exact
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.counterfeits import counterfeit
 from suite.papers.printed import printed_value
 
 if TYPE_CHECKING:
@@ -158,6 +160,8 @@ def draw(evidence: Evidence, figure: Figure) -> None:
         place: dict[str, Any] = {"va": "center", "ha": "right", "transform": times.get_yaxis_transform()}
         times.text(0.99, first, rf"$\mu\lambda\approx$ {group}", **place)
 
+
+counterfeit(*(f"rudra/table2/r{at:02d}-test-error" for at in range(1, 24)))(erring_half_more)
 
 ARTIFACTS = (
     Artifact(
