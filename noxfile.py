@@ -56,7 +56,7 @@ def suite(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests but the slow ones and those with a session of their own; three at a time, since some of it is waiting."""
+    """All tests but the slow ones and those with a session of their own, in three processes."""
     install(session, "test")
     chosen = ["-m", "not cluster and not processes"]
     session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
