@@ -79,10 +79,10 @@ def settings(figure_id: str) -> dict[str, Any]:
 
 def applied(figure_id: str) -> AbstractContextManager[None]:
     """The settings of a figure, for as long as the context lasts."""
-    import matplotlib
+    import matplotlib.style
 
     rules: Any = settings(figure_id)  # matplotlib's stubs want a dict of literal names
-    return matplotlib.rc_context(rules)
+    return matplotlib.style.context(["default", rules])  # whatever else the process has set
 
 
 def ramp(count: int) -> list[str]:

@@ -30,9 +30,9 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
 
 
 def wait_until_training(store: Path, process: subprocess.Popen[str]) -> None:
-    """Until some run of the store says that it has made updates."""
+    """Until the training of the store says that it has made updates; its other runs begin with a half."""
     folders = lambda: (store / "partial").glob("*/*")
-    while not any(note["fraction"] > 0 for note in map(presence.note_in, folders()) if note):
+    while not any(0 < note["fraction"] < 0.5 for note in map(presence.note_in, folders()) if note):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
 
