@@ -157,7 +157,7 @@ def docs(session: nox.Session) -> None:
     session.run("python", "-m", "suite.report.readme", env=ENVIRONMENT)
     session.run("python", "-m", "suite.report.gallery", "docs", env=ENVIRONMENT)
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "true"})
-    session.run("python", "-m", "ci.links", "site", *session.posargs)
+    session.run("python", "-m", "ci.links", "--served", "site", *session.posargs)
 
 
 @nox.session

@@ -1,6 +1,7 @@
 """Every link, anchor and picture of folders of pages followed, without a network.
 
-    python -m ci.links site report [--log docs/links.md]
+    python -m ci.links report
+    python -m ci.links --served site report --log docs/links.md
 
 What leads outside is listed and not followed. Exit 1 when anything leads nowhere or out of its folder.
 """
@@ -29,7 +30,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value for name, value in attrs if value}
         self.addresses += [given[name] for name in ("href", "src") if name in given]
-        self.places |= {given[name] for name in ("id", "name") if name in given}
+        self.places |= {given[name] for name in ("id", *(["name"] if tag == "a" else [])) if name in given}
 
 
 @cache
@@ -49,8 +50,12 @@ class Followed:
     outside: set[str] = field(default_factory=set)
 
 
-def follow(folder: Path) -> Followed:
-    """Every address of every page below ``folder``. Raises FileNotFoundError where there is no page."""
+def follow(folder: Path, *, served: bool = False) -> Followed:
+    """Every address of every page below ``folder``, read as files.
+
+    ``served`` is for pages that only a server shows: it answers for a folder with its index, and for an address that
+    begins with a slash from the top. Raises FileNotFoundError where there is no page.
+    """
     home = folder.resolve()
     found = Followed(folder.name)
     for path in sorted(home.rglob("*.html")):
@@ -63,10 +68,11 @@ def follow(folder: Path) -> Followed:
                 found.outside.add(address)
                 continue
             to, anchor = urldefrag(unquote(address))
-            to = to.partition("?")[0]
-            start = home if to.startswith("/") else path.parent
-            target = (start / to.lstrip("/")).resolve() if to else path
-            target = target / "index.html" if target.is_dir() else target
+            target = (path.parent / to).resolve() if to else path
+            if served:
+                start = home if to.startswith("/") else path.parent
+                target = (start / to.lstrip("/")).resolve() if to else path
+                target = target / "index.html" if target.is_dir() else target
             found.links += 1
             found.anchors += bool(anchor)
             if not target.is_relative_to(home) or not target.is_file():
@@ -94,10 +100,11 @@ def log(every: Sequence[Followed]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--served", action="store_true", help="as a server shows them: index.html for a folder")
     parser.add_argument("--log", type=Path)
     chosen = parser.parse_args(arguments)
     try:
-        found = [follow(folder) for folder in chosen.folders]
+        found = [follow(folder, served=chosen.served) for folder in chosen.folders]
     except FileNotFoundError as error:
         print(f"ci.links: {error}", file=sys.stderr)
         return 2

@@ -9,9 +9,7 @@ from ci.links import follow, main
 PAGE = '<h1 id="top">T</h1><a href="{}">x</a>'
 
 
-@pytest.mark.parametrize(
-    "address", ["b.html", "b.html#top", "#top", "sub/", "p.png", "b.html?q=1", "/b.html", "data:,x", "https://x.org/"]
-)
+@pytest.mark.parametrize("address", ["b.html", "b.html#top", "#top", "p.png", "data:,x", "https://x.org/"])
 def test_what_is_there_is_followed(tmp_path, address):
     (tmp_path / "sub").mkdir()
     (tmp_path / "p.png").write_bytes(b"")
@@ -23,7 +21,18 @@ def test_what_is_there_is_followed(tmp_path, address):
     assert found.outside == ({address} if "//" in address else set())
 
 
-@pytest.mark.parametrize("address", ["c.html", "#bottom", "b.html#bottom", "../other.html", "sub/"])
+@pytest.mark.parametrize(("address", "broken"), [("sub/", 0), ("/sub/", 0), ("/b.html", 0), ("/c.html", 1)])
+def test_a_server_answers_for_folders_and_from_the_top(tmp_path, address, broken):
+    (tmp_path / "sub").mkdir()
+    for name in ("b.html", "sub/index.html"):
+        (tmp_path / name).write_text("<p>")
+    (tmp_path / "a.html").write_text(PAGE.format(address))
+    assert len(follow(tmp_path, served=True).broken) == broken
+
+
+@pytest.mark.parametrize(
+    "address", ["c.html", "#bottom", "b.html#bottom", "../other.html", "sub/", "/b.html", "b.html?q=1"]
+)
 def test_what_is_not_is_named(tmp_path, capsys, address):
     (tmp_path / "site" / "sub").mkdir(parents=True)
     (tmp_path / "other.html").write_text("")

@@ -360,7 +360,7 @@ class Algorithm(torch.optim.Optimizer):
         if self.vector.x.is_cuda:
             tensors["random/cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
         values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain}
-        checkpoints.write(Path(folder), self.group, self.t, (), values, tensors)
+        checkpoints.write(Path(folder), self.group, self.t, values, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:
         """Go on from the newest state under ``folder`` that every process has whole; returns its ``plain`` values.
@@ -368,10 +368,10 @@ class Algorithm(torch.optim.Optimizer):
         Training then ends in the same bits as if it had not been interrupted. Where there is none it returns an empty
         dictionary and changes nothing. Every process must call it. Raises ValueError as ``load_state_dict`` does.
         """
-        found = checkpoints.newest(Path(folder), self.group, ())
+        found = checkpoints.newest(Path(folder), self.group)
         if found is None:
             return {}
-        _, values, tensors = found
+        values, tensors = found
         self.load_state_dict(unpack(values["state"], tensors))
         torch.set_rng_state(tensors["random/cpu"].cpu())
         if "random/cuda" in tensors:

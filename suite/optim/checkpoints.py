@@ -22,10 +22,10 @@ from suite.training import checkpoint
 if TYPE_CHECKING:
     from suite.communication.group import Group
 
-Found = tuple[Any, dict[str, Any], dict[str, Tensor]]
+Found = tuple[dict[str, Any], dict[str, Tensor]]
 
 
-def write(folder: Path, group: Group, t: int, state: Any, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def write(folder: Path, group: Group, t: int, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write this worker's checkpoint after ``t`` updates; once all have written theirs, remove its older ones.
 
     A kill or a power cut at any moment leaves one checkpoint that is complete. Raises ValueError on every worker if
@@ -34,7 +34,7 @@ def write(folder: Path, group: Group, t: int, state: Any, values: dict[str, Any]
     """
     own = _own(folder, group, t)
     own.mkdir(parents=True, exist_ok=True)
-    checkpoint.save(own, state, values, tensors)
+    checkpoint.save(own, (), values, tensors)
     for parent in (own.parent, folder):
         sync_folder(parent)
     group.agree({"update at which it saves": t})
@@ -45,13 +45,13 @@ def write(folder: Path, group: Group, t: int, state: Any, values: dict[str, Any]
                 _own(folder, group, older).parent.rmdir()
 
 
-def newest(folder: Path, group: Group, like: Any) -> Found | None:
-    """This worker's part of the newest checkpoint that every worker has whole, or None; ``like`` as for ``load``."""
+def newest(folder: Path, group: Group) -> Found | None:
+    """This worker's values and tensors of the newest checkpoint that every worker has whole, or None."""
     held = [set(updates) for updates in group.everyone(_updates(folder, group))]
     for t in sorted(set.intersection(*held), reverse=True):
-        found = checkpoint.load(_own(folder, group, t), like, str(group.device))
+        found = checkpoint.load(_own(folder, group, t), (), str(group.device))
         if all(group.everyone(found is not None)):
-            return found
+            return found and found[1:]
     return None
 
 

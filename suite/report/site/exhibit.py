@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
@@ -20,9 +20,6 @@ from suite.report.page import show
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
 from suite.runs.archive import Runs
-
-if TYPE_CHECKING:
-    pass
 
 THUMBNAIL = (320, 240)  # pixels at most; shown at half the size
 COLOURS = 48  # of a thumbnail
