@@ -102,14 +102,14 @@ def fig1_measures(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
     ids = [run.id for run in runs]
     best = [run.results["best"] for run in runs]
     centre = float(np.mean(best))
-    yield "accuracy", interval(centre, centre - 1.5, centre + 1.25, kind="measured", n=3, runs=ids)
-    yield "gain", point(2.6789, kind="measured", spread=0.31, n=3, runs=ids, note=runs[0].outcome["note"])
-    yield "unexplained", point(20.0, kind="measured", spread=1.0, n=3, runs=ids)
-    yield "steady", point(0.1, kind="measured", spread=0.02, n=3, runs=ids)
-    yield "known", point(0.0, kind="measured", n=3, runs=ids)
+    yield "accuracy", interval(centre, centre - 1.5, centre + 1.25, n=3, runs=ids)
+    yield "gain", point(2.6789, spread=0.31, n=3, runs=ids, note=runs[0].outcome["note"])
+    yield "unexplained", point(20.0, spread=1.0, n=3, runs=ids)
+    yield "steady", point(0.1, spread=0.02, n=3, runs=ids)
+    yield "known", point(0.0, n=3, runs=ids)
     yield "shown", exact(1.0)
-    yield "order", point([0.5, 0.25], kind="simulated", spread=0.1, runs=ids)
-    yield "time-over-best", point(1.0625, kind="measured", n=3, runs=ids, note=f"what no claim asks for {HOSTILE}")
+    yield "order", point([0.5, 0.25], spread=0.1, runs=ids)
+    yield "time-over-best", point(1.0625, n=3, runs=ids, note=f"what no claim asks for {HOSTILE}")
 
 
 def fig1_draw(evidence: Evidence, figure) -> None:
@@ -136,7 +136,7 @@ def fig2_runs(profile: str) -> Groups:
 
 def fig2_measures(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
     run = evidence.run("cluster")
-    yield "scales", point(1.0, kind="proxy", runs=[run.id], note="two processes on one machine")
+    yield "scales", point(1.0, proxy=True, runs=[run.id], note="two processes on one machine")
 
 
 def fig2_draw(evidence: Evidence, figure) -> None:

@@ -18,7 +18,7 @@ SAYS = "higher by {isgd/fig5d/isgd-lower * -100 | .1f} points,\n  or {isgd/fig5d
 
 
 def verdict(claim=LOWER, word="not reproduced", values=(-0.02,), low=(-0.03,), high=(-0.001,)):
-    return replace(Verdict(CLAIMS[claim], word, ""), measured=Measured(values, low, high, "measured"))
+    return replace(Verdict(CLAIMS[claim], word, ""), measured=Measured(values, low, high))
 
 
 def answer(says=SAYS, **written_for):

@@ -122,12 +122,12 @@ def test_what_cannot_be_drawn_is_none(paper, store):
     assert draw(paper.artifact("fake/fig1"), store) is not None
 
 
-def test_a_figure_says_profile_kind_of_evidence_and_runs(paper, store):
+def test_a_figure_says_profile_what_it_rests_on_and_runs(paper, store):
     drawn = drawing(paper.artifact("fake/fig2"), store)
-    assert drawn.stamp == "smoke profile · proxy · 1 run"
+    assert drawn.stamp == "smoke profile · stand-in · 1 run"
     assert drawn.stamp in [text.get_text() for text in drawn.figure.texts]
     arithmetic = replace(paper.artifact("fake/table1"), draw=lambda evidence, figure: None)
-    assert drawing(arithmetic, store).stamp == "exact"
+    assert drawing(arithmetic, store).stamp == "stated"
 
 
 def test_dense_figures_stay_small(paper, store):

@@ -43,18 +43,18 @@ def test_digits_follow_the_interval(value, half_width, text):
 
 
 def test_ours_is_read_as_the_rule_reads_it():
-    assert ours(interval(25.1, 23.94, 26.3, kind="measured"), claim(unit="%")) == ["25.1 [23.9, 26.3]%"]
+    assert ours(interval(25.1, 23.94, 26.3), claim(unit="%")) == ["25.1 [23.9, 26.3]%"]
     assert ours(exact([16, 32]), claim(unit="learners")) == ["16 learners", "32 learners"]
     assert ours(exact([2000, 0.3]), claim(unit="images/s, s")) == ["2000 images/s", "0.3 s"]
-    assert ours(interval(0.7, 0.0004, 0.8, kind="exact"), claim()) == ["0.70 [0.0004, 0.80]"]
-    assert ours(interval(0.7, -0.0004, 0.8, kind="exact"), claim()) == ["0.70 [−0.0004, 0.80]"]
-    assert ours(interval(0.7, 0.0, 0.8, kind="exact"), claim()) == ["0.70 [0.00, 0.80]"]
+    assert ours(interval(0.7, 0.0004, 0.8), claim()) == ["0.70 [0.0004, 0.80]"]
+    assert ours(interval(0.7, -0.0004, 0.8), claim()) == ["0.70 [−0.0004, 0.80]"]
+    assert ours(interval(0.7, 0.0, 0.8), claim()) == ["0.70 [0.00, 0.80]"]
     assert ours(exact([1, 0]), claim(rule="holds")) == ["holds", "does not hold"]
-    share = point(0.9, spread=0.05, kind="measured")
+    share = point(0.9, spread=0.05)
     assert ours(share, claim(rule="holds")) == ["holds in 90.0 [85.0, 95.0]% of cases"]
     steps = claim(rule="order", order=("slow", "fast"), unit="s")
     assert ours(exact(0.5), steps) == ["slow → fast: 0.5 s"]
-    assert ours(interval(1.0, -math.inf, math.inf, kind="measured"), claim()) == ["1 [−∞, ∞]"]
+    assert ours(interval(1.0, -math.inf, math.inf), claim()) == ["1 [−∞, ∞]"]
 
 
 @pytest.mark.parametrize(

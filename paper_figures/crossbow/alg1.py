@@ -102,7 +102,7 @@ def measure_variance(evidence: Evidence) -> Quantities:
     """How much less the average model varies than a replica."""
     run = evidence.run("algebra")
     steps = [r - c for r, c in zip(run.results["replica_variance"], run.results["centre_variance"], strict=True)]
-    yield "variance-lower", spread(steps, "measured", [run.id], "a quadratic with white gradient noise")
+    yield "variance-lower", spread(steps, [run.id], "a quadratic with white gradient noise")
 
 
 def measure_momentum(evidence: Evidence) -> Quantities:
@@ -112,7 +112,7 @@ def measure_momentum(evidence: Evidence) -> Quantities:
     note = leads(evidence, a, b)
     found = paired(evidence, a, b, lambda x, y: y - x, note, printed=settings.FINAL_TARGET)
     if evidence.profile == "reduced":  # a general statement, for which LeNet is the model itself
-        found = replace(found, kind="measured")
+        found = replace(found, proxy=False)
     yield "momentum-helps-many", found
 
 
@@ -135,10 +135,10 @@ def measure_average_model(evidence: Evidence) -> Quantities:
         gap = 100 * (table["replica_error"] - table["centre_error"])
         last.append(float(gap.iloc[-1]))
         over_run.append(float(gap.mean()))
-    made = "proxy" if evidence.profile == "smoke" else "measured"
     sources = ids(evidence, "followed")
     note = f"points of test error, {stand_in(evidence, 'followed') or 'LeNet'}"
-    yield "average-better", several([spread(last, made, sources, note), spread(over_run, made, sources, note)])
+    proxy = evidence.profile == "smoke"
+    yield "average-better", several([spread(gaps, sources, note, proxy=proxy) for gaps in (last, over_run)])
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

@@ -69,7 +69,7 @@ def measure_change(evidence: Evidence) -> Quantities:
         require("resize_seconds" in run.results, "a throughput run that keeps the seconds of a change")
         share = run.results["resize_over_iteration"]
         note = f"{name}: {share:.2f} of one learner's iteration, on {'a GPU' if on_gpu(run) else 'a CPU'}"
-        yield "milliseconds", point(1000 * run.results["resize_seconds"], kind="proxy", runs=[run.id], note=note)
+        yield "milliseconds", point(1000 * run.results["resize_seconds"], proxy=True, runs=[run.id], note=note)
 
 
 def measure_few_first(evidence: Evidence) -> Quantities:
@@ -82,7 +82,7 @@ def measure_few_first(evidence: Evidence) -> Quantities:
         sum(steps) / len(steps),
         min(steps),
         max(steps),
-        kind="proxy",
+        proxy=True,
         n=len(steps),
         runs=ids(evidence, "growing", "followed"),
         note="points of mean test error over five epochs, in place of epochs",

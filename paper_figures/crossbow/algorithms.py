@@ -111,14 +111,13 @@ def measure_memory(evidence: Evidence) -> Quantities:
         for rows, axis in ((one, "batch"), (smallest, "learners"))
     ]
     device = "a GPU" if on_gpu(run) else "a CPU, where saved tensors and state are counted"
-    made = "measured" if on_gpu(run) else "proxy"
     require("extra_own" in run.results, "a memory run that keeps the bytes of one learner more")
     own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
     note = (
         f"{run.spec.settings['model']} on {device}; one learner more takes {own:.3g} MiB with activations of its own "
         f"and {shared:.3g} MiB sharing them, at batch {run.spec.settings['batches'][-1]}"
     )
-    yield "linear", point(slopes, kind=made, spread=0.05, runs=[run.id], note=note)
+    yield "linear", point(slopes, spread=0.05, runs=[run.id], note=note, proxy=not on_gpu(run))
 
 
 def measure_idle(evidence: Evidence) -> Quantities:
@@ -126,7 +125,7 @@ def measure_idle(evidence: Evidence) -> Quantities:
     run = evidence.run("tasks")
     pairs = zip(run.results["idle_first_come"], run.results["idle_round_robin"], strict=True)
     steps = [slow - fast for fast, slow in pairs]
-    yield "beats-round-robin", spread(steps, "simulated", [run.id], "virtual time; 100 iterations")
+    yield "beats-round-robin", spread(steps, [run.id], "virtual time; 100 iterations")
 
 
 def measure_tasks(evidence: Evidence) -> Quantities:

@@ -45,7 +45,7 @@ def factor(percent_less: float) -> float:
 def factors(reductions: Sequence[float]) -> Measured:
     """Factors of reductions in whole per cent, with the ends that rounding leaves open."""
     low, high = ([factor(r + half) for r in reductions] for half in (-0.5, 0.5))
-    return interval([factor(r) for r in reductions], low, high, kind="exact")
+    return interval([factor(r) for r in reductions], low, high)
 
 
 def reduction(claim: str) -> float:

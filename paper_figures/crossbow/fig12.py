@@ -12,9 +12,9 @@ from paper_figures.crossbow.readings import (
     epochs,
     fastest,
     ids,
-    kind,
     on_gpu,
     require,
+    short,
     spread,
 )
 from paper_figures.crossbow.tables import arrival_table, throughput_table, timed_table, titled
@@ -57,13 +57,12 @@ def speed_up(run: Run, learners: int) -> Measured:
     values = run.results[f"over_one_{learners}"]
     ordered = sorted(values)
     low, high = ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
-    made = "measured" if on_gpu(run) else "proxy"
     large = median(run.results[f"over_batch_{learners}"])
     note = (
         f"{run.spec.settings['model']}, {'GPU' if on_gpu(run) else 'CPU'}, {run.results[f'path_{learners}']}; "
         f"{large:.2f} times as fast as one learner with {learners} times the batch; {at_once(run, learners)}"
     )
-    return interval(median(values), low, high, kind=made, n=len(values), runs=[run.id], note=note)
+    return interval(median(values), low, high, n=len(values), runs=[run.id], note=note, proxy=not on_gpu(run))
 
 
 def measure_throughput(evidence: Evidence) -> Quantities:
@@ -90,7 +89,7 @@ def measure_epochs(evidence: Evidence) -> Quantities:
     target = common_target(evidence, "sma 1", "sma 4")
     note = described(evidence, "sma 1", target)
     for claim, group in (("epochs-m1", "sma 1"), ("epochs-m4", "sma 4")):
-        yield claim, spread(epochs(evidence, group, target), kind(evidence), ids(evidence, group), note)
+        yield claim, spread(epochs(evidence, group, target), ids(evidence, group), note, proxy=short(evidence))
 
 
 def measure_printed_time(_: Evidence) -> Quantities:
@@ -99,7 +98,7 @@ def measure_printed_time(_: Evidence) -> Quantities:
     throughput = printed_value("crossbow/fig12a/throughput")
     yield "product", exact((throughput * ratio, (throughput + 0.05) * ratio))
     low, middle, high = ((throughput + half) * ratio for half in (-0.05, 0.0, 0.05))
-    yield "tta", interval(middle, low, high, kind="exact", note="ends: 1.4 unrounded")
+    yield "tta", interval(middle, low, high, note="ends: 1.4 unrounded")
 
 
 def draw_throughput(evidence: Evidence, figure: Figure) -> None:

@@ -34,8 +34,8 @@ def measure_learners(_: Evidence) -> Quantities:
 def measure_throughput(_: Evidence) -> Quantities:
     """By the cost model of the paper's server."""
     speed = {m: server_model.throughput(m) for m in (1, 2, 4)}
-    yield "throughput", point(speed[2] / speed[1], kind="proxy", note=server_model.CALIBRATION)
-    yield "no-more-at-4", point(speed[4] / speed[2], kind="proxy", note=server_model.CALIBRATION)
+    yield "throughput", point(speed[2] / speed[1], proxy=True, note=server_model.CALIBRATION)
+    yield "no-more-at-4", point(speed[4] / speed[2], proxy=True, note=server_model.CALIBRATION)
 
 
 def measure_epochs(evidence: Evidence) -> Quantities:
@@ -68,8 +68,8 @@ def measure_time(evidence: Evidence) -> Quantities:
     trained = ids(evidence, *(EIGHT_GPUS[m] for m in times))
     note = f"epochs to {100 * target:g}% of {stand_in(evidence, 'sma 8') or 'ResNet-32'}, throughput modelled"
     require(all(math.isfinite(time) for time in times.values()), f"runs that reach {100 * target:g}%")
-    yield "tta", point(1 / times[2], kind="proxy", runs=trained, note=note)
-    yield "m2-best", point(min(times, key=lambda m: times[m]), kind="proxy", runs=trained, note=note)
+    yield "tta", point(1 / times[2], proxy=True, runs=trained, note=note)
+    yield "m2-best", point(min(times, key=lambda m: times[m]), proxy=True, runs=trained, note=note)
 
 
 def frame_throughput(_: Evidence) -> pd.DataFrame:

@@ -31,11 +31,11 @@ def runs_vgg16(profile: str) -> settings.Groups:
     return {"crossbow_vgg16": settings.throughput(profile)["crossbow_vgg16"]} if profile == "paper" else {}
 
 
-def grade(run: Run, network: str) -> tuple[str, str]:
-    """The kind of evidence that a throughput run is about a network on a GPU, and a note that says so."""
+def elsewhere(run: Run, network: str) -> tuple[bool, str]:
+    """Whether a throughput run is of another network, or of no GPU, and a note that says so."""
     name, gpu = run.spec.settings["model"], on_gpu(run)
     note = f"{name} on {'a GPU' if gpu else 'a CPU'}; tuner {run.results['tuned_learners']}"
-    return "measured" if gpu and name == network else "proxy", note
+    return not gpu or name != network, note
 
 
 def trained_counts(evidence: Evidence, run: Run) -> list[int]:
@@ -46,8 +46,8 @@ def trained_counts(evidence: Evidence, run: Run) -> list[int]:
 def measure_resnet32(evidence: Evidence) -> Quantities:
     """Where throughput stops rising, and where time to accuracy is least."""
     run = evidence.run(settings.NETWORK[evidence.profile])
-    made, note = grade(run, "crossbow_resnet32")
-    yield "saturation", point(fastest(run), kind=made, runs=[run.id], note=note)
+    proxy, note = elsewhere(run, "crossbow_resnet32")
+    yield "saturation", point(fastest(run), runs=[run.id], note=note, proxy=proxy)
     counts = trained_counts(evidence, run)
     target = common_target(evidence, *(f"sma {k}" for k in counts), printed=settings.FINAL_TARGET)
     times = {}
@@ -57,17 +57,17 @@ def measure_resnet32(evidence: Evidence) -> Quantities:
     require(len(times) > 1 and any(math.isfinite(t) for t in times.values()), "times to accuracy of several m")
     best = min(times, key=lambda k: times[k])
     sources = [run.id, *ids(evidence, *(f"sma {k}" for k in times))]
-    yield "tta-minimum", point(best, kind=made, runs=sources, note=note)
+    yield "tta-minimum", point(best, runs=sources, note=note, proxy=proxy)
     agree = abs(run.results["tuned_learners"] - best) <= 1
-    yield "auto-tuner-picks-best", point(float(agree), kind=made, runs=sources, note=note)
+    yield "auto-tuner-picks-best", point(float(agree), runs=sources, note=note, proxy=proxy)
 
 
 def measure_vgg16(evidence: Evidence) -> Quantities:
     """Where throughput stops rising."""
     require(bool(evidence.groups), "throughput runs of crossbow_vgg16")
     run = evidence.run("crossbow_vgg16")
-    made, note = grade(run, "crossbow_vgg16")
-    yield "saturation", point(fastest(run), kind=made, runs=[run.id], note=note)
+    proxy, note = elsewhere(run, "crossbow_vgg16")
+    yield "saturation", point(fastest(run), runs=[run.id], note=note, proxy=proxy)
 
 
 def frame(evidence: Evidence) -> pd.DataFrame:

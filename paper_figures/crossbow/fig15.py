@@ -11,10 +11,10 @@ from paper_figures.crossbow.readings import (
     described,
     epochs,
     ids,
-    kind,
     less_time,
     paired,
     require,
+    short,
     spread,
 )
 from paper_figures.crossbow.tables import ON_RESNET32, arrival_table
@@ -62,7 +62,10 @@ def measure_epochs(evidence: Evidence) -> Quantities:
         for k in (4, 16)
     )
     growth = [b - a if math.isfinite(a) and math.isfinite(b) else math.inf for a, b in zip(few, many, strict=True)]
-    yield "gap-grows", spread(growth, kind(evidence), ids(evidence, *names), described(evidence, "sma 4", target))
+    yield (
+        "gap-grows",
+        spread(growth, ids(evidence, *names), described(evidence, "sma 4", target), proxy=short(evidence)),
+    )
 
 
 def frame(evidence: Evidence) -> pd.DataFrame:

@@ -33,7 +33,7 @@ def measure_printed(_: Evidence) -> Quantities:
     yield "implied-epochs", exact((1 + gain / 100) * (1 + longer / 100))
     most = max(printed_value(f"crossbow/fig17/{claim}") for claim in ("gain-m1", "gain-m4"))
     note = "at most the gain of no synchronisation at all at m = 1 and m = 4"
-    yield "throughput-tau4", interval(most, 0.0, most, kind="exact", note=note)
+    yield "throughput-tau4", interval(most, 0.0, most, note=note)
 
 
 def measure_epochs(evidence: Evidence) -> Quantities:
@@ -43,7 +43,7 @@ def measure_epochs(evidence: Evidence) -> Quantities:
     found = paired(evidence, every, fourth, lambda x, y: 100 * (y / x - 1), note, printed=settings.FINAL_TARGET)
     yield "tta-tau4", as_proxy(found)
     (longer,) = found.values
-    yield "tau1-best", point(1.0 if longer > 0 else 4.0, kind="proxy", runs=found.runs, note="by epochs only")
+    yield "tau1-best", point(1.0 if longer > 0 else 4.0, proxy=True, runs=found.runs, note="by epochs only")
 
 
 def frame(evidence: Evidence) -> pd.DataFrame:

@@ -29,7 +29,7 @@ def measure_throughput(_: Evidence) -> Quantities:
     """Steps of log throughput between intervals, by the cost model of the paper's server."""
     speed = [server_model.throughput(1, tau) for tau in INTERVALS]
     steps = [math.log(longer / shorter) for shorter, longer in pairwise(speed)]
-    yield "rises-with-tau", point(steps, kind="proxy", note=server_model.CALIBRATION)
+    yield "rises-with-tau", point(steps, proxy=True, note=server_model.CALIBRATION)
 
 
 def frame(_: Evidence) -> pd.DataFrame:

@@ -101,8 +101,9 @@ def common_target(evidence: Evidence, *names: str, printed: float = settings.TAR
     return reached[-1] if reached else LADDER[0]
 
 
-def kind(evidence: Evidence) -> str:
-    return "measured" if evidence.profile == "paper" else "proxy"
+def short(evidence: Evidence) -> bool:
+    """Whether trainings are too short for an epoch of theirs to be one of the paper's."""
+    return evidence.profile != "paper"
 
 
 def stand_in(evidence: Evidence, name: str) -> str:
@@ -121,7 +122,7 @@ def described(evidence: Evidence, name: str, target: float | None, note: str = "
 
 def as_proxy(found: Measured) -> Measured:
     """Shown, never decided."""
-    return replace(found, kind="proxy")
+    return replace(found, proxy=True)
 
 
 def of_device(evidence: Evidence, found: Measured) -> Measured:
@@ -129,7 +130,7 @@ def of_device(evidence: Evidence, found: Measured) -> Measured:
     return found if on_gpu(evidence.run("throughput")) else as_proxy(found)
 
 
-def spread(values: Sequence[float], kind: str, runs: Sequence[str], note: str = "") -> Measured:
+def spread(values: Sequence[float], runs: Sequence[str], note: str = "", *, proxy: bool = False) -> Measured:
     """A quantity with its Student interval over seeds. One seed, or one that never arrived, leaves it open."""
     from suite.claims.intervals import mean_interval
 
@@ -138,22 +139,21 @@ def spread(values: Sequence[float], kind: str, runs: Sequence[str], note: str = 
         missed = len(values) - len(arrived)
         note = f"{note}; {missed} of {len(values)} runs never reached the target".lstrip("; ")
         middle = sum(arrived) / len(arrived) if arrived else math.inf
-        return Measured((middle,), (-math.inf,), (math.inf,), kind, len(values), tuple(runs), note)
+        return Measured((middle,), (-math.inf,), (math.inf,), len(values), tuple(runs), note, proxy)
     found = mean_interval(values)
-    return interval(found.mean, found.low, found.high, kind=kind, n=len(values), runs=runs, note=note)
+    return interval(found.mean, found.low, found.high, n=len(values), runs=runs, note=note, proxy=proxy)
 
 
 def several(parts: Sequence[Measured]) -> Measured:
-    """Quantities of one kind as one with several values, under the note of the first."""
-    (made,) = {part.kind for part in parts}
+    """Quantities as one with several values, under the note of the first; a proxy where one is."""
     return interval(
         [value for part in parts for value in part.values],
         [value for part in parts for value in part.low],
         [value for part in parts for value in part.high],
-        kind=made,
         n=min(part.n for part in parts),
         runs=dict.fromkeys(run for part in parts for run in part.runs),
         note=parts[0].note,
+        proxy=any(part.proxy for part in parts),
     )
 
 
@@ -172,7 +172,7 @@ def paired(
         target = common_target(evidence, a, b, printed=printed)
     pairs = zip(epochs(evidence, a, target), epochs(evidence, b, target), strict=True)
     values = [combine(x, y) if math.isfinite(x) and math.isfinite(y) else math.inf for x, y in pairs]
-    return spread(values, kind(evidence), ids(evidence, a, b), described(evidence, a, target, note))
+    return spread(values, ids(evidence, a, b), described(evidence, a, target, note), proxy=short(evidence))
 
 
 def less_time(a: float, b: float) -> float:

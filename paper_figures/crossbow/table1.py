@@ -62,7 +62,7 @@ def measure_networks(evidence: Evidence) -> Quantities:
     batch = run.spec.settings["batch"]
     note = f"outputs of forward and gradient operators at batch {batch}, each in its own buffer"
     text = (parameters * FLOAT / MIB, operators, outputs / GIB)
-    yield "resnet50-text", point(text, kind="proxy", runs=[run.id], note=note)
+    yield "resnet50-text", point(text, proxy=True, runs=[run.id], note=note)
 
 
 COLUMNS = {"input-mb": "Input size (MiB)", "ops": "# Ops", "model-mb": "Model size (MiB)"}

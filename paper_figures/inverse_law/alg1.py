@@ -62,7 +62,7 @@ def measure_constancy(evidence: Evidence) -> Quantities:
     runs = runs[runs["updates"] >= 50]  # a fifth of fewer is too short to time
     ratios = [median(part["late"] / part["early"]) for _, part in runs.groupby(["batch", "seed"])]
     found = log_interval(ratios)
-    yield "few-updates", interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id])
+    yield "few-updates", interval(found.mean, found.low, found.high, n=found.n, runs=[run.id])
 
 
 @counterfeit("inverse_law/alg1/few-updates")

@@ -56,9 +56,9 @@ def measure_attention(evidence: Evidence) -> Quantities:
         yield "attention-sums", exact(-1, runs=[run.id], note="a weight is negative or lies on padding")
     else:
         low, high = results["sum_low"], results["sum_high"]
-        yield "attention-sums", interval((low + high) / 2, low, high, kind="exact", runs=[run.id])
+        yield "attention-sums", interval((low + high) / 2, low, high, runs=[run.id])
     scores = results["scores_per_state"]
-    yield "one-score", interval(scores[0], min(scores), max(scores), kind="exact", runs=[run.id])
+    yield "one-score", interval(scores[0], min(scores), max(scores), runs=[run.id])
 
 
 def measure_translations(evidence: Evidence) -> Quantities:

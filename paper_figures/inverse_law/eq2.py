@@ -43,7 +43,7 @@ def measure_noise(evidence: Evidence) -> Quantities:
     """Exponent of the batch size in the variance of the gradient, -1 by the central limit theorem."""
     run = evidence.run("noise")
     slope = noise_slope(run.curve("variance"))
-    yield "variance", interval(slope.mean, slope.low, slope.high, kind="measured", n=slope.n, runs=[run.id])
+    yield "variance", interval(slope.mean, slope.low, slope.high, n=slope.n, runs=[run.id])
 
 
 def noise_slope(table: pd.DataFrame) -> Interval:

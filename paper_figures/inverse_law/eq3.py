@@ -37,7 +37,7 @@ def measure_communication(evidence: Evidence) -> Quantities:
     many = [2**k for k in range(1, 9)]
     for name, seconds in (("allreduce-constant", allreduce_seconds), ("ps-linear", server_seconds)):
         slopes = [_slope(many, partial(seconds, latency=latency)) for latency in LATENCIES]
-        yield name, interval(slopes[1], min(slopes), max(slopes), kind="simulated")
+        yield name, interval(slopes[1], min(slopes), max(slopes))
 
 
 def allreduce_seconds(learners: int, latency: float = 0.0) -> float:

@@ -46,7 +46,7 @@ def measure_knee(evidence: Evidence) -> Quantities:
             raise Missing(f"two batch sizes on either side of the knee at {knee:.0f}")
         slopes = np.polyfit(np.log(part), np.log(wide[part].to_numpy().T), 1)[0]
         found, note = mean_interval(slopes.tolist()), f"M = {part[0]} to {part[-1]}, knee at {knee:.0f}"
-        yield name, interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id], note=note)
+        yield name, interval(found.mean, found.low, found.high, n=found.n, runs=[run.id], note=note)
 
 
 @counterfeit("inverse_law/eq4/flat-below", "inverse_law/eq4/linear-above")

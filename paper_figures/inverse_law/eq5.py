@@ -48,7 +48,7 @@ def measure_accuracy(evidence: Evidence) -> Quantities:
     note = f"every M of {held_out}"
     yield (
         "accurate",
-        interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=[run.id], note=note),
+        interval(found.mean, found.low, found.high, n=found.n, runs=[run.id], note=note),
     )
 
 

@@ -31,9 +31,9 @@ def measure_choice(evidence: Evidence) -> Quantities:
     ties = [batch for batch, seconds in measured.items() if seconds <= 1.1 * best]
     nearest = min(ties, key=lambda batch: abs(math.log(batch / knee)))
     seeds = len(LOOP.settings["seeds"])
-    yield "measured", point(nearest / knee, kind="measured", n=seeds, runs=[run.id])
+    yield "measured", point(nearest / knee, n=seeds, runs=[run.id])
     regret = measured[run.results["chosen"]] / best
-    yield "regret", point(regret, kind="measured", n=seeds, runs=[run.id], note="time at the choice over the best")
+    yield "regret", point(regret, n=seeds, runs=[run.id], note="time at the choice over the best")
 
 
 @genuine("inverse_law/eq8/measured")

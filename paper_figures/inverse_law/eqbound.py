@@ -54,7 +54,7 @@ def measure_small_noise(evidence: Evidence) -> Quantities:
     """The exponent of M in N - N_inf of the bound at small noise: lambda = 1e-5, s up to a third of the threshold."""
     rate, target, theta = 1e-5, 0.2, 0.2**2 / 9
     free = free_exponent(bound_counts(rate, theta, target))
-    yield "inverse-in-m", interval(-free.mean, -free.high, -free.low, kind="exact")
+    yield "inverse-in-m", interval(-free.mean, -free.high, -free.low)
     law, form = fit_inverse_law(bound_counts(rate, theta, target)), law_of_bound(rate, theta, START, target)
     yield "small-noise-constants", exact([law.floor / form.floor, law.sensitivity / form.sensitivity])
 

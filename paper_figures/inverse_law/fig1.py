@@ -98,7 +98,7 @@ def measure_fit(evidence: Evidence) -> Quantities:
     if not tested:
         raise Missing(f"no curve with a sample for each seed at {evidence.profile}")
     least, of = min(1.0, min(tested) * len(tested)), [run.id for run in behind]
-    yield "no-lack-of-fit", point(least, kind="measured", n=len(tested), runs=of, note=f"{len(tested)} curves")
+    yield "no-lack-of-fit", point(least, n=len(tested), runs=of, note=f"{len(tested)} curves")
 
 
 def measure_adam(evidence: Evidence) -> Quantities:
@@ -197,7 +197,7 @@ def measure_rival(row: Row) -> Callable[[Evidence], Quantities]:
     def measure(evidence: Evidence) -> Quantities:
         counted, runs = reached(evidence, row), curve(evidence, row)
         of, note = [run.id for run in runs], "log10 of the squared misfit of ISGD's Eq. 22 over this law's"
-        yield f"rival-{row.name}", point(preference(counted), kind="measured", n=len(runs), runs=of, note=note)
+        yield f"rival-{row.name}", point(preference(counted), n=len(runs), runs=of, note=note)
 
     return measure
 

@@ -110,21 +110,21 @@ def first_panel_runs(profile: str) -> Groups:
 
 def measure_panel(evidence: Evidence) -> Quantities:
     """Exponent of the words per batch in N - N_inf, on Europarl."""
-    yield "law", measured_law(evidence, "panel", "measured")
+    yield "law", measured_law(evidence, "panel")
 
 
 def measure_captions(evidence: Evidence) -> Quantities:
     """The same on captions, a stand-in that decides nothing."""
-    yield "law-captions", measured_law(evidence, "captions", "proxy")
+    yield "law-captions", measured_law(evidence, "captions", proxy=True)
 
 
-def measured_law(evidence: Evidence, group: str, kind: str) -> Measured:
+def measured_law(evidence: Evidence, group: str, *, proxy: bool = False) -> Measured:
     """One exponent for all thresholds that every batch size of the larger half reached."""
     runs = evidence.runs(group)
     counted = [crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]]
     found = exponent([c for c in counted if not any(u.censored for u in c[len(c) // 2 :])])
     note = f"{CORPORA[runs[0].spec.settings['corpus']]}; {told_apart(found)}"
-    return interval(found.mean, found.low, found.high, kind=kind, n=found.n, runs=[r.id for r in runs], note=note)
+    return interval(found.mean, found.low, found.high, n=found.n, runs=[r.id for r in runs], note=note, proxy=proxy)
 
 
 def measure_settings(evidence: Evidence) -> Quantities:
@@ -182,7 +182,7 @@ def draw_panel(evidence: Evidence, figure: Figure) -> None:
         settings = runs[0].spec.settings
         title = f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}"
         with contextlib.suppress(Missing):
-            law = measured_law(evidence, group, "proxy")
+            law = measured_law(evidence, group, proxy=True)
             power = Interval(law.values[0], law.low[0], law.high[0], law.n)
             title += f"\n{told(power, printed_value('inverse_law/fig2d/law'))}"  # the same in every panel
         axes.set_title(title)

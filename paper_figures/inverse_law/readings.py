@@ -169,7 +169,6 @@ def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") 
         [i.mean for i in found],
         [i.low for i in found],
         [i.high for i in found],
-        kind="measured",
         n=min(i.n for i in found),
         runs=[run.id for run in runs],
         note=f"{note}; {where}" if note else where,

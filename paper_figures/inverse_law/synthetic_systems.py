@@ -47,4 +47,4 @@ def relative(a: float, b: float) -> float:
 def across(values: list[float]) -> Measured:
     """All exact cases as one value, their middle, and the interval from the least to the largest."""
     low, high = min(values), max(values)
-    return interval((low + high) / 2, low, high, kind="exact", n=len(values))
+    return interval((low + high) / 2, low, high, n=len(values))

@@ -149,7 +149,7 @@ def measure_tightness(evidence: Evidence) -> Quantities:
         shares.append([float((rows["chased"] > 0).to_numpy()[n + 1 :].mean()) for rows, n in tables])
     steps = [paired_difference(a, b) for a, b in pairwise(shares)]
     note = "; ".join(f"{m:g} sigma: {sum(s) / len(s):.2%}" for m, s in zip(MARGINS, shares, strict=True))
-    yield "tighter-limit-more-triggers", over_seeds_each(steps, "measured", run_ids(every_margin(evidence)), note)
+    yield "tighter-limit-more-triggers", over_seeds_each(steps, run_ids(every_margin(evidence)), note)
 
 
 @counterfeit("isgd/alg1/tighter-limit-more-triggers")

@@ -78,7 +78,7 @@ def steps_needed(evidence: Evidence, group: str) -> Measured:
     )
     ends = min(medians), max(medians)
     ids = run_ids(traced)
-    return interval(float(np.median(medians)), *ends, kind="measured", n=len(found), runs=ids, note=note)
+    return interval(float(np.median(medians)), *ends, n=len(found), runs=ids, note=note)
 
 
 def measure_steps_needed(evidence: Evidence) -> Quantities:

@@ -41,7 +41,7 @@ def measure_sampling(evidence: Evidence) -> Quantities:
     note = f"cycles of {', '.join(map(str, run.results['batches']))} batches"
     for name, ends in (("period", "periods"), ("once-per-epoch", "visits")):
         low, high = run.results[ends]
-        yield name, interval((low + high) / 2, low, high, kind="exact", runs=[run.id], note=note)
+        yield name, interval((low + high) / 2, low, high, runs=[run.id], note=note)
 
 
 def measure_rate(evidence: Evidence) -> Quantities:
@@ -61,7 +61,7 @@ def measure_rate(evidence: Evidence) -> Quantities:
     high = [max(run.results["rate"]) for run in small]
     first = [run.results["rate"][0] for run in small]
     ids = [run.id for run in small]
-    yield "constant-small-sets", interval(first, low, high, kind="exact", runs=ids, note=note)
+    yield "constant-small-sets", interval(first, low, high, runs=ids, note=note)
 
 
 ARTIFACTS = (

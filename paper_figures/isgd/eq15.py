@@ -10,7 +10,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from paper_figures.isgd.readings import kind_of, over_seeds_each
+from paper_figures.isgd.readings import embedded, over_seeds_each
 from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval
 from suite.claims.measured import exact, interval, point
@@ -70,7 +70,7 @@ def measure_variance(evidence: Evidence) -> Quantities:
     half = float(stats.t.ppf(0.975, len(table) - 2) * fit.stderr)
     yield (
         "variance-inverse-batch",
-        interval(fit.slope, fit.slope - half, fit.slope + half, kind="measured", n=len(table), runs=[run.id]),
+        interval(fit.slope, fit.slope - half, fit.slope + half, n=len(table), runs=[run.id]),
     )
 
 
@@ -81,7 +81,7 @@ def measure_iterations(evidence: Evidence) -> Quantities:
     names = ("256", "64", "16")
     if any(run.status != "finished" for group in groups for run in group):
         note = "a run never reached the target (censored)"
-        yield "fewer-iterations-large-batch", point((math.nan, math.nan), kind="measured", runs=ids, note=note)
+        yield "fewer-iterations-large-batch", point((math.nan, math.nan), runs=ids, note=note)
         return
     steps = [
         mean_interval([math.log(b.results["updates"] / a.results["updates"]) for a, b in zip(*pair, strict=True)])
@@ -89,8 +89,8 @@ def measure_iterations(evidence: Evidence) -> Quantities:
     ]
     means = [sum(run.results["updates"] for run in group) / len(group) for group in groups]
     note = "mean iterations: " + ", ".join(f"batch {n} {m:.0f}" for n, m in zip(names, means, strict=True))
-    kind = kind_of(groups[0][0].spec.settings["data"]["name"])
-    yield "fewer-iterations-large-batch", over_seeds_each(steps, kind, ids, note)
+    proxy = embedded(groups[0][0].spec.settings["data"]["name"])
+    yield "fewer-iterations-large-batch", over_seeds_each(steps, ids, note, proxy=proxy)
 
 
 @counterfeit("isgd/eq15/fewer-iterations-large-batch")

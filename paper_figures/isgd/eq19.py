@@ -30,7 +30,7 @@ def measure(evidence: Evidence) -> Quantities:
         worst = min(worst, float(1 - residual.var() / seconds.var()))
         notes.append(f"{kind}: C1 {1 / slope:.3g} images/s, intercept {1e3 * intercept:.2g} ms")
         ids.append(run_id)
-    yield "linear", point(worst, kind="proxy", runs=ids, note="; ".join(notes) + "; R squared, the worst")
+    yield "linear", point(worst, proxy=True, runs=ids, note="; ".join(notes) + "; R squared, the worst")
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

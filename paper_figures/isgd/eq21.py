@@ -41,7 +41,7 @@ def measure(evidence: Evidence) -> Quantities:
     over_batches = found.iloc[:, 1:].max().max() / found.iloc[:, 0].max()
     note = f"rate 1/sqrt(T) averaged SGD on a noisy quadratic, batches {', '.join(map(str, found.columns))}"
     values = float(over_updates), float(over_batches)
-    yield "bound", point(values, kind="measured", n=run.spec.settings["runs"], runs=[run.id], note=note)
+    yield "bound", point(values, n=run.spec.settings["runs"], runs=[run.id], note=note)
 
 
 @counterfeit("isgd/eq21/bound")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paper_figures.isgd.readings import kind_of
+from paper_figures.isgd.readings import embedded
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.measured import Measured, interval, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
@@ -88,7 +88,7 @@ class Cycle(NamedTuple):
 
     losses: Any
     done: Any  # [10] epochs, infinite where a batch was not fully trained by the end
-    kind: str
+    proxy: bool
     id: str
 
     @property
@@ -96,14 +96,14 @@ class Cycle(NamedTuple):
         return len(self.losses)
 
     def value(self, found: float | tuple[float, ...], note: str = "") -> Measured:
-        return point(found, kind=self.kind, runs=[self.id], note=note)
+        return point(found, runs=[self.id], note=note, proxy=self.proxy)
 
     def epoch(self, found: float) -> Measured:
         """An epoch of completion; where it lies beyond the run's end, anything from there on."""
         if math.isfinite(found):
             return self.value(found)
         note = f"not fully trained after {self.epochs} epochs"
-        return interval(self.epochs, self.epochs, NEVER, kind=self.kind, runs=[self.id], note=note)
+        return interval(self.epochs, self.epochs, NEVER, runs=[self.id], note=note, proxy=self.proxy)
 
     def floor(self) -> Measured:
         """Median loss of the batches done, over the last 100 epochs. Raises Missing where there is none."""
@@ -120,7 +120,7 @@ def cycle_of(run: Run) -> Cycle:
 
     losses = traces(run)
     done = np.array([completion(column) for column in losses.T])
-    return Cycle(losses, done, kind_of(run.spec.settings["data"]["name"]), run.id)
+    return Cycle(losses, done, embedded(run.spec.settings["data"]["name"]), run.id)
 
 
 def measure_iid(evidence: Evidence) -> Quantities:
@@ -170,9 +170,9 @@ def measure_correlations(evidence: Evidence) -> Quantities:
     """Fig. 1b against 1a: single-class batches move independently, i.i.d. ones together."""
     single, iid = evidence.run("single"), evidence.run("iid")
     apart, together = mean_correlation(traces(single)), mean_correlation(traces(iid))
-    kind = kind_of(single.spec.settings["data"]["name"])
+    proxy = embedded(single.spec.settings["data"]["name"])
     note = f"mean correlation of changes: single-class {apart:.2f}, i.i.d. {together:.2f}"
-    yield "less-correlated-than-iid", point(together - apart, kind=kind, runs=[single.id, iid.id], note=note)
+    yield "less-correlated-than-iid", point(together - apart, runs=[single.id, iid.id], note=note, proxy=proxy)
 
 
 def measure_single_completion(evidence: Evidence) -> Quantities:

@@ -44,9 +44,9 @@ def measure_chart(evidence: Evidence) -> Quantities:
         falls.append((mean[len(mean) // 2] - mean[-1], mean[0] - mean[len(mean) // 2]))
     ids = [run.id for run in stored]
     note = f"stand-in: {stored[0].spec.settings['model']['name']}; {chases} chases in {len(stored)} runs"
-    yield "above-limit", point(min(agreed), kind="proxy", runs=ids, note=note)
+    yield "above-limit", point(min(agreed), proxy=True, runs=ids, note=note)
     steps = [min(fall[i] for fall in falls) for i in range(2)]
-    yield "decline", point([float(v) for v in steps], kind="proxy", runs=ids, note=note)
+    yield "decline", point([float(v) for v in steps], proxy=True, runs=ids, note=note)
 
 
 def measure_limit(evidence: Evidence) -> Quantities:

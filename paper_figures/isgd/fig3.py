@@ -60,12 +60,12 @@ def measure_shapes(_: Evidence) -> Quantities:
     shown = [psi for psi in LOSSES if sizes[1] <= best_batch(psi, *second) and best_batch(psi, *first) <= sizes[-2]]
     note = f"{len(shown)} values of psi from {shown[0]:.2g} to {shown[-1]:.2g}"
     larger = [best_batch(psi, *first) - best_batch(psi, *second) for psi in shown]
-    yield "faster-larger", extremes(larger, "exact", note=note)
+    yield "faster-larger", extremes(larger, note=note)
     times = {(psi, system): seconds_to(psi, sizes, *system) for psi in shown for system in SYSTEMS}
     bowls = [single_minimum(curve) for curve in times.values()]
     yield "u-shape", exact(sum(bowls) / len(bowls), note=f"{len(bowls)} curves; {note}")
     saved = np.concatenate([times[psi, second] / times[psi, first] - 1 for psi in shown])
-    yield "faster-below", extremes(saved, "exact", note=f"{len(sizes)} batch sizes; {note}")
+    yield "faster-below", extremes(saved, note=f"{len(sizes)} batch sizes; {note}")
 
 
 def measure_configurations(_: Evidence) -> Quantities:

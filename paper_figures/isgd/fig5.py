@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.isgd import readings, settings
-from paper_figures.isgd.readings import evaluations, kind_of, over_seeds, pairs
+from paper_figures.isgd.readings import embedded, evaluations, over_seeds, pairs
 from paper_figures.isgd.settings import TEST_EVERY_SECONDS
 from suite.claims.intervals import Interval, mean_interval
 from suite.claims.measured import exact, point
@@ -68,19 +68,19 @@ def measure_accuracy(evidence: Evidence) -> Quantities:
     sgd, isgd, data, ids = pairs(evidence)
     plain, ours = (1 - np.array([evaluations(run, "test_error") for run in group]) for group in (sgd, isgd))
     leads = (ours - plain)[:, 1:]  # the first test is before training
-    kind, mean = kind_of(data), leads.mean(0)
+    proxy, mean = embedded(data), leads.mean(0)
     note = (
         f"mean difference of accuracy {100 * mean.mean():+.3f} points; of {len(mean)} tests ISGD is visibly ahead at "
         f"{(mean > VISIBLE).sum()}, behind at {(mean < -VISIBLE).sum()}, {len(sgd)} paired seeds"
     )
-    yield "isgd-at-least-sgd", over_seeds(over_left_out_seeds(leads, 1.0), kind, ids, note)
-    yield "isgd-above-sgd", over_seeds(over_left_out_seeds(leads, 0.5), kind, ids, note)
+    yield "isgd-at-least-sgd", over_seeds(over_left_out_seeds(leads, 1.0), ids, note, proxy=proxy)
+    yield "isgd-above-sgd", over_seeds(over_left_out_seeds(leads, 0.5), ids, note, proxy=proxy)
     falls = []
     for curve in (plain, ours):
         half = curve.shape[1] // 2
         falls.append((np.maximum.accumulate(curve, 1) - curve)[:, half:].max(1))
-    yield "sgd-dent", over_seeds(mean_interval((falls[0] - falls[1]).tolist()), kind, ids)
-    yield "expected-top", over_seeds(mean_interval((100 * plain.max(1)).tolist()), kind, ids)
+    yield "sgd-dent", over_seeds(mean_interval((falls[0] - falls[1]).tolist()), ids, proxy=proxy)
+    yield "expected-top", over_seeds(mean_interval((100 * plain.max(1)).tolist()), ids, proxy=proxy)
 
 
 def stays_from(run: Run, error: float) -> float:
@@ -97,7 +97,7 @@ def measure_gain(evidence: Evidence) -> Quantities:
     sgd, isgd, data, ids = pairs(evidence)
     error = 1 - printed_value("isgd/fig5b/expected-top") / 100
     gains = [saved(stays_from(a, error), stays_from(b, error)) for a, b in zip(sgd, isgd, strict=True)]
-    yield "gain", over_seeds(mean_interval(gains), kind_of(data), ids)
+    yield "gain", over_seeds(mean_interval(gains), ids, proxy=embedded(data))
 
 
 @counterfeit("isgd/fig5b/gain")
@@ -139,7 +139,7 @@ def measure_training_error(evidence: Evidence) -> Quantities:
     """SGD's training error minus ISGD's over the second half of the tests."""
     sgd, isgd, data, ids = pairs(evidence)
     leads = mean_interval(readings.error_leads(sgd, isgd))
-    yield "isgd-lower", over_seeds(leads, kind_of(data), ids, "on the first training images")
+    yield "isgd-lower", over_seeds(leads, ids, "on the first training images", proxy=embedded(data))
 
 
 def measure_training_error_by_iteration(evidence: Evidence) -> Quantities:
@@ -156,7 +156,7 @@ def measure_training_error_by_iteration(evidence: Evidence) -> Quantities:
         leads.append(float(lead[len(lead) // 2 :].mean()))
         extra.append(float(1 - visits[-1] / at[-1]))
     note = f"{np.mean(extra):.2%} of ISGD's gradient evaluations are extra steps"
-    yield "lower-by-iteration", over_seeds(mean_interval(leads), kind_of(data), ids, note)
+    yield "lower-by-iteration", over_seeds(mean_interval(leads), ids, note, proxy=embedded(data))
 
 
 def imagenet_tests(evidence: Evidence, column: str) -> tuple[list[Any], list[str]]:
@@ -180,19 +180,19 @@ def measure_imagenet_top1(evidence: Evidence) -> Quantities:
     tests, ids = imagenet_tests(evidence, "test_error")
     (_, plain), (_, ours) = tests
     level = printed_value("isgd/fig5c/target-56")
-    yield "target-56", point((plain.max(), ours.max()), kind="measured", runs=ids)
-    yield "caffe-best-top1", point(plain.max(), kind="measured", runs=ids)
-    yield "isgd-above-sgd", point(float((ours > plain)[1:].mean()), kind="measured", runs=ids)
-    yield "gain-abstract", point(gain_at(tests, level), kind="measured", runs=ids)
+    yield "target-56", point((plain.max(), ours.max()), runs=ids)
+    yield "caffe-best-top1", point(plain.max(), runs=ids)
+    yield "isgd-above-sgd", point(float((ours > plain)[1:].mean()), runs=ids)
+    yield "gain-abstract", point(gain_at(tests, level), runs=ids)
 
 
 def measure_imagenet_top5(evidence: Evidence) -> Quantities:
     """Fig. 5f on ImageNet: what both reach, and updates saved until 80.9%."""
     tests, ids = imagenet_tests(evidence, "top5_error")
     (_, plain), (_, ours) = tests
-    yield "target", point((plain.max(), ours.max()), kind="measured", runs=ids)
-    yield "caffe-best-top5", point(plain.max(), kind="measured", runs=ids)
-    yield "gain", point(gain_at(tests, printed_value("isgd/fig5f/target")), kind="measured", runs=ids)
+    yield "target", point((plain.max(), ours.max()), runs=ids)
+    yield "caffe-best-top5", point(plain.max(), runs=ids)
+    yield "gain", point(gain_at(tests, printed_value("isgd/fig5f/target")), runs=ids)
 
 
 def measure_stand_in(evidence: Evidence) -> Quantities:
@@ -207,7 +207,7 @@ def measure_stand_in(evidence: Evidence) -> Quantities:
     lead = 100 * sum(leads) / len(leads)
     note = f"CIFAR-10 stand-in: ISGD ahead by {lead:+.3f} points on average"
     share = sum(value > 0 for value in leads) / len(leads)
-    yield "isgd-above-sgd", point(share, kind="proxy", n=len(sgd), runs=ids, note=note)
+    yield "isgd-above-sgd", point(share, proxy=True, n=len(sgd), runs=ids, note=note)
 
 
 def measure_test_interval(_: Evidence) -> Quantities:

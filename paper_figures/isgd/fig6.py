@@ -139,7 +139,7 @@ def extreme(found: list[Curve], accuracy: float) -> Quantities:
         for batch in (faster, fast, largest)
     )
     ids = [curve.run for curve in found if curve.gpus > 1]
-    yield "extreme-batch-slower", over_seeds(mean_interval(steps), "simulated", ids, note)
+    yield "extreme-batch-slower", over_seeds(mean_interval(steps), ids, note)
 
 
 def measure_mnist(evidence: Evidence) -> Quantities:
@@ -191,7 +191,7 @@ def measure_alexnet(evidence: Evidence) -> Quantities:
     import math
 
     ratio = alexnet_time(256, 4) / alexnet_time(256, 1)
-    yield "small-batch-multi-gpu", point(math.log(ratio), kind="proxy", note="Eq. 19 with the printed constants")
+    yield "small-batch-multi-gpu", point(math.log(ratio), proxy=True, note="Eq. 19 with the printed constants")
 
 
 def covered(evidence: Evidence, group: str, name: str) -> Quantities:

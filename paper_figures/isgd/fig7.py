@@ -57,10 +57,13 @@ def saturating(evidence: Evidence, kind: str) -> Quantities:
     """Where the curve of a network levels off, and its shape."""
     timed = readings.latency(evidence, kind)
     device = evidence.run(kind).environment["execution"]["device"]
-    own = "measured" if device == "cuda" and evidence.profile == "paper" else "proxy"
+    elsewhere = device != "cuda" or evidence.profile != "paper"
     note = f"on this {device}: within {FULL - 1:.0%} of the least time per image"
-    yield "saturation-1gpu", point(saturation(timed), kind=own, runs=[timed.run], note=note)
-    yield "falls-then-flat", point(shape(timed.batches, timed.per_image), kind=own, runs=[timed.run], note=note)
+    yield "saturation-1gpu", point(saturation(timed), runs=[timed.run], note=note, proxy=elsewhere)
+    yield (
+        "falls-then-flat",
+        point(shape(timed.batches, timed.per_image), runs=[timed.run], note=note, proxy=elsewhere),
+    )
 
 
 def measure_mnist(evidence: Evidence) -> Quantities:
@@ -83,7 +86,7 @@ def measure_order(evidence: Evidence) -> Quantities:
         raise Missing(f"a saturating batch size for every network (found {found})")
     steps = [math.log(found[b] / found[a]) for a, b in (("imagenet", "cifar"), ("cifar", "mnist"))]
     runs = [times.run for times in timed.values()]
-    yield "order-datasets", point(steps, kind="proxy", runs=runs, note=str(found))
+    yield "order-datasets", point(steps, proxy=True, runs=runs, note=str(found))
 
 
 def printed_ratio(figure: str) -> Quantities:

@@ -45,11 +45,11 @@ def measure_share(evidence: Evidence) -> Quantities:
     note = f"compute measured here, link modelled ({LINK['bandwidth'] / 1e9:.0f} GB/s, tree)"
     fall = {kind: float(curve[0] - curve[-1]) for kind, curve in curves.items()}
     least = min(fall["mnist"], fall["imagenet"], fall["imagenet"] - fall["mnist"])
-    yield "falls", point(100 * least, kind="proxy", runs=ids, note=note)
-    yield "caffe-quick-low", point(100 * float(curves["cifar"].max()), kind="proxy", runs=ids, note=note)
+    yield "falls", point(100 * least, proxy=True, runs=ids, note=note)
+    yield "caffe-quick-low", point(100 * float(curves["cifar"].max()), proxy=True, runs=ids, note=note)
     last = min(len(curve) for curve in curves.values()) - 1
     steps = (curves["mnist"][last] - curves["cifar"][last], curves["imagenet"][last] - curves["mnist"][last])
-    yield "order", point([100 * float(s) for s in steps], kind="proxy", runs=ids, note=note)
+    yield "order", point([100 * float(s) for s in steps], proxy=True, runs=ids, note=note)
 
 
 def measure_prediction(_: Evidence) -> Quantities:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paper_figures.isgd.settings import MARGINS
 from suite.claims.intervals import Interval, mean_interval
 from suite.claims.measured import Measured, exact, interval
+from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine, replaced
 from suite.runs.store import Run
@@ -26,32 +27,32 @@ TICKS = {"mnist": (0.97, 0.975, 0.98, 0.985, 0.99), "cifar10": (0.60, 0.65, 0.70
 COARSE_TICKS = (0.8, 0.85, 0.9, 0.95)
 
 
-def kind_of(data: str) -> str:
-    """Kind of evidence that training on a data set gives: the embedded ones stand in for the paper's."""
-    return "proxy" if data in ("digits", "colours") else "measured"
+def embedded(data: str) -> bool:
+    """Whether a data set is one of ours, whose numbers are no quantities of the paper's."""
+    return DATASETS[data].embedded
 
 
-def over_seeds(found: Interval, kind: str, runs: Iterable[str], note: str = "") -> Measured:
-    return interval(found.mean, found.low, found.high, kind=kind, n=found.n, runs=runs, note=note)
+def over_seeds(found: Interval, runs: Iterable[str], note: str = "", *, proxy: bool = False) -> Measured:
+    return interval(found.mean, found.low, found.high, n=found.n, runs=runs, note=note, proxy=proxy)
 
 
-def over_seeds_each(found: Sequence[Interval], kind: str, runs: Iterable[str], note: str) -> Measured:
+def over_seeds_each(found: Sequence[Interval], runs: Iterable[str], note: str, *, proxy: bool = False) -> Measured:
     """Several quantities of the same seeds, each with its interval."""
     return interval(
         [step.mean for step in found],
         [step.low for step in found],
         [step.high for step in found],
-        kind=kind,
         n=found[0].n,
         runs=runs,
         note=note,
+        proxy=proxy,
     )
 
 
-def extremes(values: Iterable[float], kind: str, *, runs: Iterable[str] = (), note: str = "") -> Measured:
+def extremes(values: Iterable[float], *, runs: Iterable[str] = (), note: str = "") -> Measured:
     """The middle of many values with the smallest and the largest."""
     ranked = sorted(map(float, values))
-    return interval(ranked[len(ranked) // 2], ranked[0], ranked[-1], kind=kind, n=len(ranked), runs=runs, note=note)
+    return interval(ranked[len(ranked) // 2], ranked[0], ranked[-1], n=len(ranked), runs=runs, note=note)
 
 
 class Pairs(NamedTuple):
@@ -114,7 +115,7 @@ def speed(evidence: Evidence) -> Quantities:
     saved = 100 * (1 - math.exp(-sum(steps) / len(steps)))
     note = f"gradient evaluations saved until {1 - error:.1%} test accuracy: {saved:+.1f}%, {len(steps)} paired seeds"
     for name in ("slightly-faster", "isgd-faster"):
-        yield name, over_seeds(mean_interval(steps), kind_of(data), ids, note)
+        yield name, over_seeds(mean_interval(steps), ids, note, proxy=embedded(data))
 
 
 def error_leads(sgd: Sequence[Run], isgd: Sequence[Run]) -> list[float]:
@@ -215,9 +216,7 @@ def limit_statistics(evidence: Evidence) -> Quantities:
         squares = ((window - window.mean(1, keepdims=True)) ** 2).sum(1)
         freedom += list(n - squares / (above / 3) ** 2)
     note = f"{len(scores)} limits"
-    ends = interval(
-        float(scores[0]), min(scores), max(scores), kind="exact", n=len(scores), runs=run_ids(runs), note=note
-    )
+    ends = interval(float(scores[0]), min(scores), max(scores), n=len(scores), runs=run_ids(runs), note=note)
     yield "three-sigma", ends
     yield "limit-above-mean", ends
     worst = max(freedom, key=abs)
@@ -230,8 +229,8 @@ def small_steps(evidence: Evidence) -> Quantities:
     results = run.results
     decrease, closer = results["decrease"], results["closer"]
     note = f"{len(closer)} undertrained batches, {len(decrease)} steps"
-    yield "lowers-loss", extremes(decrease, "measured", runs=[run.id], note=note)
-    yield "small-move", extremes(closer, "measured", runs=[run.id], note=note)
+    yield "lowers-loss", extremes(decrease, runs=[run.id], note=note)
+    yield "small-move", extremes(closer, runs=[run.id], note=note)
     yield "zero-at-limit", exact((results["at_solution"], results["elsewhere"]), runs=[run.id])
     yield "matches-autodiff", exact(results["derivative"], runs=[run.id], note=note)
 

@@ -154,14 +154,15 @@ def measure_speed(evidence: Evidence) -> Quantities:
         steps = readings.log_speed(sgd, ours, error, column)
         saved = 100 * (1 - math.exp(-sum(steps) / len(steps)))
         note = f"{saved:+.1f}% saved to {1 - error:.1%} test accuracy"
-        yield name, readings.over_seeds(mean_interval(steps), readings.kind_of(data), ids, note)
+        yield name, readings.over_seeds(mean_interval(steps), ids, note, proxy=readings.embedded(data))
 
 
 def measure_training_error(evidence: Evidence) -> Quantities:
     """SGD's training error minus that of ISGD as chosen, paired by seed."""
     sgd, ours = evidence.runs("sgd"), evidence.runs("chosen")
-    kind, ids = readings.kind_of(sgd[0].spec.settings["data"]["name"]), [run.id for run in (*sgd, *ours)]
-    yield "lower-training-error", readings.over_seeds(mean_interval(readings.error_leads(sgd, ours)), kind, ids)
+    ids, ours_alone = [run.id for run in (*sgd, *ours)], readings.embedded(sgd[0].spec.settings["data"]["name"])
+    leads = mean_interval(readings.error_leads(sgd, ours))
+    yield "lower-training-error", readings.over_seeds(leads, ids, proxy=ours_alone)
 
 
 @counterfeit("isgd/zeta/faster", "isgd/zeta/lower-training-error")

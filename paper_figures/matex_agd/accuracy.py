@@ -25,12 +25,12 @@ def accuracies(evidence: Evidence, row: str) -> list[list[float]]:
     return found
 
 
-def trained_on(evidence: Evidence, row: str) -> tuple[str, str]:
-    """The data set of a row, and what that makes of its numbers: *measured* on ImageNet, else a *proxy*."""
+def trained_on(evidence: Evidence, row: str) -> tuple[str, bool]:
+    """The data set of a row, and whether that makes its numbers a proxy: all but ImageNet do."""
     run = evidence.runs(row)[0]
     if run.spec.experiment == IMAGENET:
-        return "ImageNet", "measured"
-    return run.spec.settings["data"]["name"], "proxy"
+        return "ImageNet", False
+    return run.spec.settings["data"]["name"], True
 
 
 def ids(evidence: Evidence, *rows: str) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def least(seen: Sequence[Interval]) -> Interval:
     return Interval(min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen), seen[0].n)
 
 
-def measured(seen: Sequence[Interval], kind: str, of: tuple[str, ...], note: str) -> Measured:
+def measured(seen: Sequence[Interval], of: tuple[str, ...], note: str, *, proxy: bool = False) -> Measured:
     """Intervals as the values of one quantity."""
     ends = ([i.mean for i in seen], [i.low for i in seen], [i.high for i in seen])
-    return interval(*ends, kind=kind, n=seen[0].n, runs=of, note=note)
+    return interval(*ends, n=seen[0].n, runs=of, note=note, proxy=proxy)

@@ -129,7 +129,7 @@ def measure_timed_sums(evidence: Evidence) -> Quantities:
     for name, key in (("bias-first", "weights over bias"), ("fixed-cost", "many small over one large")):
         ours = log_interval(found[key])
         ends = (math.log(ours.mean), math.log(ours.low), math.log(ours.high))
-        yield name, interval(*ends, kind="measured", n=ours.n, runs=of, note=f"log of {key}, two gloo processes")
+        yield name, interval(*ends, n=ours.n, runs=of, note=f"log of {key}, two gloo processes")
 
 
 def measure_delayed(evidence: Evidence) -> Quantities:
@@ -249,7 +249,7 @@ def measure_bounds_of_overlap(evidence: Evidence) -> Quantities:
     }
     seen = ", ".join(f"{order} {share:.3f}" for order, share in shares.items())
     note = f"largest share hidden over both networks and 60 links, by order of applying: {seen}"
-    yield "overlap-limit", point(max(shares.values()), kind="simulated", note=note)
+    yield "overlap-limit", point(max(shares.values()), note=note)
 
 
 def measure_bounds_of_delay(evidence: Evidence) -> Quantities:
@@ -261,7 +261,7 @@ def measure_bounds_of_delay(evidence: Evidence) -> Quantities:
             latency, transfer = case.cost.latency, case.cost.transfer(case.network.size)
             if latency + transfer <= delay * case.network.compute and transfer <= case.network.compute:
                 fitting.append(ratios[-1])
-    yield "time-per-iteration", point([min(ratios), 2 - max(fitting)], kind="simulated",
+    yield "time-per-iteration", point([min(ratios), 2 - max(fitting)],
                                       note="smallest ratio; 2 less the largest where communication fits")  # fmt: skip
 
 

@@ -46,7 +46,6 @@ def measure_link_ratios(evidence: Evidence) -> Quantities:
     """Every method over no communication, and the best delayed exchange over DDP, with Student t intervals."""
     run = link_run(evidence)
     for workload in WORKLOADS:
-        kind = "simulated" if workload == "sleeping" else "measured"
         for method, base in [(name, "no comm") for name in METHODS] + [("AGD 1 comm", "PyTorch DDP")]:
             seen = [ratios(run, workload, speed, method, base) for speed in SPEEDS]
             yield (
@@ -55,7 +54,6 @@ def measure_link_ratios(evidence: Evidence) -> Quantities:
                     [i.mean for i in seen],
                     [i.low for i in seen],
                     [i.high for i in seen],
-                    kind=kind,
                     n=seen[0].n,
                     runs=(run.id,),
                     note="at 200 Mbit/s, 600 Mbit/s and 4 Gbit/s between two workers",

@@ -82,7 +82,7 @@ def measure_link(evidence: Evidence) -> Quantities:
 
 
 def of_link(seen: list[Interval], run: Run, note: str) -> Measured:
-    return measured(seen, "measured", (run.id,), note)
+    return measured(seen, (run.id,), note)
 
 
 def measure_model(letter: str) -> Callable[[Evidence], Quantities]:
@@ -104,7 +104,7 @@ def measure_model(letter: str) -> Callable[[Evidence], Quantities]:
         note = f"AGD less the best layer-wise order; {where}"
         yield "modelled: AGD over layer-wise", over_corners(layers, runs, note)
         note = f"largest rate over no comm; {where}"
-        yield "modelled: best over no comm", point(max(highest), kind="simulated", runs=runs, note=note)
+        yield "modelled: best over no comm", point(max(highest), runs=runs, note=note)
 
     return measure
 
@@ -112,7 +112,7 @@ def measure_model(letter: str) -> Callable[[Evidence], Quantities]:
 def over_corners(rows: list[list[float]], runs: tuple[str, ...], note: str) -> Measured:
     """Value at the centre of the ranges with the ends over all corners, at the device count where it is least."""
     row = min(rows, key=min)
-    return interval(row[0], min(row), max(row), kind="simulated", runs=runs, note=note)
+    return interval(row[0], min(row), max(row), runs=runs, note=note)
 
 
 def measure_headline(evidence: Evidence) -> Quantities:
@@ -141,10 +141,10 @@ def measure_headline(evidence: Evidence) -> Quantities:
     best = [[max(column) for column in zip(*rows, strict=True)] for rows in speedups.values()]
     centre = max(row[0] for row in best)
     low, high = max(min(row) for row in best), max(max(row) for row in best)
-    yield "speedup", interval(centre, low, high, kind="simulated", runs=runs, note="best AGD over SGD, any panel")
+    yield "speedup", interval(centre, low, high, runs=runs, note="best AGD over SGD, any panel")
     top = [max(column) for column in zip(*efficiencies, strict=True)]
     note = "rate on 8 devices over 8 x that on one, if a device is as efficient on an eighth of the batch"
-    yield "efficiency", interval(top[0], min(top), max(top), kind="proxy", runs=runs, note=note)
+    yield "efficiency", interval(top[0], min(top), max(top), proxy=True, runs=runs, note=note)
 
 
 def measure_strong_scaling(evidence: Evidence) -> Quantities:
@@ -163,7 +163,6 @@ def measure_strong_scaling(evidence: Evidence) -> Quantities:
             gains[0],
             min(gains),
             max(gains),
-            kind="simulated",
             runs=(evidence.run("layers").id,),
             note="smallest gain in rate from doubling the nodes, 1 to 32, AGD 3 comm",
         ),
@@ -187,7 +186,6 @@ def measure_same_trend(evidence: Evidence) -> Quantities:
         "modelled: same order on both machines",
         point(
             share,
-            kind="simulated",
             runs=(evidence.run("layers").id,),
             note="share of pairs of corners with the same order",
         ),
@@ -209,7 +207,6 @@ def measure_phases(evidence: Evidence) -> Quantities:
         "agd-covers-three-phases",
         point(
             min(gaps),
-            kind="simulated",
             runs=(evidence.run("layers").id,),
             note="share of an iteration that only delayed exchange can use, smallest of four",
         ),
@@ -236,7 +233,7 @@ def measure_compute(evidence: Evidence) -> Quantities:
     seconds = run.curve("compute").pivot(index="repeat", columns="network", values="seconds")
     ratio = log_interval([float(value) for value in seconds[GOOGLENET] / seconds[ALEXNET]])
     note = "forward and backward, batches of 32 and 256, networks in turns"
-    yield "compute-ratio", measured([ratio], "measured", (run.id,), note)
+    yield "compute-ratio", measured([ratio], (run.id,), note)
 
 
 @counterfeit("matex_agd/fig1d/compute-ratio")
@@ -277,7 +274,6 @@ def measure_sizes(evidence: Evidence) -> Quantities:
         "dataset",
         point(
             [images.sizes["train"], images.sizes["validation"], images.classes, gigabytes],
-            kind="exact",
             note="250 GB is what 256 x 256 pixels as bytes take",
         ),
     )
@@ -287,24 +283,24 @@ def measure_whole_training(evidence: Evidence) -> Quantities:
     """Accuracy at the end of a full training, and whether each approach reaches what its network should."""
     rows = ("serial", "agd1", "agd2", "agd3")
     seen = {row: accuracies(evidence, row) for row in rows}
-    of, (what, kind) = ids(evidence, *rows), trained_on(evidence, "serial")
+    of, (what, proxy) = ids(evidence, *rows), trained_on(evidence, "serial")
     ends = {row: [100 * values[-1] for values in seeds] for row, seeds in seen.items()}
     points = [mean_interval([b - a for a, b in zip(ends["serial"], ends[row], strict=True)]) for row in rows[1:]]
     note = f"{what}, AGD 1-3 less serial at the end, the one furthest from it, points"
-    yield "final-accuracy-kept", furthest(points, 0.0, kind, of, note)
+    yield "final-accuracy-kept", furthest(points, 0.0, of, note, proxy=proxy)
     reached = [max(values) >= ENOUGH[what] for row in rows[1:] for values in seen[row]]
     share, updates = sum(reached) / len(reached), evidence.runs("serial")[0].spec.settings["updates"]
     note = f"share of AGD runs at {100 * ENOUGH[what]:g}% on {what} within {updates} updates"
-    yield "same-iterations", point(share, kind=kind, runs=of, note=note)
-    yield "no-warm-start", point(share, kind=kind, runs=of, note="the same runs, at the full rate from the start")
+    yield "same-iterations", point(share, runs=of, note=note, proxy=proxy)
+    yield "no-warm-start", point(share, runs=of, note="the same runs, at the full rate from the start", proxy=proxy)
     note = f"{what}, the row at the end that lies furthest from the printed accuracy, %"
     reference = printed_value("matex_agd/fig1b/alexnet-54")
-    yield "alexnet-54", furthest([mean_interval(ends[row]) for row in rows], reference, kind, of, note)
+    yield "alexnet-54", furthest([mean_interval(ends[row]) for row in rows], reference, of, note, proxy=proxy)
 
 
-def furthest(seen: list[Interval], reference: float, kind: str, of: tuple[str, ...], note: str) -> Measured:
+def furthest(seen: list[Interval], reference: float, of: tuple[str, ...], note: str, *, proxy: bool) -> Measured:
     """The interval whose mean lies furthest from a value; infinite for one seed, which tells of no spread."""
-    return measured([max(seen, key=lambda i: abs(i.mean - reference))], kind, of, note)
+    return measured([max(seen, key=lambda i: abs(i.mean - reference))], of, note, proxy=proxy)
 
 
 def frame(letter: str, evidence: Evidence) -> pd.DataFrame:

@@ -75,9 +75,12 @@ def measure_row(row: str) -> Callable[[Evidence], Quantities]:
     """Measures the accuracies of one row, whether or not the others are there."""
 
     def measure(evidence: Evidence) -> Quantities:
-        seen, (what, kind) = at_checkpoints(evidence, row), trained_on(evidence, row)
+        seen, (what, proxy) = at_checkpoints(evidence, row), trained_on(evidence, row)
         for place, (batch, at) in enumerate(zip(BATCHES, seen, strict=True), start=1):
-            yield f"{row}-b{batch}", measured([at], kind, ids(evidence, row), f"{what} at checkpoint {place} of 5")
+            yield (
+                f"{row}-b{batch}",
+                measured([at], ids(evidence, row), f"{what} at checkpoint {place} of 5", proxy=proxy),
+            )
 
     return measure
 
@@ -86,22 +89,22 @@ def measure_tradeoff(evidence: Evidence) -> Quantities:
     """What delay costs early in training, at equal batches."""
     rows = ("agd2", "agd1", "sgd")
     above = [least(steps(evidence, low, high)) for low, high in itertools.pairwise(rows)]
-    what, kind = trained_on(evidence, "sgd")
+    what, proxy = trained_on(evidence, "sgd")
     note = f"{what}, AGD 1 over AGD 2 and SGD over AGD 1 where they are nearest, of five checkpoints"
-    yield "tradeoff", measured(above, kind, ids(evidence, *rows), note)
+    yield "tradeoff", measured(above, ids(evidence, *rows), note, proxy=proxy)
 
 
 def measure_all_rows(evidence: Evidence) -> Quantities:
     """Order of the rows and rise of each, on the data they were trained on."""
     worst_first = ROWS[::-1]
-    of, (what, kind) = ids(evidence, *ROWS), trained_on(evidence, "serial")
+    of, (what, proxy) = ids(evidence, *ROWS), trained_on(evidence, "serial")
     above = [least(steps(evidence, low, high)) for low, high in itertools.pairwise(worst_first)]
-    yield "order", measured(above, kind, of, f"{what}, each row over the next where they are nearest")
+    yield "order", measured(above, of, f"{what}, each row over the next where they are nearest", proxy=proxy)
     seeds = [seed for row in ROWS for seed in accuracies(evidence, row)]
     rises = [b > a for seed in seeds for a, b in itertools.pairwise(seed)]
-    yield "rises", point(sum(rises) / len(rises), kind=kind, runs=of, note=what)
+    yield "rises", point(sum(rises) / len(rises), runs=of, note=what, proxy=proxy)
     gap = steps(evidence, "sgd", "serial")[-1]
-    yield "serial-over-sgd", measured([gap], kind, of, f"{what}, last checkpoint; the printed gap is 0.034")
+    yield "serial-over-sgd", measured([gap], of, f"{what}, last checkpoint; the printed gap is 0.034", proxy=proxy)
 
 
 def log_ratio(row: Sequence[float], other: Sequence[float]) -> float:
@@ -124,11 +127,11 @@ def measure_gap(evidence: Evidence) -> Quantities:
     rounding = [abs(log_ratio(a, b)) for a, b in zip(seen["split"], seen["serial"], strict=True)]
     yield (
         "gap-of-rounding",
-        point(max(rounding), kind="proxy", runs=of, n=len(rounding), note=f"{what}, same batches"),
+        point(max(rounding), proxy=True, runs=of, n=len(rounding), note=f"{what}, same batches"),
     )
     parts = mean_interval([log_ratio(a, b) for a, b in zip(seen["partitioned"], seen["serial"], strict=True)])
     note = f"{what}, a part of the data for each of four workers, paired by seed"
-    yield "gap-of-partition", interval(parts.mean, parts.low, parts.high, kind="proxy", n=parts.n, runs=of, note=note)
+    yield "gap-of-partition", interval(parts.mean, parts.low, parts.high, proxy=True, n=parts.n, runs=of, note=note)
     pairs = seed_pairs(seen["serial"])
     yield (
         "gap-of-seeds",
@@ -136,14 +139,14 @@ def measure_gap(evidence: Evidence) -> Quantities:
             sorted(pairs)[len(pairs) // 2],
             min(pairs),
             max(pairs),
-            kind="proxy",
+            proxy=True,
             n=len(seen["serial"]),
             runs=of,
             note=f"{what}, two serial runs: median and range over pairs of seeds",
         ),
     )
     share = sum(pair >= abs(gap) for pair in pairs) / len(pairs)
-    yield "seeds-as-far-apart", point(share, kind="proxy", runs=of, n=len(pairs), note="share of those pairs")
+    yield "seeds-as-far-apart", point(share, proxy=True, runs=of, n=len(pairs), note="share of those pairs")
 
 
 def measure_gap_on_the_proxy(evidence: Evidence) -> Quantities:
@@ -151,15 +154,15 @@ def measure_gap_on_the_proxy(evidence: Evidence) -> Quantities:
     serial, ours = accuracies(evidence, "serial"), accuracies(evidence, "sgd")
     if len(serial) < 2:
         raise Missing(f"one seed of 'serial' at {evidence.profile}")
-    what, kind = trained_on(evidence, "serial")
+    what, proxy = trained_on(evidence, "serial")
     gaps = mean_interval([log_ratio(a, b) for a, b in zip(ours, serial, strict=True)])
     note = "mean over five checkpoints of log(SGD / serial), paired by seed"
-    yield "proxy-gap", measured([gaps], kind, ids(evidence, "serial", "sgd"), f"{what}, {note}")
+    yield "proxy-gap", measured([gaps], ids(evidence, "serial", "sgd"), f"{what}, {note}", proxy=proxy)
     pairs = seed_pairs(serial)
     note = f"{what}, largest log ratio of two serial runs"
     yield (
         "proxy-gap-of-seeds",
-        point(max(pairs), kind=kind, runs=ids(evidence, "serial"), n=len(serial), note=note),
+        point(max(pairs), runs=ids(evidence, "serial"), n=len(serial), note=note, proxy=proxy),
     )
 
 

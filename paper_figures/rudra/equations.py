@@ -62,7 +62,7 @@ def measure_eq6_needed(evidence: Evidence) -> Quantities:
     near_chance = 89.0  # one who guesses 10,000 images errs less than this once in a thousand times
     held = [b >= near_chance > a for a, b in zip(divided, undivided, strict=False)]
     ids = [run.id for group in ("alpha0/30", "alpha0") for run in runs_of(evidence, group)]
-    yield "needed", point(sum(held) / len(held), kind="measured", n=len(held), runs=ids)
+    yield "needed", point(sum(held) / len(held), n=len(held), runs=ids)
 
 
 @counterfeit("rudra/eq6/needed")

@@ -39,7 +39,7 @@ def measure_times(evidence: Evidence) -> Quantities:
     run = evidence.run("times")
     ends = [PUSHES * idle, run.results["incast_seconds"]]
     note = "from the printed bandwidth to the one that Table 4 implies"
-    yield "incast-1s", interval(ends[1], min(ends), max(ends), kind="simulated", runs=[run.id], note=note)
+    yield "incast-1s", interval(ends[1], min(ends), max(ends), runs=[run.id], note=note)
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

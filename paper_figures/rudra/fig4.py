@@ -44,7 +44,7 @@ def measure_b(evidence: Evidence) -> Quantities:
     run = evidence.run("30-softsync")
     yield "mass-near-30", simulated(run.results["median"], run)
     share = wilson(run.results["above_2n"], run.results["gradients"])
-    yield "tail", interval(share.mean, share.low, share.high, kind="simulated", n=share.n, runs=[run.id])
+    yield "tail", interval(share.mean, share.low, share.high, n=share.n, runs=[run.id])
     several = evidence.runs("n")
     yield "mean-n", simulated([r.results["mean"] for r in several], *several)
     yield "range-2n", simulated([run.results["smallest"], run.results["largest"]], run)

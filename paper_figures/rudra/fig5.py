@@ -32,7 +32,7 @@ def measure_divergence(evidence: Evidence) -> Quantities:
     failed = runs_of(evidence, "alpha0")
     seen = [100 * float(error) for run in failed for error in run.curve("evaluations")["test_error"]]
     ids = [run.id for run in failed]
-    yield "n30-diverges", point([min(seen), max(seen)], kind="measured", n=len(failed), runs=ids)
+    yield "n30-diverges", point([min(seen), max(seen)], n=len(failed), runs=ids)
 
 
 def measure_errors(evidence: Evidence) -> Quantities:

@@ -46,10 +46,10 @@ def measure_throughput(evidence: Evidence) -> Quantities:
     longer = log_interval(run.results["training_ratios"])
     yield (
         "small-mu-longer",
-        interval(longer.mean, longer.low, longer.high, kind="measured", n=longer.n, runs=[run.id]),
+        interval(longer.mean, longer.low, longer.high, n=longer.n, runs=[run.id]),
     )
     gain = mean_interval([log(ratio) for ratio in run.results["product_ratios"]])
-    yield "gemm-throughput", interval(gain.mean, gain.low, gain.high, kind="measured", n=gain.n, runs=[run.id])
+    yield "gemm-throughput", interval(gain.mean, gain.low, gain.high, n=gain.n, runs=[run.id])
 
 
 def measure_errors(evidence: Evidence) -> Quantities:

@@ -64,7 +64,7 @@ def between_orders(*pairs: tuple[Run, Run]) -> Measured:
     waiting, low, high = [m[0] for m in means], [min(m) for m in means], [max(m) for m in means]
     note = "from pulls that wait at the server to pulls that follow their push at once"
     ids = [run.id for pair in pairs for run in pair]
-    return interval(waiting, low, high, kind="simulated", runs=ids, note=note)
+    return interval(waiting, low, high, runs=ids, note=note)
 
 
 def measure_a_times(evidence: Evidence) -> Quantities:

@@ -68,4 +68,4 @@ def quantities(seconds: Mapping[Configuration, float], runs: Iterable[str]) -> Q
     for name, statistic in statistics.items():
         low, high = np.quantile(statistic(model[resampled], alone[resampled]), (0.025, 0.975))
         value = float(statistic(model, alone))
-        yield name, interval(value, float(low), float(high), kind="simulated", n=len(printed), runs=runs)
+        yield name, interval(value, float(low), float(high), n=len(printed), runs=runs)

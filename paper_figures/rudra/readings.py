@@ -21,7 +21,7 @@ def counted(value: float | Sequence[float], *runs: Run) -> Measured:
 
 
 def simulated(value: float | Sequence[float], *runs: Run) -> Measured:
-    return point(value, kind="simulated", runs=[run.id for run in runs])
+    return point(value, runs=[run.id for run in runs])
 
 
 def runs_of(evidence: Evidence, group: str) -> tuple[Run, ...]:
@@ -50,7 +50,7 @@ def contrast(evidence: Evidence, weights: Mapping[str, float]) -> Measured:
     found = seeds.contrast(weights, {group: errors(evidence, group) for group in weights})
     ids = [run.id for group in weights for run in runs_of(evidence, group)]
     note = f"{found.n} seed{'s' * (found.n > 1)}; spread between seeds pooled with that of Table 2's pairs of rows"
-    return interval(found.mean, found.low, found.high, kind="measured", n=found.n, runs=ids, note=note)
+    return interval(found.mean, found.low, found.high, n=found.n, runs=ids, note=note)
 
 
 def final_error(evidence: Evidence, group: str) -> Measured:
@@ -90,15 +90,15 @@ def row_by_row(rows: Iterable[tuple[str, Callable[[], Measured]]]) -> Quantities
 
 
 def joined(parts: list[Measured]) -> Measured:
-    """Quantities one after the other as one; its kind, repetitions and note are the first's."""
+    """Quantities one after the other as one; whether it is a proxy, its repetitions and its note are the first's."""
     return Measured(
         tuple(v for p in parts for v in p.values),
         tuple(v for p in parts for v in p.low),
         tuple(v for p in parts for v in p.high),
-        parts[0].kind,
         parts[0].n,
         tuple(run for p in parts for run in p.runs),
         parts[0].note,
+        parts[0].proxy,
     )
 
 
@@ -118,10 +118,10 @@ class CifarTimes:
 
     def predicted(self, configuration: Configuration) -> Measured:
         """The time of a row that the model was not fitted to."""
-        return point(self[configuration], kind="simulated", runs=self.ids, note="held out")
+        return point(self[configuration], runs=self.ids, note="held out")
 
     def simulated(self, values: float | list[float]) -> Measured:
-        return point(values, kind="simulated", runs=self.ids)
+        return point(values, runs=self.ids)
 
 
 def left_out(evidence: Evidence) -> dict[tuple[Any, ...], Measured]:
@@ -130,7 +130,7 @@ def left_out(evidence: Evidence) -> dict[tuple[Any, ...], Measured]:
     starts = len(run.spec.settings["starts"])
     note = "calibrated on the other rows" + (f"; ends over {starts} starts of the fit" if starts > 1 else "")
     return {
-        tuple(row): interval(found[0], min(found), max(found), kind="simulated", runs=[run.id], note=note)
+        tuple(row): interval(found[0], min(found), max(found), runs=[run.id], note=note)
         for row, found in zip(run.results["rows"], run.results["predicted"], strict=True)
     }
 

@@ -30,7 +30,7 @@ def measure_overlap(evidence: Evidence) -> Quantities:
     for name in ("rudra-base", "rudra-adv"):
         yield name, simulated(shares[name], run)
     # The model swaps pointers at no cost and gives communication its own cores: it can say nothing but 100%.
-    yield "rudra-adv-star", point(shares["rudra-adv-star"], kind="proxy", runs=[run.id], note="swaps cost nothing")
+    yield "rudra-adv-star", point(shares["rudra-adv-star"], proxy=True, runs=[run.id], note="swaps cost nothing")
     base, adv, star = shares.values()
     yield "order", simulated([adv - base, star - adv], run)
     case = run.spec.settings["overlap"]

@@ -46,8 +46,7 @@ def measure_times(evidence: Evidence) -> Quantities:
     for name, row in TABLE4.items():
         fitted = name in CALIBRATED4
         value = minutes[row] / 60 if name == "baseline-hours" else minutes[row]
-        kind, note = ("proxy", "calibration row") if fitted else ("simulated", "held out")
-        yield name, point(value, kind=kind, runs=[run.id], note=note)
+        yield name, point(value, runs=[run.id], note="calibration row" if fitted else "held out", proxy=fitted)
     adv = evidence.run("adv")
     yield "adv-staleness-one", simulated(adv.results["mean"], adv)
 

@@ -10,15 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from suite.claims.judge import VERDICTS, Verdict
+from suite.claims.measured import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
 
-AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, PROPERTY, STATED = GRADES = (
-    "as printed",
-    "shortened",
-    "stand-in",
-    "simulated",
-    "property",
-    "stated",
-)
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
 CONFIDENCE = 0.95  # of the intervals that are judged
 NOTHING = "nothing measured"  # the row of claims that were not run

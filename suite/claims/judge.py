@@ -27,9 +27,9 @@ Rules, each decided on the whole interval of the measured quantity:
 
 A straddling interval is *inconclusive*, whatever else the entry says.
 
-``doubt = "why"`` marks a printed value that other printed facts exclude: when it fails on exact evidence the
-verdict is *paper contradicts itself*. ``known_difference = {because, shown_by}`` explains a failure at the
-claim's own profile and names the quantity of a second experiment that shows the cause.
+``doubt = "why"`` marks a printed value that other printed facts exclude: when what fails was computed, not trained
+or timed, the verdict is *paper contradicts itself*. ``known_difference = {because, shown_by}`` explains a failure at
+the claim's own profile and names the quantity of a second experiment that shows the cause.
 ``property = "why"`` says why a statement cannot be false of the code at hand; the claim is then not empirical.
 ``finding = "why"`` states what a *not reproduced* teaches; it is then reported, and no longer red.
 """
@@ -44,10 +44,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from suite.claims.measured import Measured
+from suite.claims.measured import COMPUTED, Measured
 
 PROFILES = ("smoke", "reduced", "paper")
-NEEDS = ("nothing", "cpu-small", "gpu", "imagenet", "multi-gpu", "cluster")
+NEEDS: Mapping[str, str] = {  # the least that decides a claim, in order
+    "nothing": "no run: a specification, or arithmetic on what is printed",
+    "cpu-small": "a CPU, and trainings of hours",
+    "cpu-large": "a CPU, and trainings of half a day or more, or hundreds of them; a GPU saves the time",
+    "gpu": "a GPU: its seconds, or its memory, are what is claimed",
+    "imagenet": "ImageNet, which nobody may pass on, and a GPU for it",
+    "multi-gpu": "several GPUs in one machine",
+    "cluster": "several machines",
+}
 SIDES = ("lower", "above", "upper", "below", "range")
 VERDICTS = (
     "reproduced",
@@ -226,10 +234,11 @@ RULES: dict[str, Callable[[Claim, Measured], bool | None]] = {
 }
 
 
-def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = None) -> Verdict:
+def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = None, rests_on: str = "") -> Verdict:
     """Decide a claim on a quantity measured at ``profile``, which must be the claim's own or a larger one.
 
-    ``shown`` is the quantity named by the claim's known difference, if it has one. A *proxy* never decides.
+    ``shown`` is the quantity named by the claim's known difference, if it has one. A *proxy* never decides. That a
+    paper contradicts itself can be shown only where no training and no clock had a say: by the grade ``rests_on``.
     Raises ClaimError when the profile is too small or the number of values does not fit the claim.
     """
     if PROFILES.index(profile) < PROFILES.index(claim.profile):
@@ -237,7 +246,7 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
     if not claim.expects(len(ours.values)):
         printed, steps = len(claim.printed), max(len(claim.order) - 1, 0)
         raise ClaimError(f"claim {claim.id}: {len(ours.values)} values for {steps or printed} of the paper's")
-    if ours.kind == "proxy":
+    if ours.proxy:
         return Verdict(claim, "not run", f"only a proxy was measured; needs {claim.needs}", None, profile, ours)
     if not ours.finite:
         return Verdict(claim, "inconclusive", "the measured interval is not finite", ours, profile)
@@ -248,7 +257,7 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
             return Verdict(claim, "known difference", why, ours, profile, red=True)
         if holds is None:
             return Verdict(claim, "inconclusive", "the interval straddles the bound", ours, profile)
-        if shown is None or shown.kind == "proxy" or not shown.finite or not _reaches(shown, 1.0):
+        if shown is None or shown.proxy or not shown.finite or not _reaches(shown, 1.0):
             why = f"the second experiment {claim.known_difference.shown_by!r} does not show the cause"
             return Verdict(claim, "not reproduced", why, ours, profile, red=True)
         return Verdict(claim, "known difference", claim.known_difference.because, ours, profile)
@@ -256,7 +265,7 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
         return Verdict(claim, "reproduced", "the whole interval satisfies the rule", ours, profile)
     if holds is None:
         return Verdict(claim, "inconclusive", "the interval straddles the bound", ours, profile)
-    if claim.doubt and ours.kind == "exact":
+    if claim.doubt and rests_on in COMPUTED:
         return Verdict(claim, "paper contradicts itself", claim.doubt, ours, profile)
     if claim.finding:
         return Verdict(claim, "not reproduced", claim.finding, ours, profile)

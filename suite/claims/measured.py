@@ -6,29 +6,37 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-KINDS = ("exact", "measured", "simulated", "proxy")
+# What a number can rest on, the best first: derived by suite.papers.grades.
+AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, PROPERTY, STATED = GRADES = (
+    "as printed",
+    "shortened",
+    "stand-in",
+    "simulated",
+    "property",
+    "stated",
+)
+COMPUTED = (SIMULATED, PROPERTY, STATED)  # no training and no clock had a say in it
 
 
 @dataclass(frozen=True)
 class Measured:
     """One or several values with intervals.
 
-    ``kind``: *exact* (arithmetic or a deterministic property), *measured* (training or timing at the claim's
-    own scale), *simulated* (virtual time, cost model), *proxy* (smaller data or model than the paper's).
     ``n``: independent repetitions behind each value; ``runs``: ids of the stored runs it was read from.
+    ``proxy``: it is another quantity than the claim's, shown beside it because it is near (the accuracy on another
+    data set, a row that a model was fitted on): no rule is applied to it. What a number *rests on* is never said
+    here; ``suite.papers.grades`` derives it.
     """
 
     values: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    kind: str
     n: int = 1
     runs: tuple[str, ...] = ()
     note: str = ""
+    proxy: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind of evidence must be one of {KINDS}, not {self.kind!r}")
         if not self.values or not len(self.values) == len(self.low) == len(self.high):
             raise ValueError("a measured quantity needs as many bounds as values, and at least one")
         if any(lo > hi for lo, hi in zip(self.low, self.high, strict=True)):
@@ -51,24 +59,24 @@ def _tuple(value: float | Iterable[float]) -> tuple[float, ...]:
 def exact(value: float | Sequence[float], *, runs: Iterable[str] = (), note: str = "") -> Measured:
     """A value without uncertainty."""
     values = _tuple(value)
-    return Measured(values, values, values, "exact", 1, tuple(runs), note)
+    return Measured(values, values, values, 1, tuple(runs), note)
 
 
 def point(
     value: float | Sequence[float],
     *,
-    kind: str,
     spread: float | Sequence[float] = 0.0,
     n: int = 1,
     runs: Iterable[str] = (),
     note: str = "",
+    proxy: bool = False,
 ) -> Measured:
     """A value with a symmetric half-width ``spread`` in the value's unit."""
     values = _tuple(value)
     half = _tuple(spread) if isinstance(spread, Iterable) else (float(spread),) * len(values)
     low = tuple(v - h for v, h in zip(values, half, strict=True))
     high = tuple(v + h for v, h in zip(values, half, strict=True))
-    return Measured(values, low, high, kind, n, tuple(runs), note)
+    return Measured(values, low, high, n, tuple(runs), note, proxy)
 
 
 def interval(
@@ -76,10 +84,10 @@ def interval(
     low: float | Sequence[float],
     high: float | Sequence[float],
     *,
-    kind: str,
     n: int = 1,
     runs: Iterable[str] = (),
     note: str = "",
+    proxy: bool = False,
 ) -> Measured:
     """Values with the ends of their intervals, as ``statistics`` gives them."""
-    return Measured(_tuple(values), _tuple(low), _tuple(high), kind, n, tuple(runs), note)
+    return Measured(_tuple(values), _tuple(low), _tuple(high), n, tuple(runs), note, proxy)

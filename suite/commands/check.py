@@ -41,7 +41,6 @@ def _measured(measured: Measured | None) -> dict[str, Any] | None:
         "values": clean(measured.values),
         "low": clean(measured.low),
         "high": clean(measured.high),
-        "kind": measured.kind,
         "n": measured.n,
         "runs": list(measured.runs),
         "note": measured.note,

@@ -9,12 +9,13 @@ from suite.commands.plan import Planned
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.published import published
 
+ON_A_CPU = ("nothing", "cpu-small", "cpu-large")
 SHORTEST = 0.1  # seconds; what takes less is as good as free
 
 
 def decidable(claim: Claim, artifact: Artifact, profile: str, device: str, have: Collection[str]) -> bool:
     """Whether an artifact's runs at a profile, on this device, decide a claim that ``have`` (run ids) leaves open."""
-    if claim.lacks or claim.needs not in ("nothing", "cpu-small", *(("gpu",) if device == "cuda" else ())):
+    if claim.lacks or claim.needs not in (*ON_A_CPU, *(("gpu",) if device == "cuda" else ())):
         return False
     if PROFILES.index(claim.profile) > PROFILES.index(profile):
         return False

@@ -179,12 +179,13 @@ def trials(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, 
     worlds = {"reproduced": COUNTERFEITS, "not reproduced": GENUINE}.get(verdict.verdict, {}).get(claim.id, [])
     wanted = "not reproduced" if verdict.verdict == "reproduced" else "reproduced"
     cache = {} if cache is None else cache
-    return [_trial(claim, artifact, source, verdict.profile, world, wanted, cache) for world in worlds]
+    return [_trial(verdict, artifact, source, world, wanted, cache) for world in worlds]
 
 
 def _trial(
-    claim: Claim, artifact: Artifact, source: Runs, profile: str, world: World, wanted: str, cache: dict[Any, Any]
+    verdict: Verdict, artifact: Artifact, source: Runs, world: World, wanted: str, cache: dict[Any, Any]
 ) -> Trial:
+    claim, profile = verdict.claim, verdict.profile
     key = artifact.id, profile, world
     if key not in cache:
         cache[key] = _measured(artifact, source, profile, world)
@@ -195,7 +196,7 @@ def _trial(
     if not ours.finite:
         return Trial(claim.id, world.__name__, wanted, "not finite", "fails", ours)
     shown = found.get(claim.known_difference.shown_by) if claim.known_difference else None
-    got = judge(claim, ours, profile, shown).verdict
+    got = judge(claim, ours, profile, shown, verdict.rests_on).verdict
     ending = "flips" if got == wanted else "weak" if got == "inconclusive" else "fails"
     return Trial(claim.id, world.__name__, wanted, got, ending, ours)
 

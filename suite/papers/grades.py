@@ -23,7 +23,7 @@ from functools import cache
 from math import isclose
 from typing import Any
 
-from suite.claims.board import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
+from suite.claims.measured import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns

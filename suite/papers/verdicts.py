@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.claims.measured import Measured
+from suite.experiment import Experiment
+from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Missing, Paper
-from suite.papers.grades import Rests, grade, rests_of
+from suite.papers.grades import Grade, Rests, grade, rests_of
 from suite.papers.published import published
 from suite.papers.register import REGISTERED, UNREGISTERED, standing
 from suite.papers.registry import experiment
@@ -83,7 +85,7 @@ def verdicts(
     chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
     profiles = (profile,) if profile else tuple(reversed(PROFILES))
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
-    experiments = {"train": TRAIN, **paper.experiments}
+    experiments = known(paper)
     same: dict[tuple[str, str], Measurement] = {}
     result = []
     for claim in published(paper.name):
@@ -101,21 +103,23 @@ def verdicts(
                     same[artifact.id, runs] = measure(artifact, source, p)
                 measured[artifact.id, p] = same[artifact.id, runs]
         at = {p: measured[artifact.id, p] for p in profiles}
-        verdict = _verdict(claim, at)
-        if verdict.measured is not None:
-            found = grade(claim.id, at[verdict.profile].rests[claim.quantity], experiments)
-            held = standing(claim.id)
-            order = held.change if held else UNREGISTERED
-            verdict = replace(
-                verdict,
-                rests_on=found.rests_on,
-                because=found.because,
-                decides=found.decides and order == REGISTERED,
-                order=order,
-                earlier=held.earlier if held else None,
-            )
-        result.append(verdict)
+        result.append(_verdict(claim, at, experiments))
     return result
+
+
+def known(paper: Paper) -> dict[str, Experiment]:
+    """The experiments that a paper's runs can name."""
+    return {"train": TRAIN, **paper.experiments}
+
+
+def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
+    """What each claim of an artifact rests on by one measurement of it, proxies included."""
+    paper = artifact.partition("/")[0]
+    asked = [
+        claim for claim in published(paper) if claim.artifact == artifact and claim.quantity in measurement.rests
+    ]
+    experiments = known(registry.paper(paper)) if asked else {}
+    return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
 
 
 def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Measured]]:
@@ -134,7 +138,7 @@ def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> l
     return list(found.values())
 
 
-def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
+def _verdict(claim: Claim, measured: Mapping[str, Measurement], experiments: Mapping[str, Experiment]) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
     proxy, missing = None, []
     for profile, measurement in measured.items():
@@ -144,17 +148,32 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement]) -> Verdict:
         ours = measurement.found.get(claim.quantity)
         if ours is not None and large_enough:
             shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
+            rests = grade(claim.id, measurement.rests[claim.quantity], experiments)
             try:
-                verdict = judge(claim, ours, profile, shown or None)
+                verdict = judge(claim, ours, profile, shown or None, rests.rests_on)
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
-                return Verdict(claim, "not run", str(error), ours, profile, red=True)
+                return _graded(Verdict(claim, "not run", str(error), ours, profile, red=True), rests)
             if verdict.verdict != "not run":
-                return _unless_contested(verdict, measurement)
+                return _graded(_unless_contested(verdict, measurement), rests)
             proxy = proxy or verdict.proxy
         proxy = proxy or ours
         if large_enough:
             missing.extend(measurement.missing)
     return not_run(claim, lacking(claim, missing), proxy)
+
+
+def _graded(verdict: Verdict, rests: Grade) -> Verdict:
+    """The verdict with what it rests on, and whether its rule stood first."""
+    held = standing(verdict.claim.id)
+    order = held.change if held else UNREGISTERED
+    return replace(
+        verdict,
+        rests_on=rests.rests_on,
+        because=rests.because,
+        decides=rests.decides and order == REGISTERED,
+        order=order,
+        earlier=held.earlier if held else None,
+    )
 
 
 def lacking(claim: Claim, missing: list[str]) -> str:

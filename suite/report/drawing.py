@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from suite.claims.judge import NEEDS, PROFILES
-from suite.claims.measured import KINDS
+from suite.claims.measured import GRADES
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.published import published
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import select
-from suite.papers.verdicts import Measurement, measure
+from suite.papers.verdicts import Measurement, grades, measure
 from suite.report import style
 from suite.report.data import encoded, known, table_of
 from suite.runs.archive import Runs
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
-HERE = {"nothing", "cpu-small"}  # needs that any machine meets
+HERE = {"nothing", "cpu-small", "cpu-large"}  # needs that any machine meets, however long it takes
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
@@ -55,20 +55,20 @@ def _alone() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn artifact: its figure, the profile of its runs ("" when it needs none), the kinds of evidence."""
+    """A drawn artifact: its figure, the profile of its runs ("" when it needs none), what it rests on."""
 
     artifact: Artifact
     figure: Figure
     profile: str
-    kinds: tuple[str, ...]
+    rests_on: tuple[str, ...]
     runs: tuple[str, ...]
 
     @property
     def stamp(self) -> str:
-        """What the figure says of itself, e.g. ``reduced profile · measured, simulated · 12 runs``."""
+        """What the figure says of itself, e.g. ``reduced profile · shortened, simulated · 12 runs``."""
         counted = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}" if self.runs else ""
         profile = f"{self.profile} profile" if self.profile else ""
-        return " · ".join(part for part in (profile, ", ".join(self.kinds), counted) if part)
+        return " · ".join(part for part in (profile, ", ".join(self.rests_on), counted) if part)
 
 
 def drawing(
@@ -120,7 +120,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, known: Measurement | 
     return rendered(
         artifact,
         lambda figure: draw(evidence, figure),
-        lambda: _kinds(known or measure(artifact, source, profile)),
+        lambda: _rests_on(artifact, known or measure(artifact, source, profile)),
         profile if needed else "",
         tuple(sorted(needed & source.ids())),
     )
@@ -129,7 +129,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, known: Measurement | 
 def rendered(
     artifact: Artifact,
     fill: Callable[[Figure], None],
-    kinds: Callable[[], tuple[str, ...]],
+    rests_on: Callable[[], tuple[str, ...]],
     profile: str = "",
     runs: tuple[str, ...] = (),
 ) -> Drawing:
@@ -141,16 +141,16 @@ def rendered(
         figure = Figure(figsize=artifact.size, layout="constrained")
         FigureCanvasAgg(figure)
         fill(figure)
-        drawn = Drawing(artifact, figure, profile, kinds(), runs)
+        drawn = Drawing(artifact, figure, profile, rests_on(), runs)
         _stamp(figure, drawn.stamp)
         style.lighten(figure)
     return drawn
 
 
-def _kinds(measurement: Measurement) -> tuple[str, ...]:
-    """Kinds of evidence among an artifact's quantities: "proxy" is said wherever it is meant."""
-    present = {quantity.kind for quantity in measurement.found.values()}
-    return tuple(kind for kind in KINDS if kind in present)
+def _rests_on(artifact: Artifact, measurement: Measurement) -> tuple[str, ...]:
+    """What the artifact's claims rest on at this profile, the best grade first."""
+    present = {rests.rests_on for rests in grades(artifact.id, measurement).values()}
+    return tuple(grade for grade in GRADES if grade in present)
 
 
 def _stamp(figure: Figure, text: str) -> None:

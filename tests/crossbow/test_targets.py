@@ -64,7 +64,7 @@ def test_the_printed_target_at_the_papers_scale_and_a_common_rung_below():
 def test_a_comparison_names_its_target_and_what_stood_in():
     found = paired(evidence({"sma 4": [FAST], "ea-sgd 4": [SLOW]}), "sma 4", "ea-sgd 4", less_time)
     assert found.values == (100 * (1 - 5 / 10),)  # 0.85 at epochs 5 and 10
-    assert found.kind == "proxy"
+    assert found.proxy
     assert found.note == "to 85%; LeNet on 2,000 images of MNIST"
 
 

@@ -21,9 +21,7 @@ CLAIM = Claim(
 
 
 def verdicts() -> list[Verdict]:
-    near, far = (
-        interval(v, v - 0.5, v + 0.5, kind="measured", runs=[name]) for v, name in ((25.1, "a"), (30.0, "b"))
-    )
+    near, far = (interval(v, v - 0.5, v + 0.5, runs=[name]) for v, name in ((25.1, "a"), (30.0, "b")))
     return [judge(CLAIM, near, "smoke"), judge(CLAIM, far, "smoke"), not_run(CLAIM, "needs a cluster", exact(24.0))]
 
 

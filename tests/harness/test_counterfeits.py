@@ -27,7 +27,7 @@ def runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 
 def measured(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
     slow, fast = (sum(run.results["seconds"] for run in evidence.runs(name)) / 3 for name in ("slow", "fast"))
-    yield "gain", point(100 * (1 - fast / slow), kind="measured", spread=1.0, n=3)
+    yield "gain", point(100 * (1 - fast / slow), spread=1.0, n=3)
 
 
 def constant(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
@@ -122,7 +122,7 @@ def test_power_is_the_departure_caught_four_times_in_five():
     """A normal measurement with half-width 1.96 sigma, judged by its whole interval, at exactly that departure."""
     import numpy as np
 
-    (departure,) = power(CLAIM, point(50.0, kind="measured", spread=1.96))
+    (departure,) = power(CLAIM, point(50.0, spread=1.96))
     draws = 50.0 + departure + np.random.default_rng(0).normal(size=20_000)
     caught = np.mean(draws - 1.96 > 55.0)
     assert caught == pytest.approx(0.8, abs=0.01)

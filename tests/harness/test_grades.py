@@ -8,20 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from suite.claims.board import (
-    AS_PRINTED,
-    PROPERTY,
-    SHORTENED,
-    SIMULATED,
-    STAND_IN,
-    STATED,
-    Board,
-    board,
-    lines,
-    word,
-)
+from suite.claims.board import Board, board, lines, word
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import Measured, exact
+from suite.claims.measured import AS_PRINTED, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED, Measured, exact
 from suite.clock import Link, WallClock
 from suite.cost_models.machines import DGX1, network
 from suite.data.catalogue import DATASETS
@@ -407,7 +396,7 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
 
 
 def test_the_board_says_what_chance_explains():
-    spread = replace(verdict("reproduced", SHORTENED), measured=Measured((1.0,), (0.9,), (1.1,), "measured", 3))
+    spread = replace(verdict("reproduced", SHORTENED), measured=Measured((1.0,), (0.9,), (1.1,), 3))
     failed = replace(verdict("not reproduced", SHORTENED), measured=spread.measured)
     of_code = replace(verdict("reproduced", PROPERTY), measured=spread.measured)
     counted = board([spread] * 40 + [failed, of_code, verdict("reproduced", SHORTENED)])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, KnownDifference, judge, load, not_run
-from suite.claims.measured import Measured, exact, interval, point
+from suite.claims.measured import AS_PRINTED, PROPERTY, SIMULATED, STAND_IN, STATED, Measured, exact, interval, point
 
 HALF = st.integers(-8, 8).map(lambda n: n / 2)
 
@@ -30,8 +30,8 @@ def claim(**changes: Any) -> Claim:
     return Claim(**plain | changes)
 
 
-def spans(*ends: tuple[float, float], kind: str = "measured") -> Measured:
-    return interval([(a + b) / 2 for a, b in ends], [a for a, _ in ends], [b for _, b in ends], kind=kind)
+def spans(*ends: tuple[float, float], proxy: bool = False) -> Measured:
+    return interval([(a + b) / 2 for a, b in ends], [a for a, _ in ends], [b for _, b in ends], proxy=proxy)
 
 
 def verdict(made: Claim, ours: Measured, shown: Measured | None = None) -> str:
@@ -137,14 +137,14 @@ def test_at_least_and_below_are_opposites(low, width, printed):
 
 
 def test_a_proxy_never_decides():
-    found = judge(WITHIN, spans((10, 10), kind="proxy"), "reduced")
+    found = judge(WITHIN, spans((10, 10), proxy=True), "reduced")
     assert (found.verdict, found.red, found.measured) == ("not run", False, None)
     assert found.proxy is not None
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_not_finite_is_inconclusive(bad: float):
-    assert verdict(WITHIN, Measured((10.0,), (-math.inf,), (bad,), "measured")) == MAYBE
+    assert verdict(WITHIN, Measured((10.0,), (-math.inf,), (bad,))) == MAYBE
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -170,15 +170,18 @@ DOUBTED = claim(doubt="Table 2 says eleven")
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "expected", "red"),
+    ("value", "rests_on", "expected", "red"),
     [
-        (11, "exact", "paper contradicts itself", False),
-        (11, "measured", NO, True),  # only exact evidence can show a contradiction
-        (10, "exact", YES, False),
+        (11, PROPERTY, "paper contradicts itself", False),
+        (11, SIMULATED, "paper contradicts itself", False),
+        (11, AS_PRINTED, NO, True),  # a training that misses shows no contradiction, nor does a time
+        (11, STAND_IN, NO, True),
+        (11, "", NO, True),
+        (10, STATED, YES, False),
     ],
 )
-def test_a_doubt_needs_exact_evidence(value, kind, expected, red):
-    found = judge(DOUBTED, point(value, kind=kind), "reduced")
+def test_a_doubt_needs_what_was_computed(value, rests_on, expected, red):
+    found = judge(DOUBTED, exact(value), "reduced", rests_on=rests_on)
     assert (found.verdict, found.red) == (expected, red)
 
 
@@ -201,7 +204,7 @@ KNOWN = claim(known_difference=KnownDifference("other data", "cause"))
         (exact(11), exact(0.5), NO, True),  # must reach 1, not the claim's own printed 10
         (exact(11), exact([1, 0]), NO, True),
         (exact(11), spans((0.9, 1.0)), NO, True),
-        (exact(11), point(1, kind="proxy"), NO, True),
+        (exact(11), point(1, proxy=True), NO, True),
         (exact(11), spans((1, math.inf)), NO, True),
         (exact(10), exact(1), "known difference", True),  # a surprise success is reported
         (spans((9, 11)), exact(1), MAYBE, False),
@@ -302,12 +305,10 @@ def test_a_published_file_with_a_mistake_is_refused_by_name(tmp_path: Path, old:
 
 
 def test_measured_values_are_checked():
-    with pytest.raises(ValueError, match="kind of evidence"):
-        Measured((1.0,), (1.0,), (1.0,), "guessed")
     with pytest.raises(ValueError, match="as many bounds"):
-        Measured((1.0, 2.0), (1.0,), (1.0,), "exact")
+        Measured((1.0, 2.0), (1.0,), (1.0,))
     with pytest.raises(ValueError, match="out of order"):
-        point(1.0, kind="measured", spread=-1.0)
+        point(1.0, spread=-1.0)
     with pytest.raises(ValueError, match="at least one"):
         exact([])
-    assert point([1.0, 2.0], kind="measured", spread=[0.5, 1.0]).spans == ((1.0, 0.5, 1.5), (2.0, 1.0, 3.0))
+    assert point([1.0, 2.0], spread=[0.5, 1.0]).spans == ((1.0, 0.5, 1.5), (2.0, 1.0, 3.0))

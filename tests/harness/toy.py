@@ -81,8 +81,10 @@ def measures(found: Evidence) -> Iterator[tuple[str, Measured]]:
     yield "seven", exact(7)
     drawn = found.runs("draws")
     mean = sum(run.results["value"] for run in drawn) / len(drawn)
-    kind = "proxy" if found.profile == "smoke" else "measured"
-    yield "mean", point(mean, kind=kind, spread=0.01, n=len(drawn), runs=[run.id for run in drawn])
+    yield (
+        "mean",
+        point(mean, spread=0.01, n=len(drawn), runs=[run.id for run in drawn], proxy=found.profile == "smoke"),
+    )
     yield "share", exact(1.0, runs=[run.id for run in drawn])
 
 

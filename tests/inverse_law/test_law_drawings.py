@@ -22,7 +22,7 @@ def store():
 
 
 def drawn(store, name) -> Figure:
-    """The figure as it is drawn; measuring what kinds of evidence it shows would take longer than the drawing."""
+    """The figure as it is drawn; measuring what it rests on would take longer than the drawing."""
     artifact = PAPER.artifact(f"inverse_law/{name}")
     with style.applied(artifact.id):
         figure = Figure(figsize=artifact.size, layout="constrained")
@@ -123,7 +123,7 @@ def test_no_measure_stumbles_over_a_full_store(store):
     }
     assert [measurement.damaged for measurement in seen.values()] == [[], [], []]
     laws = [seen["fig2d"].found[name] for name in ("law", "law-captions")]
-    assert [law.kind for law in laws] == ["measured", "proxy"]
+    assert [law.proxy for law in laws] == [False, True]
     assert [law.values[0] for law in laws] == pytest.approx([-1, -1], abs=0.3)
     assert {f"rival-{row.name}" for row in settings.ROWS if row.halvings} <= set(seen["fig1b"].found)
     assert seen["eq8"].found["regret"].values == (1.0,)

@@ -80,7 +80,7 @@ def test_fig6_compares_with_the_better_of_the_two_batches_below():
     found = given("isgd/fig6a")
     before = dict(fig6.measure_mnist(found))["extreme-batch-slower"]
     assert before.n == 3
-    assert before.kind == "simulated"
+    assert not before.proxy
     alone = dict(fig6.measure_mnist(stretched(found, "b64", 9.0)))["extreme-batch-slower"]
     assert alone.values == before.values  # one card is not compared with
     slower = dict(fig6.measure_mnist(stretched(found, "b3000", 2.0)))["extreme-batch-slower"]

@@ -60,7 +60,7 @@ def test_the_link_decides_what_the_model_cannot():
     assert seen["agd-best"][1].values[0] == pytest.approx(math.log(1.2), abs=0.02)
     assert seen["layerwise-below-agd"][1].values[0] == pytest.approx(math.log(1.2), abs=0.02)
     assert seen["no-comm-best"][1].values[0] == pytest.approx(0.9, abs=0.02)
-    assert {value.kind for _, value in seen.values()} == {"measured"}
+    assert not any(value.proxy for _, value in seen.values())
     assert {value.n for _, value in seen.values()} == {5}
 
 
@@ -267,7 +267,7 @@ def test_seconds_per_image_are_compared_by_repetition():
     told, value = compute_ratio(found)
     assert told == "reproduced"
     assert value.values[0] == pytest.approx((2 * 0.4 / 0.21 * 0.8 / 0.39) ** (1 / 3))
-    assert (value.kind, value.n) == ("measured", 3)
+    assert (value.proxy, value.n) == (False, 3)
     for world in COUNTERFEITS["matex_agd/fig1d/compute-ratio"]:
         assert compute_ratio(world(found))[0] == "not reproduced"
     less = computed([0.12, 0.24, 0.48], [0.1, 0.21, 0.39])

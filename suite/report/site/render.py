@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from suite.claims.board import GRADES, NOTHING, WORDS, board, word
 from suite.claims.board import MEANINGS as GRADE_MEANINGS
+from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, VERDICTS
+from suite.claims.measured import GRADES
 from suite.report.page import MEANINGS, PROFILE_MEANINGS, SHORT, SYMBOLS
 from suite.report.readme import few
 from suite.report.templates import engine

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
 
-from suite.claims.board import GRADES, NOTHING, WORDS, word
+from suite.claims.board import NOTHING, WORDS, word
 from suite.claims.judge import NEEDS, VERDICTS, Verdict
+from suite.claims.measured import GRADES
 from suite.papers import remembered
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.published import published
