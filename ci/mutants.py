@@ -1,13 +1,14 @@
 """How hard the tests are: random mutants of the code, each run against the tests that import it.
 
-    python -m ci.mutants paper_figures --count 100 --seed 0 --budget 3600 --log mutants.jsonl
+    python -m ci.mutants paper_figures --without '*/experiments/*' --count 100 --budget 7200 --log mutants.jsonl
     python -m ci.mutants reference_impls suite --count 100 ...
 
 A mutant changes one operator, constant, comparison or call of the last commit, in a clone of its own. It is killed
 when a test fails, when it takes far longer than it did without the mutant, or, for a paper's module, when ``falsify``
-no longer passes. Which mutants a seed draws depends on the commit and the folders alone. Each is written to the log
-when it is done: the same command goes on where it stopped, be it by its budget in seconds or by Ctrl-C. Not part of
-the automatic checks: a hundred take some hours. A survivor is a gap in the tests or an equivalent of the code; that
+no longer passes, a committed result moves or a figure is no longer the accepted one. ``--without PATTERN`` leaves out
+files. Which mutants a seed draws depends on the commit, folders and that alone. Each is written to the log when it
+is done: the same command goes on where it stopped, be it by its budget in seconds or by Ctrl-C. Not part of the
+automatic checks: a hundred take an hour and more. A survivor is a gap in the tests or an equivalent of the code; that
 is for a reader to say.
 """
 
@@ -28,6 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,7 @@ LOOKS = {
 PATIENCE, SLOWEST = 4.0, 240.0  # times the seconds without a mutant; seconds that the tests of a module may take
 PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
+RESULTS, PICTURES = "tests/test_results.py", "tests/test_pictures.py"  # reach the papers by no import
 NEAR = 3  # imports between a test and a module that it is said to test
 
 
@@ -189,9 +192,10 @@ def git(*arguments: str, at: Path = ROOT) -> str:
     return subprocess.run(["git", *arguments], cwd=at, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def drawn(root: Path, folders: Sequence[str], seed: int, count: int) -> list[Mutant]:
-    """A random sample of the mutants of all Python files that are tracked below some folders."""
+def drawn(root: Path, folders: Sequence[str], seed: int, count: int, without: Sequence[str] = ()) -> list[Mutant]:
+    """A random sample of the mutants of all Python files that are tracked below some folders, but for some."""
     files = [name for name in git("ls-files", *folders, at=root).splitlines() if name.endswith(".py")]
+    files = [name for name in files if not any(fnmatch(name, pattern) for pattern in without)]
     every = [m for name in files for m in mutants(name, (root / name).read_text(encoding="utf-8"))]
     return random.Random(seed).sample(every, min(count, len(every)))
 
@@ -214,7 +218,7 @@ class Trial:
         """What may kill a mutant of a module, all passing without one, and the seconds that it takes together."""
         tried: list[tuple[str, ...]] = [(*PYTEST, test) for test in self.imports.nearest(module)]
         if module.startswith("paper_figures/") and (paper := module.split("/")[1]) in PAPERS:
-            tried.append(("-m", "suite", "falsify", paper))
+            tried = [(*PYTEST, RESULTS), (*PYTEST, PICTURES, "-k", paper), *tried, ("-m", "suite", "falsify", paper)]
         found, total = [], 0.0
         for command in tried:
             passes, seconds = self.alone(*command)
@@ -271,19 +275,20 @@ def summary(entries: Iterable[dict[str, Any]]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ci.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="+", help="whose mutants: paper_figures, reference_impls, suite, a file")
+    parser.add_argument("--without", action="append", default=[], metavar="PATTERN", help="files to leave alone")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--budget", type=float, default=3600, help="seconds, after which no further mutant is begun")
     parser.add_argument("--log", type=Path, default=Path("mutants.jsonl"))
     given = parser.parse_args(arguments)
-    until, key = time.monotonic() + given.budget, [git("rev-parse", "HEAD"), given.seed, given.folders]
+    until, key = time.monotonic() + given.budget, [git("rev-parse", "HEAD"), given.seed, given.folders, given.without]
     logged = [json.loads(line) for line in given.log.read_text().splitlines()] if given.log.exists() else []
     done = {row["number"]: row for row in logged if row["key"] == key}
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
         clone = Path(folder) / "clone"
         git("clone", "--quiet", "--shared", str(ROOT), str(clone))
         trial = Trial(clone)
-        for number, mutant in enumerate(drawn(clone, given.folders, given.seed, given.count)):
+        for number, mutant in enumerate(drawn(clone, given.folders, given.seed, given.count, given.without)):
             if number in done or time.monotonic() > until:
                 continue
             done[number] = {"key": key, "number": number, **asdict(mutant), **trial.ending(mutant)}

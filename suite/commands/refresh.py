@@ -1,7 +1,8 @@
 """The command ``refresh``: renew the files that are made from papers, their claims and their committed evidence.
 
-In the project that holds a paper's package: the index that ``list`` reads, and what stands between the markers of its
-README. In this project also the tables in ``docs`` and what became of the claims of before.
+In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval and
+verdict as one table (``results.csv``), and what stands between the markers of its README. In this project also the
+tables in ``docs`` and what became of the claims of before.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from suite.papers.evidence import committed
 from suite.papers.registry import PAPERS, homes, papers_of
 from suite.papers.selection import SelectorError
 from suite.report import changes, readme
+from suite.report.data import results
 from suite.runs.archive import Layered
+
+RESULTS = "results.csv"
 
 
 def project(home: Path) -> Path | None:
@@ -32,6 +36,7 @@ def generated(home: Path) -> dict[Path, str]:
     if root is None:
         return made
     judged = readme.judged_of(home, Layered(committed()))
+    made[home / RESULTS] = results(judged)
     for name, blocks in (
         readme.blocks(judged) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
     ).items():

@@ -116,6 +116,17 @@ def values(verdicts: Iterable[Verdict]) -> pd.DataFrame | None:
     return pd.DataFrame(rows) if rows else None
 
 
+def results(verdicts: Iterable[Verdict]) -> str:
+    """The values of all claims as CSV, to six digits; what is less than 1e-9 reads 0, as rounding alone makes it."""
+    table = values(verdicts)
+    if table is None:
+        return ""
+    for name in ("ours", "low", "high"):
+        table[name] = table[name].astype(float)
+        table.loc[table[name].abs() < 1e-9, name] = 0.0
+    return str(table.to_csv(index=False, lineterminator="\n", float_format="%.6g"))
+
+
 def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:
     """A row per value of a claim, one where nothing was measured."""
     claim, measured = verdict.claim, verdict.measured

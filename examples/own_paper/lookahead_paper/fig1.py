@@ -33,7 +33,7 @@ def measure_ratio(evidence: Evidence) -> Quantities:
     ours, plain = evidence.runs("lookahead"), evidence.runs("sgd")
     ratio = paired_ratio([run.results["variance"] for run in plain], [run.results["variance"] for run in ours])
     ids = [run.id for run in (*ours, *plain)]
-    found = interval(ratio.mean, ratio.low, ratio.high, kind="measured", n=ratio.n, runs=ids)
+    found = interval(ratio.mean, ratio.low, ratio.high, n=ratio.n, runs=ids)
     yield "ratio", found
     yield "lower", found
 

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 ASSETS = ("site.css", "site.js")
-NEED_MEANINGS = dict(
-    zip(
-        NEEDS,
-        (
-            "arithmetic or an exact check",
-            "processor cores; minutes to hours",
-            "a GPU, and the paper's data set",
-            "a GPU, and ImageNet",
-            "several GPUs in one machine",
-            "several machines",
-        ),
-        strict=True,
-    )
-)
 
 
 @cache
@@ -49,7 +35,7 @@ def _engine() -> Environment:
         "meanings": MEANINGS,
         "grades": GRADE_MEANINGS,
         "profiles": PROFILE_MEANINGS,
-        "needs": NEED_MEANINGS,
+        "needs": NEEDS,
         "nothing": NOTHING,
         "short": SHORT,
     }
