@@ -37,7 +37,7 @@ from paper_figures.inverse_law.readings import (
     together,
     told_apart,
 )
-from paper_figures.inverse_law.settings import BY_NAME, ROWS, Row, curve_runs, law_runs
+from paper_figures.inverse_law.settings import BY_NAME, ROWS, SWINGING, Row, curve_runs, law_runs
 from paper_figures.inverse_law.worlds import following, scaled
 from suite.batch_size.law import FitError, Updates
 from suite.claims.intervals import Interval, log_interval
@@ -186,6 +186,23 @@ def measure_grid(evidence: Evidence) -> Quantities:
         ratios += [a / b for a, b in zip(part.seen, whole.seen, strict=False) if a and b]
     found = log_interval(ratios)
     yield "grid-against-every-update", as_measured([found], [*full, *same])
+
+
+def measure_passed_over(evidence: Evidence) -> Quantities:
+    """At small batches: updates found on the grid over those found by a test after every update (same seeds)."""
+    for name, batches in SWINGING.items():
+        row = BY_NAME[name]
+        for batch in batches:
+            try:
+                every, grid = evidence.runs(f"{name}/{batch}/every"), evidence.runs(f"{name}/{batch}")
+            except Missing:
+                continue
+            ratios = []
+            for threshold in row.thresholds(evidence.profile):
+                (exact,), (coarse,) = crossings(every, threshold), crossings(grid, threshold)
+                ratios += [a / b for a, b in zip(coarse.seen, exact.seen, strict=True) if a and b]
+            if len(ratios) > 1:
+                yield f"grid-over-every-update-{batch}", as_measured([log_interval(ratios)], [*every, *grid])
 
 
 def measure_rival(row: Row) -> Callable[[Evidence], Quantities]:
@@ -375,6 +392,7 @@ ARTIFACTS = (
             measure_variations,
             measure_complexity,
             measure_grid,
+            measure_passed_over,
             *(measure_rival(row) for row in ROWS),
         ),
         draw=draw_all_laws,

@@ -55,6 +55,7 @@ def crossings(runs: Iterable[Run], threshold: float, monitor: str = "training") 
 def curve(evidence: Evidence, row: Row, *, lower: bool = False) -> tuple[Run, ...]:
     """The runs of a curve, or those for its lower thresholds, at every batch size whose seeds are all stored.
 
+    Where a point was tested after every update, as in the paper, these runs count and those on a grid do not.
     A curve may be judged while some of its batch sizes are still to run: the intervals say what that leaves
     open, and the quantities name the batch sizes they come from. Raises Missing for fewer than four.
     """
@@ -65,10 +66,17 @@ def curve(evidence: Evidence, row: Row, *, lower: bool = False) -> tuple[Run, ..
     found: list[tuple[Run, ...]] = []
     for name in points:
         with contextlib.suppress(Missing):
-            found.append(evidence.runs(name))
+            found.append(_tested_most_often(evidence, name))
     if len(found) < LEAST_POINTS:
         raise Missing(f"{len(found)} of {len(points)} batch sizes of {row.name} at {evidence.profile}")
     return tuple(run for runs in found for run in runs)
+
+
+def _tested_most_often(evidence: Evidence, name: str) -> tuple[Run, ...]:
+    if f"{name}/every" in evidence.groups:
+        with contextlib.suppress(Missing):
+            return evidence.runs(f"{name}/every")
+    return evidence.runs(name)
 
 
 def families(evidence: Evidence, row: Row) -> tuple[dict[float, list[Updates]], tuple[Run, ...]]:
