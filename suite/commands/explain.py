@@ -8,10 +8,10 @@ from suite.claims.board import word
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.code import code_of, made_by
-from suite.papers.counterfeits import UNTRIED, counted
 from suite.papers.registry import PAPERS, paper
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import SelectorError
+from suite.papers.trials import UNTRIED, counted
 from suite.report.behind import reasons, tried
 from suite.runs.archive import Runs
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
-from suite.papers.counterfeits import UNTRIED, Trial, counted, power, trials
 from suite.papers.selection import select
+from suite.papers.trials import UNTRIED, Trial, counted, power, trials
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Runs
 

@@ -1,4 +1,4 @@
-"""Evidence from worlds in which a claim is false, and what the judge makes of it.
+"""Evidence from worlds in which a claim is false; what the judge makes of them is a trial (``suite.papers.trials``).
 
 Beside a measure stands a small function for each way in which its claim could be false::
 
@@ -14,17 +14,13 @@ and anything else a failure. A claim that is *not reproduced* has a :func:`genui
 
 from __future__ import annotations
 
-import math
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from suite.claims.judge import Claim, Verdict, judge
-from suite.claims.measured import Measured
-from suite.papers.artifact import Artifact, Evidence, plain
+from suite.papers.artifact import Evidence, plain
 from suite.runs.archive import Runs
 from suite.runs.store import Run
 from suite.spec import RunSpec, thaw
@@ -36,8 +32,6 @@ World = Callable[[Evidence], Evidence]
 
 COUNTERFEITS: dict[str, list[World]] = {}
 GENUINE: dict[str, list[World]] = {}
-UNTRIED = "no counterfeit: nothing shows that it could fail"
-CAUGHT = 0.8  # share of departures that a rule's power speaks of
 
 
 def counterfeit(*claims: str) -> Callable[[World], World]:
@@ -154,85 +148,3 @@ def rerun(evidence: Evidence, change: Callable[[dict[str, Any]], dict[str, Any]]
         return Forged(run.id, run.files, dict(outcome.results), dict(outcome.curves))
 
     return edited(evidence, again, *groups)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What became of one claim in one world. ``ending``: flips, weak, or fails."""
-
-    claim: str
-    world: str
-    wanted: str
-    found: str
-    ending: str
-    measured: Measured | None = None
-
-
-def counted(verdict: Verdict) -> bool:
-    """Whether a claim is on the board of what was measured, decided, and so must be able to fail."""
-    return verdict.claim.empirical and verdict.verdict in ("reproduced", "not reproduced")
-
-
-def trials(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:
-    """The claim in each of its worlds: counterfeits where it is reproduced, genuine ones where it is not."""
-    claim = verdict.claim
-    worlds = {"reproduced": COUNTERFEITS, "not reproduced": GENUINE}.get(verdict.verdict, {}).get(claim.id, [])
-    wanted = "not reproduced" if verdict.verdict == "reproduced" else "reproduced"
-    cache = {} if cache is None else cache
-    return [_trial(verdict, artifact, source, world, wanted, cache) for world in worlds]
-
-
-def _trial(
-    verdict: Verdict, artifact: Artifact, source: Runs, world: World, wanted: str, cache: dict[Any, Any]
-) -> Trial:
-    claim, profile = verdict.claim, verdict.profile
-    key = artifact.id, profile, world
-    if key not in cache:
-        cache[key] = _measured(artifact, source, profile, world)
-    found, faults = cache[key]
-    ours = found.get(claim.quantity)
-    if ours is None:
-        return Trial(claim.id, world.__name__, wanted, "; ".join(faults) or "the quantity is gone", "fails")
-    if not ours.finite:
-        return Trial(claim.id, world.__name__, wanted, "not finite", "fails", ours)
-    shown = found.get(claim.known_difference.shown_by) if claim.known_difference else None
-    got = judge(claim, ours, profile, shown, verdict.rests_on).verdict
-    ending = "flips" if got == wanted else "weak" if got == "inconclusive" else "fails"
-    return Trial(claim.id, world.__name__, wanted, got, ending, ours)
-
-
-def _measured(
-    artifact: Artifact, source: Runs, profile: str, world: World
-) -> tuple[dict[str, Measured], Sequence[str]]:
-    """All quantities of an artifact in a world, and what went wrong with others."""
-    found: dict[str, Measured] = {}
-    faults = []
-    try:
-        evidence = world(Evidence(source, artifact.runs(profile), profile))
-    except Exception as error:
-        return {}, [f"{world.__name__}: {type(error).__name__}: {error}"]
-    for function in artifact.measures:
-        try:
-            for name, value in function(evidence):  # what comes before a missing row counts, as in a verdict
-                found[name] = value
-        except Exception as error:
-            faults.append(f"{function.__name__}: {type(error).__name__}: {error}")
-    return found, faults
-
-
-def power(claim: Claim, ours: Measured) -> tuple[float, ...]:
-    """For each value, the smallest departure from the rule that it would catch four times in five.
-
-    In the value's unit: how far beyond what the claim prints the truth must lie for the whole interval to fall
-    outside the tolerance with probability ``CAUGHT``, if measurements scatter as the interval at hand says (normal,
-    95%). Infinite where the interval is; the tolerance itself where it has no width.
-    """
-    reach = NormalDist().inv_cdf(CAUGHT)
-    tolerances: Iterable[float] = claim.tolerances(len(ours.values)) if claim.rule in ("within", "bound") else (0.0,)
-    given = list(tolerances)
-    given += [given[-1]] * (len(ours.values) - len(given))
-    departures = []
-    for (_, low, high), tolerance in zip(ours.spans, given, strict=False):
-        half = (high - low) / 2
-        departures.append(tolerance + half + reach * half / 1.96 if math.isfinite(half) else math.inf)
-    return tuple(departures)

@@ -32,13 +32,17 @@ class Measurement:
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
-    """All quantities of an artifact that its stored runs at a profile can answer for.
+    """All quantities of an artifact that its stored runs at a profile can answer for."""
+    return measure_evidence(artifact, Evidence(source, artifact.runs(profile), profile))
+
+
+def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
+    """All quantities of an artifact that its evidence can answer for.
 
     What goes wrong in one function (a run that fails to verify, a result that is not there) is told in
     ``damaged``, and hinders neither the other functions nor the other artifacts.
     """
     result = Measurement()
-    evidence = Evidence(source, artifact.runs(profile), profile)
     for function in artifact.measures:
         evidence.reads.taken()
         before: dict[str, set[str]] = {}
@@ -54,7 +58,7 @@ def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
         except DamagedRun as error:
             result.damaged.append(str(error))
         except Exception as error:
-            why = f"{artifact.id} could not be measured at {profile}: {type(error).__name__}: {error}"
+            why = f"{artifact.id} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
             result.damaged.append(why)
     result.survey = survey(evidence.versions, is_timed)
     return result

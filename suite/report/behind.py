@@ -7,8 +7,8 @@ from typing import Any
 
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.counterfeits import Trial, counted, power, trials
 from suite.papers.register import place_of, standing
+from suite.papers.trials import Trial, counted, power, trials
 from suite.report.numerals import ours, printed, tolerance
 from suite.runs.archive import Runs
 

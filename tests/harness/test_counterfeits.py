@@ -13,7 +13,8 @@ from suite.claims.measured import Measured, exact, point
 from suite.commands.falsify import Tried
 from suite.papers import counterfeits
 from suite.papers.artifact import Artifact, Evidence
-from suite.papers.counterfeits import as_if, edited, exchanged, forged, power, told_as, trials
+from suite.papers.counterfeits import as_if, edited, exchanged, forged, told_as
+from suite.papers.trials import power, trials
 from suite.runs.archive import open_runs
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -74,7 +75,7 @@ def tried(source, measure) -> Tried:
 
 def test_a_measure_of_the_runs_flips_in_worlds_where_the_claim_is_false(source):
     found = tried(source, measured)
-    assert [trial.ending for trial in found.trials] == ["flips", "flips"]
+    assert [trial.ending for trial in found.trials] == ["flips", "flips"], found.trials
     assert found.fault == ""
 
 

@@ -146,7 +146,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 def files_of(spec: RunSpec, status: str = "finished", **results: object) -> dict[str, bytes]:
     """A run folder's files without computing anything."""
-    return encode(spec, {"machine": "none"}, Outcome(status, results))
+    return encode(spec, {"machine": {"cpu": "none"}}, Outcome(status, results))
 
 
 if __name__ in ("__main__", "__mp_main__"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.counterfeits import UNTRIED, Trial, counted
+from suite.papers.trials import UNTRIED, Trial, counted
 from suite.report.behind import reasons, tried
 from suite.report.data import encoded, table_of
 from suite.report.drawing import Drawing, Undrawable, image
