@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reference_impls.inverse_law_model import smallest_batch
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
@@ -49,7 +49,8 @@ def joint_exponent(curves: Sequence[Sequence[Sequence[Updates]]]) -> Interval:
     """The common exponent p, 1 by the law, of ``curves`` [curve][threshold][batch size], with its 95% interval.
 
     Curves with equally many seeds share them; ``n`` of the interval is the fewest. With one seed the interval is
-    infinite, and so it is where p lies at an end of the range searched.
+    infinite. Where p lies at an end of the range searched, the interval is open at that end, and its other end is the
+    exponent at which the squares rise above what the scatter of the points allows.
 
     Raises:
         FitError: no family, or one with fewer than ``LEAST_POINTS`` batch sizes.
@@ -67,8 +68,12 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
         raise FitError(f"a free exponent needs {LEAST_POINTS} batch sizes of every curve; run more of them")
     seeds = [curve[0].logs.shape[1] for curve in families]
     whole, misfit = _fitted(families, None)
-    if min(seeds) < 2 or not RANGE[0] * 1.01 < whole < RANGE[1] * 0.99:
+    if min(seeds) < 2:
         return Interval(whole, -math.inf, math.inf, min(seeds))
+    if not RANGE[0] * 1.01 < whole < RANGE[1] * 0.99:
+        other = _other_end(families, whole)
+        ends = (other, math.inf) if whole > 1 else (-math.inf, other)
+        return Interval(whole, *ends, min(seeds))
     variances = {count: _jackknife(families, count, whole) for count in sorted(set(seeds))}
     total = sum(variances.values())
     degrees = total**2 / sum(v**2 / (n - 1) for n, v in variances.items()) if total else 1.0  # Welch, Satterthwaite
@@ -77,6 +82,27 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
     between = misfit * math.sqrt(max(len(curve) for curve in families))
     halves.append(float(stats.t.ppf(0.975, spare)) * between if spare > 0 else math.inf)
     return Interval(whole, whole - max(halves), whole + max(halves), min(seeds))
+
+
+def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
+    """Where the profile of squares crosses its F bound on the way from an end of the range; infinite if nowhere."""
+    from scipy import optimize, stats
+
+    points = sum(len(family.batch) for curve in families for family in curve)
+    spare = points - 1 - 2 * sum(map(len, families))
+    if spare < 1:
+        return math.inf if whole < 1 else -math.inf
+    alike = max(map(len, families))  # thresholds of a curve, as if all of them said the same
+    least = _least_squares(families, (whole,), fixed=True).cost
+    bound = least * (1 + alike * float(stats.f.ppf(0.95, 1, spare)) / spare)
+
+    def excess(logarithm: float) -> float:
+        return _least_squares(families, (math.exp(logarithm),), fixed=True).cost - bound
+
+    start, far = math.log(whole), math.log(RANGE[0] if whole > 1 else RANGE[1])
+    if excess(far) <= 0:
+        return math.inf if whole < 1 else -math.inf
+    return math.exp(float(optimize.brentq(excess, start, far, xtol=1e-3)))
 
 
 def _jackknife(families: Sequence[Sequence[Family]], count: int, whole: float) -> float:
@@ -99,6 +125,19 @@ def _family(counted: Sequence[Updates]) -> Family:
 
 def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[float, float]:
     """The exponent of least squares on the means over seeds, and its standard error from the misfit."""
+    import numpy as np
+
+    found = _least_squares(curves, (0.6, 1.0, 1.8) if start is None else (start,))
+    exponent = math.exp(found.x[0])
+    spare = len(found.fun) - len(found.x)
+    if spare < 1:
+        return exponent, math.inf
+    variance = 2 * found.cost / spare * np.linalg.pinv(found.jac.T @ found.jac)[0, 0]
+    return exponent, exponent * math.sqrt(variance)
+
+
+def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], *, fixed: bool = False) -> Any:
+    """The best fit from these exponents, all families at once; ``fixed`` leaves the exponent where it starts."""
     import numpy as np
     from scipy.optimize import least_squares
 
@@ -126,14 +165,9 @@ def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[fl
 
     bounds = [-np.inf] * (1 + 2 * len(families)), [np.inf] * (1 + 2 * len(families))
     bounds[0][0], bounds[1][0] = math.log(RANGE[0]), math.log(RANGE[1])
-    starts = (0.6, 1.0, 1.8) if start is None else (start,)
-    found = min((least_squares(residuals, begin(p), bounds=bounds) for p in starts), key=lambda fit: fit.cost)
-    exponent = math.exp(found.x[0])
-    spare = len(found.fun) - len(found.x)
-    if spare < 1:
-        return exponent, math.inf
-    variance = 2 * found.cost / spare * np.linalg.pinv(found.jac.T @ found.jac)[0, 0]
-    return exponent, exponent * math.sqrt(variance)
+    if fixed:
+        bounds[0][0], bounds[1][0] = math.log(starts[0]) - 1e-6, math.log(starts[0]) + 1e-6
+    return min((least_squares(residuals, begin(p), bounds=bounds) for p in starts), key=lambda fit: fit.cost)
 
 
 def power(found: Interval, tolerance: float) -> float:

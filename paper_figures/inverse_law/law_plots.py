@@ -44,25 +44,34 @@ def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     axes.minorticks_off()
     axes.set(xlabel="mini-batch size M (examples)", ylabel="updates, % above the law")
     axes.set_title("residuals of all thresholds and seeds: mean \u00b1 1 standard deviation")
-    axes.set_ylim(axes.get_ylim()[0] * 1.4)
-    axes.legend(ncols=3, fontsize="small", loc="lower center")
+    axes.legend(ncols=2, fontsize="small", loc="upper right")
 
 
 def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
-    """The exponent of M in N - N_inf with its 95% interval, and the printed one as an open marker."""
+    """The exponent of M in N - N_inf with its 95% interval, and the printed one as an open marker.
+
+    An interval that is open below ends at an arrow, the end of the range searched.
+    """
+    import numpy as np
+
     from suite.report.style import GRID, PALETTE, PRINTED
 
     places = range(len(table))
-    spread = [table["value"] - table["low"], table["high"] - table["value"]]
+    beyond = np.isneginf(table["low"]) & np.isfinite(table["high"])
+    spread = [table["value"] - table["low"].where(~beyond, table["value"]), table["high"] - table["value"]]
     printed = table["printed"]
     axes.axvspan(printed.min() - TOLERANCE, printed.max() + TOLERANCE, color=GRID, alpha=0.2, linewidth=0)
     axes.errorbar(table["value"], places, xerr=spread, fmt="o", color=PALETTE[0], capsize=2.5, label="ours, 95%")
+    if beyond.any():
+        axes.plot(
+            table["value"][beyond], np.flatnonzero(beyond), "<", color=PALETTE[0], markersize=9, label="or less"
+        )
     axes.plot(printed, places, "D", markersize=7, label="printed", **PRINTED)
     axes.set_yticks(places, table["curve"])
     axes.set_ylim(len(table) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     axes.set(ylabel="", xlabel="exponent of M in $N - N_\\infty$\n(grey: the claim's tolerance)")
-    axes.legend(ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+    axes.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
 
 
 def draw_preferences(axes: Axes, table: pd.DataFrame) -> None:

@@ -107,7 +107,9 @@ def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
 
 
 def told(found: Interval, printed: float) -> str:
-    """A fitted exponent beside the printed one, as a line of a title."""
+    """A fitted exponent beside the printed one, as a line of a title; its bound alone where its interval is open."""
+    if found.low == -math.inf and found.high < math.inf:
+        return f"exponent below {found.high:.2f}, printed {printed:g}"
     return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), printed {printed:g}"
 
 

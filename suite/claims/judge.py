@@ -248,8 +248,8 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
         raise ClaimError(f"claim {claim.id}: {len(ours.values)} values for {steps or printed} of the paper's")
     if ours.proxy:
         return Verdict(claim, "not run", f"only a proxy was measured; needs {claim.needs}", None, profile, ours)
-    if not ours.finite:
-        return Verdict(claim, "inconclusive", "the measured interval is not finite", ours, profile)
+    if not ours.decidable:
+        return Verdict(claim, "inconclusive", "what was measured is no number", ours, profile)
     holds = RULES[claim.rule](claim, ours)
     if claim.known_difference:
         if holds:

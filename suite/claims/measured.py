@@ -47,6 +47,11 @@ class Measured:
         return all(math.isfinite(v) for v in (*self.values, *self.low, *self.high))
 
     @property
+    def decidable(self) -> bool:
+        """Whether rules can be applied: an interval may be open at an end, and its finite end then speaks."""
+        return all(map(math.isfinite, self.values)) and not any(map(math.isnan, (*self.low, *self.high)))
+
+    @property
     def spans(self) -> tuple[tuple[float, float, float], ...]:
         """Each value with the ends of its interval: (value, low, high)."""
         return tuple(zip(self.values, self.low, self.high, strict=True))
