@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-from fake_paper import fake_paper, fill
+from fake_paper import fill, registered
 
 from suite.report import gallery
 
 
 def test_every_figure_is_drawn_and_linked_and_the_others_say_what_they_lack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    made = fake_paper()
-    monkeypatch.setattr(gallery, "paper", lambda name: made)
     store = fill(tmp_path / "store", note="untuned")
-    text = gallery.page(["fake"], store, tmp_path / "gallery")
+    with registered(tmp_path) as made:
+        text = gallery.page(["fake"], store, tmp_path / "gallery")
     linked = re.findall(r"\]\(([^)]+)\)", text)
     assert linked
     assert all((tmp_path / link).stat().st_size > 1000 for link in linked)

@@ -209,6 +209,8 @@ def draw_search(evidence: Evidence, axes: Axes) -> None:
         ax=axes,
     )
     axes.set(xscale="log", yscale="log", xlabel="zeta (learning rates)", ylabel="training loss / SGD's")
+    for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        which("{x:.2f}")  # within a few per cent of one
     if diverged := sorted(set(table["zeta"]) - set(ended["zeta"])):
         top = axes.get_ylim()[1]
         axes.plot(diverged, [top] * len(diverged), "X", color=style.INK, clip_on=False, label="diverged")
