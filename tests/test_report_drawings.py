@@ -177,7 +177,7 @@ def test_every_artifact_gets_a_line_that_says_where_or_why_not(paper, tmp_path):
     lines = list(draw_selection([], store, tmp_path / "out"))
     assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence does not verify: run {broken}")
     assert lines[1] == "fake/table1: no drawing; its numbers are in the report and in check"
-    assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · proxy · 1 run)"
+    assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · stand-in · 1 run)"
     (missing,) = draw_selection(["fake/fig2"], store, tmp_path / "out", "svg", "paper")
     assert missing == "fake/fig2: not run: needs cluster (1 of 1 runs of 'cluster' at paper)"
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.inverse_law.exponents import FAR
+from paper_figures.inverse_law.checks import excess, passed_over
 from paper_figures.inverse_law.law_plots import TOGETHER, draw_laws
 from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import (
@@ -38,7 +38,7 @@ from paper_figures.inverse_law.readings import (
     together,
     told_apart,
 )
-from paper_figures.inverse_law.settings import BY_NAME, ROWS, SWINGING, Row, curve_runs, law_runs
+from paper_figures.inverse_law.settings import BY_NAME, ROWS, Row, curve_runs, law_runs
 from paper_figures.inverse_law.worlds import following, scaled
 from suite.batch_size.law import FitError, Updates
 from suite.claims.intervals import Interval, log_interval
@@ -189,37 +189,10 @@ def measure_grid(evidence: Evidence) -> Quantities:
     yield "grid-against-every-update", as_measured([found], [*full, *same])
 
 
-def measure_passed_over(evidence: Evidence) -> Quantities:
-    """At small batches: updates to the lowest threshold on the grid over those that every update's test finds."""
-    for name, batches in SWINGING.items():
-        row = BY_NAME[name]
-        for batch in batches:
-            try:
-                every, grid = evidence.runs(f"{name}/{batch}/every"), evidence.runs(f"{name}/{batch}")
-            except Missing:
-                continue
-            threshold = row.thresholds(evidence.profile)[-1]
-            (exact,), (coarse,) = crossings(every, threshold), crossings(grid, threshold)
-            ratios = [a / b for a, b in zip(coarse.seen, exact.seen, strict=True) if a and b]
-            if len(ratios) > 1:
-                yield f"grid-over-every-update-{batch}", as_measured([log_interval(ratios)], [*every, *grid])
-
-
-def measure_excess(evidence: Evidence) -> Quantities:
-    """Updates at small batches over those that the law fitted to M >= 16 foretells, to the lowest threshold reached.
-
-    A batch size at which a seed did not arrive within the limit has none.
-    """
-    for name in SWINGING:
-        row = BY_NAME[name]
-        runs = curve(evidence, row)
-        for threshold in row.thresholds(evidence.profile):
-            counted = crossings(runs, threshold)
-            law = law_fit([u for u in counted if u.batch >= FAR])
-            for u in counted:
-                if u.batch < FAR and not u.censored:
-                    ratios = [n / law.predict(u.batch) for n in u.seen if n]
-                    yield f"excess-{threshold:g}-{u.batch}", as_measured([log_interval(ratios)], runs)
+def measure_small_batches(evidence: Evidence) -> Quantities:
+    """What the grid of tests passes over at small batches, and how far they leave the law."""
+    yield from passed_over(evidence)
+    yield from excess(evidence)
 
 
 def measure_rival(row: Row) -> Callable[[Evidence], Quantities]:
@@ -409,8 +382,7 @@ ARTIFACTS = (
             measure_variations,
             measure_complexity,
             measure_grid,
-            measure_passed_over,
-            measure_excess,
+            measure_small_batches,
             *(measure_rival(row) for row in ROWS),
         ),
         draw=draw_all_laws,

@@ -117,12 +117,12 @@ def known(paper: Paper) -> dict[str, Experiment]:
 
 
 def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
-    """What each claim of an artifact rests on by one measurement of it, proxies included."""
+    """What each claim of an artifact rests on by one measurement, proxies included; nothing for an unknown paper."""
     paper = artifact.partition("/")[0]
-    asked = [
-        claim for claim in published(paper) if claim.artifact == artifact and claim.quantity in measurement.rests
-    ]
-    experiments = known(registry.paper(paper)) if asked else {}
+    if paper not in registry.PAPERS:
+        return {}
+    asked = [c for c in published(paper) if c.artifact == artifact and c.quantity in measurement.rests]
+    experiments = known(registry.paper(paper))
     return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
 
 
