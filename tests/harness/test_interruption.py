@@ -30,9 +30,11 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
 
 
 def wait_until_training(store: Path, process: subprocess.Popen[str]) -> None:
-    """Until the training of the store says that it has made updates; its other runs begin with a half."""
+    """Until the training of the store says twice that it has made updates; its other runs begin with a half."""
     folders = lambda: (store / "partial").glob("*/*")
-    while not any(0 < note["fraction"] < 0.5 for note in map(presence.note_in, folders()) if note):
+    seen: set[float] = set()
+    while len(seen) < 2:
+        seen |= {note["fraction"] for note in map(presence.note_in, folders()) if note and 0 < note["fraction"] < 0.5}
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
 
