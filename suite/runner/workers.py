@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -39,8 +41,19 @@ def work(orders: Connection, compute: Compute) -> None:
         with interruption.watched():
             while True:
                 pack = orders.recv()
-                orders.send(compute(pack, progress=lambda fraction: orders.send(float(fraction))))
+                orders.send(compute(pack, progress=partial(tell, orders)))
                 interruption.leave_if_asked()
+
+
+def tell(orders: Connection, fraction: float) -> None:
+    """Say how far the run is. Where nobody listens any more it is asked to stop, and not failed by a broken pipe.
+
+    On Ctrl-C the parent may have closed the pipe before this process looks whether it got the signal too.
+    """
+    try:
+        orders.send(float(fraction))
+    except (BrokenPipeError, ConnectionResetError):
+        signal.raise_signal(signal.SIGTERM)
 
 
 @dataclass(eq=False)
