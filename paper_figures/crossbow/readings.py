@@ -26,7 +26,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from suite.claims.measured import Measured, exact, interval
+from suite.claims.measured import Measured, exact, interval, over_seeds
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.papers.counterfeits import edited, forged
@@ -141,7 +141,7 @@ def spread(values: Sequence[float], runs: Sequence[str], note: str = "", *, prox
         middle = sum(arrived) / len(arrived) if arrived else math.inf
         return Measured((middle,), (-math.inf,), (math.inf,), len(values), tuple(runs), note, proxy)
     found = mean_interval(values)
-    return interval(found.mean, found.low, found.high, n=len(values), runs=runs, note=note, proxy=proxy)
+    return over_seeds(found, runs, note, proxy=proxy)
 
 
 def several(parts: Sequence[Measured]) -> Measured:

@@ -16,7 +16,7 @@ from reference_impls.inverse_law_model import Law, System, convergence_seconds
 from suite.batch_size.choice import choose
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import log_interval
-from suite.claims.measured import exact, interval
+from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run
@@ -62,7 +62,7 @@ def measure_constancy(evidence: Evidence) -> Quantities:
     runs = runs[runs["updates"] >= 50]  # a fifth of fewer is too short to time
     ratios = [median(part["late"] / part["early"]) for _, part in runs.groupby(["batch", "seed"])]
     found = log_interval(ratios)
-    yield "few-updates", interval(found.mean, found.low, found.high, n=found.n, runs=[run.id])
+    yield "few-updates", over_seeds(found, [run.id])
 
 
 @counterfeit("inverse_law/alg1/few-updates")

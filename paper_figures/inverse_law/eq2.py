@@ -14,7 +14,7 @@ from paper_figures.inverse_law.settings import BATCHES, BY_NAME, law_runs
 from paper_figures.inverse_law.worlds import following
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.claims.measured import exact, interval
+from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.runs.store import Run
@@ -43,7 +43,7 @@ def measure_noise(evidence: Evidence) -> Quantities:
     """Exponent of the batch size in the variance of the gradient, -1 by the central limit theorem."""
     run = evidence.run("noise")
     slope = noise_slope(run.curve("variance"))
-    yield "variance", interval(slope.mean, slope.low, slope.high, n=slope.n, runs=[run.id])
+    yield "variance", over_seeds(slope, [run.id])
 
 
 def noise_slope(table: pd.DataFrame) -> Interval:

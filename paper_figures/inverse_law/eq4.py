@@ -9,7 +9,7 @@ from paper_figures.inverse_law.plots import logarithmic
 from paper_figures.inverse_law.settings import BATCHES, loop_runs
 from suite.batch_size.knee import Knee, fit_knee
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import exact, interval
+from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.runs.store import Run
@@ -46,7 +46,7 @@ def measure_knee(evidence: Evidence) -> Quantities:
             raise Missing(f"two batch sizes on either side of the knee at {knee:.0f}")
         slopes = np.polyfit(np.log(part), np.log(wide[part].to_numpy().T), 1)[0]
         found, note = mean_interval(slopes.tolist()), f"M = {part[0]} to {part[-1]}, knee at {knee:.0f}"
-        yield name, interval(found.mean, found.low, found.high, n=found.n, runs=[run.id], note=note)
+        yield name, over_seeds(found, [run.id], note)
 
 
 @counterfeit("inverse_law/eq4/flat-below", "inverse_law/eq4/linear-above")

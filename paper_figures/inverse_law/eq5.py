@@ -11,7 +11,7 @@ from paper_figures.inverse_law.settings import LOOP, loop_runs
 from paper_figures.inverse_law.synthetic_systems import draws, relative
 from reference_impls.inverse_law_model import Law, System, convergence_seconds
 from suite.claims.intervals import log_interval
-from suite.claims.measured import exact, interval
+from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.papers.printed import printed_value
@@ -48,7 +48,7 @@ def measure_accuracy(evidence: Evidence) -> Quantities:
     note = f"every M of {held_out}"
     yield (
         "accurate",
-        interval(found.mean, found.low, found.high, n=found.n, runs=[run.id], note=note),
+        over_seeds(found, [run.id], note),
     )
 
 

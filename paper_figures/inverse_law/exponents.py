@@ -90,8 +90,9 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
 
     points = sum(len(family.batch) for curve in families for family in curve)
     spare = points - 1 - 2 * sum(map(len, families))
+    nowhere = -math.inf if whole > 1 else math.inf
     if spare < 1:
-        return math.inf if whole < 1 else -math.inf
+        return nowhere
     alike = max(map(len, families))  # thresholds of a curve, as if all of them said the same
     least = _least_squares(families, (whole,), fixed=True).cost
     bound = least * (1 + alike * float(stats.f.ppf(0.95, 1, spare)) / spare)
@@ -101,7 +102,7 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
 
     start, far = math.log(whole), math.log(RANGE[0] if whole > 1 else RANGE[1])
     if excess(far) <= 0:
-        return math.inf if whole < 1 else -math.inf
+        return nowhere
     return math.exp(float(optimize.brentq(excess, start, far, xtol=1e-3)))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import crossings, exponent, told_apart
 from suite.claims.intervals import Interval
-from suite.claims.measured import Measured, exact, interval
+from suite.claims.measured import Measured, exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.printed import printed_value
 from suite.spec import RunSpec
@@ -124,7 +124,7 @@ def measured_law(evidence: Evidence, group: str, *, proxy: bool = False) -> Meas
     counted = [crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]]
     found = exponent([c for c in counted if not any(u.censored for u in c[len(c) // 2 :])])
     note = f"{CORPORA[runs[0].spec.settings['corpus']]}; {told_apart(found)}"
-    return interval(found.mean, found.low, found.high, n=found.n, runs=[r.id for r in runs], note=note, proxy=proxy)
+    return over_seeds(found, [r.id for r in runs], note, proxy=proxy)
 
 
 def measure_settings(evidence: Evidence) -> Quantities:

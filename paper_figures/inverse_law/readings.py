@@ -18,7 +18,7 @@ from paper_figures.inverse_law.exponents import (
 from paper_figures.inverse_law.settings import ROWS, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.claims.measured import Measured, interval
+from suite.claims.measured import Measured, over_seeds
 from suite.papers.artifact import Evidence, Missing
 from suite.runs.store import Run
 
@@ -173,14 +173,7 @@ def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") 
     batches = sorted({run.spec.settings["batch"] for run in runs})
     seeds = len({run.spec.seed for run in runs})
     where = f"M = {', '.join(map(str, batches))}; {seeds} seeds"
-    return interval(
-        [i.mean for i in found],
-        [i.low for i in found],
-        [i.high for i in found],
-        n=min(i.n for i in found),
-        runs=[run.id for run in runs],
-        note=f"{note}; {where}" if note else where,
-    )
+    return over_seeds(found, [run.id for run in runs], f"{note}; {where}" if note else where)
 
 
 def mean_seconds(runs: pd.DataFrame) -> dict[int, float]:

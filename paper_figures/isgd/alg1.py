@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from paper_figures.isgd import plots, readings, settings
-from paper_figures.isgd.readings import every_margin, iterations, over_seeds_each, run_ids, windows
+from paper_figures.isgd.readings import every_margin, iterations, run_ids, windows
 from paper_figures.isgd.settings import MARGINS, SMALL
 from suite.claims.intervals import paired_difference
-from suite.claims.measured import exact
+from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import as_if, counterfeit, edited, exchanged, forged
 from suite.runs.store import Run
@@ -149,7 +149,7 @@ def measure_tightness(evidence: Evidence) -> Quantities:
         shares.append([float((rows["chased"] > 0).to_numpy()[n + 1 :].mean()) for rows, n in tables])
     steps = [paired_difference(a, b) for a, b in pairwise(shares)]
     note = "; ".join(f"{m:g} sigma: {sum(s) / len(s):.2%}" for m, s in zip(MARGINS, shares, strict=True))
-    yield "tighter-limit-more-triggers", over_seeds_each(steps, run_ids(every_margin(evidence)), note)
+    yield "tighter-limit-more-triggers", over_seeds(steps, run_ids(every_margin(evidence)), note)
 
 
 @counterfeit("isgd/alg1/tighter-limit-more-triggers")

@@ -10,10 +10,10 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from paper_figures.isgd.readings import embedded, over_seeds_each
+from paper_figures.isgd.readings import embedded
 from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import exact, interval, point
+from suite.claims.measured import exact, interval, over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import counterfeit, exchanged
 from suite.spec import RunSpec
@@ -90,7 +90,7 @@ def measure_iterations(evidence: Evidence) -> Quantities:
     means = [sum(run.results["updates"] for run in group) / len(group) for group in groups]
     note = "mean iterations: " + ", ".join(f"batch {n} {m:.0f}" for n, m in zip(names, means, strict=True))
     proxy = embedded(groups[0][0].spec.settings["data"]["name"])
-    yield "fewer-iterations-large-batch", over_seeds_each(steps, ids, note, proxy=proxy)
+    yield "fewer-iterations-large-batch", over_seeds(steps, ids, note, proxy=proxy)
 
 
 @counterfeit("isgd/eq15/fewer-iterations-large-batch")

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.isgd import readings, settings
-from paper_figures.isgd.readings import embedded, evaluations, over_seeds, pairs
+from paper_figures.isgd.readings import embedded, evaluations, pairs
 from paper_figures.isgd.settings import TEST_EVERY_SECONDS
 from suite.claims.intervals import Interval, mean_interval
-from suite.claims.measured import exact, point
+from suite.claims.measured import exact, over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import as_if, counterfeit, edited, forged, genuine
 from suite.papers.printed import printed_value

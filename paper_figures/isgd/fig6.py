@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd import settings
-from paper_figures.isgd.readings import over_seeds
 from paper_figures.isgd.settings import CIFAR, CONFIGURATIONS, MNIST
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import exact, point
+from suite.claims.measured import exact, over_seeds, point
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import as_if, counterfeit, edited, forged, genuine

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd.settings import MARGINS
-from suite.claims.intervals import Interval, mean_interval
-from suite.claims.measured import Measured, exact, interval
+from suite.claims.intervals import mean_interval
+from suite.claims.measured import Measured, exact, interval, over_seeds
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine, replaced
@@ -30,23 +30,6 @@ COARSE_TICKS = (0.8, 0.85, 0.9, 0.95)
 def embedded(data: str) -> bool:
     """Whether a data set is one of ours, whose numbers are no quantities of the paper's."""
     return DATASETS[data].embedded
-
-
-def over_seeds(found: Interval, runs: Iterable[str], note: str = "", *, proxy: bool = False) -> Measured:
-    return interval(found.mean, found.low, found.high, n=found.n, runs=runs, note=note, proxy=proxy)
-
-
-def over_seeds_each(found: Sequence[Interval], runs: Iterable[str], note: str, *, proxy: bool = False) -> Measured:
-    """Several quantities of the same seeds, each with its interval."""
-    return interval(
-        [step.mean for step in found],
-        [step.low for step in found],
-        [step.high for step in found],
-        n=found[0].n,
-        runs=runs,
-        note=note,
-        proxy=proxy,
-    )
 
 
 def extremes(values: Iterable[float], *, runs: Iterable[str] = (), note: str = "") -> Measured:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paper_figures.isgd import readings, settings
 from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import exact
+from suite.claims.measured import exact, over_seeds
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import counterfeit, genuine
@@ -156,15 +156,14 @@ def measure_speed(evidence: Evidence) -> Quantities:
         steps = readings.log_speed(sgd, ours, error, column)
         saved = 100 * (1 - math.exp(-sum(steps) / len(steps)))
         note = f"{saved:+.1f}% saved to {1 - error:.1%} test accuracy"
-        yield name, readings.over_seeds(mean_interval(steps), ids, note, proxy=readings.embedded(data))
+        yield name, over_seeds(mean_interval(steps), ids, note, proxy=readings.embedded(data))
 
 
 def measure_training_error(evidence: Evidence) -> Quantities:
     """SGD's training error minus that of ISGD as chosen, paired by seed."""
     sgd, ours = evidence.runs("sgd"), evidence.runs("chosen")
-    ids, ours_alone = [run.id for run in (*sgd, *ours)], readings.embedded(sgd[0].spec.settings["data"]["name"])
-    leads = mean_interval(readings.error_leads(sgd, ours))
-    yield "lower-training-error", readings.over_seeds(leads, ids, proxy=ours_alone)
+    proxy, ids = readings.embedded(sgd[0].spec.settings["data"]["name"]), [run.id for run in (*sgd, *ours)]
+    yield "lower-training-error", over_seeds(mean_interval(readings.error_leads(sgd, ours)), ids, proxy=proxy)
 
 
 @counterfeit("isgd/zeta/faster", "isgd/zeta/lower-training-error")
@@ -209,8 +208,8 @@ def draw_search(evidence: Evidence, axes: Axes) -> None:
         ax=axes,
     )
     axes.set(xscale="log", yscale="log", xlabel="zeta (learning rates)", ylabel="training loss / SGD's")
-    for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        which("{x:.2f}")  # within a few per cent of one
+    axes.yaxis.set_major_formatter("{x:.2f}")  # within a few per cent of one
+    axes.yaxis.set_minor_formatter("{x:.2f}")
     if diverged := sorted(set(table["zeta"]) - set(ended["zeta"])):
         top = axes.get_ylim()[1]
         axes.plot(diverged, [top] * len(diverged), "X", color=style.INK, clip_on=False, label="diverged")

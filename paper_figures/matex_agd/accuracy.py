@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Sequence
 
 from suite.claims.intervals import Interval, mean_interval
-from suite.claims.measured import Measured, interval
 from suite.papers.artifact import Evidence
 
 IMAGENET = "matex_agd/imagenet"
@@ -87,9 +86,3 @@ def steps(evidence: Evidence, worse: str, better: str) -> list[Interval]:
 def least(seen: Sequence[Interval]) -> Interval:
     """What can be said of all: above a bound where the lowest is, below it as soon as one is."""
     return Interval(min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen), seen[0].n)
-
-
-def measured(seen: Sequence[Interval], of: tuple[str, ...], note: str, *, proxy: bool = False) -> Measured:
-    """Intervals as the values of one quantity."""
-    ends = ([i.mean for i in seen], [i.low for i in seen], [i.high for i in seen])
-    return interval(*ends, n=seen[0].n, runs=of, note=note, proxy=proxy)

@@ -20,7 +20,7 @@ from paper_figures.matex_agd.link_readings import (
 )
 from paper_figures.matex_agd.link_readings import frame as link_frame
 from paper_figures.matex_agd.plots import draw_workload
-from suite.claims.measured import exact, interval
+from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.printed import printed_value
 
@@ -50,14 +50,7 @@ def measure_link_ratios(evidence: Evidence) -> Quantities:
             seen = [ratios(run, workload, speed, method, base) for speed in SPEEDS]
             yield (
                 f"{workload}: {method} over {base}",
-                interval(
-                    [i.mean for i in seen],
-                    [i.low for i in seen],
-                    [i.high for i in seen],
-                    n=seen[0].n,
-                    runs=(run.id,),
-                    note="at 200 Mbit/s, 600 Mbit/s and 4 Gbit/s between two workers",
-                ),
+                over_seeds(seen, (run.id,), "at 200 Mbit/s, 600 Mbit/s and 4 Gbit/s between two workers"),
             )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from paper_figures.matex_agd.accuracy import accuracies, ids, least, measured, trained_on
+from paper_figures.matex_agd.accuracy import accuracies, ids, least, trained_on
 from paper_figures.matex_agd.link_readings import (
     DELAYED,
     LAYER_WISE,
@@ -30,7 +30,7 @@ from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, la
 from paper_figures.matex_agd.plots import APPROACHES, draw_bars, draw_workload
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, table1, whole_training
 from suite.claims.intervals import Interval, log_interval, mean_interval
-from suite.claims.measured import Measured, exact, interval, point
+from suite.claims.measured import Measured, exact, interval, over_seeds, point
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, exchange, network
 from suite.cost_models.overlap import delayed
 from suite.data.catalogue import DATASETS
@@ -82,7 +82,7 @@ def measure_link(evidence: Evidence) -> Quantities:
 
 
 def of_link(seen: list[Interval], run: Run, note: str) -> Measured:
-    return measured(seen, (run.id,), note)
+    return over_seeds(seen, (run.id,), note)
 
 
 def measure_model(letter: str) -> Callable[[Evidence], Quantities]:
@@ -233,7 +233,7 @@ def measure_compute(evidence: Evidence) -> Quantities:
     seconds = run.curve("compute").pivot(index="repeat", columns="network", values="seconds")
     ratio = log_interval([float(value) for value in seconds[GOOGLENET] / seconds[ALEXNET]])
     note = "forward and backward, batches of 32 and 256, networks in turns"
-    yield "compute-ratio", measured([ratio], (run.id,), note)
+    yield "compute-ratio", over_seeds([ratio], (run.id,), note)
 
 
 @counterfeit("matex_agd/fig1d/compute-ratio")
@@ -300,7 +300,7 @@ def measure_whole_training(evidence: Evidence) -> Quantities:
 
 def furthest(seen: list[Interval], reference: float, of: tuple[str, ...], note: str, *, proxy: bool) -> Measured:
     """The interval whose mean lies furthest from a value; infinite for one seed, which tells of no spread."""
-    return measured([max(seen, key=lambda i: abs(i.mean - reference))], of, note, proxy=proxy)
+    return over_seeds([max(seen, key=lambda i: abs(i.mean - reference))], of, note, proxy=proxy)
 
 
 def frame(letter: str, evidence: Evidence) -> pd.DataFrame:

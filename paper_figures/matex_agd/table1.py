@@ -21,12 +21,11 @@ from paper_figures.matex_agd.accuracy import (
     at_checkpoints,
     ids,
     least,
-    measured,
     steps,
     trained_on,
 )
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import exact, interval, point
+from suite.claims.measured import exact, interval, over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.printed import printed_value
 from suite.spec import RunSpec
@@ -79,7 +78,7 @@ def measure_row(row: str) -> Callable[[Evidence], Quantities]:
         for place, (batch, at) in enumerate(zip(BATCHES, seen, strict=True), start=1):
             yield (
                 f"{row}-b{batch}",
-                measured([at], ids(evidence, row), f"{what} at checkpoint {place} of 5", proxy=proxy),
+                over_seeds([at], ids(evidence, row), f"{what} at checkpoint {place} of 5", proxy=proxy),
             )
 
     return measure
@@ -91,7 +90,7 @@ def measure_tradeoff(evidence: Evidence) -> Quantities:
     above = [least(steps(evidence, low, high)) for low, high in itertools.pairwise(rows)]
     what, proxy = trained_on(evidence, "sgd")
     note = f"{what}, AGD 1 over AGD 2 and SGD over AGD 1 where they are nearest, of five checkpoints"
-    yield "tradeoff", measured(above, ids(evidence, *rows), note, proxy=proxy)
+    yield "tradeoff", over_seeds(above, ids(evidence, *rows), note, proxy=proxy)
 
 
 def measure_all_rows(evidence: Evidence) -> Quantities:
@@ -99,12 +98,12 @@ def measure_all_rows(evidence: Evidence) -> Quantities:
     worst_first = ROWS[::-1]
     of, (what, proxy) = ids(evidence, *ROWS), trained_on(evidence, "serial")
     above = [least(steps(evidence, low, high)) for low, high in itertools.pairwise(worst_first)]
-    yield "order", measured(above, of, f"{what}, each row over the next where they are nearest", proxy=proxy)
+    yield "order", over_seeds(above, of, f"{what}, each row over the next where they are nearest", proxy=proxy)
     seeds = [seed for row in ROWS for seed in accuracies(evidence, row)]
     rises = [b > a for seed in seeds for a, b in itertools.pairwise(seed)]
     yield "rises", point(sum(rises) / len(rises), runs=of, note=what, proxy=proxy)
     gap = steps(evidence, "sgd", "serial")[-1]
-    yield "serial-over-sgd", measured([gap], of, f"{what}, last checkpoint; the printed gap is 0.034", proxy=proxy)
+    yield "serial-over-sgd", over_seeds([gap], of, f"{what}, last checkpoint; the printed gap is 0.034", proxy=proxy)
 
 
 def log_ratio(row: Sequence[float], other: Sequence[float]) -> float:
@@ -131,7 +130,7 @@ def measure_gap(evidence: Evidence) -> Quantities:
     )
     parts = mean_interval([log_ratio(a, b) for a, b in zip(seen["partitioned"], seen["serial"], strict=True)])
     note = f"{what}, a part of the data for each of four workers, paired by seed"
-    yield "gap-of-partition", interval(parts.mean, parts.low, parts.high, proxy=True, n=parts.n, runs=of, note=note)
+    yield "gap-of-partition", over_seeds(parts, of, note, proxy=True)
     pairs = seed_pairs(seen["serial"])
     yield (
         "gap-of-seeds",
@@ -157,7 +156,7 @@ def measure_gap_on_the_proxy(evidence: Evidence) -> Quantities:
     what, proxy = trained_on(evidence, "serial")
     gaps = mean_interval([log_ratio(a, b) for a, b in zip(ours, serial, strict=True)])
     note = "mean over five checkpoints of log(SGD / serial), paired by seed"
-    yield "proxy-gap", measured([gaps], ids(evidence, "serial", "sgd"), f"{what}, {note}", proxy=proxy)
+    yield "proxy-gap", over_seeds([gaps], ids(evidence, "serial", "sgd"), f"{what}, {note}", proxy=proxy)
     pairs = seed_pairs(serial)
     note = f"{what}, largest log ratio of two serial runs"
     yield (

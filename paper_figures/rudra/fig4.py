@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.rudra.readings import counted, simulated
 from paper_figures.rudra.simulations import JITTERS, SPLITS, clock, messages
 from suite.claims.intervals import wilson
-from suite.claims.measured import interval
+from suite.claims.measured import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import counterfeit, rerun
 from suite.papers.printed import printed, printed_value
@@ -44,7 +44,7 @@ def measure_b(evidence: Evidence) -> Quantities:
     run = evidence.run("30-softsync")
     yield "mass-near-30", simulated(run.results["median"], run)
     share = wilson(run.results["above_2n"], run.results["gradients"])
-    yield "tail", interval(share.mean, share.low, share.high, n=share.n, runs=[run.id])
+    yield "tail", over_seeds(share, [run.id])
     several = evidence.runs("n")
     yield "mean-n", simulated([r.results["mean"] for r in several], *several)
     yield "range-2n", simulated([run.results["smallest"], run.results["largest"]], run)

@@ -13,7 +13,7 @@ from paper_figures.rudra.readings import CifarTimes, erring_half_more, error_ste
 from paper_figures.rudra.settings import LEARNERS, grid
 from paper_figures.rudra.simulations import BASELINE, throughput
 from suite.claims.intervals import log_interval, mean_interval
-from suite.claims.measured import exact, interval
+from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run
@@ -46,10 +46,10 @@ def measure_throughput(evidence: Evidence) -> Quantities:
     longer = log_interval(run.results["training_ratios"])
     yield (
         "small-mu-longer",
-        interval(longer.mean, longer.low, longer.high, n=longer.n, runs=[run.id]),
+        over_seeds(longer, [run.id]),
     )
     gain = mean_interval([log(ratio) for ratio in run.results["product_ratios"]])
-    yield "gemm-throughput", interval(gain.mean, gain.low, gain.high, n=gain.n, runs=[run.id])
+    yield "gemm-throughput", over_seeds(gain, [run.id])
 
 
 def measure_errors(evidence: Evidence) -> Quantities:

@@ -9,7 +9,7 @@ from typing import Any
 from paper_figures.rudra import seeds
 from paper_figures.rudra.settings import Configuration
 from paper_figures.rudra.simulations import ImageNetRow
-from suite.claims.measured import Measured, exact, interval, point
+from suite.claims.measured import Measured, exact, interval, over_seeds, point
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.papers.counterfeits import edited, forged
 from suite.runs.store import Run
@@ -50,7 +50,7 @@ def contrast(evidence: Evidence, weights: Mapping[str, float]) -> Measured:
     found = seeds.contrast(weights, {group: errors(evidence, group) for group in weights})
     ids = [run.id for group in weights for run in runs_of(evidence, group)]
     note = f"{found.n} seed{'s' * (found.n > 1)}; spread between seeds pooled with that of Table 2's pairs of rows"
-    return interval(found.mean, found.low, found.high, n=found.n, runs=ids, note=note)
+    return over_seeds(found, ids, note)
 
 
 def final_error(evidence: Evidence, group: str) -> Measured:

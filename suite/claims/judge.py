@@ -56,6 +56,7 @@ NEEDS: Mapping[str, str] = {  # the least that decides a claim, in order
     "multi-gpu": "several GPUs in one machine",
     "cluster": "several machines",
 }
+ON_A_CPU = ("nothing", "cpu-small", "cpu-large")  # needs that any machine meets, however long it takes
 SIDES = ("lower", "above", "upper", "below", "range")
 VERDICTS = (
     "reproduced",

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from suite.claims.intervals import Interval
+
 # What a number can rest on, the best first: derived by suite.papers.grades.
 AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, PROPERTY, STATED = GRADES = (
     "as printed",
@@ -96,3 +98,19 @@ def interval(
 ) -> Measured:
     """Values with the ends of their intervals, as ``statistics`` gives them."""
     return Measured(_tuple(values), _tuple(low), _tuple(high), n, tuple(runs), note, proxy)
+
+
+def over_seeds(
+    found: Interval | Sequence[Interval], runs: Iterable[str] = (), note: str = "", *, proxy: bool = False
+) -> Measured:
+    """An interval over seeds, or several as the values of one quantity; ``n`` is the fewest seeds among them."""
+    several = [found] if isinstance(found, Interval) else found
+    return Measured(
+        tuple(float(i.mean) for i in several),
+        tuple(float(i.low) for i in several),
+        tuple(float(i.high) for i in several),
+        min(i.n for i in several),
+        tuple(runs),
+        note,
+        proxy,
+    )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from suite.claims.judge import PROFILES, Claim
+from suite.claims.judge import ON_A_CPU, PROFILES, Claim
 from suite.commands.plan import Planned
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.published import published
 
-ON_A_CPU = ("nothing", "cpu-small", "cpu-large")
 SHORTEST = 0.1  # seconds; what takes less is as good as free
 
 

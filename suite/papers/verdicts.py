@@ -89,7 +89,7 @@ def verdicts(
     chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
     profiles = (profile,) if profile else tuple(reversed(PROFILES))
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
-    experiments = known(paper)
+    experiments = experiments_of(paper)
     same: dict[tuple[str, str], Measurement] = {}
     result = []
     for claim in published(paper.name):
@@ -111,7 +111,7 @@ def verdicts(
     return result
 
 
-def known(paper: Paper) -> dict[str, Experiment]:
+def experiments_of(paper: Paper) -> dict[str, Experiment]:
     """The experiments that a paper's runs can name."""
     return {"train": TRAIN, **paper.experiments}
 
@@ -122,7 +122,7 @@ def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     if paper not in registry.PAPERS:
         return {}
     asked = [c for c in published(paper) if c.artifact == artifact and c.quantity in measurement.rests]
-    experiments = known(registry.paper(paper))
+    experiments = experiments_of(registry.paper(paper))
     return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from suite.claims.judge import NEEDS, PROFILES
+from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.claims.measured import GRADES
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.published import published
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
-HERE = {"nothing", "cpu-small", "cpu-large"}  # needs that any machine meets, however long it takes
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
@@ -98,7 +97,7 @@ def drawing(
 def _needs(artifact: Artifact, lacking: str) -> str:
     """What lacks, behind the least that a machine needs for any of it where two cores do not do."""
     needed = {claim.needs for claim in published(artifact.id.partition("/")[0]) if claim.artifact == artifact.id}
-    beyond = [need for need in NEEDS if need in needed - HERE]
+    beyond = [need for need in NEEDS if need in needed.difference(ON_A_CPU)]
     return f"needs {beyond[0]} ({lacking})" if beyond else lacking
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suite.claims.intervals import paired_ratio
-from suite.claims.measured import interval
+from suite.claims.measured import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import as_if, counterfeit
 from suite.papers.printed import printed_value
@@ -33,7 +33,7 @@ def measure_ratio(evidence: Evidence) -> Quantities:
     ours, plain = evidence.runs("lookahead"), evidence.runs("sgd")
     ratio = paired_ratio([run.results["variance"] for run in plain], [run.results["variance"] for run in ours])
     ids = [run.id for run in (*ours, *plain)]
-    found = interval(ratio.mean, ratio.low, ratio.high, n=ratio.n, runs=ids)
+    found = over_seeds(ratio, ids)
     yield "ratio", found
     yield "lower", found
 
