@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 from door import DECAY, METHODS, MOMENTUM, RATE, closure, examples, network, rows, train, weights
-from matrix import FEATURES, OPTIMISERS, Job, tried
+from features import OPTIMISERS, Job
+from matrix import FEATURES, tried
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import optim_bodies as bodies
 import pytest
 import torch.distributed as dist
-from matrix import FEATURES, OPTIMISERS, REFUSALS, Job, page, tried
+from features import OPTIMISERS, Job
+from matrix import FEATURES, REFUSALS, page, tried
 
 from suite.communication.group import Group
 from suite.communication.launch import spawn

@@ -1,0 +1,50 @@
+"""The boards: every verdict counted once, by what it rests on, and how many chance explains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from suite.claims.board import Board, board, lines, word
+from suite.claims.judge import Claim, Verdict
+from suite.claims.measured import AS_PRINTED, PROPERTY, SHORTENED, STATED, Measured, exact
+
+
+def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
+    claim = Claim(f"toy/fig1/{said}-{rests_on}", "It is so", "1", "holds", "smoke", "gpu", "a reason")
+    return Verdict(claim, said, "", exact(1.0), "smoke", rests_on=rests_on, decides=decides)
+
+
+def test_the_boards_count_every_verdict_once_and_decide_on_few():
+    found = [
+        verdict("reproduced", AS_PRINTED, True),
+        verdict("reproduced", SHORTENED),
+        verdict("not reproduced", SHORTENED, True),
+        verdict("reproduced", PROPERTY, True),
+        verdict("not reproduced", STATED, True),
+        Verdict(verdict("not run", "").claim, "not run", "nothing is stored"),
+    ]
+    counted = board(found)
+    assert isinstance(counted, Board)
+    assert next(iter(counted.empirical)) == AS_PRINTED
+    assert counted.decides == {"reproduced": 1, "not reproduced": 1}
+    assert counted.properties[PROPERTY] == {"holds": 1}
+    assert counted.properties[STATED] == {"does not hold": 1}
+    assert sum(c.total() for c in (*counted.empirical.values(), *counted.properties.values())) == len(found)
+    assert [word(v) for v in found[:4]] == ["reproduced", "reproduced", "not reproduced", "holds"]
+    text = lines(counted)
+    assert text[0] == "empirical claims, 4; decided: 1 reproduced, 1 not reproduced"
+    assert text[1].split() == ["as", "printed:", "1", "reproduced"]
+    assert text[-1].split() == ["stated:", "1", "does", "not", "hold"]
+
+
+def test_the_board_says_what_chance_explains():
+    spread = replace(verdict("reproduced", SHORTENED), measured=Measured((1.0,), (0.9,), (1.1,), 3))
+    failed = replace(verdict("not reproduced", SHORTENED), measured=spread.measured)
+    of_code = replace(verdict("reproduced", PROPERTY), measured=spread.measured)
+    counted = board([spread] * 40 + [failed, of_code, verdict("reproduced", SHORTENED)])
+    assert counted.spread == 40
+    assert counted.by_chance == pytest.approx(1)
+    assert any("40 of those reproduced have an interval" in line for line in lines(counted))
+    assert not any("by chance" in line for line in lines(board([of_code, failed])))

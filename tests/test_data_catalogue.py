@@ -1,0 +1,47 @@
+"""The catalogue of data sets: what is absent, fetched or listed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suite.data.catalogue import DataError, fetch, locate
+from suite.data.images import load_images
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def test_an_absent_set_says_where_it_was_looked_for_and_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cifar10 is not below .*--data or SGD_SUITE_DATA.*data fetch cifar10"):
+        load_images("cifar10", "train", tmp_path, tmp_path)
+    assert locate("cifar10", tmp_path) is None
+    with pytest.raises(DataError, match="the suite knows mnist, cifar10"):
+        load_images("svhn", "train", tmp_path)
+    with pytest.raises(DataError, match="split 'dev' does not exist; it has train, test"):
+        load_images("digits", "dev")
+
+
+def test_a_failed_download_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    def offline(*_: object, **__: object) -> None:
+        raise ConnectionError("Name or service not known")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
+    with pytest.raises(DataError, match=r"ylecun/mnist at 77f3279092a1 could not be downloaded.*not known"):
+        fetch("mnist", tmp_path)
+    with pytest.raises(DataError, match="no revision of it is pinned"):
+        fetch("multi30k", tmp_path)
+
+
+def test_listing_sets_needs_neither_torch_nor_datasets(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from suite.data.catalogue import DATASETS, available\n"
+        "[available(name, Path(sys.argv[1])) for name in DATASETS]\n"
+        "print([name for name in ('torch', 'datasets', 'numpy', 'pyarrow') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    assert subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout == "[]\n"
