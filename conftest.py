@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 import os
-from collections.abc import Generator
+import shutil
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 settings.register_profile("suite", deadline=None)  # a busy machine is no failure
@@ -54,6 +56,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What calls the command line as a user does starts a process."""
+    if "sgd" in getattr(item, "fixturenames", ()):
+        item.add_marker("processes")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--slow"):
         for item in items:
@@ -73,6 +81,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not torch.cuda.is_available():
             for item in on_gpu:
                 item.add_marker(pytest.mark.skip(reason="needs CUDA, and torch finds no usable device here"))
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
+    """A folder by its name, filled by the first process of a session that asks for it."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, fill: Callable[[Path], None]) -> Path:
+        folder = base / name
+        with FileLock(f"{folder}.lock"):
+            if not (folder / "filled").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                fill(folder)
+                (folder / "filled").touch()
+        return folder
+
+    return made
 
 
 @pytest.fixture(scope="session")

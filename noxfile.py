@@ -3,7 +3,8 @@
 nox -s suite                        the main job at --profile smoke
 nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reproduce``
 nox -s tests -- --slow              arguments after -- go to pytest
-nox -s processes                    tests over processes that are killed, lost or left waiting
+nox -s processes                    tests over processes: the command line, and what is killed, lost or left waiting
+nox -s evidence                     tests of measures, drawings and texts over all stored runs
 nox -s cluster                      trials on a real Slurm of two nodes on this machine
 nox -s guard                        canaries, benchmark and gate, against the baselines of this machine class
 nox -s prove                        the guard's own proof
@@ -24,7 +25,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "tests", "processes", "suite"]
+nox.options.sessions = ["lint", "tests", "processes", "evidence", "suite"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"
@@ -58,7 +59,7 @@ def suite(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests but the slow ones and those with a session of their own, in three processes."""
     install(session, "test")
-    chosen = ["-m", "not cluster and not processes"]
+    chosen = ["-m", "not cluster and not processes and not evidence"]
     session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
 
 
@@ -68,6 +69,14 @@ def processes(session: nox.Session) -> None:
     install(session, "test")
     chosen = ["-m", "processes and not cluster"]
     session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def evidence(session: nox.Session) -> None:
+    """Tests that measure or draw all stored runs, or as many made up; a file at a time, for what its tests share."""
+    install(session, "test")
+    chosen = ["-m", "evidence and not processes"]
+    session.run("pytest", "-n", "2", "--dist", "loadfile", *chosen, *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session

@@ -16,6 +16,7 @@ from benchmarks.processes import Workers
 from benchmarks.workloads import Workload
 
 TRIED = 5  # updates of a form when the quickest is looked for
+LEFT_OUT = "left out by --rivals"
 RIVALS = ("plain", "forms", "compiled", "jax")  # the loop as anyone writes it, its other forms, torch.compile, JAX
 JAX_FORMS = ("jax im2col", "jax conv", "jax conv channels-last")
 JAX_NETWORKS = ("caffe_lenet", "caffe_cifar_quick")
@@ -45,7 +46,7 @@ def build(
     Sides in this process are tried with each number of ``threads``.
     """
     sides: dict[str, Side] = {}
-    absent: dict[str, str] = {}
+    absent = {rival: LEFT_OUT for rival in RIVALS if rival not in rivals}
     _ours(sides, workload, device, threads)
     for form, kind in forms_of(workload).items():
         if ("plain" if form == "plain" else "forms") not in rivals:

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from ci import canaries
-from suite.papers.code import SAME, TABLE, code_of
+from suite.papers.code import OTHER, SAME, code_of, made_by, table
 from suite.papers.evidence import committed, folders
 from suite.papers.registry import experiment
 from suite.runs.archive import Layered, Runs
@@ -28,12 +28,18 @@ Pairs = set[tuple[str, str, str, str]]  # experiment, old fingerprint, new finge
 
 
 def fingerprints() -> dict[str, dict[str, str]]:
-    """By revision and experiment, the fingerprint of the code behind committed runs that do not record it."""
+    """By revision and experiment, the fingerprint of the code behind committed runs that today's did not make.
+
+    Runs of a tree with changes, or whose revision nobody knows, have none that could be trained again.
+    """
     runs = Layered(committed())
     found: dict[str, dict[str, str]] = {}
-    for run_id, row in json.loads((folders()[0] / TABLE).read_text(encoding="utf-8")).items():
+    for run_id in sorted(runs.ids()):
         run = runs.read(run_id)
-        found.setdefault(row["revision"], {})[run.spec.experiment] = code_of(run)
+        row = table().get(run_id)
+        revision = row["revision"] if row else "" if run.environment.get("dirty") else run.environment.get("revision")
+        if revision and made_by(run) == OTHER:
+            found.setdefault(revision, {})[run.spec.experiment] = code_of(run)
     return found
 
 

@@ -101,6 +101,7 @@ def scripted(folder: Path, code: str, name: str = "stage", share: float = 1.0) -
     return gpu.Stage(name, share, lambda seconds: [sys.executable, "-c", code])
 
 
+@pytest.mark.processes
 def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
     """The late stage writes before it hangs; its child hangs too, and must go with it."""
     hang = "import subprocess, sys, time; print('begun', flush=True); subprocess.run(['sleep', '600'])"
@@ -145,6 +146,7 @@ def test_the_gpu_job_says_where_there_is_no_gpu(tmp_path: Path, monkeypatch, cap
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
+@pytest.mark.processes
 def test_without_cuda_every_gpu_test_is_skipped_with_its_reason():
     files = gpu.gpu_tests()
     assert ROOT / "tests" / "crossbow" / "test_gpu.py" in map(Path, files)
@@ -311,6 +313,7 @@ SPARE = (
 )
 
 
+@pytest.mark.processes
 def test_a_bare_machine_runs_and_exports_from_the_source_tree(tmp_path: Path):
     """Nothing installed, and nothing importable that is not needed; a missing package is named for who needs it."""
     script = (

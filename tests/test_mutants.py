@@ -88,6 +88,7 @@ def test_the_tests_of_a_module_are_those_that_the_fewest_imports_lead_from(root)
     assert imports.nearest("suite/nobody.py") == []
 
 
+@pytest.mark.processes
 def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root):
     (root / "suite/near.py").write_text("def twice(x, unused=7):\n    return 2 * x\n")
     (root / "tests/a/helper.py").write_text("")

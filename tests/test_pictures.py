@@ -19,6 +19,8 @@ from suite.report import style
 from suite.report.page import Once
 from suite.runs.archive import Layered, Runs
 
+pytestmark = pytest.mark.evidence
+
 DRAWN = [artifact.id for name in PAPERS for artifact in paper(name).artifacts if artifact.draw]
 
 

@@ -121,6 +121,7 @@ def committed_verdicts(committed_measured):
     return committed_measured[0]
 
 
+@pytest.mark.evidence
 def test_every_committed_grade_follows_from_the_stored_specifications(committed_measured):
     """Read again from the run folders: specification and machine, and nothing that was computed."""
     found, measured, source = committed_measured
@@ -138,11 +139,13 @@ def test_every_committed_grade_follows_from_the_stored_specifications(committed_
         assert verdict.decides is (found.decides and verdict.order == "registered"), claim.id
 
 
+@pytest.mark.evidence
 def test_nothing_that_is_committed_is_red(committed_verdicts):
     assert len(committed_verdicts) > 700
     assert [(v.claim.id, v.why) for v in committed_verdicts if v.red] == []
 
 
+@pytest.mark.evidence
 def test_readme_and_docs_say_what_the_committed_evidence_says(committed_verdicts):
     for name, made in blocks(committed_verdicts).items():
         text = (ROOT / name).read_text(encoding="utf-8")
@@ -170,6 +173,7 @@ def test_the_readme_is_short_and_its_links_lead_somewhere():
     assert [link for link in inside if not (ROOT / link).exists()] == []
 
 
+@pytest.mark.evidence
 def test_what_became_of_each_empirical_claim_is_told(committed_verdicts):
     published = homes()[0] / "published"
     before = json.loads((published / "before_grades.json").read_text())

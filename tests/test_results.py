@@ -14,6 +14,8 @@ from suite.report.data import results
 from suite.report.readme import judged_of
 from suite.runs.archive import Layered
 
+pytestmark = pytest.mark.evidence
+
 NUMBERS = ["ours", "low", "high"]
 
 

@@ -1,8 +1,9 @@
 """The command ``refresh``: renew the files that are made from papers, their claims and their committed evidence.
 
 In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval and
-verdict as one table (``results.csv``), and what stands between the markers of its README. In this project also the
-tables in ``docs`` and what became of the claims of before.
+verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), and what
+stands between the markers of its README. In this project also the tables in ``docs`` and what became of the claims of
+before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from suite.papers.registry import PAPERS, homes, papers_of
 from suite.papers.selection import SelectorError
 from suite.report import changes, readme
 from suite.report.data import results
+from suite.report.hours import HOURS, hours
 from suite.runs.archive import Layered
 
 RESULTS = "results.csv"
@@ -35,8 +37,11 @@ def generated(home: Path) -> dict[Path, str]:
     made = {home / index.NAME: index.text(home)}
     if root is None:
         return made
-    judged = readme.judged_of(home, Layered(committed()))
+    source = Layered(committed())
+    judged = readme.judged_of(home, source)
     made[home / RESULTS] = results(judged)
+    if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
+        made[home / HOURS] = planned
     for name, blocks in (
         readme.blocks(judged) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
     ).items():

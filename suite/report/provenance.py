@@ -14,7 +14,7 @@ from suite.runs.archive import Runs
 from suite.runs.store import DamagedRun
 from suite.spec import canonical
 
-OF_THE_RUN = ("started", "telemetry")  # in its environment, but not of where it ran
+OF_THE_RUN = ("started", "telemetry", "processor_seconds")  # in its environment, but not of where it ran
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ from pathlib import Path
 from suite.claims.board import EMPIRICAL, NOTHING, WORDS, apart, board
 from suite.claims.judge import VERDICTS, Verdict
 from suite.papers.evidence import committed
+from suite.papers.published import published
 from suite.papers.registry import paper, papers_of
+from suite.papers.remembered import judge_artifact
 from suite.report import speed
 from suite.report.answers import Answer, answers
 from suite.report.numerals import ours, printed
-from suite.report.page import all_verdicts
 from suite.runs.archive import Layered, Runs
 from suite.runs.environment import ROOT
 
@@ -144,7 +145,11 @@ def judged(source: Runs) -> list[Verdict]:
 
 def judged_of(home: Path, source: Runs) -> list[Verdict]:
     """Every claim of a home's papers on the evidence of ``source``, each at the largest profile that decides it."""
-    return [verdict for name in papers_of(home) for verdict in all_verdicts(paper(name), source)]
+    found = []
+    for which in map(paper, papers_of(home)):
+        for artifact in dict.fromkeys(claim.artifact for claim in published(which.name)):
+            found += judge_artifact(which, artifact, None, source)
+    return found
 
 
 def blocks(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:

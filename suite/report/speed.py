@@ -20,7 +20,7 @@ from typing import Any
 from suite.runs.environment import ROOT
 
 FORMAT = 1
-RESULTS = ROOT / "benchmarks" / "results"  # one document per machine class
+RESULTS = ROOT / "benchmarks" / "results"  # one document per machine class and torch
 WORKLOAD_KEYS = ("family", "unit", "examples", "flops", "bytes", "sides", "ratio")
 
 
@@ -78,8 +78,14 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def committed(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """The committed documents by machine class; none outside a checkout."""
-    return [read(path) for path in sorted(folder.glob("*.json"))]
+    """The committed documents by ``file_stem``, the newest torch of a machine first; none outside a checkout."""
+    return [read(path) for path in sorted(folder.glob("*.json"), reverse=True)]
+
+
+def file_stem(document: Mapping[str, Any]) -> str:
+    """What a committed document is called: its machine class and the torch that was timed."""
+    major, minor = document["versions"]["torch"].split(".")[:2]
+    return f"{document['machine']['class']}.torch-{major}.{minor}"
 
 
 def quartiles(values: Sequence[float]) -> list[float]:

@@ -48,7 +48,7 @@ def measured_speed() -> list[Speed]:
     """What the committed documents say, for the report; nothing outside a checkout."""
     found = []
     for document in speed.committed():
-        name = document["machine"]["class"]
+        name = speed.file_stem(document).replace(".", "-")
         drawings = [roofline(document), against_batch(document), growth(document)]
         gains = speed.sentences(speed.throughput_gains(document))
         figures = [
@@ -237,7 +237,7 @@ def _logarithmic(axes: Axes) -> None:
 def _artifact(
     document: Mapping[str, Any], name: str, title: str, alt: str, size: tuple[float, float] = (6.4, 4.6)
 ) -> Artifact:
-    return Artifact(f"speed-{document['machine']['class']}/{name}", title, alt=alt, size=size)
+    return Artifact(f"speed-{speed.file_stem(document).replace('.', '-')}/{name}", title, alt=alt, size=size)
 
 
 def _measured(artifact: Artifact, fill: Callable[[Figure], None]) -> Drawing:

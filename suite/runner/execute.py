@@ -19,6 +19,7 @@ from suite.runner.garbage import spare_imports
 from suite.runner.packing import Pack, packs
 from suite.runner.presence import Presence
 from suite.runner.report import Report
+from suite.runner.spent import charge, charged, processor_seconds, spent
 from suite.runs import environment
 from suite.runs.files import write_whole
 from suite.runs.lease import Claim
@@ -152,13 +153,13 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
         try:
             body = resolve(run.spec.experiment).load()
             spare_imports(run.spec.experiment)
-            with deferred():
+            with deferred(), charged(run.context.folder):
                 ended: Outcome | Exception = body(run.spec, run.context)
         except Exception as error:
             ended = error
         yield run, ended
     for name, runs in joint.items():
-        left = list(runs)
+        left, began = list(runs), processor_seconds()
         try:
             load = resolve(name).together
             assert load is not None
@@ -166,9 +167,13 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
             spare_imports(name)
             with deferred():
                 for place, ended in compute([(run.spec, run.context) for run in runs]):
+                    now = processor_seconds()
+                    charge([run.context.folder for run in left], now - began)
+                    began = now
                     left.remove(runs[place])
                     yield runs[place], ended
         except Exception as error:
+            charge([run.context.folder for run in left], processor_seconds() - began)
             for run in left:
                 yield run, error
 
@@ -180,6 +185,7 @@ def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) 
         if isinstance(ended, Exception):
             raise ended
         where = environment.describe(dict(run.context.execution), run.begun) | {"telemetry": watch.seen()}
+        where["processor_seconds"] = round(spent(run.context.folder), 1)
         new = store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
         return Report(spec, "busy" if run.claim.gone else "late")

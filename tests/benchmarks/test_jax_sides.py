@@ -76,6 +76,12 @@ def test_where_jax_takes_no_part_the_document_says_why(monkeypatch):
     assert sides.why_not_jax(named("quick/CIFAR-10, M=4"), "cuda") == "timed on a CPU alone"
 
 
+def test_who_was_left_out_by_an_option_is_named_too(monkeypatch):
+    monkeypatch.setattr(sides, "_ours", lambda *given: None)
+    _, absent = sides.build(named("full/CIFAR-10, M=4"), "cpu", (), (1,))
+    assert absent == dict.fromkeys(("plain", "forms", "compiled", "jax"), "left out by --rivals")
+
+
 def test_jax_is_tried_in_all_forms_on_all_threads_and_in_processes(monkeypatch):
     """With made-up seconds: the best form of one thread is the one that runs in processes."""
     seconds = {"jax im2col": 3.0, "jax conv": 2.0, "jax conv channels-last": 4.0, "jax im2col vmap": 1.0}

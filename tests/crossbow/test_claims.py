@@ -117,6 +117,7 @@ def complete(request, store):
     return request.param, Layered([store, Fabricated(specs)])
 
 
+@pytest.mark.evidence
 def test_every_drawing_works_with_all_runs_of_a_profile(complete):
     profile, source = complete
     for artifact in crossbow.PAPER.artifacts:
@@ -133,6 +134,7 @@ def test_every_drawing_works_with_all_runs_of_a_profile(complete):
                 assert len(artifact.frame(Evidence(source, artifact.runs(profile), profile))), artifact.id
 
 
+@pytest.mark.evidence
 def test_what_is_trained_below_the_papers_scale_is_a_proxy(complete):
     profile, source = complete
     trained = 0

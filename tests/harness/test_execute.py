@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import toy
 
 from suite.experiment import Context, Experiment
 from suite.papers.registry import experiment
+from suite.runner import spent
 from suite.runner.cost import TRAIN
 from suite.runner.execute import Surroundings, execute, execute_all
 from suite.runs import store as store_module
@@ -97,6 +100,30 @@ def test_a_run_that_another_holds_is_left_alone(around: Surroundings, counted):
     with Store(around.store, create=True).claim(spec.id):
         assert execute(spec, experiment, around).state == "busy"
     assert counted() == 0
+
+
+def test_processor_seconds_of_all_sessions_are_counted(around: Surroundings, monkeypatch: pytest.MonkeyPatch):
+    """By a processor on which 10 seconds pass between two looks: a body that is interrupted, then one that ends."""
+    looks = itertools.count(step=10.0)
+    monkeypatch.setattr(spent, "processor_seconds", lambda: next(looks))
+    spec = draw(does="late")
+    assert execute(spec, experiment, replace(around, deadline=time.time() + 60)).state == "late"
+    assert execute(spec, experiment, around).state == "stored"
+    assert Store(around.store).read(spec.id).environment["processor_seconds"] == 20.0
+    execute(draw(value=2.0), experiment, around)
+    assert Store(around.store).read(draw(value=2.0).id).environment["processor_seconds"] == 10.0
+
+
+def test_runs_of_a_pack_share_what_was_spent_on_all(tmp_path: Path):
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder in folders:
+        folder.mkdir()
+    spent.charge(folders, 6.0)
+    spent.charge(folders[:1], 1.0)
+    assert [spent.spent(folder) for folder in folders] == [4.0, 3.0]
+    (folders[0] / spent.SPENT).write_text("{")
+    spent.charge([folders[0], tmp_path / "gone"], 1.0)
+    assert [spent.spent(folder) for folder in (*folders, tmp_path / "gone")] == [0.5, 3.0, 0.0]
 
 
 def test_out_of_time_is_no_failure(around: Surroundings, counted):

@@ -70,6 +70,7 @@ ARRAYS = ("numpy", "pandas", "pyarrow")
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
+@pytest.mark.processes
 def test_the_quick_commands_load_nothing_slow(tmp_path: Path, command: list[str], forbidden: tuple[str, ...]):
     """Of the five papers themselves; what is measured of stored runs may load arrays, drawing may not begin."""
     script = (

@@ -44,6 +44,7 @@ def outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     return {name: outcome for outcome, name in found}
 
 
+@pytest.mark.processes
 def test_every_claim_is_one_item(filled: Path):
     done = claims(PUBLISHED, "--store", filled)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -61,6 +62,7 @@ def test_every_claim_is_one_item(filled: Path):
     assert re.search(r"^  as printed: +none$", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.processes
 def test_a_profile_judges_its_own_runs_only(filled: Path):
     done = claims(PUBLISHED, "--store", filled, "--profile", "smoke")
     assert outcomes(done) == {"table1/seven": "PASSED", "table1/eight": "FAILED", "table1/found": "PASSED"}
@@ -68,10 +70,12 @@ def test_a_profile_judges_its_own_runs_only(filled: Path):
 
 
 @pytest.mark.parametrize("arguments", [["--profile", "huge"], ["--store", "absent"]])
+@pytest.mark.processes
 def test_a_mistake_is_a_usage_error(arguments: list[str]):
     assert claims(PUBLISHED, *arguments).returncode in (2, 4)
 
 
+@pytest.mark.processes
 def test_it_leaves_other_files_alone(tmp_path: Path):
     (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
     (tmp_path / "toy.toml").write_text("[tool]\n")

@@ -16,7 +16,7 @@ from suite.spec import RunSpec, SpecError, canonical, freeze, seed, thaw
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 plain = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=12
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=6
 )
 settings = st.dictionaries(st.text(min_size=1), plain, max_size=5)
 

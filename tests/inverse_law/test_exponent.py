@@ -97,6 +97,7 @@ def law_of(exponent):
 
 
 @pytest.mark.parametrize(("exponent", "verdict"), [(1.0, "reproduced"), (0.6, "not reproduced")])
+@pytest.mark.evidence
 def test_every_world_flips_what_runs_of_the_papers_size_say(exponent, verdict):
     specs = {spec for group in settings.law_runs("reduced").values() for spec in group}
     source = fabricated.Made(specs, law_of(exponent))

@@ -15,6 +15,8 @@ from suite.papers.artifact import Evidence
 from suite.papers.verdicts import measure
 from suite.report import style
 
+pytestmark = pytest.mark.evidence
+
 
 @pytest.fixture(scope="module")
 def store():

@@ -44,7 +44,7 @@ def context_in(folder: Path, **changes):
 
 def test_the_sweep_reports_the_definition(tmp_path):
     """Every loss, recomputed update by update with the plain formula, against what the search found."""
-    spec = spec_of()
+    spec = spec_of(sample=60)
     found = sweep(spec, context_in(tmp_path))
     trainer = Trainer(spec, context_in(tmp_path))
     assert isinstance(trainer.gradients, Bound)
@@ -84,7 +84,7 @@ def test_seeds_may_read_samples_of_their_own(tmp_path):
 
 
 def test_a_resumed_search_ends_in_the_same_crossings(tmp_path):
-    spec = spec_of()
+    spec = spec_of(sample=60)
     (tmp_path / "whole").mkdir()
     whole = sweep(spec, context_in(tmp_path / "whole"))
     broken = tmp_path / "broken"
@@ -103,7 +103,7 @@ def test_a_resumed_search_ends_in_the_same_crossings(tmp_path):
 
 
 def test_a_checkpoint_holds_crossings_and_tests(tmp_path):
-    spec, context = spec_of(), context_in(tmp_path)
+    spec, context = spec_of(sample=60), context_in(tmp_path)
     trainer = Trainer(spec, context)
     search = drive(resume(spec, context, trainer), trainer.advance)
     save(context, trainer, search)
@@ -152,7 +152,7 @@ TOGETHER = {"path": "vectorised", "precision": "float64"}
 
 def pack_of(**changes) -> list[RunSpec]:
     """Two seeds, another rate, one that diverges, and one censored long before the others end."""
-    base = {**TOGETHER, **changes}
+    base = {**TOGETHER, "sample": 60, **changes}
     specs = [spec_of(**base), spec_of(**base, rate=0.02), spec_of(**base, rate=1e200), spec_of(**base, limit=7)]
     return [RunSpec(spec.experiment, spec.settings, seed) for seed, spec in enumerate(specs)]
 
@@ -217,7 +217,7 @@ class Replayed:
 
 
 def test_a_captured_test_reads_what_a_looped_one_does(tmp_path, monkeypatch):
-    spec = spec_of(batch=64, limit=40)
+    spec = spec_of(batch=64, limit=40, sample=60)
     (tmp_path / "looped").mkdir()
     expected = sweep(spec, context_in(tmp_path / "looped"))
     recorder = Replayed()

@@ -81,16 +81,18 @@ def test_listing_isgd_imports_nothing_heavy():
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory):
+def judged(made_once):
     """Verdicts of all claims once the quick experiments are stored, and the store."""
-    root = tmp_path_factory.mktemp("store")
     groups = [group for artifact in PAPER.artifacts for group in artifact.runs("smoke").values()]
     specs = {spec.id: spec for group in groups for spec in group if spec.experiment in QUICK}
     assert {spec.experiment for spec in specs.values()} == QUICK
-    for spec in specs.values():
-        report = execute(spec, PAPER.experiments.__getitem__, Surroundings(root))
-        assert report.state == "stored", report
-    store = Store(root)
+
+    def fill(root):
+        for spec in specs.values():
+            report = execute(spec, PAPER.experiments.__getitem__, Surroundings(root / "store"))
+            assert report.state == "stored", report
+
+    store = Store(made_once("quick-isgd", fill) / "store")
     found = verdicts(PAPER, store, profile="smoke")
     return {v.claim.id.removeprefix("isgd/"): v for v in found}, store
 

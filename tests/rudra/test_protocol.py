@@ -13,6 +13,8 @@ from simulated_systems import COSTS, system
 
 from reference_impls.contract import Entry, Turn
 from reference_impls.rudra import Server, average_staleness
+from suite.clock import Link
+from suite.parameter_server.flat import Base, Messages
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
 from suite.parameter_server.tree import ARCHITECTURES
@@ -153,6 +155,21 @@ def test_a_free_server_gives_the_integer_protocol() -> None:
     mean = 0.004 + 0.003 * 16
     bare = [turn for _, turn in islice(play(Server(10, 3), 10, GammaDurations(mean, 0.05, 0)), 500)]
     assert ours == bare
+
+
+def test_virtual_time_is_the_sum_of_what_one_learner_waits_for() -> None:
+    """Compute, push, the server's update, the question for the timestamp, pull: by hand, all of different lengths."""
+    network, memory = Link(0.01, 1e6), Link(0.001, 1e8)
+    messages = Messages(4_000, network, memory, update_seconds=0.5)
+    push, ask = 0.01 + 4_004 / 1e6, 0.01 + 4 / 1e6
+    assert (messages.transfer, messages.inquiry) == pytest.approx((push, ask), rel=1e-12)
+    assert messages.copy == pytest.approx(0.001 + 4_004 / 1e8, rel=1e-12)
+    system = Base(Server(1, 1), lambda worker: 1.0, messages)
+    ends = [now for now, _ in islice(system, 4)]
+    turn = 1.0 + push + 0.5 + ask + push
+    assert ends == pytest.approx([1.0 + push + at * turn for at in range(4)], rel=1e-12)
+    assert system.ledger.computing == pytest.approx(3.0)
+    assert system.ledger.communicating == pytest.approx(3 * (turn - 1.0), rel=1e-12)
 
 
 def test_a_busy_server_slows_learners_down_and_a_faster_one_less() -> None:

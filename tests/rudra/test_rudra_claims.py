@@ -27,6 +27,8 @@ from suite.runs.archive import Archive, Layered
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
+pytestmark = pytest.mark.evidence
+
 RUDRA = paper("rudra")
 SHIPPED = folders()[0] / "rudra.zip"
 

@@ -1,0 +1,52 @@
+"""What runs were planned to take and what they took: ``sgd-suite plan`` held against the processors of those who ran.
+
+Only runs that counted their processor seconds have a row; evidence from before they did has none to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from suite.papers.registry import experiment
+from suite.runs.store import Run
+
+HOURS = "hours.csv"
+BY = ["experiment", "network", "data", "width", "machine"]
+
+
+def hours(runs: Iterable[Run]) -> str:
+    """CSV: per experiment, network, data set, runs computed together and machine, hours planned and spent.
+
+    ``planned_hours`` are the plan's, of one core of the reference CPU without a calibration; ``spent_hours`` those of
+    a processor, all sessions of a run together; ``ratio`` is spent over planned. Empty without any such run.
+    """
+    import pandas as pd
+
+    rows = []
+    for run in runs:
+        spent = run.environment.get("processor_seconds")
+        if not spent:
+            continue
+        settings = run.spec.settings
+        rows.append(
+            {
+                "experiment": run.spec.experiment,
+                "network": _name(settings.get("model")),
+                "data": _name(settings.get("data")),
+                "width": run.environment["execution"].get("width", 1),
+                "machine": run.environment["machine"].get("cpu", ""),
+                "planned": experiment(run.spec.experiment).seconds(run.spec) / 3600,
+                "spent": spent / 3600,
+            }
+        )
+    if not rows:
+        return ""
+    table = pd.DataFrame(rows, columns=[*BY, "planned", "spent"]).groupby(BY, as_index=False)
+    found = table.agg(runs=("spent", "size"), planned_hours=("planned", "sum"), spent_hours=("spent", "sum"))
+    found["ratio"] = found["spent_hours"] / found["planned_hours"]
+    return str(found.to_csv(index=False, lineterminator="\n", float_format="%.3g"))
+
+
+def _name(setting: Any) -> str:
+    return str(setting["name"]) if isinstance(setting, Mapping) else str(setting or "")

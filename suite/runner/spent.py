@@ -1,0 +1,43 @@
+"""Processor seconds that a run has taken so far, over every session that worked on it, beside its checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from suite.runs.files import write_whole
+
+SPENT = "spent.json"  # in the folder of a run under way
+
+
+def processor_seconds() -> float:
+    """Of this process, all its threads, and the processes that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def spent(folder: Path) -> float:
+    """Processor seconds charged to the run in ``folder``; none where nothing readable says so."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        return float(json.loads((folder / SPENT).read_text())["processor_seconds"])
+    return 0.0
+
+
+def charge(folders: Sequence[Path], seconds: float) -> None:
+    """Add to each run its share of what was spent on all of them together; where that fails, the run goes on."""
+    for folder in folders:
+        total = spent(folder) + seconds / len(folders)
+        with contextlib.suppress(OSError):
+            write_whole(folder / SPENT, json.dumps({"processor_seconds": total}).encode())
+
+
+@contextlib.contextmanager
+def charged(folder: Path) -> Iterator[None]:
+    """Charge what the block takes, whether it ends or is interrupted; a kill loses it."""
+    began = processor_seconds()
+    try:
+        yield
+    finally:
+        charge([folder], processor_seconds() - began)

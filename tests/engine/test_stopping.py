@@ -1,0 +1,40 @@
+"""The stopping rule of a training run: the first evaluation below it ends the run; one that met none says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine_cases import compute, digits, stored
+
+EVERY = {"evaluate": {"every": 6, "test_examples": 200}, "updates": 36, "batch": 16}
+
+
+@pytest.fixture(scope="module")
+def losses(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """The test losses of the run without a rule, at updates 0, 6, ..., 36."""
+    store = tmp_path_factory.mktemp("store")
+    compute(store, digits(0, **EVERY))
+    run = stored(store, digits(0, **EVERY))
+    assert run.status == "finished"
+    found = list(run.curve("evaluations")["test_loss"])
+    assert found[3] < min(found[:3]), "the rule below must have something to wait for"
+    return found
+
+
+@pytest.mark.parametrize("below", [1.0001, 1.0])
+def test_the_first_evaluation_below_ends_the_run(tmp_path: Path, losses: list[float], below: float):
+    """Of what the fourth evaluation reads, or the least bit more: what equals the rule is not below it."""
+    stop = {"metric": "test_loss", "below": losses[3] * below}
+    compute(tmp_path, spec := digits(0, **EVERY, stop=stop))
+    run = stored(tmp_path, spec)
+    ended = next(place for place, loss in enumerate(losses) if loss < stop["below"])
+    assert (ended == 3) is (below > 1)
+    assert (run.status, run.results["updates"]) == ("finished", 6 * ended)
+    assert list(run.curve("evaluations")["test_loss"]) == losses[: ended + 1]
+
+
+def test_a_run_that_never_meets_its_rule_is_out_of_budget(tmp_path: Path, losses: list[float]):
+    compute(tmp_path, spec := digits(0, **EVERY, stop={"metric": "test_loss", "below": min(losses) / 2}))
+    run = stored(tmp_path, spec)
+    assert (run.status, run.results["updates"]) == ("out of budget", 36)

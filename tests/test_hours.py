@@ -1,0 +1,46 @@
+"""Hours planned and spent: a row per kind of run, from what the runs themselves counted."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from suite.report import hours as module
+from suite.report.hours import hours
+from suite.runs.store import Outcome, Run, encode, verified
+from suite.spec import RunSpec
+
+
+def run(seed: int, spent: float | None, network: str = "small") -> Run:
+    spec = RunSpec("toy/train", {"model": {"name": network}, "data": "digits"}, seed)
+    where = {"execution": {"width": 1}, "machine": {"cpu": "one"}}
+    where |= {} if spent is None else {"processor_seconds": spent}
+    return verified(spec.id, encode(spec, where, Outcome("finished", {"value": 1.0})))
+
+
+@pytest.fixture(autouse=True)
+def half_an_hour(monkeypatch: pytest.MonkeyPatch):
+    """Every run was planned to take it."""
+
+    class Planned:
+        def seconds(self, spec: RunSpec) -> float:
+            return 1800.0
+
+    monkeypatch.setattr(module, "experiment", lambda name: Planned())
+
+
+def test_runs_of_a_kind_are_added_up_and_the_plan_is_held_against_them():
+    told = hours([run(0, 3600.0), run(1, 1800.0), run(2, None), run(0, 900.0, "large")])
+    rows = {row["network"]: row for row in csv.DictReader(io.StringIO(told))}
+    assert {name: (row["runs"], float(row["ratio"])) for name, row in rows.items()} == {
+        "small": ("2", 1.5),
+        "large": ("1", 0.5),
+    }
+    assert (rows["small"]["planned_hours"], rows["small"]["spent_hours"]) == ("1", "1.5")
+    assert (rows["small"]["data"], rows["small"]["machine"]) == ("digits", "one")
+
+
+def test_runs_from_before_they_counted_leave_no_row():
+    assert hours([run(0, None)]) == ""
