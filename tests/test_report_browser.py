@@ -24,7 +24,10 @@ from suite.report.page import write_report
 from suite.report.site.build import write_site
 
 CHROMIUM = accessibility.browser()
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH"),
+]
 SECONDS = 60  # for one answer of the browser; generous because the machine may be busy
 
 # The browser reads commands from file descriptor 3 and writes to 4; this moves our pipe ends there.

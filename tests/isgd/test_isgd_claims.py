@@ -97,11 +97,13 @@ def judged(made_once):
     return {v.claim.id.removeprefix("isgd/"): v for v in found}, store
 
 
+@pytest.mark.evidence
 def test_nothing_is_red(judged):
     found, _ = judged
     assert {name: v.why for name, v in found.items() if v.red} == {}
 
 
+@pytest.mark.evidence
 def test_every_claim_that_needs_nothing_is_decided(judged):
     found, _ = judged
     mine = {name: v for name, v in found.items() if v.claim.needs == "nothing"}
@@ -113,6 +115,7 @@ def test_every_claim_that_needs_nothing_is_decided(judged):
     assert {name for name, v in found.items() if v.verdict == "paper contradicts itself"} == CONTRADICTIONS
 
 
+@pytest.mark.evidence
 def test_small_experiments_are_decided_and_name_their_runs(judged):
     found, store = judged
     small = {n: v for n, v in found.items() if v.claim.needs == "cpu-small" and v.claim.artifact in MECHANISMS}
@@ -125,6 +128,7 @@ def test_small_experiments_are_decided_and_name_their_runs(judged):
         assert set(runs) <= store.ids(), name
 
 
+@pytest.mark.evidence
 def test_runs_show_what_they_are_meant_to_show(judged):
     """The equalities above would hold for want of events: there are accelerations wherever one is claimed on."""
     _, store = judged
@@ -137,6 +141,7 @@ def test_runs_show_what_they_are_meant_to_show(judged):
     assert all(store.read(spec.id).curve("updates")["chasing"].any() for spec in runs["margin 1"])
 
 
+@pytest.mark.evidence
 def test_drawings_are_made_from_the_stored_runs(judged):
     from matplotlib.figure import Figure
 
@@ -210,6 +215,7 @@ def quantities(measure, run):
     return {name: value.values for name, value in measure(evidence)}
 
 
+@pytest.mark.evidence
 def test_measures_notice_a_broken_algorithm(judged):
     """Each alteration of one stored update changes the quantity that is there to notice it."""
     _, store = judged
