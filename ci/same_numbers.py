@@ -22,7 +22,7 @@ from suite.runs.archive import Layered, Runs
 from suite.runs.comparison import identical
 from suite.runs.environment import ROOT
 from suite.runs.files import write_whole
-from suite.runs.store import Store
+from suite.runs.store import Store, StoreError
 
 Pairs = set[tuple[str, str, str, str]]  # experiment, old fingerprint, new fingerprint, revision
 
@@ -44,7 +44,7 @@ def fingerprints() -> dict[str, dict[str, str]]:
 
 
 def trained(revision: str, folder: Path) -> Store:
-    """The canaries of a revision, by its own code. Raises CalledProcessError where that fails."""
+    """The canaries of a revision, by its own code. Raises StoreError where it trains none."""
     tree = folder / "tree"
     git = ["git", "-C", str(ROOT)]
     subprocess.run([*git, "worktree", "add", "--detach", str(tree), revision], check=True, capture_output=True)
@@ -77,7 +77,11 @@ def main() -> None:
             if chosen and not any(revision.startswith(each) for each in chosen):
                 continue
             Path(folder, revision).mkdir()
-            same = equal(trained(revision, Path(folder, revision)), now)
+            try:
+                same = equal(trained(revision, Path(folder, revision)), now)
+            except StoreError:
+                print(f"{revision}: its tree trains no canaries", flush=True)
+                continue
             pairs |= {(name, codes[name], experiment(name).code, revision) for name in same & set(codes)}
             print(f"{revision}: to the bit {', '.join(sorted(same)) or 'none'}", flush=True)
     path = folders()[0] / SAME
