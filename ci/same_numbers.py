@@ -36,9 +36,8 @@ def fingerprints() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for run_id in sorted(runs.ids()):
         run = runs.read(run_id)
-        row = table().get(run_id)
-        revision = row["revision"] if row else "" if run.environment.get("dirty") else run.environment.get("revision")
-        if revision and made_by(run) == OTHER:
+        named = table().get(run_id) or ({} if run.environment.get("dirty") else run.environment)
+        if (revision := named.get("revision")) and made_by(run) == OTHER:
             found.setdefault(revision, {})[run.spec.experiment] = code_of(run)
     return found
 

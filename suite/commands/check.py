@@ -14,8 +14,7 @@ from suite.claims.board import lines as board_lines
 from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
 from suite.commands.check_table import show
-from suite.papers.published import published
-from suite.papers.remembered import judge_artifact
+from suite.papers.remembered import judge_artifacts
 from suite.papers.selection import select
 from suite.runs.archive import Runs
 from suite.runs.contest import Survey
@@ -27,9 +26,7 @@ def judge_selection(
     """Verdicts of all claims of a selection, in the papers' order; ``found`` takes up what runs are held twice."""
     judged: list[Verdict] = []
     for paper, artifacts in select(selectors):
-        order = {claim.id: place for place, claim in enumerate(published(paper.name))}
-        of_paper = [v for artifact in artifacts for v in judge_artifact(paper, artifact.id, profile, source, found)]
-        judged += sorted(of_paper, key=lambda verdict: order[verdict.claim.id])
+        judged += judge_artifacts(paper, [artifact.id for artifact in artifacts], profile, source, found)
     return judged
 
 

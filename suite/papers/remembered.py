@@ -61,6 +61,15 @@ def judge_artifact(
     return found
 
 
+def judge_artifacts(
+    paper: Paper, artifacts: Iterable[str], profile: str | None, source: Runs, survey: Survey | None = None
+) -> list[Verdict]:
+    """The same of several artifacts of a paper, all claims in their published order."""
+    order = {claim.id: place for place, claim in enumerate(published(paper.name))}
+    found = [v for artifact in artifacts for v in judge_artifact(paper, artifact, profile, source, survey)]
+    return sorted(found, key=lambda verdict: order[verdict.claim.id])
+
+
 def _place(paper: Paper, artifact: str, profile: str | None, source: Runs) -> Path | None:
     """Where the verdicts are kept, or None if they may not be."""
     layers = source.sources if isinstance(source, Layered) else (source,)

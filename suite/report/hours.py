@@ -42,7 +42,7 @@ def hours(runs: Iterable[Run]) -> str:
         )
     if not rows:
         return ""
-    table = pd.DataFrame(rows, columns=[*BY, "planned", "spent"]).groupby(BY, as_index=False)
+    table = pd.DataFrame(rows).groupby(BY, as_index=False)
     found = table.agg(runs=("spent", "size"), planned_hours=("planned", "sum"), spent_hours=("spent", "sum"))
     found["ratio"] = found["spent_hours"] / found["planned_hours"]
     return str(found.to_csv(index=False, lineterminator="\n", float_format="%.3g"))

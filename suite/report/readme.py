@@ -17,7 +17,7 @@ from suite.claims.judge import VERDICTS, Verdict
 from suite.papers.evidence import committed
 from suite.papers.published import published
 from suite.papers.registry import paper, papers_of
-from suite.papers.remembered import judge_artifact
+from suite.papers.remembered import judge_artifacts
 from suite.report import speed
 from suite.report.answers import Answer, answers
 from suite.report.numerals import ours, printed
@@ -147,8 +147,7 @@ def judged_of(home: Path, source: Runs) -> list[Verdict]:
     """Every claim of a home's papers on the evidence of ``source``, each at the largest profile that decides it."""
     found = []
     for which in map(paper, papers_of(home)):
-        for artifact in dict.fromkeys(claim.artifact for claim in published(which.name)):
-            found += judge_artifact(which, artifact, None, source)
+        found += judge_artifacts(which, {claim.artifact for claim in published(which.name)}, None, source)
     return found
 
 

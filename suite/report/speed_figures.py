@@ -48,7 +48,6 @@ def measured_speed() -> list[Speed]:
     """What the committed documents say, for the report; nothing outside a checkout."""
     found = []
     for document in speed.committed():
-        name = speed.file_stem(document).replace(".", "-")
         drawings = [roofline(document), against_batch(document), growth(document)]
         gains = speed.sentences(speed.throughput_gains(document))
         figures = [
@@ -56,7 +55,7 @@ def measured_speed() -> list[Speed]:
             for d in drawings
             if d
         ]
-        found.append(Speed(f"speed-{name}", speed.title(document), figures, speed.rows(document), gains))
+        found.append(Speed(_id(document), speed.title(document), figures, speed.rows(document), gains))
     return found
 
 
@@ -237,7 +236,12 @@ def _logarithmic(axes: Axes) -> None:
 def _artifact(
     document: Mapping[str, Any], name: str, title: str, alt: str, size: tuple[float, float] = (6.4, 4.6)
 ) -> Artifact:
-    return Artifact(f"speed-{speed.file_stem(document).replace('.', '-')}/{name}", title, alt=alt, size=size)
+    return Artifact(f"{_id(document)}/{name}", title, alt=alt, size=size)
+
+
+def _id(document: Mapping[str, Any]) -> str:
+    """What a document's place on the page is called."""
+    return f"speed-{speed.file_stem(document).replace('.', '-')}"
 
 
 def _measured(artifact: Artifact, fill: Callable[[Figure], None]) -> Drawing:

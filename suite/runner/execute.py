@@ -19,7 +19,7 @@ from suite.runner.garbage import spare_imports
 from suite.runner.packing import Pack, packs
 from suite.runner.presence import Presence
 from suite.runner.report import Report
-from suite.runner.spent import charge, charged, processor_seconds, spent
+from suite.runner.spent import Meter, spent
 from suite.runs import environment
 from suite.runs.files import write_whole
 from suite.runs.lease import Claim
@@ -150,16 +150,18 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
         if run.context.execution["width"] > 1 and resolve(run.spec.experiment).together is not None:
             joint.setdefault(run.spec.experiment, []).append(run)
             continue
+        meter = Meter()
         try:
             body = resolve(run.spec.experiment).load()
             spare_imports(run.spec.experiment)
-            with deferred(), charged(run.context.folder):
+            with deferred():
                 ended: Outcome | Exception = body(run.spec, run.context)
         except Exception as error:
             ended = error
+        meter.charge([run.context.folder])
         yield run, ended
     for name, runs in joint.items():
-        left, began = list(runs), processor_seconds()
+        left, meter = list(runs), Meter()
         try:
             load = resolve(name).together
             assert load is not None
@@ -167,13 +169,11 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
             spare_imports(name)
             with deferred():
                 for place, ended in compute([(run.spec, run.context) for run in runs]):
-                    now = processor_seconds()
-                    charge([run.context.folder for run in left], now - began)
-                    began = now
+                    meter.charge([run.context.folder for run in left])
                     left.remove(runs[place])
                     yield runs[place], ended
         except Exception as error:
-            charge([run.context.folder for run in left], processor_seconds() - began)
+            meter.charge([run.context.folder for run in left])
             for run in left:
                 yield run, error
 

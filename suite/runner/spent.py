@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from suite.runs.files import write_whole
@@ -33,11 +33,13 @@ def charge(folders: Sequence[Path], seconds: float) -> None:
             write_whole(folder / SPENT, json.dumps({"processor_seconds": total}).encode())
 
 
-@contextlib.contextmanager
-def charged(folder: Path) -> Iterator[None]:
-    """Charge what the block takes, whether it ends or is interrupted; a kill loses it."""
-    began = processor_seconds()
-    try:
-        yield
-    finally:
-        charge([folder], processor_seconds() - began)
+class Meter:
+    """Charges what was spent since it was made or last read. What a kill interrupts is lost."""
+
+    def __init__(self) -> None:
+        self.read = processor_seconds()
+
+    def charge(self, folders: Sequence[Path]) -> None:
+        """To each of these runs its share."""
+        before, self.read = self.read, processor_seconds()
+        charge(folders, self.read - before)
