@@ -5,11 +5,11 @@
 
 A mutant changes one operator, constant, comparison or call of the last commit, in a clone of its own. It is killed
 when a test fails, when it takes far longer than it did without the mutant, or, for a paper's module, when ``falsify``
-no longer passes, a committed result moves or a figure is no longer the accepted one. ``--without PATTERN`` leaves out
-files. Which mutants a seed draws depends on the commit, folders and that alone. Each is written to the log when it
-is done: the same command goes on where it stopped, be it by its budget in seconds or by Ctrl-C. Not part of the
-automatic checks: a hundred take an hour and more. A survivor is a gap in the tests or an equivalent of the code; that
-is for a reader to say.
+no longer passes, a committed result moves or a figure that it has a part in is no longer the accepted one; what takes
+least is asked first. ``--without PATTERN`` leaves out files. Which mutants a seed draws depends on the commit, the
+folders and that alone. Each is written to the log when it is done: the same command goes on where it stopped, be it
+by its budget in seconds or by Ctrl-C. Not part of the automatic checks: a hundred take an hour and more. A survivor
+is a gap in the tests or an equivalent of the code; that is for a reader to say.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import copy
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -152,6 +153,25 @@ class Imports:
         least = min(away.values(), default=0)
         return [test.relative_to(self.root).as_posix() for test, distance in away.items() if distance == least]
 
+    def drawn(self, paper: str, module: str) -> list[str]:
+        """Ids of the artifacts in whose files' imports a module stands, near or far."""
+        found = []
+        for file in sorted((self.root / "paper_figures" / paper).glob("*.py")):
+            if self.root / module in {file} | self._reached(file):
+                tops = [node for node in ast.parse(file.read_text(encoding="utf-8")).body if _artifacts(node)]
+                texts = [str(node.value) for top in tops for node in ast.walk(top) if isinstance(node, ast.Constant)]
+                found += [text for text in texts if re.fullmatch(rf"{paper}/[\w.-]+", text)]
+        return found
+
+    def _reached(self, path: Path) -> set[Path]:
+        """Files that a file imports, and theirs; not by way of a package, which imports all that is in it."""
+        seen, at = set[Path](), [path]
+        while at:
+            new = {file for file in self.of(at.pop()) - seen if file.name != "__init__.py"}
+            seen |= new
+            at += new
+        return seen
+
     def _distances(self, test: Path) -> dict[Path, int]:
         """How many imports lie between a test and each file; helpers among the tests count nothing."""
         seen: dict[Path, int] = {}
@@ -188,6 +208,10 @@ class Imports:
                 yield from (file for file in candidates if file.is_file())
 
 
+def _artifacts(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "ARTIFACTS" for target in node.targets)
+
+
 def git(*arguments: str, at: Path = ROOT) -> str:
     return subprocess.run(["git", *arguments], cwd=at, check=True, capture_output=True, text=True).stdout.strip()
 
@@ -218,9 +242,11 @@ class Trial:
         """What may kill a mutant of a module, all passing without one, and the seconds that it takes together."""
         tried: list[tuple[str, ...]] = [(*PYTEST, test) for test in self.imports.nearest(module)]
         if module.startswith("paper_figures/") and (paper := module.split("/")[1]) in PAPERS:
-            tried = [(*PYTEST, RESULTS), (*PYTEST, PICTURES, "-k", paper), *tried, ("-m", "suite", "falsify", paper)]
+            ids = " or ".join(self.imports.drawn(paper, module))
+            pictures = [(*PYTEST, PICTURES, "-k", ids)] if ids else []
+            tried = [(*PYTEST, RESULTS), *pictures, *tried, ("-m", "suite", "falsify", paper)]
         found, total = [], 0.0
-        for command in tried:
+        for command in sorted(tried, key=lambda command: self.alone(*command)[1]):
             passes, seconds = self.alone(*command)
             if passes and total + seconds < SLOWEST:
                 found.append(command)

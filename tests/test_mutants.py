@@ -88,6 +88,21 @@ def test_the_tests_of_a_module_are_those_that_the_fewest_imports_lead_from(root)
     assert imports.nearest("suite/nobody.py") == []
 
 
+def test_a_module_has_a_part_in_the_figures_of_all_files_that_import_it_but_through_a_package(root):
+    paper, artifact = root / "paper_figures/p", 'ARTIFACTS = (Artifact("p/{}", "p/not a name"),)\n'
+    paper.mkdir(parents=True)
+    (paper / "__init__.py").write_text("from paper_figures.p import fig1, fig2, fig3\n")
+    (paper / "deep.py").write_text("OTHER = 'p/fig9'\n")
+    (paper / "shared.py").write_text("from paper_figures.p import deep\n")
+    (paper / "fig1.py").write_text("from paper_figures.p.shared import x\n" + artifact.format("fig1"))
+    (paper / "fig2.py").write_text("from paper_figures.p import deep\n" + artifact.format("fig2"))
+    (paper / "fig3.py").write_text(artifact.format("fig3"))
+    imports = mutants.Imports(root)
+    assert imports.drawn("p", "paper_figures/p/deep.py") == ["p/fig1", "p/fig2"]
+    assert imports.drawn("p", "paper_figures/p/shared.py") == ["p/fig1"]
+    assert imports.drawn("p", "paper_figures/p/fig3.py") == ["p/fig3"]
+
+
 @pytest.mark.processes
 def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root):
     (root / "suite/near.py").write_text("def twice(x, unused=7):\n    return 2 * x\n")
