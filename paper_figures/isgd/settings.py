@@ -196,6 +196,23 @@ def latencies(profile: str) -> Groups:
     }
 
 
+def update_times(profile: str) -> Groups:
+    """Updates of several processes with real sums, by network and processes: batches as on the axis of Fig. 7."""
+    batches = (64, 256, 1024) if profile == "smoke" else (64, 100, 300, 500, 600, 1000, 1500, 2000, 2500, 3000)
+    counts = (2, 4) if profile == "paper" else (2,)
+    kinds = ("mnist",) if profile == "smoke" else ("mnist", "cifar")
+    return {
+        f"{kind} {count}": (
+            RunSpec(
+                "isgd/update-times",
+                {"model": NETWORKS[kind], "processes": count, "batches": batches, "repeats": 5},
+            ),
+        )
+        for kind in kinds
+        for count in counts
+    }
+
+
 def latency(profile: str, kind: str) -> Groups:
     """The timing run of one network, where the profile has it."""
     return {name: specs for name, specs in latencies(profile).items() if name == kind}

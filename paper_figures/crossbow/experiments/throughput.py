@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from statistics import median, mode
 from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity
 
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
@@ -157,9 +163,10 @@ def memory(spec: RunSpec, context: Context) -> Outcome:
     """Bytes that learners need for a step, against batch and learners, with and without sharing activations.
 
     One after another (looped), the learners of a device share one set of activations; at once (vectorised), each has
-    its own. On a GPU the allocator's peak is read. A CPU has no such count: there the tensors that autograd saves
-    for one learner, or for all at once, are added to what all learners hold. ``extra_shared`` and ``extra_own`` are
-    the bytes of one learner more, for each batch size; ``state`` those of a replica, its velocity and its gradient.
+    its own. ``bytes`` is the peak of what is allocated at one time: by a GPU's allocator, all that lies there; by a
+    processor's, what learners hold and a step takes, which PyTorch's profiler sees. ``extra_shared`` and
+    ``extra_own`` are the bytes of one learner more, for each batch size; ``state`` those of a replica, its velocity
+    and its gradient.
     """
     apply(context.execution)
     device, name = context.device, spec.settings["model"]
@@ -169,10 +176,10 @@ def memory(spec: RunSpec, context: Context) -> Outcome:
         for k in counts:
             problem = classification(name, batch, device, spec.seed)
             for path in ("looped", "vectorised"):
-                bench, shared = Bench(PATHS[path](problem), k, batch, device), path == "looped"
-                count = _peak(bench) if device == "cuda" else _counted(bench, 1 if shared else k)
-                found[shared, batch, k] = count
+                bench, shared = partial(Bench, PATHS[path](problem), k, batch, device), path == "looped"
+                found[shared, batch, k] = count = _peak_of_gpu(bench) if device == "cuda" else _peak(bench)
                 rows.append({"batch": batch, "learners": k, "shared": shared, "bytes": count})
+            context.report(len(rows) / (2 * len(batches) * len(counts)))
     few, many = min(counts), max(counts)
     results: dict[str, Any] = {"parameters": problem.d, "state": 3 * problem.d * problem.flat.x.element_size()}
     for shared in (True, False):
@@ -181,28 +188,22 @@ def memory(spec: RunSpec, context: Context) -> Outcome:
     return Outcome("finished", results, {"memory": pd.DataFrame(rows)})
 
 
-def _peak(bench: Bench) -> int:
+def _peak_of_gpu(make: Callable[[], Bench]) -> int:
+    bench = make()
     bench.turns(1)
     torch.cuda.reset_peak_memory_stats()
     bench.turns(2)
     return torch.cuda.max_memory_allocated()
 
 
-def _counted(bench: Bench, graphs: int) -> int:
-    """Bytes of state, gradients and statistics of all learners, and of ``graphs`` forward passes alive together."""
-    problem, learners, seen = bench.problem, bench.learners, dict[int, int]()
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        seen[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    alive = []
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        for j in range(graphs):
-            inputs, targets = problem.fetch(bench.examples(torch.tensor([j]))[0])
-            alive.append(problem.criterion(problem.flat.module(inputs), targets))
-    seen.pop(problem.flat.x.untyped_storage().data_ptr(), None)
-    gradients = learners.state.replicas  # as many numbers, written by either path
-    held = (*learners.state, gradients, learners.buffers)
-    return sum(tensor.numel() * tensor.element_size() for tensor in held) + sum(seen.values())
+def _peak(make: Callable[[], Bench]) -> int:
+    """Bytes that learners and two steps of theirs have at most in memory at one time, temporaries included."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler tells of every start and stop otherwise
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profile:
+        make().turns(2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(path))
+        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    changes = sorted((event for event in events if event.get("name") == "[memory]"), key=lambda event: event["ts"])
+    return max(itertools.accumulate(event["args"]["Bytes"] for event in changes))

@@ -32,6 +32,7 @@ EXPERIMENTS = {
     "isgd/rates": Experiment(lazily(f"{HERE}.mechanics:rates"), lambda spec: 0.1),
     "isgd/partition": Experiment(lazily(f"{HERE}.mechanics:partition"), lambda spec: 0.4),
     "isgd/latency": Experiment(lazily(f"{HERE}.latency:latency"), latency_seconds, timed=True),
+    "isgd/update-times": Experiment(lazily(f"{HERE}.update_times:update_times"), latency_seconds, timed=True),
     "isgd/variance": Experiment(lazily(f"{HERE}.noise:variance"), lambda spec: 6.0),
     "isgd/bound": Experiment(lazily(f"{HERE}.noise:bound"), lambda spec: 4.0),
     "isgd/imagenet": Experiment(
