@@ -100,7 +100,7 @@ def test_processes_time_an_update_and_the_sum_within_it(tmp_path):
 
 @pytest.mark.processes
 def test_a_batch_that_cannot_be_cut_evenly_is_refused(tmp_path):
-    store = Store(tmp_path, create=True)
+    Store(tmp_path, create=True)
     spec = RunSpec("isgd/update-times", {"model": "digits_lenet", "processes": 4, "batches": (6,), "repeats": 1})
     ended = execute(spec, paper("isgd").experiments.__getitem__, Surroundings(store=tmp_path))
     assert ended.state == "failed"
