@@ -1,7 +1,7 @@
 """The structure of a drawn figure as plain values, and what two of them differ in.
 
-Panels, labels, scales, series and extents, and how many printed values are drawn; not pixels, which fonts and
-versions of matplotlib change.
+Panels, labels, scales, series and extents, how many printed values are drawn and between what the values of each
+series lie; not pixels, which fonts and versions of matplotlib change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.category import StrCategoryLocator
 from matplotlib.collections import PathCollection
-from matplotlib.container import Container
+from matplotlib.container import BarContainer, Container
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FixedLocator
@@ -53,6 +53,7 @@ def panel(axes: Axes) -> Structure:
         "bars and areas": len(axes.patches),
         "texts": len(axes.texts),
         "printed": printed_values(axes),
+        "values": [extent(values) for values in drawn_values(axes) if values],
     }
     return found if axes.axison else {**found, "x": None, "y": None}
 
@@ -86,6 +87,25 @@ def printed_values(axes: Axes) -> int:
     return count + sum("printed" in text for text in said)
 
 
+def drawn_values(axes: Axes) -> Iterator[list[float]]:
+    """What each line, cloud of points and group of bars lies at on the y axis, in the order of drawing."""
+    yield from (_finite(line.get_ydata(orig=False)) for line in axes.lines)
+    yield from (_finite(c.get_offsets()[:, 1]) for c in axes.collections if isinstance(c, PathCollection))
+    for group in axes.containers:
+        if isinstance(group, BarContainer):
+            yield _finite([bar.get_y() + bar.get_height() for bar in group])
+
+
+def _finite(values: Any) -> list[float]:
+    return [float(value) for value in values if math.isfinite(value)]
+
+
+def extent(values: list[float]) -> Structure:
+    """How many finite values, their mean, and the least and largest of them."""
+    ends = {"from": _rounded(min(values)), "to": _rounded(max(values))}
+    return {"points": len(values), "mean": _rounded(sum(values) / len(values)), **ends}
+
+
 def _says(thing: Any, word: str) -> bool:
     return word in str(thing.get_label())
 
@@ -99,7 +119,7 @@ def differences(accepted: Any, seen: Any, where: str = "") -> Iterator[str]:
                 yield f"{here}: lost {accepted[name]!r}"
             elif name not in accepted:
                 yield f"{here}: new {seen[name]!r}"
-            elif name in ("from", "to"):
+            elif name in ("from", "to", "mean"):
                 if not _near(accepted[name], seen[name]):
                     yield f"{here}: {accepted[name]:g} became {seen[name]:g}"
             else:

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pictures
 import pytest
 from matplotlib.figure import Figure
@@ -90,6 +92,10 @@ def without(figure: Figure, what: str) -> Figure:
         right.set_xticks([0], ["SMA"])
     elif what == "extent":
         left.set_ylim(0, 100)
+    elif what == "value":
+        left.lines[1].set_data([1, 3], [4, math.nan])
+    elif what == "bar":
+        right.patches[0].set_height(1.5)
     return figure
 
 
@@ -103,6 +109,8 @@ def without(figure: Figure, what: str) -> Figure:
         ("scale", ["panels 1, x, scale: 'log' became 'linear'"]),
         ("category", ["panels 2, x, ticks: lost 'EA-SGD'"]),
         ("extent", ["panels 1, y, from: 3.9 became 0", "panels 1, y, to: 7.2 became 100"]),
+        ("value", ["panels 1, values 2, points: 2 became 1", "panels 1, values 2, to: 7 became 4"]),
+        ("bar", ["panels 2, values 1, from: 1 became 1.5", "panels 2, values 1, mean: 1.5 became 1.8"]),
     ],
 )
 def test_what_a_figure_loses_is_named(what, said):

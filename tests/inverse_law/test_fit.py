@@ -39,15 +39,18 @@ def test_a_negative_floor_is_found_not_clipped():
 def test_intervals_cover_and_the_law_is_kept():
     """1,000 data sets, fixed seed: 93-97% coverage, and 1% of true laws rejected (at most 2.5%)."""
     rng = np.random.default_rng(7)
-    floor = alpha = rejected = 0
+    floor = alpha = between = rejected = 0
     for _ in range(1000):
         fit = fit_inverse_law(simulate(rng, inverse))
         f, a = fit.floor_interval(), fit.sensitivity_interval()
         floor += f.low <= 200 <= f.high
         alpha += a.low <= 1500 <= a.high
+        p = fit.prediction_interval(24)
+        between += p.low <= 200 + 1500 / 24 <= p.high
         rejected += fit.verdict == "does not hold"
     assert 930 <= floor <= 970
     assert 930 <= alpha <= 970
+    assert 930 <= between <= 970
     assert rejected <= 25
 
 
