@@ -124,6 +124,7 @@ def ratio(workload: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 SLOWER = re.compile(r"when warmed up ([\d.]+) times as long as the fastest \w+; not timed further$")
+SLOWER_SECONDS = re.compile(r"([\d.]+) s an update when warmed up; the fastest of its kind takes ([\d.]+) s$")
 
 
 def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
@@ -135,20 +136,35 @@ def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def reasons(absent: Mapping[str, str]) -> list[str]:
-    """``name, name (reason)`` for each reason, in the order of the names; slower forms of a kind are counted."""
-    names: dict[str, list[str]] = {}
+def reasons(document: Mapping[str, Any]) -> list[str]:
+    """Why rivals of the tabled workloads took no part, each reason once; slower forms of a kind need none."""
+    every = [why for workload in tabled(document).values() for why in untimed(workload).values()]
+    return [why for why in dict.fromkeys(every) if _slower(why) is None]
+
+
+def absent(workload: Mapping[str, Any], known: Sequence[str]) -> str:
+    """Who took no part in a workload: names with the number of their reason in ``known``; slower forms counted."""
+    names: dict[int, list[str]] = {}
     slower = []
-    for name, why in absent.items():
-        if times := SLOWER.match(why):
-            slower.append(float(times[1]))
+    for name, why in untimed(workload).items():
+        if times := _slower(why):
+            slower.append(times)
         else:
-            names.setdefault(why, []).append(name)
-    told = [f"{', '.join(those)} ({why})" for why, those in names.items()]
+            names.setdefault(1 + known.index(why), []).append(name)
+    told = [f"{', '.join(those)} [{number}]" for number, those in names.items()]
     if slower:
         span = f"{min(slower):.1f}" if min(slower) == max(slower) else f"{min(slower):.1f} to {max(slower):.1f}"
         told.append(f"{len(slower)} more form{'s'[: len(slower) > 1]} ({span} times as long when warmed up)")
-    return told
+    return "; ".join(told)
+
+
+def _slower(why: str) -> float | None:
+    """How many times as long as the fastest of its kind, of a form that was left for that."""
+    if found := SLOWER.match(why):
+        return float(found[1])
+    if found := SLOWER_SECONDS.match(why):
+        return float(found[1]) / float(found[2])
+    return None
 
 
 @dataclass(frozen=True)
@@ -221,13 +237,22 @@ def title(document: Mapping[str, Any]) -> str:
     return f"{made}, up to {max(stolen):.0f}% of the processors' time taken by other virtual machines"
 
 
+def tabled(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The workloads with ours and another; growth has figures of its own."""
+    return {
+        name: workload
+        for name, workload in document["workloads"].items()
+        if workload["family"] != "growth" and ratio(workload)
+    }
+
+
 def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """One row of ``COLUMNS`` for each workload with ours and another; empty cells are not known."""
+    """One row of ``COLUMNS`` for each tabled workload; empty cells are not known, numbers those of ``reasons``."""
     found: list[tuple[str, ...]] = []
-    for name, workload in document["workloads"].items():
+    known = reasons(document)
+    for name, workload in tabled(document).items():
         main = ratio(workload)
-        if main is None or workload["family"] == "growth":
-            continue
+        assert main is not None
         low, high = main["quartiles"]
         share = attained(workload, main["ours"], document["floors"])
         found.append(
@@ -236,7 +261,7 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
                 f"{main['median']:.2f} x",
                 f"{low:.2f} to {high:.2f}",
                 main["rival"],
-                "; ".join(reasons(untimed(workload))),
+                absent(workload, known),
                 f"{share.share:.0%}" if share else "",
                 share.bound if share else "",
             )
@@ -244,11 +269,18 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return found
 
 
+def notes(document: Mapping[str, Any]) -> str:
+    """Why rivals were not timed and what learners gain, in words; nothing where there is neither."""
+    told = [f"[{number}] {why}" for number, why in enumerate(reasons(document), 1)]
+    not_timed = f"Not timed: {'; '.join(told)}." if told else ""
+    return " ".join(filter(None, (not_timed, sentences(throughput_gains(document)))))
+
+
 def table(document: Mapping[str, Any]) -> str:
     """Ratios of a document's workloads as Markdown."""
     head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|---|--:|---|"]
-    gains = sentences(throughput_gains(document))
-    return "\n".join([*head, *(_line(row) for row in rows(document)), *(["", gains] if gains else [])])
+    told = notes(document)
+    return "\n".join([*head, *(_line(row) for row in rows(document)), *(["", told] if told else [])])
 
 
 def throughput_gains(document: Mapping[str, Any]) -> dict[str, dict[str, float]]:

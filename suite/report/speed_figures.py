@@ -41,7 +41,7 @@ class Speed:
     title: str
     figures: list[Figured]
     rows: list[tuple[str, ...]]
-    gains: str
+    notes: str
 
 
 def measured_speed() -> list[Speed]:
@@ -49,13 +49,14 @@ def measured_speed() -> list[Speed]:
     found = []
     for document in speed.committed():
         drawings = [roofline(document), against_batch(document), growth(document)]
-        gains = speed.sentences(speed.throughput_gains(document))
         figures = [
             Figured(d.artifact.title, d.artifact.alt, inline_svg(d), float(d.figure.get_figwidth()))
             for d in drawings
             if d
         ]
-        found.append(Speed(_id(document), speed.title(document), figures, speed.rows(document), gains))
+        found.append(
+            Speed(_id(document), speed.title(document), figures, speed.rows(document), speed.notes(document))
+        )
     return found
 
 

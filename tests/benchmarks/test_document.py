@@ -68,16 +68,37 @@ def test_a_rival_that_took_no_part_is_named(workload):
     assert untimed(workload) == {"plain foreach, 1 thread": "9.0 times as long as the fastest"}
 
 
-def test_rivals_that_took_no_part_for_one_reason_are_named_together():
-    absent = {"jax": "not installed", "plain, 1 thread": "slow", "plain fused, 1 thread": "slow"}
-    assert speed.reasons(absent) == ["jax (not installed)", "plain, 1 thread, plain fused, 1 thread (slow)"]
+def without(workload, absent):
+    timed = {name: side for name, side in SIDES.items() if "seconds" in side}
+    return {**workload, "sides": {**timed, **{name: {"not_available": why} for name, why in absent.items()}}}
 
 
-def test_slower_forms_of_a_kind_are_counted():
-    why = "when warmed up {} times as long as the fastest plain; not timed further"
-    absent = {"a": why.format(2.1), "b": "absent", "c": why.format(1.6)}
-    assert speed.reasons(absent) == ["b (absent)", "2 more forms (1.6 to 2.1 times as long when warmed up)"]
-    assert speed.reasons({"a": why.format(2.1)}) == ["1 more form (2.1 times as long when warmed up)"]
+def test_each_reason_is_said_once_and_stands_by_its_number(book, workload):
+    absent = {"jax": "not installed", "plain foreach, 1 thread": "slow", "plain foreach, 2 threads": "slow"}
+    book.document["workloads"] = {
+        "LeNet": without(workload, {"jax": "left out"}),
+        "quick": without(workload, absent),
+        "growth": {**without(workload, {"jax": "not tabled"}), "family": "growth"},
+    }
+    known = speed.reasons(book.document)
+    assert known == ["left out", "not installed", "slow"]
+    told = ["jax [1]", "jax [2]; plain foreach, 1 thread, plain foreach, 2 threads [3]"]
+    assert [row[4] for row in speed.rows(book.document)] == told
+    assert speed.notes(book.document) == "Not timed: [1] left out; [2] not installed; [3] slow."
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "when warmed up {} times as long as the fastest plain; not timed further",
+        "{} s an update when warmed up; the fastest of its kind takes 1.0 s",
+    ],
+)
+def test_slower_forms_of_a_kind_are_counted(workload, why):
+    seen = without(workload, {"a": why.format(2.1), "b": "absent", "c": why.format(1.6)})
+    assert speed.absent(seen, ["absent"]) == "b [1]; 2 more forms (1.6 to 2.1 times as long when warmed up)"
+    only = without(workload, {"a": why.format(2.1)})
+    assert speed.absent(only, []) == "1 more form (2.1 times as long when warmed up)"
 
 
 def test_without_a_rival_there_is_no_ratio():
@@ -90,9 +111,9 @@ def test_the_table_holds_what_the_samples_say(book, workload):
     book.add("LeNet", workload)
     book.add("replicas 4", {**workload, "family": "growth", "axis": ["replicas", 4]})
     lines = table(book.document).splitlines()
-    untimed = "plain foreach, 1 thread (9.0 times as long as the fastest)"
-    assert lines[-1] == f"| LeNet | 0.50 x | 0.50 to 0.50 | compiled, 1 thread | {untimed} | 100% | copies |"
-    assert len(lines) == 5  # growth has its own figure
+    row = "| LeNet | 0.50 x | 0.50 to 0.50 | compiled, 1 thread | plain foreach, 1 thread [1] | 100% | copies |"
+    assert lines[4] == row
+    assert lines[5:] == ["", "Not timed: [1] 9.0 times as long as the fastest."]  # growth has its own figure
 
 
 def test_throughput_is_compared_with_one_learner(book, workload):

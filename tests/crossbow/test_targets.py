@@ -7,11 +7,13 @@ import math
 import pandas as pd
 import pytest
 
+from paper_figures.crossbow import readings, settings
 from paper_figures.crossbow.alg1 import leads
 from paper_figures.crossbow.readings import LADDER, common_target, less_time, paired, rungs
 from paper_figures.crossbow.settings import stand_in
 from paper_figures.crossbow.tables import arrival_table, modelled_table, shown_target
 from suite.papers.artifact import Evidence
+from suite.spec import RunSpec
 
 SLOW = [0.3, 0.5, 0.62, 0.71, 0.76, 0.81, 0.84, 0.86, 0.86, 0.86, 0.86]  # median of five: 0.86 at epoch 10
 FAST = [0.6, 0.8, 0.86, 0.88, 0.9, 0.91, 0.92, 0.92, 0.92, 0.92, 0.92]
@@ -50,6 +52,19 @@ def test_the_highest_rung_that_every_run_reaches():
     assert rungs([FAST])[-1] == 0.9
     assert rungs([SLOW, FAST])[-1] == 0.85
     assert rungs([FAST, [0.1] * 11]) == []
+
+
+def test_a_stand_in_is_named_unless_data_or_profile_are_the_papers_own():
+    seen = evidence({"sma 4": [FAST]})
+    trained = seen.groups["sma 4"][0].settings
+    named = readings.stand_in(seen, "sma 4")
+    assert named == readings.STAND_INS[trained["model"]["name"]]
+    assert readings.described(seen, "sma 4", 0.85, "why") == f"why; to 85%; {named}"
+    assert readings.stand_in(evidence({"sma 4": [FAST]}, "paper"), "sma 4") == ""
+    on_mnist = RunSpec("train", {**trained, "data": settings.MNIST})
+    seen.groups["sma 4"] = (on_mnist,)
+    assert readings.stand_in(seen, "sma 4") == ""
+    assert readings.described(seen, "sma 4", None) == ""
 
 
 def test_the_printed_target_at_the_papers_scale_and_a_common_rung_below():
