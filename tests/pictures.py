@@ -87,23 +87,26 @@ def printed_values(axes: Axes) -> int:
     return count + sum("printed" in text for text in said)
 
 
-def drawn_values(axes: Axes) -> Iterator[list[float]]:
-    """What each line, cloud of points and group of bars lies at on the y axis, in the order of drawing."""
-    yield from (_finite(line.get_ydata(orig=False)) for line in axes.lines)
-    yield from (_finite(c.get_offsets()[:, 1]) for c in axes.collections if isinstance(c, PathCollection))
+def drawn_values(axes: Axes) -> Iterator[list[tuple[float, float]]]:
+    """The points of each line, cloud and group of bars (the middle of its end), in the order of drawing."""
+    yield from (_finite(zip(*line.get_data(orig=False), strict=True)) for line in axes.lines)
+    yield from (_finite(cloud.get_offsets()) for cloud in axes.collections if isinstance(cloud, PathCollection))
     for group in axes.containers:
         if isinstance(group, BarContainer):
-            yield _finite([bar.get_y() + bar.get_height() for bar in group])
+            yield _finite((bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height()) for bar in group)
 
 
-def _finite(values: Any) -> list[float]:
-    return [float(value) for value in values if math.isfinite(value)]
+def _finite(points: Any) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in points if math.isfinite(x) and math.isfinite(y)]
 
 
-def extent(values: list[float]) -> Structure:
-    """How many finite values, their mean, and the least and largest of them."""
-    ends = {"from": _rounded(min(values)), "to": _rounded(max(values))}
-    return {"points": len(values), "mean": _rounded(sum(values) / len(values)), **ends}
+def extent(points: list[tuple[float, float]]) -> Structure:
+    """How many finite points, and the least and largest of both coordinates with their mean."""
+    found: Structure = {"points": len(points)}
+    for axis, values in zip("xy", zip(*points, strict=True), strict=True):
+        ends = {"from": _rounded(min(values)), "to": _rounded(max(values))}
+        found[axis] = {**ends, "mean": _rounded(sum(values) / len(values))}
+    return found
 
 
 def _says(thing: Any, word: str) -> bool:

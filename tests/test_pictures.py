@@ -94,6 +94,8 @@ def without(figure: Figure, what: str) -> Figure:
         left.set_ylim(0, 100)
     elif what == "value":
         left.lines[1].set_data([1, 3], [4, math.nan])
+    elif what == "place":
+        left.lines[1].set_xdata([2, 3])
     elif what == "bar":
         right.patches[0].set_height(1.5)
     return figure
@@ -109,8 +111,9 @@ def without(figure: Figure, what: str) -> Figure:
         ("scale", ["panels 1, x, scale: 'log' became 'linear'"]),
         ("category", ["panels 2, x, ticks: lost 'EA-SGD'"]),
         ("extent", ["panels 1, y, from: 3.9 became 0", "panels 1, y, to: 7.2 became 100"]),
-        ("value", ["panels 1, values 2, points: 2 became 1", "panels 1, values 2, to: 7 became 4"]),
-        ("bar", ["panels 2, values 1, from: 1 became 1.5", "panels 2, values 1, mean: 1.5 became 1.8"]),
+        ("value", ["panels 1, values 2, points: 2 became 1", "panels 1, values 2, y, to: 7 became 4"]),
+        ("place", ["panels 1, values 2, x, from: 1 became 2", "panels 1, values 2, x, mean: 2 became 2.5"]),
+        ("bar", ["panels 2, values 1, y, from: 1 became 1.5", "panels 2, values 1, y, mean: 1.5 became 1.8"]),
     ],
 )
 def test_what_a_figure_loses_is_named(what, said):
