@@ -254,6 +254,5 @@ def timed_groups(profile: str, *names: str) -> Groups:
 
 def memory(profile: str) -> Groups:
     """Bytes of one to four learners at several batch sizes."""
-    batches = (64, 128, 256) if profile == "smoke" else (64, 128, 256, 512)
-    settings = {"model": NETWORK[profile], "batches": batches, "learners": (1, 2, 4)}
+    settings = {"model": NETWORK[profile], "batches": (64, 128, 256), "learners": (1, 2, 4)}
     return {"memory": (RunSpec("crossbow/memory", settings),)}

@@ -23,6 +23,18 @@ def timing_seconds(spec: RunSpec) -> float:
     return 3 * gradients * counts(s["model"]).flops_per_example / FLOPS_PER_SECOND
 
 
+def stepping_seconds(spec: RunSpec) -> float:
+    """Two iterations on each of two paths for every batch and number of learners."""
+    images = 4 * sum(spec.settings["batches"]) * sum(spec.settings["learners"])
+    return 2.0 + 3 * images * counts(spec.settings["model"]).flops_per_example / FLOPS_PER_SECOND
+
+
+def stepping_memory(spec: RunSpec) -> int:
+    """Activations of all learners at once at the largest batch, about twice as many with their gradients."""
+    images = max(spec.settings["batches"]) * max(spec.settings["learners"])
+    return 350_000_000 + 9 * images * counts(spec.settings["model"]).activations_per_example
+
+
 EXPERIMENTS = {
     "crossbow/algebra": Experiment(
         lazily("paper_figures.crossbow.experiments.algebra:algebra"),
@@ -48,7 +60,8 @@ EXPERIMENTS = {
     ),
     "crossbow/memory": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:memory"),
-        lambda spec: 2.0,
+        stepping_seconds,
+        memory=stepping_memory,
     ),
     "crossbow/followed": Experiment(
         lazily("paper_figures.crossbow.experiments.followed:followed"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
@@ -198,6 +199,7 @@ def _peak_of_gpu(make: Callable[[], Bench]) -> int:
 
 def _peak(make: Callable[[], Bench]) -> int:
     """Bytes that learners and two steps of theirs have at most in memory at one time, temporaries included."""
+    gc.collect()  # of earlier learners nothing may be left
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler tells of every start and stop otherwise
     with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profile:
         make().turns(2)
