@@ -13,8 +13,8 @@ from suite.runs.store import Outcome, Run, encode, verified
 from suite.spec import RunSpec
 
 
-def run(seed: int, spent: float | None, network: str = "small") -> Run:
-    spec = RunSpec("toy/train", {"model": {"name": network}, "data": "digits"}, seed)
+def run(seed: int, spent: float | None, network: str = "small", **settings: int) -> Run:
+    spec = RunSpec("toy/train", {"model": {"name": network}, "data": "digits", **settings}, seed)
     where = {"execution": {"width": 1}, "machine": {"cpu": "one"}}
     where |= {} if spent is None else {"processor_seconds": spent}
     return verified(spec.id, encode(spec, where, Outcome("finished", {"value": 1.0})))
@@ -44,3 +44,7 @@ def test_runs_of_a_kind_are_added_up_and_the_plan_is_held_against_them():
 
 def test_runs_from_before_they_counted_leave_no_row():
     assert hours([run(0, None)]) == ""
+
+
+def test_what_workers_took_is_not_counted_so_theirs_leave_no_row():
+    assert hours([run(0, 3.0, processes=2)]) == ""

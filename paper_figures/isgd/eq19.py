@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.isgd import settings
+from paper_figures.isgd.fig8 import NAMES
 from paper_figures.isgd.settings import NETWORKS
 from suite.claims.intervals import mean_interval
 from suite.claims.measured import over_seeds
@@ -77,24 +78,26 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     """Medians with their line, and what the sum of the gradients took within them."""
     import numpy as np
 
-    panels = {name: kinds for name in NETWORKS.values() if (kinds := of_network(evidence, name))}
-    for axes, (name, kinds) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):
-        for position, kind in enumerate(kinds):
-            run = evidence.run(kind)
+    panels = {kind: groups for kind in NETWORKS if (groups := of_network(evidence, kind))}
+    every = np.ravel(figure.subplots(1, len(panels)))
+    for axes, (kind, groups) in zip(every, panels.items(), strict=True):
+        for position, group in enumerate(groups):
+            run = evidence.run(group)
             middle, color = medians(run), f"C{position}"
             slope, constant, _ = line(middle.index.to_numpy(), middle["seconds"].to_numpy())
             label = f"{run.spec.settings['processes']} processes"
             axes.plot(middle.index, 1e3 * middle["seconds"], "o", color=color, markersize=3, label=label)
             axes.plot(middle.index, 1e3 * (slope * middle.index + constant), color=color, linewidth=0.9)
             axes.plot(middle.index, 1e3 * middle["communicated"], ":", color=color, linewidth=0.9)
-        axes.set_title(name)
+        axes.set_title(NAMES[kind])
         axes.set_xlabel("batch size (images)")
-        axes.set_ylabel("time of one update (ms), measured here")
         axes.legend(title="line: Eq. 19; dotted: sum alone")
+    every[0].set_ylabel("time of one update (ms), measured here")
 
 
-def of_network(evidence: Evidence, name: str) -> list[str]:
-    return [kind for kind in evidence.groups if evidence.groups[kind][0].settings["model"] == name]
+def of_network(evidence: Evidence, kind: str) -> list[str]:
+    """The groups of a network's runs, named as in ``settings.NETWORKS``."""
+    return [g for g, (spec, *_) in evidence.groups.items() if spec.settings["model"] == NETWORKS[kind]]
 
 
 ARTIFACTS = (

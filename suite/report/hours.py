@@ -1,6 +1,7 @@
 """What runs were planned to take and what they took: ``sgd-suite plan`` held against the processors of those who ran.
 
-Only runs that counted their processor seconds have a row; evidence from before they did has none to tell.
+Only runs that counted their processor seconds have a row; evidence from before they did has none to tell, and of runs
+on several processes those of the workers are not counted.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ def hours(runs: Iterable[Run]) -> str:
 
     rows = []
     for run in runs:
-        spent = run.environment.get("processor_seconds")
-        if not spent:
+        spent, settings = run.environment.get("processor_seconds"), run.spec.settings
+        if not spent or "processes" in settings:
             continue
-        settings = run.spec.settings
         rows.append(
             {
                 "experiment": run.spec.experiment,

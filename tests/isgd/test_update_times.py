@@ -80,7 +80,7 @@ def test_two_sizes_are_always_on_a_line_and_say_nothing():
 def test_the_figure_has_a_panel_for_each_network():
     figure = Figure()
     eq19.draw(taking(lambda batch, processes: batch / 1000), figure)
-    assert [axes.get_title() for axes in figure.axes] == ["caffe_lenet", "caffe_cifar_quick"]
+    assert [axes.get_title() for axes in figure.axes] == ["LeNet", "Caffe-Quick"]
     assert [len(axes.lines) for axes in figure.axes] == [6, 6]
 
 
