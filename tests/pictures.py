@@ -51,7 +51,7 @@ def panel(axes: Axes) -> Structure:
         "lines": len(axes.lines),
         "collections": len(axes.collections),
         "bars and areas": len(axes.patches),
-        "texts": len(axes.texts),
+        "texts": [text.get_text() for text in axes.texts],
         "printed": printed_values(axes),
         "values": [extent(values) for values in drawn_values(axes) if values],
     }

@@ -72,6 +72,7 @@ def example() -> Figure:
     left.set(xscale="log", xlabel="learners", ylabel="time (s)")
     left.legend()
     right.bar(["SMA", "EA-SGD"], [1, 2])
+    right.text(0, 1, "1.0 x")
     return figure
 
 
@@ -94,6 +95,8 @@ def without(figure: Figure, what: str) -> Figure:
         left.set_ylim(0, 100)
     elif what == "value":
         left.lines[1].set_data([1, 3], [4, math.nan])
+    elif what == "text":
+        right.texts[0].set_text("2.0 x")
     elif what == "place":
         left.lines[1].set_xdata([2, 3])
     elif what == "bar":
@@ -112,6 +115,7 @@ def without(figure: Figure, what: str) -> Figure:
         ("category", ["panels 2, x, ticks: lost 'EA-SGD'"]),
         ("extent", ["panels 1, y, from: 3.9 became 0", "panels 1, y, to: 7.2 became 100"]),
         ("value", ["panels 1, values 2, points: 2 became 1", "panels 1, values 2, y, to: 7 became 4"]),
+        ("text", ["panels 2, texts: lost '1.0 x'", "panels 2, texts: new '2.0 x'"]),
         ("place", ["panels 1, values 2, x, from: 1 became 2", "panels 1, values 2, x, mean: 2 became 2.5"]),
         ("bar", ["panels 2, values 1, y, from: 1 became 1.5", "panels 2, values 1, y, mean: 1.5 became 1.8"]),
     ],
