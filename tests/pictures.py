@@ -22,6 +22,8 @@ from matplotlib.ticker import FixedLocator
 
 ACCEPTED = Path(__file__).parent / "pictures"  # a file for each paper: artifact -> structure
 
+OF_LIMITS, OF_VALUES = 2, 3  # digits kept of where a panel ends, and of where its values lie
+
 Structure = dict[str, Any]
 
 
@@ -66,8 +68,8 @@ def _axis(axis: Any) -> Structure:
     return found
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.2g}")
+def _rounded(value: float, digits: int = OF_LIMITS) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def printed_values(axes: Axes) -> int:
@@ -104,8 +106,8 @@ def extent(points: list[tuple[float, float]]) -> Structure:
     """How many finite points, and the least and largest of both coordinates with their mean."""
     found: Structure = {"points": len(points)}
     for axis, values in zip("xy", zip(*points, strict=True), strict=True):
-        ends = {"from": _rounded(min(values)), "to": _rounded(max(values))}
-        found[axis] = {**ends, "mean": _rounded(sum(values) / len(values))}
+        told = {"from": min(values), "to": max(values), "mean": sum(values) / len(values)}
+        found[axis] = {name: _rounded(value, OF_VALUES) for name, value in told.items()}
     return found
 
 
@@ -123,7 +125,7 @@ def differences(accepted: Any, seen: Any, where: str = "") -> Iterator[str]:
             elif name not in accepted:
                 yield f"{here}: new {seen[name]!r}"
             elif name in ("from", "to", "mean"):
-                if not _near(accepted[name], seen[name]):
+                if not _near(accepted[name], seen[name], OF_VALUES if ", values" in where else OF_LIMITS):
                     yield f"{here}: {accepted[name]:g} became {seen[name]:g}"
             else:
                 yield from differences(accepted[name], seen[name], here)
@@ -148,10 +150,10 @@ def _differences_of_lists(accepted: list[Any], seen: list[Any], where: str) -> I
         yield from differences(a, b, f"{where} {place}")
 
 
-def _near(a: float, b: float) -> bool:
-    """Equal but for one in the last of the two digits that are kept, where rounding may fall either way."""
+def _near(a: float, b: float, digits: int) -> bool:
+    """Equal but for one in the last of the digits that are kept, where rounding may fall either way."""
     scale = max(abs(a), abs(b))
-    return a == b or abs(a - b) <= 1.0001 * 10 ** (math.floor(math.log10(scale)) - 1)
+    return a == b or abs(a - b) <= 1.0001 * 10 ** (math.floor(math.log10(scale)) + 1 - digits)
 
 
 def load(paper: str) -> dict[str, Structure]:
