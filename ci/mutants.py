@@ -96,7 +96,9 @@ def applied(mutant: Mutant, text: str) -> str:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
-    """Nodes with the text that replaces them; what never runs or only looks is left out."""
+    """Nodes with the text that replaces them; what never runs, only looks or is itself a test's world is left out."""
+    if isinstance(node, ast.FunctionDef) and any(_world(decorator) for decorator in node.decorator_list):
+        return
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
@@ -114,6 +116,11 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
                 continue
             if isinstance(child, ast.AST):
                 yield from _changes(child)
+
+
+def _world(decorator: ast.expr) -> bool:
+    """Whether a function fabricates runs for ``falsify`` rather than measuring any."""
+    return isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") in ("counterfeit", "genuine")
 
 
 def _changed(node: ast.expr) -> Iterator[ast.expr]:

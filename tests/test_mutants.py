@@ -62,6 +62,11 @@ def test_no_operator_is_left_as_it_is(operator):
     assert ast.dump(ast.parse(after)) != ast.dump(ast.parse(before))
 
 
+def test_a_world_made_up_for_falsify_is_no_code_to_test():
+    assert told('@genuine("p/fig1/a")\ndef world(evidence):\n    return 1 + 1\n') == []
+    assert told("@cache\ndef measure(evidence):\n    return 1 + 2\n")
+
+
 @pytest.fixture
 def root(tmp_path):
     files = {
