@@ -123,7 +123,6 @@ def measure_memory(evidence: Evidence) -> Quantities:
 @counterfeit("crossbow/alg-memory/linear")
 def activations_shared(evidence: Evidence) -> Evidence:
     """Learners that take turns with one set of activations: one more takes its replica alone."""
-
     import pandas as pd
 
     def edit(run: Run) -> Run:

@@ -138,7 +138,7 @@ def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
 
 def reasons(document: Mapping[str, Any]) -> list[str]:
     """Why rivals of the tabled workloads took no part, each reason once; slower forms of a kind need none."""
-    every = [why for workload in tabled(document).values() for why in untimed(workload).values()]
+    every = [why for _, workload, _ in tabled(document) for why in untimed(workload).values()]
     return [why for why in dict.fromkeys(every) if _slower(why) is None]
 
 
@@ -237,22 +237,17 @@ def title(document: Mapping[str, Any]) -> str:
     return f"{made}, up to {max(stolen):.0f}% of the processors' time taken by other virtual machines"
 
 
-def tabled(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The workloads with ours and another; growth has figures of its own."""
-    return {
-        name: workload
-        for name, workload in document["workloads"].items()
-        if workload["family"] != "growth" and ratio(workload)
-    }
+def tabled(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], dict[str, Any]]]:
+    """Name, entry and ratio of the workloads with ours and another; growth has figures of its own."""
+    workloads = document["workloads"].items()
+    return [(name, w, main) for name, w in workloads if w["family"] != "growth" and (main := ratio(w))]
 
 
 def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """One row of ``COLUMNS`` for each tabled workload; empty cells are not known, numbers those of ``reasons``."""
     found: list[tuple[str, ...]] = []
     known = reasons(document)
-    for name, workload in tabled(document).items():
-        main = ratio(workload)
-        assert main is not None
+    for name, workload, main in tabled(document):
         low, high = main["quartiles"]
         share = attained(workload, main["ours"], document["floors"])
         found.append(

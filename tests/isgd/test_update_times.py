@@ -23,13 +23,13 @@ from suite.spec import RunSpec
 GROUPS = settings.update_times("paper")
 
 
-def taking(seconds, communicated=0.002):
+def taking(seconds, groups=GROUPS):
     """Runs in which an update of a batch takes ``seconds(batch, processes)``, 1% apart between repetitions."""
 
     def make(name, spec):
         draw, settings = random.Random(name), spec.settings
         rows = [
-            {"batch": b, "repeat": r, "communicated": communicated}
+            {"batch": b, "repeat": r, "communicated": 0.002}
             | {"seconds": seconds(b, settings["processes"]) * draw.gauss(1, 0.01)}
             for r in range(settings["repeats"])
             for b in settings["batches"]
@@ -37,7 +37,7 @@ def taking(seconds, communicated=0.002):
         files = {"spec.json": spec.to_json().encode(), "outcome.json": json.dumps({"status": "finished"}).encode()}
         return Forged(spec.id, {**files, "updates.parquet": b""}, {}, {"updates": pd.DataFrame(rows)})
 
-    return evidence(GROUPS, make)
+    return evidence(groups, make)
 
 
 def judged(seen):
@@ -70,11 +70,8 @@ def test_two_sizes_are_always_on_a_line_and_say_nothing():
     narrow = {
         name: (RunSpec(spec.experiment, {**spec.settings, "batches": (64, 100)}),) for name, (spec,) in GROUPS.items()
     }
-    given = taking(lambda batch, processes: batch / 1000)
-    given.source._made = {spec.id: (name, spec) for name, (spec,) in narrow.items()}
-    given.groups = narrow
     with pytest.raises(Missing, match="three batch sizes"):
-        dict(eq19.measure(given))
+        dict(eq19.measure(taking(lambda batch, processes: batch / 1000, narrow)))
 
 
 def test_the_figure_has_a_panel_for_each_network():
