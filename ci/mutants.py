@@ -22,7 +22,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -51,9 +50,10 @@ LOOKS = {
     "width", "width_ratios", "zorder",
 }  # fmt: skip
 PATIENCE, SLOWEST = 4.0, 240.0  # times the seconds without a mutant; seconds that the tests of a module may take
-PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
+PYTEST = ("pytest", "-q", "-x", "-p", "no:cacheprovider")
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 RESULTS, PICTURES = "tests/test_results.py", "tests/test_pictures.py"  # reach the papers by no import
+WARM = Path(__file__).with_name("warm.py")
 NEAR = 3  # imports between a test and a module that it is said to test
 
 
@@ -237,6 +237,9 @@ class Trial:
     def __init__(self, root: Path):
         self.root, self.imports = root, Imports(root)
         self._alone: dict[tuple[str, ...], tuple[bool, float]] = {}
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._warm = subprocess.Popen([sys.executable, str(WARM)], cwd=root, env=environment, **pipes)
 
     def alone(self, *arguments: str) -> tuple[bool, float]:
         """Whether a command passes without a mutant, and the seconds that it takes."""
@@ -249,9 +252,9 @@ class Trial:
         """What may kill a mutant of a module, all passing without one, and the seconds that it takes together."""
         tried: list[tuple[str, ...]] = [(*PYTEST, test) for test in self.imports.nearest(module)]
         if module.startswith("paper_figures/") and (paper := module.split("/")[1]) in PAPERS:
-            ids = " or ".join(self.imports.drawn(paper, module))
-            pictures = [(*PYTEST, PICTURES, "-k", ids)] if ids else []
-            tried = [(*PYTEST, RESULTS), *pictures, *tried, ("-m", "suite", "falsify", paper)]
+            tried.append((*PYTEST, RESULTS, "-k", paper))
+            if ids := self.imports.drawn(paper, module):
+                tried += [(*PYTEST, PICTURES, "-k", " or ".join(ids)), ("suite", "falsify", *ids)]
         found, total = [], 0.0
         for command in sorted(tried, key=lambda command: self.alone(*command)[1]):
             passes, seconds = self.alone(*command)
@@ -271,26 +274,27 @@ class Trial:
             for command in commands:
                 code, _ = self.run(command, PATIENCE * seconds + 60)
                 if code != 0:
-                    told = "killed by time" if code is None else f"killed by {command[-1]}"
+                    told = "killed by time" if code is None else f"killed by {_name(command)}"
                     break
         finally:
             place.write_text(text, encoding="utf-8")
         return {"ending": told, "tests": len(commands), "seconds": round(time.monotonic() - began, 1)}
 
     def run(self, arguments: Sequence[str], limit: float) -> tuple[int | None, float]:
-        """Exit status, None past the limit, and seconds of Python with these arguments in the clone."""
-        began = time.monotonic()
-        command = [sys.executable, *arguments]
-        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-        with subprocess.Popen(command, cwd=self.root, env=environment, start_new_session=True, **quiet) as process:
-            try:
-                return process.wait(limit), time.monotonic() - began
-            except subprocess.TimeoutExpired:
-                return None, time.monotonic() - began
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        """Exit status, None past the limit, and seconds of a module with its arguments in the clone."""
+        assert self._warm.stdin is not None
+        assert self._warm.stdout is not None
+        self._warm.stdin.write(json.dumps({"arguments": arguments, "limit": limit}) + "\n")
+        self._warm.stdin.flush()
+        told = json.loads(self._warm.stdout.readline())
+        return told["code"], told["seconds"]
+
+    def close(self) -> None:
+        self._warm.communicate()
+
+
+def _name(command: Sequence[str]) -> str:
+    return "falsify" if command[0] == "suite" else command[len(PYTEST)]
 
 
 def summary(entries: Iterable[dict[str, Any]]) -> list[str]:
@@ -317,10 +321,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     until, key = time.monotonic() + given.budget, [git("rev-parse", "HEAD"), given.seed, given.folders, given.without]
     logged = [json.loads(line) for line in given.log.read_text().splitlines()] if given.log.exists() else []
     done = {row["number"]: row for row in logged if row["key"] == key}
-    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
-        clone = Path(folder) / "clone"
+    with contextlib.ExitStack() as stack:
+        clone = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "clone"
         git("clone", "--quiet", "--shared", str(ROOT), str(clone))
-        trial = Trial(clone)
+        trial = stack.enter_context(contextlib.closing(Trial(clone)))
+        stack.enter_context(contextlib.suppress(KeyboardInterrupt))
         for number, mutant in enumerate(drawn(clone, given.folders, given.seed, given.count, given.without)):
             if number in done or time.monotonic() > until:
                 continue

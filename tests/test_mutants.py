@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 
 import pytest
 
@@ -108,6 +109,32 @@ def test_a_module_has_a_part_in_the_figures_of_all_files_that_import_it_but_thro
     assert imports.drawn("p", "paper_figures/p/fig3.py") == ["p/fig3"]
 
 
+MODULES = {
+    "good": "",
+    "bad": "raise SystemExit(3)",
+    "says": "raise SystemExit('why')",
+    "fails": "1 / 0",
+    "given": "import sys\nassert sys.argv[1:] == ['a', 'b'] and __name__ == '__main__'",
+    "long": "import time\ntime.sleep(600)",
+    "changed": "raise SystemExit(5)",
+}
+
+
+@pytest.mark.processes
+def test_each_module_runs_afresh_in_a_fork_that_has_the_libraries(tmp_path):
+    """One that changed since, too; and none beyond its limit, nor what it started."""
+    for name, text in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    with contextlib.closing(mutants.Trial(tmp_path)) as trial:
+        assert [trial.run([name, "a", "b"], 60)[0] for name in MODULES if name != "long"] == [0, 3, 1, 1, 0, 5]
+        (tmp_path / "changed.py").write_text("import sys; assert 'torch' in sys.modules")
+        assert trial.run(["changed"], 60)[0] == 0
+        code, seconds = trial.run(["long"], 0.5)
+        assert code is None
+        assert seconds < 60
+        assert trial.run(["good"], 60)[0] == 0
+
+
 @pytest.mark.processes
 def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root):
     (root / "suite/near.py").write_text("def twice(x, unused=7):\n    return 2 * x\n")
@@ -116,8 +143,9 @@ def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root):
         "import sys; sys.path.insert(0, '.')\nfrom suite.near import twice\ndef test():\n    assert twice(3) == 6\n"
     )
     (root / "tests/test_far.py").write_text("from suite.near import twice\nassert False\n")  # fails without a mutant
-    trial, text = mutants.Trial(root), (root / "suite/near.py").read_text()
-    endings = {m.before: trial.ending(m) for m in mutants.mutants("suite/near.py", text)}
+    text = (root / "suite/near.py").read_text()
+    with contextlib.closing(mutants.Trial(root)) as trial:
+        endings = {m.before: trial.ending(m) for m in mutants.mutants("suite/near.py", text)}
     assert {name: found["ending"] for name, found in endings.items()} == {
         "7": "survived",
         "2 * x": "killed by tests/a/test_near.py",

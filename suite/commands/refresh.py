@@ -38,7 +38,7 @@ def generated(home: Path) -> dict[Path, str]:
     if root is None:
         return made
     source = Layered(committed())
-    judged = readme.judged_of(home, source)
+    judged = readme.judged_of(papers_of(home), source)
     made[home / RESULTS] = results(judged)
     if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
         made[home / HOURS] = planned

@@ -140,13 +140,13 @@ def rewritten(text: str, name: str, block: str) -> str:
 
 def judged(source: Runs) -> list[Verdict]:
     """Every claim of this project's papers, as ``judged_of`` gives them."""
-    return judged_of(OWN, source)
+    return judged_of(papers_of(OWN), source)
 
 
-def judged_of(home: Path, source: Runs) -> list[Verdict]:
-    """Every claim of a home's papers on the evidence of ``source``, each at the largest profile that decides it."""
+def judged_of(papers: Iterable[str], source: Runs) -> list[Verdict]:
+    """Every claim of these papers on the evidence of ``source``, each at the largest profile that decides it."""
     found = []
-    for which in map(paper, papers_of(home)):
+    for which in map(paper, papers):
         found += judge_artifacts(which, {claim.artifact for claim in published(which.name)}, None, source)
     return found
 
