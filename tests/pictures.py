@@ -18,6 +18,8 @@ from matplotlib.collections import PathCollection
 from matplotlib.container import BarContainer, Container
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
 
 ACCEPTED = Path(__file__).parent / "pictures"  # a file for each paper: artifact -> structure
@@ -54,6 +56,7 @@ def panel(axes: Axes) -> Structure:
         "collections": len(axes.collections),
         "bars and areas": len(axes.patches),
         "texts": [text.get_text() for text in axes.texts],
+        "places of texts": [place(text) for text in axes.texts],
         "printed": printed_values(axes),
         "values": [extent(values) for values in drawn_values(axes) if values],
     }
@@ -90,12 +93,24 @@ def printed_values(axes: Axes) -> int:
 
 
 def drawn_values(axes: Axes) -> Iterator[list[tuple[float, float]]]:
-    """The points of each line, cloud and group of bars (the middle of its end), in the order of drawing."""
+    """The points of each line, cloud and group of bars (the middle of its end), in the order of drawing.
+
+    Then the corners of each interval, band and area, and both ends of each arrow.
+    """
     yield from (_finite(zip(*line.get_data(orig=False), strict=True)) for line in axes.lines)
-    yield from (_finite(cloud.get_offsets()) for cloud in axes.collections if isinstance(cloud, PathCollection))
-    for group in axes.containers:
-        if isinstance(group, BarContainer):
-            yield _finite((bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height()) for bar in group)
+    for drawn in axes.collections:
+        if isinstance(drawn, PathCollection):
+            yield _finite(drawn.get_offsets())
+        else:
+            yield _finite(point for path in drawn.get_paths() for point in path.vertices)
+    bars = [group for group in axes.containers if isinstance(group, BarContainer)]
+    for group in bars:
+        yield _finite((bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height()) for bar in group)
+    for patch in axes.patches:
+        if isinstance(patch, FancyArrowPatch):
+            yield _finite(patch._posA_posB or ())
+        elif not any(patch in group for group in bars):
+            yield _finite(patch.get_patch_transform().transform(patch.get_path().vertices))
 
 
 def _finite(points: Any) -> list[tuple[float, float]]:
@@ -111,6 +126,13 @@ def extent(points: list[tuple[float, float]]) -> Structure:
     return found
 
 
+def place(text: Text) -> Structure:
+    """Where a text stands and what it points at; a name on an axis of names says nothing of the kind."""
+    ends = {"": text.get_position(), "target ": text.xy if isinstance(text, Annotation) else ()}
+    numbers = {f"{what}{axis}": at for what, end in ends.items() for axis, at in zip("xy", end, strict=False)}
+    return {name: _rounded(float(at)) for name, at in numbers.items() if not isinstance(at, str)}
+
+
 def _says(thing: Any, word: str) -> bool:
     return word in str(thing.get_label())
 
@@ -124,7 +146,7 @@ def differences(accepted: Any, seen: Any, where: str = "") -> Iterator[str]:
                 yield f"{here}: lost {accepted[name]!r}"
             elif name not in accepted:
                 yield f"{here}: new {seen[name]!r}"
-            elif name in ("from", "to", "mean"):
+            elif isinstance(accepted[name], float) and isinstance(seen[name], float):
                 if not _near(accepted[name], seen[name], OF_VALUES if ", values" in where else OF_LIMITS):
                     yield f"{here}: {accepted[name]:g} became {seen[name]:g}"
             else:

@@ -16,7 +16,7 @@ from suite.runs.archive import Layered
 
 pytestmark = pytest.mark.evidence
 
-NUMBERS = ["ours", "low", "high"]
+NUMBERS = ["ours", "low", "high", "beside"]
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,11 @@ with :func:`suite.communication.launch.spawn`. Either way every worker signs a h
 a sum fails or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker that
 sits in something that cannot be interrupted (a CUDA kernel, the caller's own code) is ended by its own heartbeat
 thread once the grace period is over, so that nothing waits for ever.
+
+Under NCCL a sum is one of those: waiting for it queues the wait on the GPU and returns, and the host stops at the
+next value that it reads. A lost worker therefore ends the others through their heartbeats, with its number and status
+70, and never raises WorkerLost there; NCCL's own watchdog, which ends a process without a name, waits until they had
+their chance, and remains for workers that are alive and never come. None of this has run on a GPU yet.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ TIMEOUT = 60.0  # seconds without an answer after which a worker counts as lost
 # torch 2.14 named in public what every earlier release has under the other name
 _set_timeout = getattr(dist, "set_timeout", None) or distributed_c10d._set_pg_timeout
 START_UP = 60.0  # seconds that workers have at least to import, meet and connect, on a machine however busy
+WATCHDOG = 3  # timeouts after which NCCL ends a process by itself; heartbeats need two
 LOST = 70  # exit status of a worker that its heartbeat thread ended
 
 
@@ -59,11 +65,16 @@ class Group:
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
     def lanes(self, count: int) -> list[Any]:
-        """``count`` process groups of all workers, on which sums can be under way independently."""
-        while len(self._lanes) < count and self.size > 1:
+        """``count`` process groups of all workers, on which sums can be under way independently.
+
+        One under NCCL: its sums are queued on the GPU, so that several can be under way on one communicator, while
+        kernels of several, launched in another order on each GPU, can wait for each other for ever.
+        """
+        wanted = 1 if self.backend == "nccl" else count
+        while len(self._lanes) < wanted and self.size > 1:
             with self.watched():
                 self._lanes.append(dist.new_group(timeout=timedelta(seconds=self.timeout)))
-        return self._lanes[:count]
+        return self._lanes[:wanted]
 
     def agree(self, facts: Mapping[str, Any]) -> None:
         """Compare plain ``facts`` by name with those of every other worker, before anything is exchanged.
@@ -227,7 +238,7 @@ def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = N
                 dist.init_process_group(
                     backend, store=dist.PrefixStore("torch", store), rank=rank, world_size=size, timeout=patience
                 )
-            _set_timeout(timedelta(seconds=timeout))
+            _set_timeout(timedelta(seconds=timeout * (WATCHDOG if backend == "nccl" else 1)))
         group.heartbeat.start()
         yield group
     finally:

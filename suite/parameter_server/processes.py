@@ -8,6 +8,10 @@ flat vector after it; a learner asks for the timestamp first and pulls only weig
 Under hardsync a lost learner ends the job on every process with :class:`~suite.communication.group.WorkerLost`; under
 n-softsync the others go on. A learner counts as lost when its connection breaks, or when it does not answer within
 the group's ``timeout``, which must therefore exceed the time of one gradient (and, under hardsync, of the slowest).
+
+Vectors travel over gloo, from and to the host also where they lie on GPUs: a lost learner shows there as an error of
+its own connection, while under NCCL it would end the server, and a communicator for each learner on the server's one
+GPU can wait for another for ever.
 """
 
 from __future__ import annotations
@@ -61,26 +65,23 @@ class Connection:
         # learners are more patient than the server, so that it can tell them that another one is lost
         members, limit = [0, learner + 1], timedelta(seconds=group.timeout * (3 if group.rank else 1))
         self.other = 0 if group.rank else learner + 1
-        self.headers = cast(dist.ProcessGroup, dist.new_group(members, timeout=limit, backend="gloo"))
-        self.vectors = self.headers
-        if group.backend == "nccl":
-            self.vectors = cast(dist.ProcessGroup, dist.new_group(members, timeout=limit, backend="nccl"))
+        self.gloo = cast(dist.ProcessGroup, dist.new_group(members, timeout=limit, backend="gloo"))
 
     def send(self, *header: int) -> None:
-        dist.send(torch.tensor([*header, 0, 0][:3]), self.other, group=self.headers)
+        dist.send(torch.tensor([*header, 0, 0][:3]), self.other, group=self.gloo)
 
     def receive(self) -> list[int]:
         header = torch.zeros(3, dtype=torch.int64)
-        dist.recv(header, self.other, group=self.headers)
+        dist.recv(header, self.other, group=self.gloo)
         return header.tolist()
 
     def send_vector(self, vector: Tensor) -> None:
-        dist.send(vector.contiguous(), self.other, group=self.vectors)
+        dist.send(vector.cpu().contiguous(), self.other, group=self.gloo)
 
     def receive_vector(self, like: Tensor) -> Tensor:
-        vector = torch.empty_like(like)
-        dist.recv(vector, self.other, group=self.vectors)
-        return vector
+        vector = torch.empty_like(like, device="cpu")
+        dist.recv(vector, self.other, group=self.gloo)
+        return vector.to(like.device)
 
 
 def train(
@@ -164,7 +165,7 @@ class Learner:
     def fail(self) -> None:
         """Say that this learner ends before it was told to stop, so that the server need not wait to find out."""
         with contextlib.suppress(RuntimeError, dist.DistError):
-            message = dist.isend(torch.tensor([FAIL, 0, 0]), self.server.other, group=self.server.headers)
+            message = dist.isend(torch.tensor([FAIL, 0, 0]), self.server.other, group=self.server.gloo)
             if message is not None:
                 message.wait(timedelta(seconds=AWAITED))  # it may not be listening
 

@@ -121,17 +121,22 @@ def results(verdicts: Iterable[Verdict]) -> str:
     table = values(verdicts)
     if table is None:
         return ""
-    for name in ("ours", "low", "high"):
+    for name in ("ours", "low", "high", "beside"):
         table[name] = table[name].astype(float)
         table.loc[table[name].abs() < 1e-9, name] = 0.0
     return str(table.to_csv(index=False, lineterminator="\n", float_format="%.6g"))
 
 
 def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:
-    """A row per value of a claim, one where nothing was measured."""
+    """A row per value of a claim, one where nothing was measured.
+
+    ``beside`` is what was computed near a claim without being its quantity, and decides nothing.
+    """
     claim, measured = verdict.claim, verdict.measured
     each = claim.rule == "within" or len(claim.printed) > 1
-    for index, span in enumerate(measured.spans if measured else [(None, None, None)]):
+    beside = verdict.proxy.values if verdict.proxy and not measured else (None,)
+    spans = [(*span, None) for span in measured.spans] if measured else [(None, None, None, near) for near in beside]
+    for index, span in enumerate(spans):
         printed = claim.printed[index if each else 0] if len(claim.printed) > (index if each else 0) else None
         yield {
             "claim": claim.id,
@@ -140,6 +145,7 @@ def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:
             "ours": span[0],
             "low": span[1],
             "high": span[2],
+            "beside": span[3],
             "unit": claim.unit,
             "n": measured.n if measured else 0,
             "rests on": verdict.rests_on,

@@ -15,6 +15,7 @@ from pathlib import Path
 from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide
+from suite.runner.determinism import same_bits
 from suite.runner.garbage import spare_imports
 from suite.runner.packing import Pack, packs
 from suite.runner.presence import Presence
@@ -96,9 +97,13 @@ def execute_pack(
             else:
                 opened.append(found)
         folders = {run.spec.id: run.claim.folder for run in opened}
-        with Watch(around.device, LOOK_SECONDS) as watch, Presence(folders, fractions):
+        with (
+            Watch(around.device, LOOK_SECONDS) as watch,
+            Presence(folders, fractions),
+            same_bits(around.device) as unordered,
+        ):
             for run, ended in _compute(opened, resolve):
-                reports[run.spec.id] = _close(store, run, ended, watch)
+                reports[run.spec.id] = _close(store, run, ended, watch, sorted(unordered))
                 advance(run.spec.id, 1.0)
     return [reports[spec.id] for spec in pack.specs]
 
@@ -178,14 +183,16 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
                 yield run, error
 
 
-def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch) -> Report:
-    """Commit what a run came to, and how the machine was meanwhile."""
+def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch, unordered: Sequence[str]) -> Report:
+    """Commit what a run came to, how the machine was meanwhile, and which kernels promised no bits."""
     spec = run.spec
     try:
         if isinstance(ended, Exception):
             raise ended
         where = environment.describe(dict(run.context.execution), run.begun) | {"telemetry": watch.seen()}
         where["processor_seconds"] = round(spent(run.context.folder), 1)
+        if unordered:
+            where["not_deterministic"] = list(unordered)
         new = store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
         return Report(spec, "busy" if run.claim.gone else "late")

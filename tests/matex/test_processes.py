@@ -7,9 +7,13 @@ import re
 import bodies
 import pytest
 import torch
+import torch.distributed as dist
 
-from suite.communication.group import LOST, fitting_backend, join
+from suite.communication import group as group_module
+from suite.communication.collectives import Processes
+from suite.communication.group import LOST, Group, fitting_backend, join
 from suite.communication.launch import WorkersFailed, spawn
+from suite.parameter_server.processes import Connection
 
 pytestmark = pytest.mark.processes
 
@@ -69,6 +73,38 @@ def test_processes_that_share_a_card_do_not_take_nccl(monkeypatch, cards, local,
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     assert fitting_backend() == backend
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """What is asked of torch.distributed, which does nothing here: backends of new groups, and timeouts."""
+    asked: dict[str, list] = {"backends": [], "timeouts": []}
+    monkeypatch.setattr(dist, "new_group", lambda *_, backend=None, timeout: asked["backends"].append(backend))
+    monkeypatch.setattr(dist, "init_process_group", lambda *_, **__: None)
+    monkeypatch.setattr(group_module, "_set_timeout", lambda timeout: asked["timeouts"].append(timeout.seconds))
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(group_module.Heartbeat, "start", lambda self: None)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    return asked
+
+
+@pytest.mark.parametrize(("backend", "lanes", "watchdog"), [("gloo", 3, 5), ("nccl", 1, 15)])
+def test_nccl_has_one_lane_and_lets_heartbeats_name_the_lost(made, tmp_path, backend, lanes, watchdog):
+    """On one GPU the kernels of two communicators can wait for each other; its watchdog names nobody."""
+    store = dist.FileStore(str(tmp_path / "meet"), 2)
+    with join(timeout=5, backend=backend, store=store) as group:
+        assert len(group.lanes(3)) == len(Processes(group, lanes=3).lanes) == lanes
+        assert len(made["backends"]) == lanes - 1
+    assert made["timeouts"] == [watchdog]
+    assert watchdog > 2 * 5 or backend == "gloo"  # a heartbeat ends a process after two
+
+
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+def test_a_server_has_connections_that_report_a_loss_on_a_gpu_too(made, backend):
+    group = Group(dist.HashStore(), 0, 3, 5.0, backend)
+    for learner in range(2):
+        Connection(group, learner)
+    assert made["backends"] == ["gloo"] * 2
 
 
 def test_workers_have_the_environment_of_now_and_their_own_besides(monkeypatch):
