@@ -157,6 +157,11 @@ class Artifact:
     size: tuple[float, float] = (6.4, 4.0)  # inches
     frame: Callable[[Evidence], pd.DataFrame] | None = None  # what is drawn, a row per value
 
+    @property
+    def shows(self) -> str:
+        """What the drawing shows, in words."""
+        return self.alt or self.title
+
 
 SHORT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 

@@ -236,7 +236,7 @@ def _svg(drawn: Drawing) -> ElementTree.Element:
         "role": "img",
         "aria-labelledby": f"{prefix}title {prefix}desc",
     }
-    description = f"{drawn.artifact.alt or drawn.artifact.title} ({drawn.stamp})"
+    description = f"{drawn.artifact.shows} ({drawn.stamp})"
     for name, text in (("desc", description), ("title", drawn.artifact.title)):
         told = ElementTree.Element(f"{{{SVG}}}{name}", {"id": prefix + name})
         told.text = text

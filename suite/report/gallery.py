@@ -42,7 +42,7 @@ def _entry(artifact: Artifact, source: Runs, pictures: Path) -> Iterator[str]:
     drawn.figure.savefig(file, dpi=DPI)
     yield f"### {artifact.id}"
     yield f"{artifact.title}. `sgd-suite figures {artifact.id}`"
-    yield f"![{artifact.alt or artifact.title}]({pictures.name}/{file.name})"
+    yield f"![{artifact.shows}]({pictures.name}/{file.name})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

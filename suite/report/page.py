@@ -218,7 +218,7 @@ def show(
     """
     if artifact is None:
         return Shown(name, name.partition("/")[2], found, undrawn="No experiment measures this artifact yet.")
-    shown = Shown(name, artifact.title, found, alt=artifact.alt or artifact.title, besides=besides(name, measured))
+    shown = Shown(name, artifact.title, found, alt=artifact.shows, besides=besides(name, measured))
     shown.profiled = any(artifact.runs(p) for p in PROFILES)
     used = {v.profile for v in found if v.profile}
     drawn = None
