@@ -1,0 +1,114 @@
+"""What a measure reads of a run, it uses: no number of those results can be another without some value moving.
+
+A measure that takes the best of a list for its worst, or one entry for all, ignores the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from suite.papers.artifact import Evidence
+from suite.papers.counterfeits import forged, replaced
+from suite.papers.evidence import committed
+from suite.papers.registry import PAPERS, paper
+from suite.papers.verdicts import Measurement, measure_evidence
+from suite.report.page import Once
+from suite.runs.archive import Layered, Runs
+
+pytestmark = pytest.mark.evidence
+
+TOLD = "told in a note, a label or a condition alone"
+MEDIAN = "one repetition of several, of which the median counts"
+ROWS = "a figure reads its own rows of the paper's table"
+EXCEPTIONS = {
+    ("crossbow/memory", "extra_own"): TOLD,
+    ("crossbow/memory", "extra_shared"): TOLD,
+    ("crossbow/throughput", "over_batch_4"): MEDIAN,
+    ("crossbow/throughput", "over_one_1"): MEDIAN,
+    ("crossbow/throughput", "over_one_2"): MEDIAN,
+    ("crossbow/throughput", "over_one_3"): MEDIAN,
+    ("crossbow/throughput", "over_one_4"): MEDIAN,
+    ("crossbow/throughput", "resize_over_iteration"): TOLD,
+    ("crossbow/throughput", "vectorised_over_looped_4"): MEDIAN,
+    ("inverse_law/words", "short"): TOLD,
+    ("isgd/parallel", "chases"): TOLD,
+    ("isgd/parallel", "workers"): TOLD,
+    ("isgd/partition", "spread"): TOLD,
+    ("isgd/parts", "uneven"): TOLD,
+    ("isgd/rates", "mean"): "the losses that the rate is judged from: those far from a change of it decide nothing",
+    ("isgd/sampling", "batches"): TOLD,
+    ("matex_agd/layers", "caffe_googlenet parameters"): TOLD,
+    ("matex_agd/workers", "synchronous/drawn apart"): TOLD,
+    ("rudra/cifar-times", "predicted"): ROWS,
+    ("rudra/cifar-times", "rows"): ROWS,
+    ("rudra/imagenet-times", "predicted"): ROWS,
+    ("rudra/imagenet-times", "rows"): ROWS,
+}
+ENDS = 4  # entries tried at either end and in the middle of a long list
+
+
+@pytest.fixture(scope="module")
+def source() -> Runs:
+    return Once(Layered(committed()))
+
+
+def numbers(value: Any, at: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Where the numbers stand in a result, which may be a number, or lists of them."""
+    if isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from numbers(entry, (*at, index))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield at
+
+
+def moved(value: Any, at: tuple[int, ...], sign: int) -> Any:
+    """The result with the number at a place far above, or below, what it was."""
+    if not at:
+        return value + sign * (1 + abs(value))
+    return [moved(entry, at[1:], sign) if index == at[0] else entry for index, entry in enumerate(value)]
+
+
+def tried(value: Any) -> list[tuple[int, ...]]:
+    places = list(numbers(value))
+    if len(places) <= 3 * ENDS:
+        return places
+    middle = len(places) // 2
+    return [*places[:ENDS], *places[middle : middle + ENDS], *places[-ENDS:]]
+
+
+def said(found: Measurement) -> str:
+    """Every value with its interval, and what could not be measured."""
+    spans = {name: measured.spans for name, measured in found.found.items()}
+    return repr((spans, found.missing, found.damaged))
+
+
+def ignored(artifact: Any, source: Runs) -> Iterator[tuple[tuple[str, str], tuple[int, ...]]]:
+    """Experiment, result and place of every number that is read and moves nothing."""
+    evidence = Evidence(source, artifact.runs("smoke"), "smoke")
+    measurement = measure_evidence(artifact, evidence)
+    before = said(measurement)
+    read = {(of.spec, name) for rests in measurement.rests.values() for of in rests.runs for name in of.results}
+    for spec, name in sorted(read, key=lambda pair: (pair[0].id, pair[1])):
+        if spec.experiment == "train" or name not in (run := source.read(spec.id)).results:
+            continue
+        for place in tried(run.results[name]):
+            others = (forged(run, {name: moved(run.results[name], place, sign)}) for sign in (1, -1))
+            if all(
+                said(measure_evidence(artifact, replaced(evidence, {run.id: other}))) == before for other in others
+            ):
+                yield (spec.experiment, name), place
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_number_that_a_measure_reads_moves_a_value(name, source):
+    seen = {}
+    for artifact in paper(name).artifacts:
+        for result, place in ignored(artifact, source):
+            seen.setdefault(result, []).append((artifact.id, place))
+    unexplained = {result: places for result, places in seen.items() if result not in EXCEPTIONS}
+    assert not unexplained
+    gone = {result for result in EXCEPTIONS if result[0].startswith(f"{name}/")} - set(seen)
+    assert not gone, "every number of these is used now"
