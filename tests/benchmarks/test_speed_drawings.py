@@ -48,6 +48,9 @@ def test_growth_is_seconds_per_gradient_by_what_grows(document):
     assert list(ours.lines[0].get_xdata()) == [1.0, 2.0, 4.0]
     assert list(ours.lines[0].get_ydata()) == [1.0, 1.0, 1.0]  # k seconds for k gradients
     assert speed.per_gradient(document["workloads"]["replicas 4"], "ours") == [1.0, 1.0, 1.0]
+    *each, kept = [axes.get_xlabel() for axes in drawn.figure.axes]
+    assert each == [label for _, label in speed_figures.AXES]
+    assert kept == dict(speed_figures.AXES)["parameters"]
 
 
 def test_growth_compares_the_fastest_of_both_sides(document):

@@ -8,8 +8,11 @@ import sys
 
 import pytest
 
+from suite.cli import runs
+from suite.commands import plan as planning
 from suite.commands.plan import Planned, calibrated, folder_for_calibration
 from suite.experiment import Experiment
+from suite.papers.selection import select
 from suite.runner import calibration
 from suite.runner.calibration import Calibration, calibrate, costliest, keep, kind, known
 from suite.spec import RunSpec
@@ -121,6 +124,18 @@ def test_a_file_is_no_place_for_a_calibration(tmp_path):
         folder_for_calibration(tmp_path / "runs.zip")
 
 
+def test_a_plan_times_pieces_of_the_runs_that_are_left(tmp_path, monkeypatch, capsys):
+    """Those that the store has need no estimate."""
+    todo = []
+    monkeypatch.setattr(planning, "calibrate", lambda planned, *_: todo.extend(item.spec.id for item in planned))
+    everything = [item.spec.id for item in planning.plan(select(["isgd/fig5a"]), "reduced")]
+    monkeypatch.setattr("suite.papers.evidence.ids_of_user", lambda *_, **__: set(everything[:2]))
+    runs.plan(["isgd/fig5a"], profile="reduced", store=tmp_path / "s.store", seconds=1)
+    assert todo == everything[2:]
+    assert len(todo) > 2
+    assert capsys.readouterr().out
+
+
 def test_a_plan_reads_a_calibration_without_torch(tmp_path):
     folder_for_calibration(tmp_path / "s.store")
     keep(tmp_path / "s.store", Calibration(calibration.machine_class(), "cpu", {}, 7.0, 7.0))
@@ -131,10 +146,7 @@ def test_a_plan_reads_a_calibration_without_torch(tmp_path):
         "assert not {'torch', 'numpy', 'pandas'} & set(sys.modules), 'plan imported torch'"
     )
     scaled = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-    from suite.commands.plan import plan
-    from suite.papers.selection import select
-
-    by_id = {item.spec.id: item.seconds for item in plan(select(["isgd/fig5a"]), "reduced")}
+    by_id = {item.spec.id: item.seconds for item in planning.plan(select(["isgd/fig5a"]), "reduced")}
     assert scaled["calibrated"] == "cpu"
     assert scaled["plan"]
     for row in scaled["plan"]:

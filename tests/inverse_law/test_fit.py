@@ -70,6 +70,14 @@ def test_the_free_exponent_tells_the_laws_apart():
     assert half.high < 0.9
 
 
+def test_an_exponent_is_searched_up_to_five():
+    """A fall that is steeper comes out as the end of the range, and nothing above it is ruled out."""
+    steep = [Updates(b, tuple(100 + 1e5 * b**-7 + noise for noise in (-1.0, 0.0, 1.0))) for b in (1, 2, 4, 8)]
+    found = free_exponent(steep)
+    assert found.mean == pytest.approx(5.0, rel=0.02)
+    assert found.high == math.inf
+
+
 def test_seed_effects_are_taken_out():
     """Seeds that differ by 20% and scatter by 1%: blocked intervals are several times narrower, and still cover."""
     rng = np.random.default_rng(10)

@@ -49,6 +49,20 @@ def row_quantities(found, *rows):
     return {name: value for row in rows or table1.ROWS for name, value in table1.measure_row(row)(found)}
 
 
+@pytest.mark.parametrize(
+    ("profile", "titles"),
+    [
+        ("paper", ["AlexNet, ImageNet, 1 seed; open: printed"]),
+        ("reduced", ["as printed: AlexNet, ImageNet", "stand-in: cifar10, 3 seeds"]),
+    ],
+)
+def test_on_imagenet_our_rows_are_drawn_among_the_printed_and_elsewhere_beside_them(profile, titles):
+    make = lambda name, spec: gap(0.01) if name == "gap" else training(spec, PRINTED["agd2"])
+    figure = Figure()
+    table1.draw(evidence(table1.runs(profile), make, profile), figure)
+    assert [axes.get_title() for axes in figure.axes[:-1]] == titles
+
+
 def test_the_printed_table_reproduces_itself_when_seeds_agree():
     found = table_of(PRINTED)
     seen = row_quantities(found) | dict(table1.measure_all_rows(found)) | dict(table1.measure_tradeoff(found))
