@@ -5,11 +5,11 @@
 
 A mutant changes one operator, constant, comparison or call of the last commit, in a clone of its own. It is killed
 when a test fails, when it takes far longer than it did without the mutant, or, for a paper's module, when ``falsify``
-no longer passes, a committed result moves or a figure that it has a part in is no longer the accepted one; what takes
-least is asked first. ``--without PATTERN`` leaves out files. Which mutants a seed draws depends on the commit, the
-folders and that alone. Each is written to the log when it is done: the same command goes on where it stopped, be it
-by its budget in seconds or by Ctrl-C. Not part of the automatic checks: a hundred take an hour and more. A survivor
-is a gap in the tests or an equivalent of the code; that is for a reader to say.
+no longer passes, a committed result moves, its runs are others or a figure that it has a part in is no longer the
+accepted one; what takes least is asked first. ``--without PATTERN`` leaves out files. Which mutants a seed draws
+depends on the commit, the folders and that alone. Each is written to the log when it is done: the same command goes
+on where it stopped, be it by its budget in seconds or by Ctrl-C. Not part of the automatic checks: a hundred take an
+hour and more. A survivor is a gap in the tests or an equivalent of the code; that is for a reader to say.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list", "abs": "float"}
 # How things look, not what they say: sizes, distances and colours of drawings.
 LOOKS = {
-    "alpha", "borderaxespad", "bbox_to_anchor", "capsize", "color", "columnspacing", "elinewidth", "figsize",
-    "fontsize", "height", "linestyle", "linewidth", "markersize", "ncols", "pad", "s", "saturation", "size", "sizes",
-    "width", "width_ratios", "zorder",
+    "alpha", "borderaxespad", "bbox_to_anchor", "capsize", "color", "columnspacing", "dashes", "elinewidth",
+    "figsize", "fontsize", "grid", "height", "linestyle", "linewidth", "markersize", "ncols", "pad", "s",
+    "saturation", "size", "sizes", "width", "width_ratios", "zorder",
 }  # fmt: skip
 PATIENCE, SLOWEST = 4.0, 240.0  # times the seconds without a mutant; seconds that the tests of a module may take
 PYTEST = ("pytest", "-q", "-x", "-p", "no:cacheprovider")
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
-RESULTS, PICTURES = "tests/test_results.py", "tests/test_pictures.py"  # reach the papers by no import
+# These reach the papers by no import.
+INDEX, RESULTS, PICTURES = "tests/test_index.py", "tests/test_results.py", "tests/test_pictures.py"
 WARM = Path(__file__).with_name("warm.py")
 NEAR = 3  # imports between a test and a module that it is said to test
 
@@ -101,9 +102,11 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
         return
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
         return
+    if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in LOOKS:
+        return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        if isinstance(node.value.func, ast.Attribute) and node.value.func.attr == "report":
-            return  # how far a run has come
+        if isinstance(node.value.func, ast.Attribute) and node.value.func.attr in ("report", *LOOKS):
+            return  # how far a run has come, or a look
         yield node, "pass"
     if isinstance(node, ast.expr):
         for changed in _changed(node):
@@ -252,7 +255,7 @@ class Trial:
         """What may kill a mutant of a module, all passing without one, and the seconds that it takes together."""
         tried: list[tuple[str, ...]] = [(*PYTEST, test) for test in self.imports.nearest(module)]
         if module.startswith("paper_figures/") and (paper := module.split("/")[1]) in PAPERS:
-            tried.append((*PYTEST, RESULTS, "-k", paper))
+            tried += [(*PYTEST, INDEX), (*PYTEST, RESULTS, "-k", paper)]
             if ids := self.imports.drawn(paper, module):
                 tried += [(*PYTEST, PICTURES, "-k", " or ".join(ids)), ("suite", "falsify", *ids)]
         found, total = [], 0.0

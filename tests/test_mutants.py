@@ -18,6 +18,8 @@ def f(x: "int | 7", *, é=2) -> bool:
     """Takes 5."""
     print(f"{x + 1}")
     axes.plot(x, linewidth=0.8)
+    axes.grid(visible=0)
+    dashes = [4, 1.5]
     context.report(1 / 2)
     return not x < max(é, 1.5) and x - 0 != -x
 '''

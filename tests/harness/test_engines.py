@@ -185,6 +185,15 @@ def test_status_tells_running_from_interrupted_and_failed(tmp_path: Path, monkey
     assert "failure.txt" in text
 
 
+def test_signs_of_life_are_aged_by_the_clock_of_their_file_system(tmp_path, monkeypatch):
+    """Which need not be this machine's; that is asked only where nothing can be written."""
+    (tmp_path / "staging").mkdir()
+    monkeypatch.setattr(status_module.time, "time", lambda: 5.0)
+    assert status_module._clock(tmp_path) > 1e9
+    assert not list((tmp_path / "staging").iterdir())
+    assert status_module._clock(tmp_path / "nowhere") == 5.0
+
+
 def test_the_time_left_follows_the_pace_of_those_who_work():
     """One run of 100 estimated seconds is a quarter done after 50 s; three more like it, one worker."""
     wanted = {str(i): {"seconds": 100.0} for i in range(4)}
