@@ -46,6 +46,25 @@ def started(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Pop
     )
 
 
+def test_time_to_leave_is_given_once_and_taken_back_by_the_end_of_the_block():
+    """An alarm that outlived the block would end something else."""
+    left = lambda: signal.getitimer(signal.ITIMER_REAL)[0]
+    with interruption.watched():
+        with interruption.deferred():
+            with interruption.deferred():
+                assert left() == 0
+                os.kill(os.getpid(), signal.SIGTERM)
+                assert interruption.asked_to_stop()
+            assert 0 < left() <= interruption.GRACE
+        assert left() == 0
+        with interruption.deferred():
+            signal.setitimer(signal.ITIMER_REAL, 60)
+            with pytest.raises(interruption.Interrupted), interruption.deferred():
+                interruption.leave_if_asked()
+    assert left() == 0
+    assert not interruption.asked_to_stop()
+
+
 @pytest.mark.parametrize("number", SIGNALS, ids=[number.name for number in SIGNALS])
 def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path, number: signal.Signals, sgd):
     """No checkpoint is due for an hour: what is there, the signal left."""

@@ -70,6 +70,12 @@ def test_the_free_exponent_tells_the_laws_apart():
     assert half.high < 0.9
 
 
+def test_one_run_to_spare_says_how_sure_the_constants_are_and_none_does_not():
+    three, two = ([Updates(b, (100 + 50 / b + 0.01 * b,)) for b in sizes] for sizes in ((1, 2, 4), (1, 4)))
+    assert np.isfinite(fit_inverse_law(three).covariance).all()
+    assert np.isinf(fit_inverse_law(two).covariance).all()
+
+
 def test_an_exponent_is_searched_up_to_five():
     """A fall that is steeper comes out as the end of the range, and nothing above it is ruled out."""
     steep = [Updates(b, tuple(100 + 1e5 * b**-7 + noise for noise in (-1.0, 0.0, 1.0))) for b in (1, 2, 4, 8)]
