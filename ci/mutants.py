@@ -46,7 +46,7 @@ CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list
 # How things look, not what they say: sizes, distances and colours of drawings.
 LOOKS = {
     "alpha", "borderaxespad", "bbox_to_anchor", "capsize", "color", "columnspacing", "dashes", "elinewidth",
-    "figsize", "fontsize", "grid", "height", "linestyle", "linewidth", "markersize", "ncols", "pad", "s",
+    "figsize", "fontsize", "grid", "height", "labelsize", "linestyle", "linewidth", "markersize", "ncols", "pad", "s",
     "saturation", "size", "sizes", "width", "width_ratios", "zorder",
 }  # fmt: skip
 PATIENCE, SLOWEST = 4.0, 240.0  # times the seconds without a mutant; seconds that the tests of a module may take

@@ -51,6 +51,7 @@ def test_growth_is_seconds_per_gradient_by_what_grows(document):
     *each, kept = [axes.get_xlabel() for axes in drawn.figure.axes]
     assert each == [label for _, label in speed_figures.AXES]
     assert kept == dict(speed_figures.AXES)["parameters"]
+    assert {(axes.get_xscale(), axes.get_yscale()) for axes in drawn.figure.axes[:-1]} == {("log", "log")}
 
 
 def test_growth_compares_the_fastest_of_both_sides(document):
