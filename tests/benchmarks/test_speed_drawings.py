@@ -51,7 +51,8 @@ def test_growth_is_seconds_per_gradient_by_what_grows(document):
     *each, kept = [axes.get_xlabel() for axes in drawn.figure.axes]
     assert each == [label for _, label in speed_figures.AXES]
     assert kept == dict(speed_figures.AXES)["parameters"]
-    assert {(axes.get_xscale(), axes.get_yscale()) for axes in drawn.figure.axes[:-1]} == {("log", "log")}
+    drawn_in = [axes for axes in drawn.figure.axes if axes.lines]
+    assert {(axes.get_xscale(), axes.get_yscale()) for axes in drawn_in} == {("log", "log")}
 
 
 def test_growth_compares_the_fastest_of_both_sides(document):
