@@ -150,4 +150,5 @@ def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:
             "n": measured.n if measured else 0,
             "rests on": verdict.rests_on,
             "verdict": word(verdict),
+            "note": said.note if (said := measured or verdict.proxy) else "",
         }
