@@ -1,0 +1,73 @@
+"""The main job: what it says, and with which exit status it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from suite.commands import reproduce
+
+COMMITTED = {"p/fig1/a": "reproduced", "p/fig1/b": "not reproduced"}
+
+
+def verdict(name: str, found: str, timed: bool = False):
+    return SimpleNamespace(claim=SimpleNamespace(id=f"p/fig1/{name}", timed=timed), verdict=found, why="so it came")
+
+
+@pytest.fixture
+def job(monkeypatch):
+    """The job with its parts replaced: how many runs fail, and which verdicts come out."""
+
+    def run(*found, failed=0, selectors=(), accept=False):
+        monkeypatch.setattr(reproduce, "run_selection", lambda *_: failed)
+        monkeypatch.setattr(reproduce, "judge_selection", lambda *_: list(found))
+        monkeypatch.setattr(reproduce, "open_runs", lambda store: None)
+        monkeypatch.setattr(reproduce, "with_committed", lambda store: None)
+        monkeypatch.setattr(reproduce, "summary", lambda found: [f"{len(found)} claims", "and what they say"])
+        monkeypatch.setattr(reproduce, "write_site", lambda *_: SimpleNamespace(index=Path("report/index.html")))
+        monkeypatch.setattr(reproduce, "committed_verdicts", lambda profile: dict(COMMITTED))
+        monkeypatch.setattr(reproduce, "write_verdicts", lambda profile, found: [Path("verdicts-smoke.json")])
+        place = Path("unused")
+        return reproduce.reproduce_selection(selectors, "smoke", place, None, "cpu", 1, None, place, accept)
+
+    return run
+
+
+BOTH = (verdict("a", "reproduced"), verdict("b", "not reproduced"))
+
+
+def test_verdicts_as_committed_end_well(job, capsys):
+    assert job(*BOTH) == 0
+    told = capsys.readouterr()
+    said = ["2 claims", "and what they say", "report/index.html", "all 2 verdicts at smoke equal the committed ones"]
+    assert (told.out.splitlines(), told.err) == (said, "")
+
+
+def test_a_run_that_failed_ends_ill_even_so(job):
+    assert job(*BOTH, failed=1) == 1
+
+
+def test_another_verdict_is_named(job, capsys):
+    assert job(verdict("a", "inconclusive"), BOTH[1]) == 1
+    told = capsys.readouterr()
+    assert told.err == "changed: p/fig1/a: inconclusive, committed reproduced (so it came)\n"
+    assert "equal the committed" not in told.out
+
+
+def test_times_of_this_machine_need_only_be_decided(job):
+    assert job(verdict("a", "inconclusive", timed=True), BOTH[1]) == 0
+    assert job(verdict("a", "not run", timed=True), BOTH[1]) == 1
+
+
+def test_a_claim_that_is_gone_is_missed_in_the_whole_and_not_in_a_part(job, capsys):
+    assert job(BOTH[0]) == 1
+    assert capsys.readouterr().err == "changed: p/fig1/b: no such claim, committed not reproduced\n"
+    assert job(BOTH[0], selectors=("p/fig1",)) == 0
+
+
+def test_what_is_accepted_is_written_and_compared_with_nothing(job, capsys):
+    assert job(verdict("a", "inconclusive"), accept=True) == 0
+    assert "verdicts written to verdicts-smoke.json" in capsys.readouterr().out
+    assert job(verdict("a", "inconclusive"), accept=True, failed=1) == 1
