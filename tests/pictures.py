@@ -33,6 +33,7 @@ def structure(figure: Figure) -> Structure:
     """What a figure consists of; the panels in the order in which they were added."""
     return {
         "legends": [_labels(legend) for legend in figure.findobj(Legend) if _of_figure(legend)],
+        "texts": [text.get_text() for text in figure.texts],
         "panels": [panel(axes) for axes in figure.axes],
     }
 

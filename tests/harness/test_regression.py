@@ -258,3 +258,5 @@ def test_the_command_gates_and_accepts(tmp_path: Path, sgd):
     red = sgd("gate", names[5], "--baselines", folder, "--json")
     assert red.returncode == 1
     assert json.loads(red.stdout)["rows"][0]["sessions"] == 5
+    same = sgd("gate", names[5], "--base", names[5], "--baselines", folder, "--json")
+    assert (same.returncode in (0, 3), json.loads(same.stdout)["rows"][0]["sessions"]) == (True, 1)
