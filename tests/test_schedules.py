@@ -1,0 +1,30 @@
+"""Turns in lockstep, and rates as a function of the turn."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from suite.training.schedules import rate_at, rounds
+
+
+def test_at_a_turn_every_worker_brings_a_gradient_of_the_newest_weights():
+    turns = list(islice(rounds(3, start=4, first=2), 2))
+    assert [turn.t for turn in turns] == [4, 5]
+    assert [[(e.worker, e.read, e.number) for e in turn.entries] for turn in turns] == [
+        [(2, 4, 4), (3, 4, 4), (4, 4, 4)],
+        [(2, 5, 5), (3, 5, 5), (4, 5, 5)],
+    ]
+
+
+def test_a_pool_numbers_batches_over_all_workers():
+    numbers = [[entry.number for entry in turn.entries] for turn in islice(rounds(2, pool=True), 3)]
+    assert numbers == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_a_rate_drops_at_its_turn_and_not_before():
+    drops = ((10, 0.1), (20, 0.01))
+    rates = {turn: rate_at(0.5, drops, turn) for turn in (0, 9, 10, 19, 20, 99)}
+    assert rates == pytest.approx({0: 0.5, 9: 0.5, 10: 0.05, 19: 0.05, 20: 0.005, 99: 0.005})
+    assert rate_at(0.5, (), 7) == 0.5
