@@ -71,6 +71,15 @@ def test_a_completion_is_the_epoch_from_which_the_median_stays_low():
     assert fig1.completion(trace[:200]) == math.inf
 
 
+@pytest.mark.parametrize(("loss", "stayed"), [(0.09, 1.0), (0.12, 0.75)])
+def test_a_trained_batch_stays_so_below_a_loss_of_a_tenth(loss, stayed):
+    """One epoch in four lies at this loss, from completion on for 500 epochs."""
+    lifted = lambda losses: np.where(np.arange(len(losses))[:, None] % 4 == 0, np.maximum(losses, loss), losses)
+    found = dict(fig1.measure_completion(fig1.told(fig1.iid_as_printed(given()), "iid", lifted)))
+    assert found["stay-trained"].values[0] == pytest.approx(stayed, abs=0.003)
+    assert found["fast-batches-done"].values[0] == pytest.approx(1600, abs=15)
+
+
 def test_a_short_run_says_nothing_of_completion():
     short = evidence(fig1.single_class_runs("reduced"), flat, "reduced")
     for measure in (fig1.measure_epoch_400, fig1.measure_completion, fig1.measure_single_completion):
