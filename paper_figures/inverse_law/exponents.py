@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LEAST_POINTS = 4  # batch sizes of a family: F, A and p fit any three
 RANGE = (0.05, 5.0)  # in which the exponent is looked for
+UNTOLD = 1e-9  # squared change of log updates, per change of the log exponent, that is none
 FAR = 16  # batch sizes from which the constants of ``predicted_smallest`` are taken
 ALTERNATIVES = (0.7, 1.3)  # exponents that a rule must be able to tell from 1
 
@@ -125,7 +126,10 @@ def _family(counted: Sequence[Updates]) -> Family:
 
 
 def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[float, float]:
-    """The exponent of least squares on the means over seeds, and its standard error from the misfit."""
+    """The exponent of least squares on the means over seeds, and its standard error from the misfit.
+
+    The error is infinite where no exponent fits better than another: updates that do not fall with the batch size.
+    """
     import numpy as np
 
     found = _least_squares(curves, (0.6, 1.0, 1.8) if start is None else (start,))
@@ -133,8 +137,12 @@ def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[fl
     spare = len(found.fun) - len(found.x)
     if spare < 1:
         return exponent, math.inf
-    variance = 2 * found.cost / spare * np.linalg.pinv(found.jac.T @ found.jac)[0, 0]
-    return exponent, exponent * math.sqrt(variance)
+    own, others = found.jac[:, 0], found.jac[:, 1:]
+    told = own - others @ np.linalg.lstsq(others, own)[0]  # what the constants of the curves cannot make up for
+    information = float(told @ told)
+    if information < UNTOLD:
+        return exponent, math.inf
+    return exponent, exponent * math.sqrt(2 * found.cost / spare / information)
 
 
 def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], *, fixed: bool = False) -> Any:

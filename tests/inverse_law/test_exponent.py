@@ -60,6 +60,20 @@ def test_a_limit_is_a_bound(limit, agrees):
     assert (found.low <= 1 <= found.high and found.high - found.low < 0.2) is agrees
 
 
+def test_an_exponent_beyond_the_range_comes_out_as_its_end_with_an_open_interval():
+    found = joint_exponent([[family(9, draw=7)]])
+    assert found.mean == pytest.approx(5.0, rel=0.01)
+    assert math.isfinite(found.low)
+    assert found.high == math.inf
+
+
+@pytest.mark.parametrize("exponent", [0.0, -0.5])
+def test_updates_that_do_not_fall_have_no_exponent(exponent):
+    """Any fits them as well as any other, however well the seeds agree."""
+    found = joint_exponent([[family(exponent, draw=7)]])
+    assert (found.low, found.high) == (-math.inf, math.inf)
+
+
 def test_one_seed_and_three_batch_sizes_say_nothing():
     assert joint_exponent([[family(1, seeds=1)]]).low == -math.inf
     with pytest.raises(FitError, match="4 batch sizes"):
