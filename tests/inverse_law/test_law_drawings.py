@@ -11,7 +11,9 @@ from matplotlib.figure import Figure
 
 from paper_figures.inverse_law import PAPER, fig2, settings
 from paper_figures.inverse_law.plots import TICKS
+from suite.claims.judge import judge
 from suite.papers.artifact import Evidence
+from suite.papers.published import published
 from suite.papers.verdicts import measure
 from suite.report import style
 
@@ -57,6 +59,19 @@ def test_a_panel_of_figure_1_for_every_curve_with_the_law_in_its_legend(store):
         assert sensitivity == pytest.approx(fabricated.SENSITIVITY, rel=0.1)
         drawn_of_each = 3  # its runs, their standard deviations, and the law's interval
         assert len(axes.collections) == drawn_of_each * (len(row.halvings) + len(row.lower))
+
+
+@pytest.mark.parametrize(("panel", "rate"), list(zip("abcd", fig2.RATES, strict=True)))
+def test_words_follow_the_law_where_the_whole_of_europarl_does(panel, rate):
+    (claim,) = (claim for claim in published("inverse_law") if claim.id == f"inverse_law/fig2{panel}/law")
+    runs = fig2.panel_runs(rate)("paper")
+    found = dict(fig2.measure_panel(Evidence(fabricated.fill("paper"), runs, "paper")))["law"]
+    assert judge(claim, found, "paper").verdict == "reproduced"
+
+
+def test_captions_decide_nothing(store):
+    runs = fig2.panel_runs(fig2.REDUCED_RATE)("reduced")
+    assert dict(fig2.measure_captions(Evidence(store, runs, "reduced")))["law-captions"].proxy
 
 
 def test_the_table_behind_the_curves_holds_every_run_and_threshold(store):
