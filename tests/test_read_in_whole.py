@@ -17,6 +17,7 @@ from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, measure_evidence
 from suite.report.page import Once
 from suite.runs.archive import Layered, Runs
+from suite.runs.store import Run
 
 pytestmark = pytest.mark.evidence
 
@@ -101,17 +102,18 @@ def ignored(artifact: Any, source: Runs) -> Iterator[tuple[tuple[str, str], bool
     evidence = Evidence(source, artifact.runs("smoke"), "smoke")
     measurement = measure_evidence(artifact, evidence)
     before = said(measurement)
+
+    def changed(run: Run, name: str, place: tuple[int, ...], sign: int) -> bool:
+        other = forged(run, {name: moved(run.results[name], place, sign)})
+        return said(measure_evidence(artifact, replaced(evidence, {run.id: other}))) != before
+
     read = {(of.spec, name) for rests in measurement.rests.values() for of in rests.runs for name in of.results}
     for spec, name in sorted(read, key=lambda pair: (pair[0].id, pair[1])):
         if spec.experiment == "train" or name not in (run := source.read(spec.id)).results:
             continue
         for place in tried(run.results[name]):
-            others = [forged(run, {name: moved(run.results[name], place, sign)}) for sign in (1, -1)]
-            above, below = (
-                said(measure_evidence(artifact, replaced(evidence, {run.id: other}))) != before for other in others
-            )
-            if not above:
-                yield (spec.experiment, name), below
+            if not changed(run, name, place, 1):
+                yield (spec.experiment, name), changed(run, name, place, -1)
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -103,7 +103,7 @@ def execute_pack(
             same_bits(around.device) as unordered,
         ):
             for run, ended in _compute(opened, resolve):
-                reports[run.spec.id] = _close(store, run, ended, watch, sorted(unordered))
+                reports[run.spec.id] = _close(store, run, ended, watch, unordered)
                 advance(run.spec.id, 1.0)
     return [reports[spec.id] for spec in pack.specs]
 
@@ -183,7 +183,7 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
                 yield run, error
 
 
-def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch, unordered: Sequence[str]) -> Report:
+def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch, unordered: set[str]) -> Report:
     """Commit what a run came to, how the machine was meanwhile, and which kernels promised no bits."""
     spec = run.spec
     try:
@@ -192,7 +192,7 @@ def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch, 
         where = environment.describe(dict(run.context.execution), run.begun) | {"telemetry": watch.seen()}
         where["processor_seconds"] = round(spent(run.context.folder), 1)
         if unordered:
-            where["not_deterministic"] = list(unordered)
+            where["not_deterministic"] = sorted(unordered)
         new = store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
         return Report(spec, "busy" if run.claim.gone else "late")
