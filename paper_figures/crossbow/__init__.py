@@ -24,6 +24,7 @@ from paper_figures.crossbow import (
     fig15,
     fig16,
     fig17,
+    lenet,
     table1,
 )
 from paper_figures.crossbow.experiments import EXPERIMENTS
@@ -52,6 +53,7 @@ MODULES = (  # in the paper's order
     alg2,
     algorithms,
     equations,
+    lenet,
 )
 
 PAPER = Paper(

@@ -1,0 +1,157 @@
+"""Our own figure, which the paper lacks: LeNet on all of MNIST to 99%, by method and number of learners.
+
+Fig. 10(d) shows this network's time to the printed 99% beside TensorFlow's, which is not to be had. Epochs belong to
+the algorithm alone, and of them the paper says that further learners cost none (5.2), where a larger batch costs many
+(2.4), and that averaging with momentum takes fewer than elastic averaging (5.5). All methods read the same batches of
+16 for each learner at one rate; synchronous SGD averages gradients of them all, a batch of 16 k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from paper_figures.crossbow import plots, settings
+from paper_figures.crossbow.readings import accuracies, ids, late_arrival, require
+from paper_figures.crossbow.tables import METHODS, arrival_table, stored, titled
+from suite.claims.intervals import mean_interval
+from suite.claims.measured import Measured, over_seeds
+from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from suite.runs.store import Run
+
+RIVALS = ("s-sgd", "ea-sgd")
+DECIDING = (4, 16)  # learners: as many as the paper's best on one GPU with ResNet-32, and "many"
+
+
+def runs(profile: str) -> settings.Groups:
+    return settings.lenet(profile)
+
+
+def arrivals(evidence: Evidence, group: str) -> list[float]:
+    """Epochs to the target by seed."""
+    return [late_arrival(accuracies(run)) for run in evidence.runs(group)]
+
+
+def compared(evidence: Evidence, a: str, b: str, combine: Callable[[float, float], float]) -> Measured:
+    """``combine(epochs of a, epochs of b)``, paired by seed, with Student's interval."""
+    found = arrivals(evidence, a), arrivals(evidence, b)
+    said = "; ".join(
+        f"{titled(group)}: {', '.join(f'{count:g}' for count in counts)}"
+        for group, counts in zip((a, b), found, strict=True)
+    )
+    note = f"epochs, {said}; {settings.LENET_LENGTH + 1} is later than the runs are long"
+    return over_seeds(mean_interval([combine(x, y) for x, y in zip(*found, strict=True)]), ids(evidence, a, b), note)
+
+
+def measure_rivals(evidence: Evidence) -> Quantities:
+    """Epochs that SMA saves against each rival with as many learners; each pair of groups that is stored."""
+    lacking = []
+    for k in DECIDING:
+        for rival in RIVALS:
+            pair = f"sma {k}", f"{rival} {k}"
+            if all(name in evidence.groups and stored(evidence, name) for name in pair):
+                yield f"{rival}-{k}", compared(evidence, *pair, lambda x, y: y - x)
+            else:
+                lacking.append(f"{METHODS[rival]}, k = {k}")
+    require(not lacking, f"SMA beside {'; '.join(lacking)}")
+
+
+def measure_kept(evidence: Evidence) -> Quantities:
+    """Epochs with many learners over those with one."""
+    lacking = []
+    for k in DECIDING:
+        pair = f"sma {k}", "sma 1"
+        if all(name in evidence.groups and stored(evidence, name) for name in pair):
+            yield f"epochs-kept-{k}", compared(evidence, *pair, lambda x, y: x / y)
+        else:
+            lacking.append(f"k = {k}")
+    require(not lacking, f"SMA with {'; '.join(lacking)} beside one learner")
+
+
+@counterfeit("crossbow/lenet/s-sgd-4")
+@genuine("crossbow/lenet/s-sgd-4")
+def changes_places_with_s_sgd_of_4(evidence: Evidence) -> Evidence:
+    return exchanged(evidence, "sma 4", "s-sgd 4")
+
+
+@counterfeit("crossbow/lenet/s-sgd-16")
+@genuine("crossbow/lenet/s-sgd-16")
+def changes_places_with_s_sgd_of_16(evidence: Evidence) -> Evidence:
+    return exchanged(evidence, "sma 16", "s-sgd 16")
+
+
+@counterfeit("crossbow/lenet/ea-sgd-4")
+@genuine("crossbow/lenet/ea-sgd-4")
+def changes_places_with_ea_sgd_of_4(evidence: Evidence) -> Evidence:
+    return exchanged(evidence, "sma 4", "ea-sgd 4")
+
+
+@counterfeit("crossbow/lenet/ea-sgd-16")
+@genuine("crossbow/lenet/ea-sgd-16")
+def changes_places_with_ea_sgd_of_16(evidence: Evidence) -> Evidence:
+    return exchanged(evidence, "sma 16", "ea-sgd 16")
+
+
+@counterfeit("crossbow/lenet/epochs-kept-4", "crossbow/lenet/epochs-kept-16")
+def many_learn_nothing_at_first(evidence: Evidence) -> Evidence:
+    """Models of several learners stay untrained for the last epoch but three."""
+
+    def edit(run: Run) -> Run:
+        table = run.curve("evaluations")
+        first = table["update"] <= table["update"].max() * (1 - 3 / settings.LENET_LENGTH)
+        return forged(run, evaluations=table.assign(test_error=table["test_error"].mask(first, 0.9)))
+
+    names = [f"sma {k}" for k in DECIDING if stored(evidence, f"sma {k}")]
+    return edited(evidence, edit, *names)
+
+
+@genuine("crossbow/lenet/epochs-kept-4", "crossbow/lenet/epochs-kept-16")
+def many_learn_as_one(evidence: Evidence) -> Evidence:
+    """Models of several learners err as one learner's do, epoch by epoch."""
+    alone = {run.spec.seed: run.curve("evaluations")["test_error"] for run in evidence.runs("sma 1")}
+
+    def edit(run: Run) -> Run:
+        table = run.curve("evaluations")
+        return forged(run, evaluations=table.assign(test_error=alone[run.spec.seed].to_numpy()))
+
+    names = [f"sma {k}" for k in DECIDING if stored(evidence, f"sma {k}")]
+    return edited(evidence, edit, *names)
+
+
+def frame(evidence: Evidence) -> pd.DataFrame:
+    """Epochs to 99% by method, learners and seed; NaN where a run ended before."""
+    table = arrival_table(evidence, settings.LENET_TARGET)
+    order = {name: place for place, name in enumerate(METHODS.values())}
+    table = table.sort_values(
+        ["learners", "method"], key=lambda column: column.map(order) if column.name == "method" else column
+    )
+    return table.assign(pair="k = " + table["learners"].astype(str))
+
+
+def draw(evidence: Evidence, figure: Figure) -> None:
+    axes, table = figure.subplots(), frame(evidence)
+    plots.bars(table, axes, "epochs", category="pair", dodge="method")
+    axes.set_ylabel("epochs to 99% test accuracy")
+    axes.set_xlabel("learners, each with batches of 16")
+    plots.legend_above(axes)
+
+
+ARTIFACTS = (
+    Artifact(
+        "crossbow/lenet",
+        "Our own figure, not the paper's: epochs to 99% on MNIST, by method and number of learners",
+        runs,
+        (measure_rivals, measure_kept),
+        draw,
+        "Bars of the epochs that LeNet takes to 99% on MNIST, by number of learners: SMA, elastic averaging and "
+        "synchronous SGD side by side, with a dot for each seed.",
+        (7.4, 4.2),
+        frame,
+    ),
+)
