@@ -65,20 +65,21 @@ def test_all_methods_read_the_same_batches_at_one_rate():
 
 def test_epochs_saved_are_paired_by_seed_and_late_arrivals_bounded():
     groups = settings.lenet("paper")
-    seen = evidence(groups, {"sma 4": [3, 4, 5], "s-sgd 4": [6, 8, 10], "ea-sgd 4": [3, 4, 4]})
+    seen = evidence(groups, {"sma 4": [3, 4, 5], "s-sgd 4": [6, 8, LENGTH], "ea-sgd 4": [3, 4, 4]})
     found = {}
     with pytest.raises(Missing, match="S-SGD, k = 16; EA-SGD, k = 16"):
         found.update(lenet.measure_rivals(seen))
     assert set(found) == {"s-sgd-4", "ea-sgd-4"}
-    # arrivals 5, 6, 7 against 8, 10, and 12, which is later than the runs are long: 11
-    expected = mean_interval([3.0, 4.0, 4.0])
+    # arrivals 5, 6, 7 against 8, 10, and two epochs after the end of the run, which counts as one
+    late = LENGTH + 1
+    expected = mean_interval([3.0, 4.0, late - 7.0])
     assert found["s-sgd-4"].values == (pytest.approx(expected.mean),)
     assert (found["s-sgd-4"].low, found["s-sgd-4"].high) == (
         (pytest.approx(expected.low),),
         (pytest.approx(expected.high),),
     )
     assert found["s-sgd-4"].n == 3
-    assert "SMA, k = 4: 5, 6, 7; S-SGD, k = 4: 8, 10, 11" in found["s-sgd-4"].note
+    assert f"SMA, k = 4: 5, 6, 7; S-SGD, k = 4: 8, 10, {late}" in found["s-sgd-4"].note
     assert found["ea-sgd-4"].values == (pytest.approx(-1 / 3),)
 
 
@@ -93,10 +94,15 @@ def test_epochs_with_many_learners_are_held_against_one_learners():
 
 def test_growing_saves_what_it_arrives_earlier():
     groups = settings.followed("paper")
-    found = dict(alg2.measure_few_first(evidence(groups, {"growing": [3, 4, 9], "followed": [5, 4, 10]})))
-    # the last of those throughout passes too late for the runs to show
+    found = dict(
+        alg2.measure_few_first(evidence(groups, {"growing": [3, 4, LENGTH - 1], "followed": [5, 4, LENGTH]}))
+    )
+    late = LENGTH + 1  # both pass too late for the run to show which was first
     assert found["few-first"].values == (pytest.approx((2 + 0 + 0) / 3),)
-    assert "5 growing, 7 throughout; 6 growing, 6 throughout; 11 growing, 11 throughout" in found["few-first"].note
+    assert (
+        f"5 growing, 7 throughout; 6 growing, 6 throughout; {late} growing, {late} throughout"
+        in found["few-first"].note
+    )
     assert not found["few-first"].proxy
 
 
