@@ -115,8 +115,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
         if name in ("annotation", "returns"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.keyword) and child.arg in LOOKS:
-                continue
+            if isinstance(child, ast.keyword) and child.arg in {*LOOKS, "strict"}:
+                continue  # how it looks, or an assertion that two lists are equally long
             if isinstance(child, ast.AST):
                 yield from _changes(child)
 

@@ -19,6 +19,7 @@ def f(x: "int | 7", *, é=2) -> bool:
     print(f"{x + 1}")
     axes.plot(x, linewidth=0.8)
     axes.grid(visible=0)
+    zip(x, x, strict=True)
     dashes = [4, 1.5]
     context.report(1 / 2)
     return not x < max(é, 1.5) and x - 0 != -x
@@ -35,6 +36,7 @@ def test_operators_constants_comparisons_and_calls_are_changed():
             ("2", "(3)"),
             ('print(f"{x + 1}")', "pass"),
             ("axes.plot(x, linewidth=0.8)", "pass"),
+            ("zip(x, x, strict=True)", "pass"),
             ("not x < max(é, 1.5) and x - 0 != -x", "(not x < max(é, 1.5) or x - 0 != -x)"),
             ("not x < max(é, 1.5)", "(x < max(é, 1.5))"),
             ("x < max(é, 1.5)", "(x <= max(é, 1.5))"),

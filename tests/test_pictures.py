@@ -34,7 +34,7 @@ def source() -> Runs:
 def drawn(artifact: Artifact, source: Runs) -> pictures.Structure:
     """The structure of an artifact at its largest profile with runs, and the printed values of its claims."""
     claims = [claim for claim in published(artifact.id.partition("/")[0]) if claim.artifact == artifact.id]
-    told = {"published": sum(len(claim.printed) for claim in claims)}
+    told = {"published": sum(len(claim.printed) for claim in claims), "size": list(artifact.size)}  # inches
     for profile in reversed(PROFILES):
         with style.applied(artifact.id):
             figure = Figure(figsize=artifact.size, layout="constrained")

@@ -7,11 +7,11 @@ import math
 import pandas as pd
 import pytest
 
-from paper_figures.crossbow import readings, settings
+from paper_figures.crossbow import readings, server_model, settings
 from paper_figures.crossbow.alg1 import leads
 from paper_figures.crossbow.readings import LADDER, common_target, less_time, paired, rungs
 from paper_figures.crossbow.settings import stand_in
-from paper_figures.crossbow.tables import arrival_table, modelled_table, shown_target
+from paper_figures.crossbow.tables import arrival_table, eight_gpus_table, modelled_table, shown_target
 from suite.papers.artifact import Evidence
 from suite.spec import RunSpec
 
@@ -130,3 +130,12 @@ def test_the_cost_model_meets_the_printed_values_it_was_solved_from_and_marks_th
     speed = table["images_per_second"]
     assert speed[4, "none"] / speed[4, "1"] == pytest.approx(1.27)
     assert speed[4, "none"] / speed[1, "none"] == pytest.approx(1.4)
+
+
+def test_time_with_eight_gpus_is_epochs_over_the_models_throughput_relative_to_one_learner_on_each():
+    seen = evidence({"sma 8": [FAST], "sma 16": [FAST, SLOW]})
+    table = eight_gpus_table(seen, 0.8, {1: "sma 8", 2: "sma 16"})
+    one, two = (table[table["learners"] == k] for k in (8, 16))
+    assert one["time"].tolist() == one["epochs"].tolist()
+    speed = server_model.throughput(2) / server_model.throughput(1)
+    assert two["time"].tolist() == [pytest.approx(epochs / speed) for epochs in two["epochs"]]

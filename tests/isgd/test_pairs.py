@@ -164,3 +164,14 @@ def test_each_configuration_of_fig6_is_drawn():
     fig6.draw_mnist(given("isgd/fig6a"), figure)
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels == ["b64 1GPU", "b1000 4GPU", "b2000 4GPU", "b3000 4GPU", "ideal speedup"]
+
+
+def test_accuracies_are_what_errors_leave():
+    """On ImageNet, whose errors are two."""
+
+    def erring(name, spec):
+        return training(spec, test_error=np.array(0.45), top5_error=np.array(0.2))
+
+    table = fig5.frame(evidence(PAPER.artifact("isgd/fig5c").runs("paper"), erring))
+    assert table["top-1 accuracy"].unique().tolist() == pytest.approx([0.55])
+    assert table["top-5 accuracy"].unique().tolist() == pytest.approx([0.8])
