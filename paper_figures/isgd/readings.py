@@ -255,7 +255,6 @@ class Latency(NamedTuple):
 
     batches: Any  # [s] images
     seconds: Any  # [s] median per gradient
-    spread: Any  # [s] interquartile range over the median
     run: str  # id
 
     @property
@@ -268,5 +267,5 @@ def latency(evidence: Evidence, kind: str) -> Latency:
     """The times of a network, named as in ``settings.NETWORKS``. Raises Missing where it was not timed."""
     run = evidence.run(kind)
     frame = run.curve("latency").groupby("batch")["seconds"]
-    median, spread = frame.median(), (frame.quantile(0.75) - frame.quantile(0.25)) / frame.median()
-    return Latency(median.index.to_numpy(), median.to_numpy(), spread.to_numpy(), run.id)
+    median = frame.median()
+    return Latency(median.index.to_numpy(), median.to_numpy(), run.id)

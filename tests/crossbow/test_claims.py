@@ -142,6 +142,14 @@ def test_every_drawing_works_with_all_runs_of_a_profile(complete):
 
 
 @pytest.mark.evidence
+def test_fig9_draws_training_accuracy_beside_the_tests(complete):
+    profile, source = complete
+    for name in {"fig9a", "fig9b", "fig9c"} - WITHOUT_RUNS[profile]:
+        (axes,) = draw(crossbow.PAPER.artifact(f"crossbow/{name}"), source, profile).axes
+        assert "the same, training" in axes.get_legend_handles_labels()[1], name
+
+
+@pytest.mark.evidence
 def test_what_is_trained_below_the_papers_scale_is_a_proxy(complete):
     profile, source = complete
     trained = 0
