@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.readings import ids, late_arrival, on_gpu, require, results, telling
+from paper_figures.crossbow.readings import ids, late_arrival, on_gpu, require, results, spread, telling
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import interval, over_seeds, point
+from suite.claims.measured import over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, exchanged, genuine
 
@@ -84,16 +84,8 @@ def measure_few_first(evidence: Evidence) -> Quantities:
         return
     errors = [[run.curve("models")["centre_error"].mean() for run in pair] for pair in pairs]
     gained = [100 * float(fixed - grown) for grown, fixed in errors]
-    found_here = interval(
-        sum(gained) / len(gained),
-        min(gained),
-        max(gained),
-        proxy=True,
-        n=len(gained),
-        runs=ids(evidence, "growing", "followed"),
-        note="points of mean test error over five epochs, in place of epochs",
-    )
-    yield "few-first", found_here
+    note = "points of mean test error over five epochs, in place of epochs"
+    yield "few-first", spread(gained, ids(evidence, "growing", "followed"), note, proxy=True)
 
 
 @counterfeit("crossbow/alg2/few-first")

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from paper_figures.crossbow import readings, server_model, settings
+from paper_figures.crossbow import fig16, readings, server_model, settings
 from paper_figures.crossbow.alg1 import leads
 from paper_figures.crossbow.readings import LADDER, common_target, less_time, paired, rungs
 from paper_figures.crossbow.settings import stand_in
@@ -37,7 +37,9 @@ def evidence(curves, profile="reduced"):
     """Groups by name, one run for each list of accuracies."""
     groups, runs = {}, {}
     for name, lists in curves.items():
-        specs = tuple(stand_in("reduced", name.split()[0], int(name.split()[1]), seed) for seed in range(len(lists)))
+        method, k, *option = name.split()
+        more = {option[0]: int(option[1])} if option else {}
+        specs = tuple(stand_in("reduced", method, int(k), seed, **more) for seed in range(len(lists)))
         groups[name] = specs
         runs |= {spec.id: Scripted(spec, row) for spec, row in zip(specs, lists, strict=True)}
 
@@ -94,6 +96,15 @@ def test_the_lead_is_told_for_every_rung():
     assert told.endswith("75%: +2.0, 80%: +3.0, 85%: +5.0")
 
 
+def test_any_epochs_that_seldom_averaging_costs_speak_for_averaging_always():
+    arriving = {at: [0.1] * (at - 3) + [0.95] * 10 for at in (150, 151)}
+    for tau4, best in ((151, 1.0), (150, 4.0)):
+        seen = evidence({"sma 8": [arriving[150]], "sma 8 tau 4": [arriving[tau4]]})
+        found = dict(fig16.measure_epochs(seen))
+        assert found["tta-tau4"].values == (pytest.approx(100 * (tau4 / 150 - 1)),)
+        assert found["tau1-best"].values == (best,)
+
+
 def test_the_ladder_rises_and_holds_the_papers_levels():
     assert list(LADDER) == sorted(set(LADDER))
     assert {0.4, 0.5, 0.6, 0.7, 0.8, 0.99} <= set(LADDER)
@@ -127,6 +138,7 @@ def test_the_cost_model_meets_the_printed_values_it_was_solved_from_and_marks_th
     assert set(fitted.index) == {(m, tau) for m in (1, 4) for tau in ("1", "none")}
     printed = fitted.dropna(subset="printed")
     assert list(printed["images_per_second"]) == pytest.approx(list(printed["printed"]))
+    assert server_model.calibrated().task_seconds[1] == 8 * 64 / 18_500
     speed = table["images_per_second"]
     assert speed[4, "none"] / speed[4, "1"] == pytest.approx(1.27)
     assert speed[4, "none"] / speed[1, "none"] == pytest.approx(1.4)

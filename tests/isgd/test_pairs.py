@@ -166,6 +166,12 @@ def test_each_configuration_of_fig6_is_drawn():
     assert labels == ["b64 1GPU", "b1000 4GPU", "b2000 4GPU", "b3000 4GPU", "ideal speedup"]
 
 
+def test_runs_are_compared_at_accuracies_that_rise_and_can_be_reached():
+    for ticks in (*readings.TICKS.values(), readings.COARSE_TICKS):
+        assert list(ticks) == sorted(set(ticks))
+        assert all(0 < tick < 1 for tick in ticks)
+
+
 def test_accuracies_are_what_errors_leave():
     """On ImageNet, whose errors are two."""
 
