@@ -163,3 +163,10 @@ def test_what_does_not_fit_a_claim_is_a_red_verdict_of_that_claim_only(papers, t
     assert (found["toy/table1/seven"].verdict, found["toy/table1/seven"].red) == ("not run", True)
     assert "2 values for 1 of the paper's" in found["toy/table1/seven"].why
     assert found["toy/table1/share"].verdict == "reproduced"
+
+
+def test_a_survey_names_five_of_the_runs_that_it_cannot_judge():
+    few = Survey({f"run{i}": "other execution" for i in range(5)}, {}, {f"run{i}" for i in range(5)})
+    many = Survey({f"run{i}": "other execution" for i in range(6)}, {}, {f"run{i}" for i in range(6)})
+    assert few.lines()[-1].endswith("of 5 runs: run0, run1, run2, run3, run4")
+    assert many.lines()[-1].endswith("of 6 runs: run0, run1, run2, run3, run4, ...")

@@ -228,6 +228,7 @@ def test_a_wave_holds_only_what_is_determined() -> None:
             seen.add((job.update, job.read))
         assert all((job.update, job.read) in seen for job in jobs_of(turn))
     assert len(seen) == 200
+    assert all(job.update == turn.t for wave, _, turn in Waves(timed()) for job in wave), "looks ahead unasked"
 
 
 def test_a_negative_lookahead_is_refused() -> None:
