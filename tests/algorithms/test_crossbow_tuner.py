@@ -66,3 +66,8 @@ def test_settling_ends_within_one_of_the_peak():
         curve = [10 * min(l, peak) * 0.97 ** max(0, l - peak) for l in range(20)]
         close_enough += abs(walk(settling, Settling(), curve, 100, noise)[-1] - peak) <= 1
     assert close_enough >= 990
+
+
+def test_the_first_reading_counts_from_nothing():
+    """Line 2 of Algorithm 2: however slow one learner is, its throughput is a gain over none."""
+    assert literal(Literal(), 0.5, threshold=0.1).learners == 2

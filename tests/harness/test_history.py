@@ -11,7 +11,7 @@ import pytest
 from test_regression import document
 
 from suite.speed.baselines import GateError
-from suite.speed.history import CREEP, changes, draw, file_of, recall, remember, rises, session
+from suite.speed.history import CREEP, Rise, changes, draw, file_of, recall, remember, rises, session
 
 NOISE = 0.01  # between medians of sessions
 
@@ -124,3 +124,8 @@ def test_the_command_remembers_finds_and_draws(tmp_path: Path, sgd):
     assert drawn.stdout.startswith("16 accepted sessions")
     assert sgd("gate", *names[8:16], "--baselines", folder, "--accept", "--anew").returncode == 0
     assert sgd("gate", names[17], "--baselines", folder).returncode != 1
+
+
+def test_a_rise_is_told_in_per_cent_of_the_level_before_it():
+    rise = Rise("lenet", "processor", math.log(1.1), math.log(1.21), ("2026-01-01", "2026-02-01"))
+    assert str(rise) == "lenet: +10.0% by processor time in steps, at 2026-01-01, 2026-02-01"
