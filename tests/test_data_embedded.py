@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from suite.data import embedded
+from suite.data.cache import checksum
 from suite.data.catalogue import DataError
 from suite.data.images import load_images
 
@@ -70,3 +71,18 @@ def test_options_that_do_not_fit_are_refused() -> None:
         load_images("multi30k", "train")
     with pytest.raises(DataError, match="ImageNetStream"):
         load_images("imagenet", "train")
+
+
+@pytest.mark.parametrize(
+    ("made", "split", "argument", "begins"),
+    [
+        (embedded.digits, "train", 8, "9308c72b3064be3f"),
+        (embedded.digits, "test", 28, "3ad79c5276e89b14"),
+        (embedded.digits, "train", 32, "e0304b67f61e8264"),
+        (embedded.colours, "train", 50, "43110d4d73ffbd08"),
+        (embedded.colours, "test", 50, "1813b10cb9a74bed"),
+    ],
+)
+def test_embedded_sets_are_the_bytes_that_runs_were_trained_on(made, split, argument, begins) -> None:
+    """Made anew, not read from a cache, which a change here must not outlive: raise ``cache.LAYOUT`` with it."""
+    assert checksum(*made(split, argument)).startswith(begins)

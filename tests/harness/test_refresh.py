@@ -1,0 +1,41 @@
+"""Generated files are written where they are out of date, and with ``check`` only named."""
+
+from __future__ import annotations
+
+import pytest
+
+from suite.commands import refresh
+from suite.papers.selection import SelectorError
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """One home, of which two files are generated: one as it should be, one out of date."""
+    (tmp_path / "well.csv").write_text("a\n")
+    (tmp_path / "old.csv").write_text("b\n")
+    monkeypatch.setattr(refresh, "homes", lambda: [tmp_path])
+    monkeypatch.setattr(refresh, "project", lambda home: home)
+    wanted = {tmp_path / "well.csv": "a\n", tmp_path / "old.csv": "c\n", tmp_path / "new.csv": "d\n"}
+    monkeypatch.setattr(refresh, "generated", lambda home: wanted)
+    return tmp_path
+
+
+def test_what_is_out_of_date_or_absent_is_written(home):
+    code, said = refresh.refresh(())
+    assert code == 0
+    assert said == [f"{home / 'old.csv'}: renewed", f"{home / 'new.csv'}: renewed"]
+    assert [(home / name).read_text() for name in ("well.csv", "old.csv", "new.csv")] == ["a\n", "c\n", "d\n"]
+    assert refresh.refresh((), check=True) == (0, ["all generated files are up to date"])
+
+
+def test_a_check_writes_nothing_and_fails(home):
+    code, said = refresh.refresh((), check=True)
+    assert code == 1
+    assert said == [f"{home / 'old.csv'}: out of date", f"{home / 'new.csv'}: out of date"]
+    assert (home / "old.csv").read_text() == "b\n"
+    assert not (home / "new.csv").exists()
+
+
+def test_an_unknown_paper_is_named(home):
+    with pytest.raises(SelectorError, match="'isdg'"):
+        refresh.refresh(["isdg"])
