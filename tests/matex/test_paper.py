@@ -92,14 +92,17 @@ def test_algorithm_1_against_autograd():
     assert ready == [1, 0]
 
 
+# What rounding leaves, which differs with the processor: of finite differences, and of float32, where one ReLU that
+# rounds to the other side moves the weights by a hundredth of what they move in all. Of the rest less than 1e-12.
+ROUNDING = {"gradient check": 1e-9, "drift float32": 1e-3}
+
+
 @pytest.mark.parametrize("name", ["algorithm_1", "synchronous", "layer_wise", "partition"])
-def test_properties_come_out_as_they_did(evidence, name):
-    """All but rounding, which may differ with the processor: below 1e-12, or 1e-6 in float32."""
+def test_properties_come_out_as_they_did_but_for_rounding(evidence, name):
     stored = evidence.read(algorithms.PROPERTIES.id).results
     seed = () if name == "partition" else (0,)
     for key, value in getattr(properties, name)(*seed).items():
-        close = 1e-6 if "float32" in key else 1e-12
-        assert value == pytest.approx(stored[f"{name}/{key}"], rel=1e-5, abs=close), key
+        assert value == pytest.approx(stored[f"{name}/{key}"], rel=1e-5, abs=ROUNDING.get(key, 1e-12)), key
 
 
 def test_layers_come_out_as_they_did(evidence):
