@@ -8,12 +8,12 @@ the algorithm alone, and of them the paper says that further learners cost none 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, ids, late_arrival, require
-from paper_figures.crossbow.tables import METHODS, arrival_table, stored, titled
+from paper_figures.crossbow.tables import arrival_table, stored, titled
 from suite.claims.intervals import mean_interval
 from suite.claims.measured import Measured, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
@@ -49,58 +49,54 @@ def compared(evidence: Evidence, a: str, b: str, combine: Callable[[float, float
     return over_seeds(mean_interval([combine(x, y) for x, y in zip(*found, strict=True)]), ids(evidence, a, b), note)
 
 
+def where_stored(
+    evidence: Evidence, pairs: Mapping[str, tuple[str, str]], combine: Callable[[float, float], float]
+) -> Quantities:
+    """A quantity for each pair of groups whose runs are stored; at the end a Missing that names the other groups."""
+    lacking: dict[str, None] = {}
+    for name, pair in pairs.items():
+        if absent := [group for group in pair if not (group in evidence.groups and stored(evidence, group))]:
+            lacking |= dict.fromkeys(absent)
+        else:
+            yield name, compared(evidence, *pair, combine)
+    require(not lacking, f"runs of {'; '.join(map(titled, lacking))}")
+
+
 def measure_rivals(evidence: Evidence) -> Quantities:
-    """Epochs that SMA saves against each rival with as many learners; each pair of groups that is stored."""
-    lacking = []
-    for k in DECIDING:
-        for rival in RIVALS:
-            pair = f"sma {k}", f"{rival} {k}"
-            if all(name in evidence.groups and stored(evidence, name) for name in pair):
-                yield f"{rival}-{k}", compared(evidence, *pair, lambda x, y: y - x)
-            else:
-                lacking.append(f"{METHODS[rival]}, k = {k}")
-    require(not lacking, f"SMA beside {'; '.join(lacking)}")
+    """Epochs that SMA saves against each rival with as many learners."""
+    pairs = {f"{rival}-{k}": (f"sma {k}", f"{rival} {k}") for k in DECIDING for rival in RIVALS}
+    yield from where_stored(evidence, pairs, lambda x, y: y - x)
 
 
 def measure_kept(evidence: Evidence) -> Quantities:
     """Epochs with many learners over those with one."""
-    lacking = []
+    pairs = {f"epochs-kept-{k}": (f"sma {k}", "sma 1") for k in DECIDING}
+    yield from where_stored(evidence, pairs, lambda x, y: x / y)
+
+
+def changes_places(evidence: Evidence, rival: str) -> Evidence:
+    """SMA and a rival with as many learners came to each other's outcomes."""
     for k in DECIDING:
-        pair = f"sma {k}", "sma 1"
-        if all(name in evidence.groups and stored(evidence, name) for name in pair):
-            yield f"epochs-kept-{k}", compared(evidence, *pair, lambda x, y: x / y)
-        else:
-            lacking.append(f"k = {k}")
-    require(not lacking, f"SMA with {'; '.join(lacking)} beside one learner")
+        if stored(evidence, f"sma {k}") and stored(evidence, f"{rival} {k}"):
+            evidence = exchanged(evidence, f"sma {k}", f"{rival} {k}")
+    return evidence
 
 
-@counterfeit("crossbow/lenet/s-sgd-4")
-@genuine("crossbow/lenet/s-sgd-4")
-def changes_places_with_s_sgd_of_4(evidence: Evidence) -> Evidence:
-    return exchanged(evidence, "sma 4", "s-sgd 4")
+@counterfeit("crossbow/lenet/s-sgd-4", "crossbow/lenet/s-sgd-16")
+@genuine("crossbow/lenet/s-sgd-4", "crossbow/lenet/s-sgd-16")
+def changes_places_with_s_sgd(evidence: Evidence) -> Evidence:
+    return changes_places(evidence, "s-sgd")
 
 
-@counterfeit("crossbow/lenet/s-sgd-16")
-@genuine("crossbow/lenet/s-sgd-16")
-def changes_places_with_s_sgd_of_16(evidence: Evidence) -> Evidence:
-    return exchanged(evidence, "sma 16", "s-sgd 16")
-
-
-@counterfeit("crossbow/lenet/ea-sgd-4")
-@genuine("crossbow/lenet/ea-sgd-4")
-def changes_places_with_ea_sgd_of_4(evidence: Evidence) -> Evidence:
-    return exchanged(evidence, "sma 4", "ea-sgd 4")
-
-
-@counterfeit("crossbow/lenet/ea-sgd-16")
-@genuine("crossbow/lenet/ea-sgd-16")
-def changes_places_with_ea_sgd_of_16(evidence: Evidence) -> Evidence:
-    return exchanged(evidence, "sma 16", "ea-sgd 16")
+@counterfeit("crossbow/lenet/ea-sgd-4", "crossbow/lenet/ea-sgd-16")
+@genuine("crossbow/lenet/ea-sgd-4", "crossbow/lenet/ea-sgd-16")
+def changes_places_with_ea_sgd(evidence: Evidence) -> Evidence:
+    return changes_places(evidence, "ea-sgd")
 
 
 @counterfeit("crossbow/lenet/epochs-kept-4", "crossbow/lenet/epochs-kept-16")
 def many_learn_nothing_at_first(evidence: Evidence) -> Evidence:
-    """Models of several learners stay untrained for the last epoch but three."""
+    """Models of several learners stay untrained until three epochs before the end."""
 
     def edit(run: Run) -> Run:
         table = run.curve("evaluations")
@@ -126,11 +122,7 @@ def many_learn_as_one(evidence: Evidence) -> Evidence:
 
 def frame(evidence: Evidence) -> pd.DataFrame:
     """Epochs to 99% by method, learners and seed; NaN where a run ended before."""
-    table = arrival_table(evidence, settings.LENET_TARGET)
-    order = {name: place for place, name in enumerate(METHODS.values())}
-    table = table.sort_values(
-        ["learners", "method"], key=lambda column: column.map(order) if column.name == "method" else column
-    )
+    table = arrival_table(evidence, settings.LENET_TARGET).sort_values("learners", kind="stable")
     return table.assign(pair="k = " + table["learners"].astype(str))
 
 

@@ -220,7 +220,7 @@ def lenet(profile: str) -> Groups:
     if profile != "paper":
         return {}
     names: list[tuple[Method, int]] = [("sma", k) for k in LENET_LEARNERS]
-    names += [(method, k) for method in ("s-sgd", "ea-sgd") for k in LENET_LEARNERS if k > 1]
+    names += [(method, k) for method in ("ea-sgd", "s-sgd") for k in LENET_LEARNERS if k > 1]
     base = {**LENET, "data": MNIST}
     return {
         f"{method} {k}": tuple(
