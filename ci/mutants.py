@@ -4,12 +4,13 @@
     python -m ci.mutants reference_impls suite --count 100 ...
 
 A mutant changes one operator, constant, comparison or call of the last commit, in a clone of its own. It is killed
-when a test fails, when it takes far longer than it did without the mutant, or, for a paper's module, when ``falsify``
-no longer passes, a committed result moves, its runs are others or a figure that it has a part in is no longer the
-accepted one; what takes least is asked first. ``--without PATTERN`` leaves out files. Which mutants a seed draws
-depends on the commit, the folders and that alone. Each is written to the log when it is done: the same command goes
-on where it stopped, be it by its budget in seconds or by Ctrl-C. Not part of the automatic checks: a hundred take an
-hour and more. A survivor is a gap in the tests or an equivalent of the code; that is for a reader to say.
+when a test fails, when it takes far longer than it did without the mutant, when a committed result moves or a run is
+another, or, for a paper's module, when ``falsify`` no longer passes or a figure that it has a part in is no longer
+the accepted one. The tests that import the module most directly are asked first, others only about what those let
+live, for ``SLOWEST`` seconds in all. ``--without PATTERN`` leaves out files. Which mutants a seed draws depends on
+the commit, the folders and that alone. Each is written to the log when it is done: the same command goes on where it
+stopped, be it by its budget in seconds or by Ctrl-C. Not part of the automatic checks: a hundred take an hour and
+more. A survivor is a gap in the tests or an equivalent of the code; that is for a reader to say.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 # These reach the papers by no import.
 INDEX, RESULTS, PICTURES = "tests/test_index.py", "tests/test_results.py", "tests/test_pictures.py"
 WARM = Path(__file__).with_name("warm.py")
-NEAR = 3  # imports between a test and a module that it is said to test
+NEAR = 3  # imports between a test and a module that it may be said to test
 
 
 @dataclass(frozen=True)
@@ -157,11 +158,11 @@ class Imports:
         self._of: dict[Path, frozenset[Path]] = {}
         self._near = {test: self._distances(test) for test in self.tests}
 
-    def nearest(self, module: str) -> list[str]:
-        """The test files from which the fewest imports lead to a module; none where it takes more than NEAR."""
+    def testing(self, module: str) -> list[list[str]]:
+        """The test files from which at most NEAR imports lead to a module, those from which the fewest do first."""
         away = {test: near[self.root / module] for test, near in self._near.items() if self.root / module in near}
-        least = min(away.values(), default=0)
-        return [test.relative_to(self.root).as_posix() for test, distance in away.items() if distance == least]
+        steps = [[test for test, distance in away.items() if distance == step] for step in range(NEAR + 1)]
+        return [[test.relative_to(self.root).as_posix() for test in step] for step in steps if step]
 
     def drawn(self, paper: str, module: str) -> list[str]:
         """Ids of the artifacts in whose files' imports a module stands, near or far."""
@@ -251,37 +252,42 @@ class Trial:
             self._alone[arguments] = code == 0, seconds
         return self._alone[arguments]
 
-    def commands(self, module: str) -> tuple[list[tuple[str, ...]], float]:
-        """What may kill a mutant of a module, all passing without one, and the seconds that it takes together."""
-        tried: list[tuple[str, ...]] = [(*PYTEST, test) for test in self.imports.nearest(module)]
-        if module.startswith("paper_figures/") and (paper := module.split("/")[1]) in PAPERS:
-            tried += [(*PYTEST, INDEX), (*PYTEST, RESULTS, "-k", paper)]
-            if ids := self.imports.drawn(paper, module):
-                tried += [(*PYTEST, PICTURES, "-k", " or ".join(ids)), ("suite", "falsify", *ids)]
-        found, total = [], 0.0
-        for command in sorted(tried, key=lambda command: self.alone(*command)[1]):
-            passes, seconds = self.alone(*command)
-            if passes and total + seconds < SLOWEST:
-                found.append(command)
-                total += seconds
-        return found, total
+    def commands(self, module: str) -> Iterator[tuple[tuple[str, ...], float]]:
+        """What may kill a mutant of a module, all passing without one, and the seconds that each takes.
+
+        The nearest tests come first, among equally near ones the fastest; after SLOWEST seconds no more do.
+        """
+        folder, _, rest = module.partition("/")
+        paper = name if folder == "paper_figures" and (name := rest.partition("/")[0]) in PAPERS else ""
+        steps: list[list[tuple[str, ...]]] = [[(*PYTEST, t) for t in step] for step in self.imports.testing(module)]
+        results = [[(*PYTEST, INDEX), (*PYTEST, RESULTS, "-k", paper)]]
+        if ids := self.imports.drawn(paper, module) if paper else []:
+            results.append([(*PYTEST, PICTURES, "-k", " or ".join(ids)), ("suite", "falsify", *ids)])
+        steps[1:1] = results
+        left = SLOWEST
+        for step in steps:
+            for command in sorted(step, key=lambda command: self.alone(*command)[1]):
+                passes, seconds = self.alone(*command)
+                if passes and seconds < left:
+                    yield command, seconds
+                    left -= seconds
 
     def ending(self, mutant: Mutant) -> dict[str, Any]:
         """What became of a mutant: killed, by whom; survived; or without any test."""
-        commands, seconds = self.commands(mutant.path)
         place = self.root / mutant.path
         text = place.read_text(encoding="utf-8")
-        place.write_text(applied(mutant, text), encoding="utf-8")
-        began, told = time.monotonic(), "survived" if commands else "no test"
-        try:
-            for command in commands:
-                code, _ = self.run(command, PATIENCE * seconds + 60)
-                if code != 0:
-                    told = "killed by time" if code is None else f"killed by {_name(command)}"
-                    break
-        finally:
-            place.write_text(text, encoding="utf-8")
-        return {"ending": told, "tests": len(commands), "seconds": round(time.monotonic() - began, 1)}
+        told, tests, spent = "no test", 0, 0.0
+        for command, alone in self.commands(mutant.path):
+            place.write_text(applied(mutant, text), encoding="utf-8")
+            try:
+                code, seconds = self.run(command, PATIENCE * alone + 60)
+            finally:
+                place.write_text(text, encoding="utf-8")
+            tests, spent, told = tests + 1, spent + seconds, "survived"
+            if code != 0:
+                told = "killed by time" if code is None else f"killed by {_name(command)}"
+                break
+        return {"ending": told, "tests": tests, "seconds": round(spent, 1)}
 
     def run(self, arguments: Sequence[str], limit: float) -> tuple[int | None, float]:
         """Exit status, None past the limit, and seconds of a module with its arguments in the clone."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from fake_paper import fill, registered
 
 from suite.report import gallery
+from suite.runs.store import Store
 
 
 def test_every_figure_is_drawn_and_linked_and_the_others_say_what_they_lack(
@@ -25,3 +26,12 @@ def test_every_figure_is_drawn_and_linked_and_the_others_say_what_they_lack(
     lacking = set(re.findall(r"^- `([^`]+)`", text, re.MULTILINE))
     assert shown | lacking == drawable
     assert not shown & lacking
+
+
+def test_what_cannot_be_drawn_stands_there_with_what_it_lacks(tmp_path: Path) -> None:
+    with registered(tmp_path) as made:
+        text = gallery.page(["fake"], Store(tmp_path / "empty", create=True), tmp_path / "gallery")
+    lacking = re.findall(r"^- `([^`]+)` \(.+\): (.+)$", text, re.MULTILINE)
+    assert {name for name, _ in lacking} == {artifact.id for artifact in made.artifacts if artifact.draw}
+    assert all("run" in why for _, why in lacking)
+    assert not list((tmp_path / "gallery").iterdir())

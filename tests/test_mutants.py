@@ -90,12 +90,12 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_the_tests_of_a_module_are_those_that_the_fewest_imports_lead_from(root):
+def test_the_tests_of_a_module_are_those_that_few_imports_lead_from_the_fewest_first(root):
     imports = mutants.Imports(root)
-    assert imports.nearest("suite/near.py") == ["tests/a/test_near.py"]
-    assert imports.nearest("suite/far.py") == ["tests/test_far.py"]
-    assert imports.nearest("suite/named.py") == ["tests/test_far.py"]
-    assert imports.nearest("suite/nobody.py") == []
+    assert imports.testing("suite/near.py") == [["tests/a/test_near.py"]]
+    assert imports.testing("suite/far.py") == [["tests/test_far.py"], ["tests/a/test_near.py"]]
+    assert imports.testing("suite/named.py") == [["tests/test_far.py"], ["tests/a/test_near.py"]]
+    assert imports.testing("suite/nobody.py") == []
 
 
 def test_a_module_has_a_part_in_the_figures_of_all_files_that_import_it_but_through_a_package(root):

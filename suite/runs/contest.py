@@ -133,8 +133,9 @@ def survey(held: Mapping[str, Sequence[Run]], timed: Timed) -> Survey:
             odd.append((run_id, first, others[kinds.index(kind)]))
     settings = {run_id: _setting(runs[0]) for run_id, runs in several.items()}
     for run_id, first, other in odd:
-        seeds = [runs[-1] for sibling, runs in several.items() if settings[sibling] == settings[run_id]]
-        why = implausible(first, [seed for seed in seeds if made_by(seed) == made_by(other)], ALARM / len(odd))
+        siblings = [runs for sibling, runs in several.items() if settings[sibling] == settings[run_id]]
+        alike = [next((run for run in runs if made_by(run) == made_by(other)), None) for runs in siblings]
+        why = implausible(first, [run for run in alike if run is not None], ALARM / len(odd))
         if why is None:
             found.untold.add(run_id)
         elif why:

@@ -85,6 +85,22 @@ def test_a_survey_names_what_is_contested_and_what_cannot_be_judged():
     assert survey({run().id: [run()]}, lambda name: False).lines() == []
 
 
+def test_the_other_execution_is_judged_by_its_own_seeds_wherever_they_stand_among_the_versions():
+    third = HERE | {"execution": {"path": "vectorised"}}
+    versions = {
+        seed: [
+            run(5.0 if seed == 3 else 1.0, seed=seed),
+            run(1 + seed / 50, seed=seed, where=ELSEWHERE),
+            run(5.0, seed=seed, where=third),
+        ]
+        for seed in range(6)
+    }
+    found = survey({runs[0].id: runs for runs in versions.values()}, lambda name: False)
+    assert run(seed=3).id in found.contested
+    assert "value is 5" in found.contested[run(seed=3).id]
+    assert not found.untold
+
+
 @pytest.fixture
 def layers(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch):
     """A store over exported evidence: the toy's three draws in both, changed in the store as asked."""

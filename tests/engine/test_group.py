@@ -1,0 +1,66 @@
+"""What a group of workers says when an exchange fails: who is missing, and why. Several workers in one process."""
+
+from __future__ import annotations
+
+import pytest
+import torch.distributed as dist
+
+from suite.communication.group import Group, WorkerLost
+
+PATIENCE = 0.2  # seconds: a look at who is missing takes 0.6 of them
+
+
+@pytest.fixture
+def workers() -> list[Group]:
+    """Three workers that have signed after 7, 7 and 5 updates."""
+    store = dist.HashStore()
+    made = [Group(store, rank, 3, PATIENCE, "gloo") for rank in range(3)]
+    for worker, updates in zip(made, (7, 7, 5), strict=True):
+        worker.heartbeat.updates = updates
+        worker.heartbeat._sign()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("connection closed by peer\na stack that nobody reads"), "connection closed by peer"),
+        (RuntimeError("timed out. This is typically a sign of a dead worker"), "timed out"),
+        (RuntimeError(""), "RuntimeError"),
+        (dist.DistNetworkError(""), "DistNetworkError"),
+    ],
+)
+def test_a_failed_exchange_says_why_in_one_line(workers, error, reason):
+    with pytest.raises(WorkerLost) as lost, workers[1].watched():
+        raise error
+    assert str(lost.value).startswith("worker 1 stops: ")
+    assert str(lost.value).endswith(f"({reason})")
+    assert lost.value.__cause__ is error
+
+
+def test_what_is_already_told_is_not_told_again(workers):
+    told = WorkerLost("worker 0 stops")
+    with pytest.raises(WorkerLost) as lost, workers[1].watched():
+        raise told
+    assert lost.value is told
+
+
+def test_a_worker_that_no_longer_signs_is_named_with_its_update(workers):
+    assert workers[0].heartbeat.suspect() in {
+        "worker 1 of 3 is gone; it was last seen after update 7",
+        "worker 2 of 3 is gone; it was last seen after update 5",
+    }
+    workers[1].heartbeat.stop()  # has finished: nobody misses it
+    assert workers[0].heartbeat.suspect() == "worker 2 of 3 is gone; it was last seen after update 5"
+    workers[2].heartbeat.stop()
+    assert workers[0].heartbeat.suspect() == "worker 1 of 3 has left"
+
+
+def test_workers_that_disagree_are_told_the_first_fact_that_differs():
+    store = dist.HashStore()
+    group = Group(store, 0, 2, PATIENCE, "gloo")
+    store.set("suite/facts/1/1", '{"batch": 32, "rate": 0.2}')
+    with pytest.raises(ValueError, match=r"worker 1 has rate = 0\.2 where worker 0 has 0\.1; start every worker"):
+        group.agree({"batch": 32, "rate": 0.1})
+    store.set("suite/facts/2/1", '{"batch": 32}')
+    group.agree({"batch": 32})
