@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra.groups import modulation_groups
-from paper_figures.rudra.readings import error_steps, row_by_row, runs_of
+from paper_figures.rudra.readings import error_steps, runs_of
 from paper_figures.rudra.settings import EPOCHS
 from suite.claims.measured import exact, point
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities, row_by_row
 from suite.papers.counterfeits import edited, forged, genuine
 from suite.papers.printed import printed_value
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from paper_figures.rudra import tradeoff
 from paper_figures.rudra.groups import cifar_times_group, label, training_groups
-from paper_figures.rudra.readings import CifarTimes, erring_half_more, error_steps, final_error, row_by_row
+from paper_figures.rudra.readings import CifarTimes, erring_half_more, error_steps, final_error
 from paper_figures.rudra.settings import LEARNERS, grid
 from paper_figures.rudra.simulations import BASELINE, throughput
 from suite.claims.intervals import log_interval, mean_interval
 from suite.claims.measured import exact, over_seeds
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities, row_by_row
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run
 

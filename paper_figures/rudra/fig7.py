@@ -13,13 +13,12 @@ from paper_figures.rudra.readings import (
     error_steps,
     final_error,
     joined,
-    row_by_row,
     simulated,
 )
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
 from paper_figures.rudra.simulations import clock, identities, messages
 from suite.claims.measured import Measured, exact, interval
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities, row_by_row
 from suite.papers.counterfeits import counterfeit, replaced, rerun, told_as
 from suite.runs.store import Run
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paper_figures.rudra import seeds
 from paper_figures.rudra.settings import Configuration
 from paper_figures.rudra.simulations import ImageNetRow
 from suite.claims.measured import Measured, exact, interval, over_seeds, point
-from suite.papers.artifact import Evidence, Missing, Quantities
+from suite.papers.artifact import Evidence, Missing
 from suite.papers.counterfeits import edited, forged
 from suite.runs.store import Run
 
@@ -72,21 +72,6 @@ def erring_half_more(evidence: Evidence) -> Evidence:
 def error_steps(evidence: Evidence, groups: Sequence[str]) -> Measured:
     """Steps of the final error in points from each group to the next."""
     return joined([contrast(evidence, {a: -1.0, b: 1.0}) for a, b in itertools.pairwise(groups)])
-
-
-def row_by_row(rows: Iterable[tuple[str, Callable[[], Measured]]]) -> Quantities:
-    """Each quantity whose runs are stored; a Missing at the end says of how many they are not."""
-    lacking, count = [], 0
-    for name, measure in rows:
-        count += 1
-        try:
-            value = measure()
-        except Missing as error:
-            lacking.append(str(error))
-        else:
-            yield name, value
-    if lacking:
-        raise Missing(lacking[0] if count == 1 else f"{len(lacking)} of {count} rows lack their runs")
 
 
 def joined(parts: list[Measured]) -> Measured:

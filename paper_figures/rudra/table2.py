@@ -19,12 +19,11 @@ from paper_figures.rudra.readings import (
     final_error,
     joined,
     left_out,
-    row_by_row,
 )
 from paper_figures.rudra.settings import Configuration
 from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, cifar_left_out
 from suite.claims.measured import Measured, exact
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities, row_by_row
 from suite.papers.counterfeits import counterfeit
 from suite.papers.printed import printed_value
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from paper_figures.rudra import rows
 from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
-from paper_figures.rudra.readings import CifarTimes, erring_half_more, error_steps, final_error, left_out, row_by_row
+from paper_figures.rudra.readings import CifarTimes, erring_half_more, error_steps, final_error, left_out
 from paper_figures.rudra.settings import CIFAR_BYTES, EPOCHS, TRAINING_IMAGES, at_profile, in_epochs, training
 from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, TABLE3, cifar_left_out
 from suite.claims.measured import exact
 from suite.data.catalogue import DATASETS
 from suite.models.table import counts
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.artifact import Artifact, Evidence, Groups, Quantities, row_by_row
 from suite.papers.counterfeits import counterfeit
 from suite.papers.printed import printed, printed_value
 

@@ -136,6 +136,21 @@ class Evidence:
 Quantities = Iterable[tuple[str, Measured]]
 
 
+def row_by_row(rows: Iterable[tuple[str, Callable[[], Measured]]]) -> Quantities:
+    """Each quantity whose runs are stored; a Missing at the end says of how many they are not."""
+    lacking, count = [], 0
+    for name, measure in rows:
+        count += 1
+        try:
+            value = measure()
+        except Missing as error:
+            lacking.append(str(error))
+        else:
+            yield name, value
+    if lacking:
+        raise Missing(lacking[0] if count == 1 else f"{len(lacking)} of {count} rows lack their runs")
+
+
 def no_runs(profile: str) -> Groups:
     """For artifacts decided by arithmetic alone."""
     return {}
