@@ -6,11 +6,21 @@ import pytest
 import torch
 
 from paper_figures.inverse_law import eq17, fig2
+from suite.data.text import load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD
 from suite.data.word_batches import word_batches
 from suite.models import build, initialise
 from suite.training.gradients.looped import Bound
-from suite.training.translation import beam_search, collate, greedy, score, word_loss
+from suite.training.translation import (
+    Translation,
+    beam_search,
+    collate,
+    greedy,
+    prepare,
+    score,
+    translate,
+    word_loss,
+)
 
 WORDS = 30
 
@@ -126,6 +136,37 @@ def test_a_beam_wider_than_the_vocabulary_is_refused(network):
     batch = batch_of([4])
     with pytest.raises(ValueError, match="beam width=31"):
         beam_search(network, batch.source, batch.mask, 31, 3)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    corpus = prepare("number_phrases", 60, sentences=150)
+    return Translation(corpus, {"embedding": 8, "hidden": 12}, weights_seed=1)
+
+
+def test_a_corpus_is_the_first_sentences_of_those_that_are_short_enough(problem):
+    pairs = load_pairs("number_phrases", "train")
+    limit = sorted(len(english.split()) for _, english in pairs)[len(pairs) // 2]
+    short = [pair for pair in pairs if len(pair[1].split()) <= limit]
+    assert 40 < len(short) < len(pairs)
+    made = prepare("number_phrases", 60, sentences=40, longest=limit)
+    assert made.vocabulary.decode(made.target.rows) == [english for _, english in short[:40]]
+    assert made.vocabulary.decode(made.source.rows) == [german for german, _ in short[:40]]
+    assert made.lengths == [row.index(END) for row in made.target.rows]
+    assert problem.corpus.vocabulary.decode(problem.corpus.source.rows[-1:]) == [pairs[149][0]]
+    with pytest.raises(ValueError, match="no pair of at most longest=0 words"):
+        prepare("number_phrases", 60, longest=0)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_sentences_are_translated_alike_alone_and_in_chunks(problem, beam):
+    """Padding to a chunk's longest sentence changes no translation, and none changes places."""
+    given = [german for german, _ in load_pairs("number_phrases", "test")[:7]]
+    alone = [translate(problem, [text], beam=beam, limit=9)[0] for text in given]
+    assert translate(problem, given, beam=beam, limit=9, chunk=3) == alone
+    assert translate(problem, given, beam=beam, limit=9) == alone
+    assert len(set(alone)) > 1
+    assert problem.network.training
 
 
 def test_the_score_carries_its_signature():
