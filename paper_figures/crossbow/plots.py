@@ -118,13 +118,14 @@ def bars(
     hues = {name: HUES[name] for name in table[hue].unique()}
     looks: dict[str, Any] = {"x": category, "y": value, "order": order, "hue": hue, "hue_order": list(hues)}
     looks |= {"palette": hues, "dodge": bool(dodge), "ax": axes}
-    sns.barplot(table, errorbar=None, saturation=1, alpha=0.65, width=0.6, **looks)
+    width = 0.8 if dodge else 0.6  # 0.8: seaborn spreads the dots so, whatever the bars
+    sns.barplot(table, errorbar=None, saturation=1, alpha=0.65, width=width, **looks)
     sns.swarmplot(table, legend=False, size=6, edgecolor="white", linewidth=0.8, **looks)
     for place, name in enumerate(order):
         for j, each in enumerate(hues):
             part = table[(table[category] == name) & (table[hue] == each)]
             if missed := int(part[value].isna().sum()):
-                at = place + (0.6 * ((j + 0.5) / len(hues) - 0.5) if dodge else 0)
+                at = place + (width * ((j + 0.5) / len(hues) - 0.5) if dodge else 0)
                 ended = "" if dodge else f" in\n{part['trained'].max()} epochs"
                 said = f"{missed} of {len(part)}\nnever{ended}"
                 axes.annotate(said, (at, 0), (0, 3), textcoords="offset points", ha="center", size=6.5)

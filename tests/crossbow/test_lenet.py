@@ -92,6 +92,28 @@ def test_epochs_with_many_learners_are_held_against_one_learners():
     assert not found["epochs-kept-4"].proxy
 
 
+def test_each_run_is_a_dot_on_its_methods_bar():
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure
+
+    groups = settings.lenet("paper")
+    passed = {"sma 1": [3, 4, 5], "sma 4": [4, 5, 6], "s-sgd 4": [6, 7, 8], "ea-sgd 4": [9, 10, 11]}
+    figure = Figure()
+    lenet.draw(evidence(groups, passed), figure)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    bars = [bar for container in axes.containers for bar in container if bar.get_height() > 0]
+    clouds = [each.get_offsets() for each in axes.collections if isinstance(each, PathCollection)]
+    clouds = [cloud for cloud in clouds if len(cloud)]
+    assert len(bars) == len(clouds) == 4
+    for bar in bars:
+        on_it = [
+            c for c in clouds if (abs(c[:, 0] - bar.get_x() - bar.get_width() / 2) < 0.2 * bar.get_width()).all()
+        ]
+        assert len(on_it) == 1
+        assert on_it[0][:, 1].mean() == pytest.approx(bar.get_height())
+
+
 def test_growing_saves_what_it_arrives_earlier():
     groups = settings.followed("paper")
     found = dict(
