@@ -8,15 +8,16 @@ the algorithm alone, and of them the paper says that further learners cost none 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import accuracies, ids, late_arrival, require
+from paper_figures.crossbow.readings import accuracies, ids, late_arrival
 from paper_figures.crossbow.tables import arrival_table, stored, titled
 from suite.claims.intervals import mean_interval
 from suite.claims.measured import Measured, over_seeds
-from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.artifact import Artifact, Evidence, Quantities, row_by_row
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def arrivals(evidence: Evidence, group: str) -> list[float]:
     return [late_arrival(accuracies(run)) for run in evidence.runs(group)]
 
 
-def compared(evidence: Evidence, a: str, b: str, combine: Callable[[float, float], float]) -> Measured:
+def compared(evidence: Evidence, combine: Callable[[float, float], float], a: str, b: str) -> Measured:
     """``combine(epochs of a, epochs of b)``, paired by seed, with Student's interval."""
     found = arrivals(evidence, a), arrivals(evidence, b)
     said = "; ".join(
@@ -49,29 +50,17 @@ def compared(evidence: Evidence, a: str, b: str, combine: Callable[[float, float
     return over_seeds(mean_interval([combine(x, y) for x, y in zip(*found, strict=True)]), ids(evidence, a, b), note)
 
 
-def where_stored(
-    evidence: Evidence, pairs: Mapping[str, tuple[str, str]], combine: Callable[[float, float], float]
-) -> Quantities:
-    """A quantity for each pair of groups whose runs are stored; at the end a Missing that names the other groups."""
-    lacking: dict[str, None] = {}
-    for name, pair in pairs.items():
-        if absent := [group for group in pair if not (group in evidence.groups and stored(evidence, group))]:
-            lacking |= dict.fromkeys(absent)
-        else:
-            yield name, compared(evidence, *pair, combine)
-    require(not lacking, f"runs of {'; '.join(map(titled, lacking))}")
-
-
 def measure_rivals(evidence: Evidence) -> Quantities:
     """Epochs that SMA saves against each rival with as many learners."""
+    saved = partial(compared, evidence, lambda x, y: y - x)
     pairs = {f"{rival}-{k}": (f"sma {k}", f"{rival} {k}") for k in DECIDING for rival in RIVALS}
-    yield from where_stored(evidence, pairs, lambda x, y: y - x)
+    yield from row_by_row((name, partial(saved, *pair)) for name, pair in pairs.items())
 
 
 def measure_kept(evidence: Evidence) -> Quantities:
     """Epochs with many learners over those with one."""
-    pairs = {f"epochs-kept-{k}": (f"sma {k}", "sma 1") for k in DECIDING}
-    yield from where_stored(evidence, pairs, lambda x, y: x / y)
+    kept = partial(compared, evidence, lambda x, y: x / y)
+    yield from row_by_row((f"epochs-kept-{k}", partial(kept, f"sma {k}", "sma 1")) for k in DECIDING)
 
 
 def changes_places(evidence: Evidence, rival: str) -> Evidence:
