@@ -257,8 +257,7 @@ class Trial:
 
         The nearest tests come first, among equally near ones the fastest; after SLOWEST seconds no more do.
         """
-        folder, _, rest = module.partition("/")
-        paper = name if folder == "paper_figures" and (name := rest.partition("/")[0]) in PAPERS else ""
+        paper = next((name for name in PAPERS if module.startswith(f"paper_figures/{name}/")), "")
         steps: list[list[tuple[str, ...]]] = [[(*PYTEST, t) for t in step] for step in self.imports.testing(module)]
         results = [[(*PYTEST, INDEX), (*PYTEST, RESULTS, "-k", paper)]]
         if ids := self.imports.drawn(paper, module) if paper else []:

@@ -133,9 +133,10 @@ def survey(held: Mapping[str, Sequence[Run]], timed: Timed) -> Survey:
             odd.append((run_id, first, others[kinds.index(kind)]))
     settings = {run_id: _setting(runs[0]) for run_id, runs in several.items()}
     for run_id, first, other in odd:
-        siblings = [runs for sibling, runs in several.items() if settings[sibling] == settings[run_id]]
-        alike = [next((run for run in runs if made_by(run) == made_by(other)), None) for runs in siblings]
-        why = implausible(first, [run for run in alike if run is not None], ALARM / len(odd))
+        maker, siblings = made_by(other), [each for each in several if settings[each] == settings[run_id]]
+        # of a sibling's versions by that maker the first decides
+        alike = {each: run for each in siblings for run in reversed(several[each]) if made_by(run) == maker}
+        why = implausible(first, [*alike.values()], ALARM / len(odd))
         if why is None:
             found.untold.add(run_id)
         elif why:

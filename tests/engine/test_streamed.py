@@ -17,7 +17,7 @@ from suite.training.numerics import Numerics
 
 CLASSES, SIDE, CROP = 7, 12, 8
 MODEL = {"name": "tiny_bn", "channels": 3, "classes": CLASSES, "input_size": CROP}
-DEFAULTS = {"device": "cpu", "precision": "float32", "channels_last": True}
+NUMERICS = Numerics.of({"device": "cpu", "precision": "float32", "channels_last": True, "threads": 1})
 
 
 class Pictures:
@@ -62,6 +62,12 @@ def flat() -> FlatModule:
     return FlatModule(make_network(MODEL, 0, "cpu", torch.float32), channels_last=True)
 
 
+def images_of(flat: FlatModule, seed: int, workers: int) -> streamed.StreamedImages:
+    """Training pictures in batches of 30."""
+    settings = {"batch": 30, "crop": CROP, "side": SIDE, "evaluate": {"examples": 1}}
+    return streamed.StreamedImages(settings, flat, seed, workers, None, NUMERICS)
+
+
 def scores(flat: FlatModule, x: Tensor, count: int) -> tuple[float, float, float]:
     """The same of the first pictures at once."""
     source = Pictures("validation", 1, None, device=torch.device("cpu"), side=SIDE)
@@ -92,8 +98,7 @@ def test_a_point_is_scored_on_the_first_validation_pictures_and_no_others(flat, 
 
 
 def test_a_batch_is_opened_where_the_worker_stands_and_kept_while_it_is_asked_for_again(flat, pictures):
-    settings = {"batch": 30, "crop": CROP, "side": SIDE, "evaluate": {"examples": 1}}
-    images = streamed.StreamedImages(settings, flat, 0, 2, None, Numerics.of(DEFAULTS | {"threads": 1}))
+    images = images_of(flat, seed=0, workers=2)
     assert images.part == 7  # of 15 batches two workers have seven each
     source = Pictures("train", 30, None, device=torch.device("cpu"), side=SIDE)
     pictures.starts.clear()
@@ -118,13 +123,11 @@ def test_a_batch_is_opened_where_the_worker_stands_and_kept_while_it_is_asked_fo
 
 
 def test_a_batch_is_cropped_as_its_name_says(flat):
-    settings = {"batch": 30, "crop": CROP, "side": SIDE, "evaluate": {"examples": 1}}
-    make = lambda seed: streamed.StreamedImages(settings, flat, seed, 1, None, Numerics.of(DEFAULTS | {"threads": 1}))
     first, second = torch.tensor([0, 0]), torch.tensor([0, 15])
-    images = make(0)
+    images = images_of(flat, seed=0, workers=1)
     one = images.fetch(first)[0].clone()
-    assert torch.equal(one, make(0).fetch(first)[0])
-    assert not torch.equal(one, make(1).fetch(first)[0])
+    assert torch.equal(one, images_of(flat, seed=0, workers=1).fetch(first)[0])
+    assert not torch.equal(one, images_of(flat, seed=1, workers=1).fetch(first)[0])
     assert not torch.equal(one, images.fetch(second)[0]), "another epoch crops the same pictures elsewhere"
     assert one.is_contiguous(memory_format=torch.channels_last)
     assert -123 <= one.min() < -100
