@@ -2,7 +2,7 @@
 
 Parameters of the vector's own type become views of it, so a new point is there as soon as it is written. Narrower
 ones (bfloat16 beside float32) are rounded from it, and their small updates add up in the vector: full-precision
-master weights.
+master weights. Those that would start where kernels of a GPU cannot read them are copied from it as well.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
+
+from suite.training.flat import misaligned
 
 Loss: TypeAlias = Tensor | float  # of a batch, 0-d
 FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -70,7 +72,7 @@ class Vector:
         with torch.no_grad():
             for parameter, view in zip(self.parameters, self.views(self.x), strict=True):
                 view.copy_(parameter)
-                if parameter.dtype == self.dtype:
+                if parameter.dtype == self.dtype and not (view.device.type == "cuda" and misaligned(view)):
                     parameter.data = view
                 else:
                     self._rounded.append((parameter, view))

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.func import vmap
 from torch.nn import functional as F
 
+from suite.training.flat import aligned
 from suite.training.reading import Reading, read_loss
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class ChunkTest:
         batch = decoded(self.test.problem, self.images, self.test.decode)
 
         def one(i: int) -> None:
-            answer = functional(self.test.problem, self.points[i], self.buffers[i], batch)
+            answer = functional(self.test.problem, aligned(self.points[i]), self.buffers[i], batch, aligned)
             self.losses[i] = F.cross_entropy(answer, self.labels, reduction="sum")
             self.wrong[i] = (answer.argmax(-1) != self.labels).sum()
 
@@ -169,11 +170,16 @@ def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:
     return batch.contiguous(memory_format=torch.channels_last) if batch.dim() == 4 else batch
 
 
-def functional(problem: Any, point: Tensor, row: Tensor, batch: Tensor) -> Tensor:
-    """Outputs [b, classes] of a point [d] with buffers [q], in the point's type."""
+def functional(
+    problem: Any, point: Tensor, row: Tensor, batch: Tensor, placed: Callable[[Tensor], Tensor] = lambda part: part
+) -> Tensor:
+    """Outputs [b, classes] of a point [d] with buffers [q], in the point's type.
+
+    ``placed`` says where the network reads each of its tensors.
+    """
     flat = problem.flat
     with problem.numerics.forward(batch.device.type):
-        tensors = {**flat.named(point), **flat.named_buffers(row)}
+        tensors = {name: placed(part) for name, part in (flat.named(point) | flat.named_buffers(row)).items()}
         return torch.func.functional_call(flat.module, tensors, (batch,)).to(point.dtype)
 
 

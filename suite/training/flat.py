@@ -13,6 +13,9 @@ import torch
 from torch import Tensor, nn
 
 CACHE_LINE = 64  # bytes
+# On a GPU cuDNN's batch norm of channels-last pictures reads four numbers at a time, and fails on weights that start
+# elsewhere: parameters one behind the other, or rows of a matrix of points, may.
+ALIGNMENT = 16  # bytes
 WORTH_BORROWING = 8192  # parameters per tensor above which attaching views costs less than copying the point
 
 
@@ -27,6 +30,16 @@ def _views(flat: Tensor, tensors: Sequence[Tensor], channels_last: bool) -> Iter
             yield part.view(o, h, w, i).permute(0, 3, 1, 2)
         else:
             yield part.view(tensor.shape)
+
+
+def misaligned(part: Tensor) -> bool:
+    """Whether a part of a vector starts where some kernels of a GPU cannot read it."""
+    return bool(part.storage_offset() * part.element_size() % ALIGNMENT)
+
+
+def aligned(part: Tensor) -> Tensor:
+    """A part of a vector, or a copy of it where it is misaligned."""
+    return part.clone() if misaligned(part) else part
 
 
 class FlatModule:
@@ -62,6 +75,7 @@ class FlatModule:
                 parameter.grad = grad
         self._places = [(p.size(), p.stride(), part.start) for p, part in zip(parameters, self.segments, strict=True)]
         self._attached = self.x.data_ptr()  # where the vector lies that the parameters are views of; 0: none
+        self._set_apart()
         floating = [(n, b) for n, b in module.named_buffers() if b.is_floating_point()]
         self.q = sum(b.numel() for _, b in floating)
         self.buffer_shapes = {name: b.shape for name, b in floating}
@@ -90,6 +104,8 @@ class FlatModule:
         """Copy a point [d] (and buffers [q]) into the module."""
         self._attach(self.x)
         self.x.copy_(x)
+        for parameter, view in self._apart:
+            parameter.data.copy_(view)
         if self.q and buffers is not None:
             self.buffers.copy_(buffers)
 
@@ -137,6 +153,14 @@ class FlatModule:
         for parameter, (size, stride, offset) in zip(self.parameters, self._places, strict=True):
             parameter.data = x.as_strided(size, stride, start + offset)
         self._attached = x.data_ptr()
+        self._set_apart()
+
+    def _set_apart(self) -> None:
+        """Give parameters memory of their own where a GPU could not read them; ``load`` copies into it."""
+        on_gpu = self.x.device.type == "cuda"
+        self._apart = [(p, p.data) for p in self.parameters if on_gpu and misaligned(p.data)]
+        for parameter, view in self._apart:
+            parameter.data = view.clone()
 
     def views(self, vector: Tensor) -> list[Tensor]:
         """The parts of a vector [d] in the parameters' order, shapes and layout."""

@@ -93,14 +93,19 @@ def absent_gpu(monkeypatch: Any) -> Iterator[None]:
         yield
 
 
-def problem(network: str, channels_last: bool) -> Classification:
-    """A network on pictures, all of them on the GPU."""
-    module = construct(network)
+def moved(module: nn.Module) -> nn.Module:
+    """A network whose parameters and buffers are tensors of the same shapes on the GPU."""
     for part in module.modules():
         for name, parameter in part.named_parameters(recurse=False):
             setattr(part, name, nn.Parameter(torch.zeros(parameter.shape, device="cuda")))
         for name, buffer in part.named_buffers(recurse=False):
             setattr(part, name, torch.zeros(buffer.shape, dtype=buffer.dtype, device="cuda"))
+    return module
+
+
+def problem(network: str, channels_last: bool) -> Classification:
+    """A network on pictures, all of them on the GPU."""
+    module = moved(construct(network))
     pixels = torch.zeros(EXAMPLES, *module.input_shape, dtype=torch.uint8, device="cuda")
     targets = torch.zeros(EXAMPLES, dtype=torch.int64, device="cuda")
     return Classification(FlatModule(module, channels_last=channels_last), pixels, targets, lambda x: x.float() / 256)

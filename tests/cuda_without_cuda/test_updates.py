@@ -7,7 +7,8 @@ from itertools import islice
 
 import pytest
 import torch
-from fake_cuda import PATHS, HostWaits, Waits, absent_gpu, session
+from fake_cuda import PATHS, Direct, HostWaits, Waits, absent_gpu, moved, problem, session
+from torch import nn
 
 from reference_impls import numbers
 from reference_impls.crossbow import SMA
@@ -17,6 +18,9 @@ from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
 from suite.communication.collectives import in_process
 from suite.models.registry import construct
+from suite.optim.vector import Vector
+from suite.training.evaluation import CapturedTest
+from suite.training.flat import ALIGNMENT, FlatModule
 from suite.training.gradients import batching
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 
@@ -157,3 +161,71 @@ def test_what_must_not_be_done_is_noticed(monkeypatch, plant, refused):
     plant(monkeypatch)
     with pytest.raises((HostWaits, RuntimeError), match=refused), Waits():
         one.update(next(one.turns()))
+
+
+class Uneven(nn.Sequential):
+    """Batch norm behind a convolution of 450 weights, so that its own start in the middle of four."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Conv2d(3, 6, 5, bias=False), nn.Conv2d(6, 8, 3, bias=False), nn.BatchNorm2d(8))
+
+
+def starts(module) -> list[int]:
+    return [parameter.storage_offset() * parameter.element_size() % ALIGNMENT for parameter in module.parameters()]
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    "bind", [FlatModule, lambda module: Vector([list(module.parameters())])], ids=["runs", "users"]
+)
+def test_kernels_find_every_parameter_on_a_boundary_they_can_read(bind):
+    """cuDNN's batch norm of channels-last pictures failed on others; a network of one vector has them anywhere."""
+    module = moved(Uneven())
+    bound = bind(module)
+    assert set(starts(module)) == {0}
+    point = torch.ones_like(bound.x)
+    bound.load(point)
+    assert set(starts(module)) == {0}
+
+
+def test_on_a_cpu_all_parameters_are_views_of_one_vector():
+    module = Uneven()
+    vector = FlatModule(module).x
+    assert {parameter.untyped_storage().data_ptr() for parameter in module.parameters()} == {vector.data_ptr()}
+    assert len(set(starts(module))) > 1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_rows_of_a_captured_gradient_are_read_on_such_boundaries_too(monkeypatch):
+    case, seen = problem("tiny_bn", True), []
+    assert case.d % 4, "the second row starts in the middle of four numbers"
+    call = torch.func.functional_call
+    monkeypatch.setattr(
+        torch.func,
+        "functional_call",
+        lambda module, state, inputs: (seen.append(state), call(module, state, inputs))[1],
+    )
+    points = torch.zeros(3, case.d, device="cuda")
+    captured = PATHS["captured"](case)
+    examples = torch.zeros(3, 4, dtype=torch.int64, device="cuda")
+    captured.indexed(points, case.b0().repeat(3, 1), examples)
+    CapturedTest(case, Direct()).scores(points, case.b0().repeat(3, 1), case.inputs, case.targets)
+    assert len(seen) > 3
+    for state in seen:
+        assert not [name for name, part in state.items() if part.storage_offset() * part.element_size() % ALIGNMENT]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA, and torch finds no usable device here")
+@pytest.mark.parametrize("users", [False, True])
+def test_batch_norm_anywhere_in_a_vector_trains_on_a_gpu_that_is_there(users):
+    torch.manual_seed(0)
+    module = Uneven().cuda().to(memory_format=torch.channels_last)
+    pictures = torch.randn(16, 3, 32, 32, device="cuda").contiguous(memory_format=torch.channels_last)
+    expected = torch.autograd.grad(module(pictures).square().sum(), tuple(module.parameters()))
+    bound = Vector([list(module.parameters())]) if users else FlatModule(module, channels_last=True)
+    for _ in range(2):
+        found = torch.autograd.grad(module(pictures).square().sum(), tuple(module.parameters()))
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+        bound.load(bound.x.clone())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from paper_figures.inverse_law.experiments.sweep import Trainer
+from reference_impls.numbers import on_device
 from suite.data.order import WithReplacement
 from suite.experiment import Context
 from suite.runs.store import Outcome
@@ -30,7 +31,7 @@ def gradient_noise(spec: RunSpec, context: Context) -> Outcome:
         order = WithReplacement(len(trainer.problem.targets), batch, seed(spec.seed, "noise", batch))
         mean, total = torch.zeros(trainer.problem.d, dtype=torch.float64), 0.0
         for number in range(settings["draws"]):
-            examples = order.indices(torch.tensor([number]))[0]
+            examples = order.indices(on_device([number], point.device))[0]
             gradient = trainer.gradients(point, trainer.buffers, [trainer.problem.fetch(examples)])[1][0]
             step = gradient.double().cpu() - mean  # Welford's sums
             mean += step / (number + 1)

@@ -67,7 +67,7 @@ class Trainer(SteppedSgd):
         inputs, targets = pictures.inputs[mixed].to(device), LABELS[labels](pictures.targets[mixed]).to(device)
         network = make_network(settings["model"], spec.seed, device, dtype)
         flat = FlatModule(network, channels_last=context.execution["channels_last"])
-        fitted = transforms.fit(rule, inputs[held:], size)
+        fitted = transforms.fit(rule, inputs[held:], size).to(device)
         decode = lambda pixels: fitted(pixels).to(dtype)
         problem = Classification(flat, inputs[held:], targets[held:], decode, numerics=Numerics.of(context.execution))
         workers = settings.get("workers", 1)
@@ -88,7 +88,7 @@ class Trainer(SteppedSgd):
         self.test_examples = len(self.samples["training"][1])
         recorder = recorder_of(self.gradients)
         self.tests = None if recorder is None else CapturedTest(problem, recorder, decode=already)
-        self.order = order.Shuffled(len(self.problem.targets), settings["batch"], seed(spec.seed, "order"))
+        self.order = order.Shuffled(len(self.problem.targets), settings["batch"], seed(spec.seed, "order")).to(device)
 
     def _sample(self, decode: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Any:
         pixels = decode(inputs)

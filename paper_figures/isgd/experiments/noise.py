@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import torch
 
+from reference_impls.numbers import on_device
 from suite.data.order import WithReplacement
 from suite.experiment import Context
 from suite.runs.store import Outcome
@@ -26,14 +27,14 @@ def variance(spec: RunSpec, context: Context) -> Outcome:
     gradients, x, b0 = Bound(made.problem), made.x0, made.problem.b0()[None]
     examples = len(made.problem.targets)
     for number in range(settings["warm"]):
-        batch = made.problem.fetch(made.order.indices(torch.tensor([number]))[0])
+        batch = made.problem.fetch(made.order.indices(on_device([number], x.device))[0])
         x = x - settings["rate"] * gradients(x[None], b0, [batch])[1][0]
     rows = []
     for batch in settings["batches"]:
         drawn = WithReplacement(examples, batch, seed(spec.seed, "variance", batch))
         mean, total = torch.zeros_like(x, dtype=torch.float64), 0.0
         for number in range(settings["draws"]):
-            indices = drawn.indices(torch.tensor([number]))[0]
+            indices = drawn.indices(on_device([number], x.device))[0]
             gradient = gradients(x[None], b0, [made.problem.fetch(indices)])[1][0].double()
             step = gradient - mean
             mean += step / (number + 1)

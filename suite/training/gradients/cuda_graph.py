@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suite.training.flat import aligned
 from suite.training.gradients.types import Batch, Body, Recorder, Rows
 
 STREAMS = 8  # branches of a graph that may run side by side
@@ -146,7 +147,8 @@ class RowGradients:
     def row(self, i: int) -> None:
         flat = self.problem.flat
         inputs, targets = self.fetch(tuple(part[i] for part in self.inputs))
-        leaves = {name: view.detach().requires_grad_() for name, view in flat.named(self.points[i]).items()}
+        point = aligned(self.points[i]).detach()
+        leaves = {name: aligned(view).requires_grad_() for name, view in flat.named(point).items()}
         buffers = {name: view.clone() for name, view in flat.named_buffers(self.buffers[i]).items()}
         with self.problem.numerics.forward(self.points.device.type):
             state = {**leaves, **counters(flat.module), **buffers}
