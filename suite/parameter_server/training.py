@@ -96,7 +96,8 @@ class ServerSession(Session):
         self.staleness += average * len(turn.entries)
         self.examples += len(turn.entries) * made.order.batch
         if self.recorder.wants(turn.t):
-            self.recorder.add(turn.t, {"loss": losses.mean(), "staleness": torch.tensor(average)})
+            staleness = on_device([average], losses.device, torch.float32)[0]
+            self.recorder.add(turn.t, {"loss": losses.mean(), "staleness": staleness})
         self.t = turn.t + 1
 
     def position(self) -> dict[str, float]:

@@ -80,6 +80,8 @@ def train(one, watching) -> None:
             one.update(turn)
     assert one.t == WARM + WATCHED
     assert one.algorithm.model(one.state).device.type == "cuda"
+    rows = [value for _, row in one.recorder._waiting for value in row.values()]
+    assert {value.device.type for value in rows} == {"cuda"}, "a curve is read from the device in one go"
 
 
 @pytest.mark.usefixtures("gpu")
