@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 EPOCHS = {"balanced": 2200, "single-class": 1700}  # a little more than the last epoch that the text names
 LONG = 1000  # epochs below which a run says nothing of when batches are done
 NEVER = 1e9  # epochs
+WINDOW = 20  # epochs whose median tells a batch that is done from a low point
 SLOW_CLASSES = (3, 4, 5, 9)  # 2.3.1
 
 
@@ -67,20 +68,23 @@ def mean_correlation(losses: Any) -> float:
 
 
 def speed_spread(losses: Any) -> float:
-    """(max - min) / mean of the ten losses, averaged over 20 epochs around a third of the run."""
-    middle = len(losses) // 3
+    """(max - min) / mean of the ten losses, averaged over 20 epochs around the one that halves their mean."""
+    mean = losses.mean(1)
+    below = (mean < mean[0] / 2).nonzero()[0]
+    middle = int(below[0]) if len(below) else len(losses)
     around = losses[max(0, middle - 10) : middle + 10].mean(0)
     return float((around.max() - around.min()) / around.mean())
 
 
-def completion(trace: Any, level: float = 0.01, window: int = 20) -> float:
-    """Epoch from which the median loss of ``window`` epochs stays below ``level``; infinite if there is none."""
+def completion(trace: Any, level: float = 0.01, window: int = WINDOW) -> float:
+    """First epoch at which the median loss of ``window`` epochs lies below ``level``; infinite if there is none.
+
+    What comes later is no training: a batch that has been fitted for a thousand epochs and is disturbed was done.
+    """
     import pandas as pd
 
-    above = (pd.Series(trace).rolling(window).median().to_numpy() >= level).nonzero()[0]
-    if not len(above):
-        return 0.0
-    return float("inf") if above[-1] == len(trace) - 1 else float(above[-1] + 1)
+    below = (pd.Series(trace).rolling(window).median().to_numpy() < level).nonzero()[0]
+    return float(below[0]) if len(below) else float("inf")
 
 
 class Cycle(NamedTuple):

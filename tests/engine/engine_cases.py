@@ -43,7 +43,8 @@ def points(case: Classification, rows: int) -> Tensor:
     """``rows`` points around the initial one."""
     generator = torch.Generator().manual_seed(2)
     x0 = case.flat.point()
-    return x0 + 0.01 * x0.abs().mean() * torch.randn(rows, case.d, generator=generator, dtype=x0.dtype)
+    moves = torch.randn(rows, case.d, generator=generator, dtype=x0.dtype).to(x0.device)
+    return x0 + 0.01 * x0.abs().mean() * moves
 
 
 def bound(reference: Tensor, d: int) -> float:

@@ -35,8 +35,9 @@ def rehearsed(case, **options):
 
 
 def three(case):
-    at = Points(points(case, 3), (1, 1, 1), torch.zeros(3, dtype=torch.int64))
-    return at, case.b0().repeat(3, 1), torch.arange(12).view(3, 4)
+    device = case.targets.device
+    at = Points(points(case, 3), (1, 1, 1), torch.zeros(3, dtype=torch.int64, device=device))
+    return at, case.b0().repeat(3, 1), torch.arange(12, device=device).view(3, 4)
 
 
 @pytest.mark.parametrize("channels_last", [True, False], ids=["channels-last", "channels-first"])
@@ -249,8 +250,6 @@ def on_gpu(case):
 def test_captured_gradients_agree_with_looped_ones(name):
     case = on_gpu(problem(name, dtype=torch.float32))
     at, rows, examples = three(case)
-    rows, examples = rows.cuda(), examples.cuda()
-    at = Points(points(case, 3).cuda(), at.shares, at.batch.cuda())
     captured = PATHS["captured"](case)
     for factor in MOVED:  # the second call replays
         moved = at._replace(parameters=at.parameters * factor)

@@ -63,12 +63,29 @@ def test_batches_that_are_never_done_decide_what_they_can():
         list(fig1.measure_completion(given()))
 
 
-def test_a_completion_is_the_epoch_from_which_the_median_stays_low():
+def test_a_completion_is_the_first_epoch_at_which_the_median_is_low():
     trace = np.concatenate([np.full(100, 1.0), np.full(80, 0.001), np.full(30, 1.0), np.full(90, 0.001)])
-    assert fig1.completion(trace) == 220  # the window of 20 holds more low than high ones from epoch 220 on
-    trace[250] = 5.0
-    assert fig1.completion(trace) == 220
-    assert fig1.completion(trace[:200]) == math.inf
+    trace[:100:30] = 0.001
+    assert fig1.completion(trace) == 109  # from there the window of 20 holds more low than high ones
+    assert fig1.completion(trace[:105]) == math.inf
+
+
+def test_a_disturbance_long_after_completion_is_not_taken_for_training():
+    late = lambda losses: np.where((np.arange(len(losses)) // 30 == 72)[:, None], 0.05, losses)
+    found = dict(fig1.measure_completion(fig1.told(fig1.iid_as_printed(given()), "iid", late)))
+    assert found["all-done"].values[0] == pytest.approx(2100, abs=15)
+    early = lambda losses: late(fig1.half_way(losses))
+    found = dict(fig1.measure_completion(fig1.told(fig1.iid_as_printed(given()), "iid", early)))
+    assert found["all-done"].values[0] == pytest.approx(1050, abs=15)
+
+
+def test_speeds_are_told_apart_while_losses_fall_and_not_by_what_is_left_of_them():
+    """Ten batches that fall together and end with a tenth between their residual losses of 0.004."""
+    at = np.arange(2000)[:, None]
+    together = np.exp(-at / 100) * np.ones(10) + 0.004 * np.linspace(0.9, 1.1, 10)
+    assert fig1.speed_spread(together) < 0.02
+    apart = np.exp(-at / np.linspace(80, 120, 10))
+    assert fig1.speed_spread(apart) > 0.2
 
 
 @pytest.mark.parametrize(("loss", "stayed"), [(0.09, 1.0), (0.12, 0.75)])
