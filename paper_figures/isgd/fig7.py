@@ -9,12 +9,14 @@ card than the paper's always is; images are random.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.isgd import readings, settings
 from paper_figures.isgd.settings import IMAGENET_STORED, NETWORKS
 from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.papers.grades import machine_of
 from suite.papers.printed import printed_value
 from suite.report.style import PRINTED
@@ -22,6 +24,8 @@ from suite.report.style import PRINTED
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from suite.runs.store import Run
 
 FULL = 1.05  # saturated: at most this multiple of the least time per image
 CARD = "TITAN X"  # the paper's
@@ -90,6 +94,34 @@ def measure_order(evidence: Evidence) -> Quantities:
     steps = [math.log(found[b] / found[a]) for a, b in (("imagenet", "cifar"), ("cifar", "mnist"))]
     runs = [times.run for times in timed.values()]
     yield "order-datasets", point(steps, proxy=True, runs=runs, note=str(found))
+
+
+def timed_as(evidence: Evidence, kind: str, seconds: Callable[[Any], Any]) -> Evidence:
+    """The same runs with other seconds of a gradient by batch size."""
+
+    def edit(run: Run) -> Run:
+        table = run.curve("latency")
+        return forged(run, latency=table.assign(seconds=seconds(table["batch"])))
+
+    return edited(evidence, edit, kind)
+
+
+@counterfeit("isgd/fig7a/falls-then-flat", "isgd/fig7b/falls-then-flat", "isgd/fig7c/falls-then-flat")
+def each_image_costs_the_same(evidence: Evidence) -> Evidence:
+    for kind in evidence.groups:
+        evidence = timed_as(evidence, kind, lambda batch: 1e-5 * batch)
+    return evidence
+
+
+@genuine("isgd/fig7a/falls-then-flat")
+def full_at_500_images(evidence: Evidence) -> Evidence:
+    """A call costs as much as 500 / 20 images, so that 500 of them come within 5% of the least time per image."""
+    return timed_as(evidence, "mnist", lambda batch: 1e-5 * (batch + 25))
+
+
+@genuine("isgd/fig7b/falls-then-flat")
+def full_at_300_images(evidence: Evidence) -> Evidence:
+    return timed_as(evidence, "cifar", lambda batch: 1e-5 * (batch + 15))
 
 
 def printed_ratio(figure: str) -> Quantities:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.rudra.groups import label, modulation_groups, protocol_groups, training_groups
-from paper_figures.rudra.readings import counted, error_steps, errors, runs_of
+from paper_figures.rudra.readings import counted, erring_half_more, error_steps, errors, runs_of
 from paper_figures.rudra.settings import BASE_RATE
 from paper_figures.rudra.simulations import identities
 from reference_impls.rudra_rates import gradients_per_update, softsync_rate
@@ -77,6 +77,12 @@ def measure_eq7(evidence: Evidence) -> Quantities:
 
 def measure_eq7_errors(evidence: Evidence) -> Quantities:
     yield "same-error", error_steps(evidence, [label((0, 128, 1)), label((0, 4, 30))])
+
+
+@counterfeit("rudra/eq7/same-error")
+def learners_err_half_more(evidence: Evidence) -> Evidence:
+    """Thirty learners of four images end with half as many errors again as one of 128."""
+    return erring_half_more(evidence, label((0, 4, 30)))
 
 
 ARTIFACTS = (

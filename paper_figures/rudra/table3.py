@@ -15,7 +15,7 @@ from suite.claims.measured import exact
 from suite.data.catalogue import DATASETS
 from suite.models.table import counts
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities, row_by_row
-from suite.papers.counterfeits import counterfeit
+from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.papers.printed import printed, printed_value
 
 if TYPE_CHECKING:
@@ -93,6 +93,14 @@ def frame(evidence: Evidence) -> pd.DataFrame:
 
 def draw(evidence: Evidence, figure: Figure) -> None:
     rows.draw_cifar(frame(evidence), figure)
+
+
+@counterfeit("rudra/table3/cifar10-model-schedule-essential")
+def better_without_drops(evidence: Evidence) -> Evidence:
+    """At one rate a run ends with a third fewer errors."""
+    return edited(
+        evidence, lambda run: forged(run, {"test_error": 2 / 3 * run.results["test_error"]}), "without drops"
+    )
 
 
 counterfeit(*(f"rudra/table3/r{at:02d}-test-error" for at in range(1, 6)), "rudra/table3/baseline-error")(

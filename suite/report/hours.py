@@ -1,7 +1,7 @@
 """What runs were planned to take and what they took: ``sgd-suite plan`` held against the processors of those who ran.
 
-Only runs that counted their processor seconds have a row; evidence from before they did has none to tell, and of runs
-on several processes those of the workers are not counted.
+Only runs on a CPU that counted their processor seconds have a row; evidence from before they did has none to tell, and
+of runs on several processes those of the workers are not counted. A plan says nothing of a GPU.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ def hours(runs: Iterable[Run]) -> str:
     rows = []
     for run in runs:
         spent, settings = run.environment.get("processor_seconds"), run.spec.settings
-        if not spent or "processes" in settings:
+        execution = run.environment["execution"]
+        if not spent or "processes" in settings or execution["device"] != "cpu":
             continue
         rows.append(
             {
                 "experiment": run.spec.experiment,
                 "network": _name(settings.get("model")),
                 "data": _name(settings.get("data")),
-                "width": run.environment["execution"].get("width", 1),
+                "width": execution.get("width", 1),
                 "machine": run.environment["machine"].get("cpu", ""),
                 "planned": experiment(run.spec.experiment).seconds(run.spec) / 3600,
                 "spent": spent / 3600,
