@@ -48,3 +48,11 @@ def test_runs_from_before_they_counted_leave_no_row():
 
 def test_what_workers_took_is_not_counted_so_theirs_leave_no_row():
     assert hours([run(0, 3.0, processes=2)]) == ""
+
+
+def test_runs_on_a_gpu_leave_no_row_since_a_plan_is_of_a_cpu():
+    there = run(0, 3.0)
+    execution = {"execution": {"width": 1, "device": "cuda"}}
+    assert (
+        hours([verified(there.id, encode(there.spec, there.environment | execution, Outcome("finished", {})))]) == ""
+    )

@@ -28,7 +28,7 @@ def hours(runs: Iterable[Run]) -> str:
     for run in runs:
         spent, settings = run.environment.get("processor_seconds"), run.spec.settings
         execution = run.environment["execution"]
-        if not spent or "processes" in settings or execution["device"] != "cpu":
+        if not spent or "processes" in settings or execution.get("device") == "cuda":
             continue
         rows.append(
             {
