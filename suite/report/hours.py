@@ -1,7 +1,7 @@
-"""What runs were planned to take and what they took: ``sgd-suite plan`` held against the processors of those who ran.
+"""What runs were planned to take and took: ``sgd-suite plan`` held against the processors of those who ran.
 
-Only runs on a CPU that counted their processor seconds have a row; evidence from before they did has none to tell, and
-of runs on several processes those of the workers are not counted. A plan says nothing of a GPU.
+Only runs on a CPU that counted their processor seconds have a row; evidence from before they did has none to tell,
+and of runs on several processes those of the workers are not counted. A plan says nothing of a GPU.
 """
 
 from __future__ import annotations
