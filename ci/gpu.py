@@ -1,6 +1,7 @@
 """Everything a GPU is borrowed for, in one go and within a budget: tests, benchmarks, canaries, claims, one folder.
 
     python -m ci.gpu --budget 840 --data DIR [--out gpu-results] [--store runs.store] [--stages tests,runs,...]
+                     [--profile reduced] [--only 'isgd/fig1*,rudra/table3'] [--workers 1]
 
 Runs from the source tree; nothing need be installed but torch, numpy, pandas, pyarrow, scipy, scikit-learn, pillow,
 psutil, safetensors, simpy, typer, rich and pytest (``datasets`` is read around; ``nvidia-ml-py``, pytest-benchmark
@@ -29,7 +30,7 @@ from suite.runs.environment import ROOT
 PYTHON = (sys.executable, "-m")
 EXPORT_SECONDS = 20.0  # kept back to write the runs into one file
 GRACE = 15.0  # seconds beyond its budget for a stage that stops by itself
-MARK = "pytest.mark." + "gpu"
+MARK, SLOW = "pytest.mark." + "gpu", "pytest.mark." + "slow"
 NO_TESTS = 5  # pytest's exit code
 
 
@@ -54,8 +55,10 @@ class Ended:
     failed: bool
 
 
-def stages(out: Path, store: Path, data: Path | None, device: str, profile: str, workers: int) -> list[Stage]:
-    """The stages in order; ``export`` is apart, since it must always run."""
+def stages(
+    out: Path, store: Path, data: Path | None, device: str, profile: str, workers: int, only: Sequence[str] = ()
+) -> list[Stage]:
+    """The stages in order; ``export`` is apart, since it must always run. ``only`` selects what is run."""
     document = out / "benchmark.json"
     root = ["--data", str(data)] if data else []
     return [
@@ -76,7 +79,7 @@ def stages(out: Path, store: Path, data: Path | None, device: str, profile: str,
             "runs",
             0.35,
             lambda s: [
-                *(*PYTHON, "suite", "run", "--profile", profile, "--device", device, "--store", str(store)),
+                *(*PYTHON, "suite", "run", *only, "--profile", profile, "--device", device, "--store", str(store)),
                 *("--workers", str(workers), "--budget", f"{max(s - GRACE, 1):.0f}", *root),
             ],
         ),
@@ -84,8 +87,12 @@ def stages(out: Path, store: Path, data: Path | None, device: str, profile: str,
 
 
 def gpu_tests() -> list[str]:
-    """The test files with tests that need CUDA: collecting the others would import what need not be there."""
-    return [str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if MARK in path.read_text("utf-8")]
+    """The test files with tests that need CUDA, those with slow ones last, which may be what time runs out for.
+
+    Collecting the others would import what need not be there.
+    """
+    texts = {path: path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    return [str(path) for path in sorted(texts, key=lambda path: (SLOW in texts[path], path)) if MARK in texts[path]]
 
 
 def perform(stage: Stage, seconds: float, log: Path, data: Path | None) -> Ended:
@@ -170,6 +177,7 @@ def main() -> int:
     parser.add_argument("--profile", choices=("smoke", "reduced", "paper"), default="reduced")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--stages", default="", help="only these, with commas between; none: all")
+    parser.add_argument("--only", default="", help="what to run, with commas between: as for `suite run`")
     chosen = parser.parse_args()
     if chosen.device == "cuda" and not cuda():
         print("ci.gpu: torch finds no usable CUDA device here; GPU tests would all be skipped", file=sys.stderr)
@@ -177,7 +185,8 @@ def main() -> int:
     out, store = chosen.out.resolve(), chosen.store.resolve()
     data = chosen.data.resolve() if chosen.data else None
     out.mkdir(parents=True, exist_ok=True)
-    planned = stages(out, store, data, chosen.device, chosen.profile, chosen.workers)
+    only = [selector for selector in chosen.only.split(",") if selector]
+    planned = stages(out, store, data, chosen.device, chosen.profile, chosen.workers, only)
     wanted = [name for name in chosen.stages.split(",") if name] or [stage.name for stage in planned]
     if unknown := set(wanted) - {stage.name for stage in planned}:
         parser.error(f"--stages {','.join(sorted(unknown))}: choose among {', '.join(s.name for s in planned)}")

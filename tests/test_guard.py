@@ -121,6 +121,15 @@ def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
     assert {"machine", "versions", "revision"} <= set(summary)
 
 
+def test_tests_that_take_minutes_come_last_and_runs_can_be_selected(tmp_path: Path):
+    files = gpu.gpu_tests()
+    slow = [gpu.SLOW in Path(file).read_text() for file in files]
+    assert any(slow)
+    assert slow == sorted(slow)
+    runs = gpu.stages(tmp_path, tmp_path / "s", None, "cuda", "paper", 2, ["isgd/fig1a", "rudra/*"])[-1].command(60.0)
+    assert list(runs)[3:8] == ["run", "isgd/fig1a", "rudra/*", "--profile", "paper"]
+
+
 def test_time_that_a_stage_leaves_goes_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     clock = iter([0.0, 0.0, 100.0, 150.0])
     monkeypatch.setattr(gpu.time, "monotonic", lambda: next(clock))
