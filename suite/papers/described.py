@@ -76,7 +76,8 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     epochs = s.get("epochs")
     if epochs is None and updates and batch and images:
         each = batch * (workers // (splitting or 1))  # floor(lambda / n) gradients an update
-        epochs = updates * each / (subset or images)
+        cycle = s.get("order", {}).get("batches", 0) * batch  # of a few batches, the only ones that are trained on
+        epochs = updates * each / (cycle or subset or images)
     drops = s.get("drops", ()) if updates and epochs else ()
     evaluate = s.get("evaluate", {})
     return Described(
