@@ -23,6 +23,7 @@ from suite.runner.packing import Pack
 from suite.runner.report import Report
 
 LOOK = 1.0  # seconds between two looks at whether a silent worker still lives
+NO_MEMORY = "OutOfMemoryError"  # how torch calls it that a device has none left
 GRACE = 5.0  # seconds more than a run may take to leave its checkpoint, after which a worker is killed
 
 
@@ -43,6 +44,11 @@ def work(orders: Connection, compute: Compute) -> None:
                 pack = orders.recv()
                 orders.send(compute(pack, progress=partial(tell, orders)))
                 interruption.leave_if_asked()
+
+
+def starved(reports: Sequence[Report]) -> bool:
+    """Whether a pack failed because its device had no memory left."""
+    return bool(reports) and all(each.state == "failed" and each.why.startswith(NO_MEMORY) for each in reports)
 
 
 def tell(orders: Connection, fraction: float) -> None:
@@ -104,7 +110,11 @@ class WorkerPool:
         return worker
 
     def compute(self, packs: Sequence[Pack], progress: Callable[[str, float], None]) -> Iterator[Report]:
-        """Hand out packs in order; yields the reports of each as it ends."""
+        """Hand out packs in order; yields the reports of each as it ends.
+
+        Where a device has no memory left for so many workers, one of them less goes on, and its pack comes later:
+        otherwise a worker that fails at once would take pack after pack from those that do not.
+        """
         left = list(reversed(packs))
         while left or any(worker.pack for worker in self.workers):
             self.hand_out(left)
@@ -124,6 +134,10 @@ class WorkerPool:
                     yield from (Report(spec, "failed", why=why) for spec in pack.specs)
                 elif isinstance(message, float):
                     progress(pack.id, message)
+                elif starved(message) and any(other.pack for other in self.workers if other is not worker):
+                    self.dismiss(worker)  # with what it holds of the device; those that go on have room for theirs
+                    self.size -= 1
+                    left.append(pack)
                 else:
                     worker.pack = None
                     yield from message
