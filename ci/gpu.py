@@ -185,9 +185,9 @@ def main() -> int:
     out, store = chosen.out.resolve(), chosen.store.resolve()
     data = chosen.data.resolve() if chosen.data else None
     out.mkdir(parents=True, exist_ok=True)
-    only = [selector for selector in chosen.only.split(",") if selector]
+    only, asked = ([part for part in listed.split(",") if part] for listed in (chosen.only, chosen.stages))
     planned = stages(out, store, data, chosen.device, chosen.profile, chosen.workers, only)
-    wanted = [name for name in chosen.stages.split(",") if name] or [stage.name for stage in planned]
+    wanted = asked or [stage.name for stage in planned]
     if unknown := set(wanted) - {stage.name for stage in planned}:
         parser.error(f"--stages {','.join(sorted(unknown))}: choose among {', '.join(s.name for s in planned)}")
     ended = go([stage for stage in planned if stage.name in wanted], chosen.budget, out, data)

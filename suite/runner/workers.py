@@ -156,7 +156,7 @@ class WorkerPool:
                     worker.pack = left.pop()
 
     def dismiss(self, worker: Worker) -> None:
-        """Forget a worker that has died."""
+        """Forget a worker that has died, or end one that computes nothing."""
         self.workers.remove(worker)
         worker.orders.close()
         worker.process.join()

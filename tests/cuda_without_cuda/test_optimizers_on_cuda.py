@@ -10,13 +10,16 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
-from fake_cuda import Waits, absent_gpu
+from fake_cuda import Waits
 from torch import Tensor, nn
 
 from suite.communication.group import Group
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
 
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor:UserWarning")
+pytestmark = [
+    pytest.mark.usefixtures("gpu"),
+    pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor:UserWarning"),
+]
 
 OPTIMISERS = {
     "sma": (SMA, {"learners": 2}),
@@ -49,12 +52,6 @@ class Reads(Waits):
             assert {part.device.type for parts in args[:3] for part in parts} == {"cuda"}
             return None
         return super().__torch_dispatch__(func, types, args, kwargs)
-
-
-@pytest.fixture(autouse=True)
-def gpu(monkeypatch):
-    with absent_gpu(monkeypatch):
-        yield
 
 
 def network() -> nn.Module:

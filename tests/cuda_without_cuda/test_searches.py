@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from fake_cuda import PATHS, absent_gpu, moved
+from fake_cuda import PATHS, moved
 
 from paper_figures.inverse_law.experiments import sweep
 from suite.data.order import WithReplacement
@@ -30,12 +30,6 @@ SETTINGS = {
     "limit": 10,
     "monitors": {"training": [0.5]},
 }
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    with absent_gpu(monkeypatch):
-        yield
 
 
 @pytest.mark.usefixtures("gpu")

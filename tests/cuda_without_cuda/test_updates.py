@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 import torch
-from fake_cuda import PATHS, Direct, HostWaits, Waits, absent_gpu, moved, problem, session
+from fake_cuda import PATHS, Direct, HostWaits, Waits, moved, problem, session
 from torch import nn
 
 from reference_impls import numbers
@@ -55,12 +55,6 @@ SOLVERS = {
     "adam": lambda parameters: Adam(),
 }
 WARM, WATCHED = 2, 2  # updates: the first ones make what the later ones find
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    with absent_gpu(monkeypatch):
-        yield
 
 
 def made(name: str, network: str, path: str, solver: str = "torch", **options):
