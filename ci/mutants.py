@@ -159,9 +159,13 @@ class Imports:
         self._near = {test: self._distances(test) for test in self.tests}
 
     def testing(self, module: str) -> list[list[str]]:
-        """The test files from which at most NEAR imports lead to a module, those from which the fewest do first."""
+        """The test files from which at most NEAR imports lead to a module, those from which the fewest do first.
+
+        Among equally near ones those come first that import the fewest files: they test little else.
+        """
         away = {test: near[self.root / module] for test, near in self._near.items() if self.root / module in near}
-        steps = [[test for test, distance in away.items() if distance == step] for step in range(NEAR + 1)]
+        special = sorted(away, key=lambda test: len(self.of(test)))
+        steps = [[test for test in special if away[test] == step] for step in range(NEAR + 1)]
         return [[test.relative_to(self.root).as_posix() for test in step] for step in steps if step]
 
     def drawn(self, paper: str, module: str) -> list[str]:
@@ -255,7 +259,8 @@ class Trial:
     def commands(self, module: str) -> Iterator[tuple[tuple[str, ...], float]]:
         """What may kill a mutant of a module, all passing without one, and the seconds that each takes.
 
-        The nearest tests come first, among equally near ones the fastest; after SLOWEST seconds no more do.
+        The nearest tests come first; after SLOWEST seconds no more do. How long a test takes is found out when its
+        turn comes: most mutants are dead before.
         """
         paper = next((name for name in PAPERS if module.startswith(f"paper_figures/{name}/")), "")
         steps: list[list[tuple[str, ...]]] = [[(*PYTEST, t) for t in step] for step in self.imports.testing(module)]
@@ -265,7 +270,7 @@ class Trial:
         steps[1:1] = results
         left = SLOWEST
         for step in steps:
-            for command in sorted(step, key=lambda command: self.alone(*command)[1]):
+            for command in step:
                 passes, seconds = self.alone(*command)
                 if passes and seconds < left:
                     yield command, seconds
