@@ -256,40 +256,41 @@ class Trial:
             self._alone[arguments] = code == 0, seconds
         return self._alone[arguments]
 
-    def commands(self, module: str) -> Iterator[tuple[tuple[str, ...], float]]:
-        """What may kill a mutant of a module, all passing without one, and the seconds that each takes.
-
-        The nearest tests come first; after SLOWEST seconds no more do. How long a test takes is found out when its
-        turn comes: most mutants are dead before.
-        """
+    def commands(self, module: str) -> list[tuple[str, ...]]:
+        """What may kill a mutant of a module, the nearest tests first."""
         paper = next((name for name in PAPERS if module.startswith(f"paper_figures/{name}/")), "")
         steps: list[list[tuple[str, ...]]] = [[(*PYTEST, t) for t in step] for step in self.imports.testing(module)]
         results = [[(*PYTEST, INDEX), (*PYTEST, RESULTS, "-k", paper)]]
         if ids := self.imports.drawn(paper, module) if paper else []:
             results.append([(*PYTEST, PICTURES, "-k", " or ".join(ids)), ("suite", "falsify", *ids)])
         steps[1:1] = results
-        left = SLOWEST
-        for step in steps:
-            for command in step:
-                passes, seconds = self.alone(*command)
-                if passes and seconds < left:
-                    yield command, seconds
-                    left -= seconds
+        return [command for step in steps for command in step]
 
     def ending(self, mutant: Mutant) -> dict[str, Any]:
-        """What became of a mutant: killed, by whom; survived; or without any test."""
+        """What became of a mutant: killed, by whom; survived; or without any test.
+
+        Asked are the module's commands one by one, for SLOWEST seconds in all. One that fails is asked once more
+        without the mutant: what fails then too, or takes as long, kills nobody.
+        """
         place = self.root / mutant.path
         text = place.read_text(encoding="utf-8")
         told, tests, spent = "no test", 0, 0.0
-        for command, alone in self.commands(mutant.path):
+        for command in self.commands(mutant.path):
+            passes, usual = self._alone.get(command, (True, None))
+            if not passes or spent > SLOWEST:
+                continue
             place.write_text(applied(mutant, text), encoding="utf-8")
             try:
-                code, seconds = self.run(command, PATIENCE * alone + 60)
+                code, seconds = self.run(command, SLOWEST if usual is None else PATIENCE * usual + 60)
             finally:
                 place.write_text(text, encoding="utf-8")
-            tests, spent, told = tests + 1, spent + seconds, "survived"
-            if code != 0:
-                told = "killed by time" if code is None else f"killed by {_name(command)}"
+            spent += seconds
+            if code == 0:
+                told, tests = "survived", tests + 1
+                continue
+            passes, usual = self.alone(*command)
+            if passes and (code is not None or seconds > PATIENCE * usual):
+                told, tests = "killed by time" if code is None else f"killed by {_name(command)}", tests + 1
                 break
         return {"ending": told, "tests": tests, "seconds": round(spent, 1)}
 

@@ -94,6 +94,15 @@ def test_a_thinned_curve_keeps_ends_spikes_and_gaps():
     assert np.array_equal(kept_y, y[kept_x.astype(int)], equal_nan=True)
 
 
+@pytest.mark.parametrize("most", [4, 10, 11, 12, 100])
+def test_a_thinned_curve_is_never_longer_than_asked(most):
+    """Though every stretch has a lowest point, a highest and a gap to keep."""
+    y = np.random.default_rng(0).normal(size=1_000)
+    y[::3] = np.nan
+    x, _ = style.thin(np.arange(1_000), y, most)
+    assert most - 3 <= len(x) <= most
+
+
 def test_a_short_curve_is_left_alone():
     x, y = style.thin([1, 2, 3], [4, 5, math.nan], 4)
     assert (list(x), list(y[:2])) == ([1, 2, 3], [4, 5])
