@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.data.catalogue import DataError, fetch, locate
+from suite.data.catalogue import DATASETS, DataError, fetch, locate
 from suite.data.images import load_images
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -45,3 +45,12 @@ def test_listing_sets_needs_neither_torch_nor_datasets(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     assert subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", [name for name, info in DATASETS.items() if info.embedded and info.kind == "images"])
+def test_embedded_pictures_are_what_the_catalogue_says(name: str) -> None:
+    info = DATASETS[name]
+    for split, size in info.sizes.items():
+        images = load_images(name, split)
+        assert images.inputs.shape == (size, *(info.shape or ()))
+        assert images.targets.unique().tolist() == list(range(info.classes))

@@ -104,6 +104,9 @@ def test_batch_norm_is_torchs_but_counts_no_batches(shape: tuple[int, ...]) -> N
     x = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     ours = BatchNorm(4, eps=1e-3, keep=0.99).double()
     theirs = (nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d)(4, eps=1e-3, momentum=0.01).double()
+    with torch.no_grad():
+        for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            own.copy_(other.copy_(torch.linspace(0.5, 2.0, 4)))
     for _ in range(2):
         torch.testing.assert_close(ours(x), theirs(x))
     assert {name for name, _ in ours.named_buffers()} == {"running_mean", "running_var"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 import torch.distributed as dist
 
@@ -64,3 +67,35 @@ def test_workers_that_disagree_are_told_the_first_fact_that_differs():
         group.agree({"batch": 32, "rate": 0.1})
     store.set("suite/facts/2/1", '{"batch": 32}')
     group.agree({"batch": 32})
+
+
+def signed(worker: Group) -> bytes:
+    return worker.heartbeat._store.get(f"beat/{worker.rank}")
+
+
+def test_a_heartbeat_signs_until_it_is_stopped_and_never_after(workers, monkeypatch):
+    """Four times per timeout: its clock ticks when the test lets it."""
+    beat, waits, tick = workers[1].heartbeat, [], threading.Semaphore(0)
+    monkeypatch.setattr(beat, "_done", done := threading.Event())
+    monkeypatch.setattr(done, "wait", lambda seconds: waits.append(seconds) or not tick.acquire() or done.is_set())
+    beat.start()
+    seen = [signed(workers[1])]
+    for updates in (8, 9):
+        beat.updates = updates
+        tick.release()
+        while signed(workers[1]) == seen[-1]:
+            time.sleep(1e-3)
+        seen.append(signed(workers[1]))
+    assert [int(signature.split()[1]) for signature in seen] == [7, 8, 9]
+    assert set(waits) == {PATIENCE / 4}
+    monkeypatch.setattr(beat._thread, "join", lambda limit: tick.release() or threading.Thread.join(beat._thread, 60))
+    beat.stop()
+    assert not beat._thread.is_alive()
+    assert signed(workers[1]) == b"finished"
+
+
+def test_one_worker_alone_has_nobody_to_sign_for():
+    beat = Group(dist.HashStore(), 0, 1, PATIENCE, "gloo").heartbeat
+    beat.start()
+    assert not beat._thread.is_alive()
+    beat.stop()

@@ -97,3 +97,25 @@ def test_a_log_is_told_that_work_goes_on(monkeypatch):
         assert seen.wait(60)
     line = next(text for text in reversed(told) if "under way" in text)
     assert line.startswith("[0/2] 1 under way, 38% done; ")
+
+
+def test_on_a_terminal_a_bar_fills_by_cost(monkeypatch):
+    """Four weights, three of them in one run; what is said in between stands above the bar."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", screen := Terminal())
+    with Progress({"a": 1.0, "b": 3.0}) as progress:
+        (task,) = progress._bar.tasks
+        assert (task.total, task.completed, task.description) == (4.0, 0.0, "0/2 runs")
+        progress.update("b", 0.5)
+        assert task.completed == 1.5
+        progress.finish("b", "b: stored")
+        progress.note("waiting for [1] run")
+        assert (task.completed, task.description, progress.done) == (3.0, "1/2 runs", 0.75)
+    assert "waiting for [1] run" in screen.getvalue()
+    assert "b: stored" not in screen.getvalue()
+    assert progress._bar.live.is_started is False

@@ -198,6 +198,12 @@ def test_an_accepted_baseline_reads_back_and_takes_further_sessions(tmp_path: Pa
         find_baseline(tmp_path, "gpu-b")
 
 
+def sides(ours: list[float], rival: list[float]) -> str:
+    """A document of one workload with the seconds of two sides."""
+    timed = {"ours": {"seconds": ours}, "plain": {"seconds": rival}}
+    return json.dumps({"format": 1, "workloads": {"w": {"sides": timed}}, "machine": {"class": "a"}})
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -210,6 +216,8 @@ def test_an_accepted_baseline_reads_back_and_takes_further_sessions(tmp_path: Pa
         ('{"format": 1, "workloads": [], "machine": {"class": "a"}}', "workloads are a mapping"),
         ('{"format": 1, "workloads": {"w": 3}, "machine": {"class": "a"}}', "'w' is no mapping"),
         ('{"format": 1, "workloads": {"w": {}}, "machine": {"class": "a"}}', "'w' has no sides"),
+        (sides([0.1, 0.2], [0.1, -0.2]), "'w' has seconds that are no equally long lists of positive numbers"),
+        (sides([0.1, 0.2], [0.1]), "'w' has seconds that are no equally long lists of positive numbers"),
         ("[" * 200_000, "cannot be read"),
     ],
 )

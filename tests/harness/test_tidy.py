@@ -36,11 +36,12 @@ def test_no_runs_make_no_table():
 
 
 def test_export_writes_the_table_beside_the_file(sgd, tmp_path: Path):
+    """In folders that it makes."""
     assert sgd("run", "toy/table1", "--profile", "smoke", "--device", "cpu").returncode == 0
-    done = sgd("export", "--out", "some/runs.zip")
+    done = sgd("export", "--out", "some/where/runs.zip")
     assert done.returncode == 0, done.stderr
-    assert "as one table to some/runs.parquet" in done.stdout
-    found = pd.read_parquet(tmp_path / "some" / "runs.parquet")
+    assert "as one table to some/where/runs.parquet" in done.stdout
+    found = pd.read_parquet(tmp_path / "some/where/runs.parquet")
     assert found["run"].nunique() == 3
     assert set(found["table"]) == {"results", "draws"}
     assert found.query("table == 'draws'").groupby("run", observed=True).size().tolist() == [5, 5, 5]

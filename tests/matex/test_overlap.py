@@ -97,6 +97,13 @@ def test_layers_cost_what_their_shapes_say():
     assert made.after_first_gradient == first.backward
 
 
+@pytest.mark.parametrize(("layers", "left"), [((3, 0, 5), 1 + 2), ((3, 5, 0), 1), ((3, 0, 0), 0), ((0, 0), 0)])
+def test_backward_after_the_first_gradient_is_that_below_the_last_layer_that_has_one(layers, left):
+    """Layers of 1, 2, 4 seconds, some without parameters."""
+    made = Network(tuple(Layer(1.0, 2.0**i, (size,) if size else ()) for i, size in enumerate(layers)))
+    assert made.after_first_gradient == left
+
+
 def test_corners_surround_the_centre():
     for machine in (DGX1, SANDY_BRIDGE):
         corners = list(machine.corners())

@@ -86,6 +86,7 @@ def test_one_learner_is_plain_sgd_bit_for_bit(n: int, tmp_path: Path) -> None:
     settings["algorithm"] = {"name": "sgd"}
     plain = train_plainly(RunSpec("train", settings), Context(folder(tmp_path, "plain"), EXECUTION))
     assert ours.results["weights_digest"] == plain.results["weights_digest"]
+    assert ours.curves["updates"]["loss"].tolist() == plain.curves["updates"]["loss"].tolist()
 
 
 @pytest.mark.parametrize(("n", "path", "lookahead"), [(0, "looped", 0), (6, "looped", 0), (6, "vectorised", 12)])
