@@ -145,6 +145,16 @@ def test_dense_figures_stay_small(paper, store):
     assert len(svg) < 250_000
 
 
+def test_a_long_line_over_names_is_thinned_as_any_other():
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    (line,) = figure.subplots().plot([f"run {i % 7}" for i in range(3 * style.HEAVY)])
+    style.lighten(figure)
+    assert len(line.get_ydata()) <= style.HEAVY
+    assert {0, 6} <= set(line.get_ydata())
+
+
 def test_an_inline_figure_keeps_to_itself(paper, store):
     svg = inline_svg(drawing(paper.artifact("fake/fig1"), store))
     root = ElementTree.fromstring(svg)

@@ -98,6 +98,16 @@ def test_an_import_inside_a_function_comes_before_the_modules_own_names():
     }
 
 
+@pytest.mark.parametrize("inside", ["def other(y):\n        return y", "class other(int):\n        size = 1"])
+def test_a_definition_inside_a_function_comes_before_the_modules_own(inside: str):
+    text = f"def body(x):\n    {inside}\n    return other(x)\n\ndef other(y):\n    return "
+    one, two = ({"suite/body.py": text + last} for last in ("1", "2"))
+    assert fingerprint(one) == fingerprint(two)
+    assert fingerprint({"suite/body.py": one["suite/body.py"].replace(inside, "pass")}) != fingerprint(
+        {"suite/body.py": two["suite/body.py"].replace(inside, "pass")}
+    )
+
+
 def test_a_place_named_in_a_text_is_followed():
     table = 'TABLE = {"a": "suite.tools:twice"}\ndef f(name):\n    return TABLE[name]\n'
     before = code({"suite/m.py": table}).fingerprint("suite.m:f")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import pytest
@@ -55,6 +56,10 @@ def test_timing_takes_turns_and_counts_updates():
     assert taken[4] == pytest.approx([4e-3] * 3)
     rounds = made[4:]  # two warm-ups of each batch size
     assert rounds == ([1] * 8 + [4] * 2) * 3
+
+
+def test_whoever_names_no_batch_sizes_gets_powers_of_two():
+    assert inspect.signature(choose_batch).parameters["batches"].default == tuple(2**k for k in range(9))
 
 
 def test_choice_compares_measured_times():

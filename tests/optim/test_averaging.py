@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from door import DECAY, METHODS, MOMENTUM, RATE, Reference, network, train, weights
-from torch import Tensor
+from torch import Tensor, nn
 
 from suite.optim import SMA, averaging
 from suite.training import machine_code
@@ -74,6 +74,19 @@ def test_a_thread_averages_in_one_pass_and_many_share_torchs_operations(passes: 
 def test_what_one_pass_cannot_do_is_done_by_torch(passes: list[int], options: dict[str, object]):
     trained(**options)
     assert len(passes) == (0 if options.get("fused") is False else 12)
+
+
+@pytest.mark.compiler
+def test_learners_are_counted_and_not_weights(passes: list[int]):
+    """Four learners on two devices and as many weights as devices."""
+    module = nn.Linear(1, 1)
+    opt = SMA(module, lr=RATE, learners=4, devices=2)
+    for _ in range(4):
+        module(torch.ones(2, 1)).sum().backward()
+        opt.step()
+        opt.zero_grad()
+    assert opt.vector.d == 2
+    assert len(passes) == 1
 
 
 @pytest.mark.compiler
