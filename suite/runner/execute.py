@@ -18,7 +18,7 @@ from suite.runner.autotune import decide
 from suite.runner.determinism import same_bits
 from suite.runner.garbage import spare_imports
 from suite.runner.packing import Pack, packs
-from suite.runner.presence import Presence
+from suite.runner.presence import present
 from suite.runner.report import Report
 from suite.runner.spent import Meter, spent
 from suite.runs import environment
@@ -99,7 +99,7 @@ def execute_pack(
         folders = {run.spec.id: run.claim.folder for run in opened}
         with (
             Watch(around.device, LOOK_SECONDS) as watch,
-            Presence(folders, fractions),
+            present(folders, fractions),
             same_bits(around.device) as unordered,
         ):
             for run, ended in _compute(opened, resolve):

@@ -9,47 +9,33 @@ import contextlib
 import json
 import os
 import platform
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from suite.runs.files import write_whole
+from suite.runs.periodic import every
 
 NOTE = "progress.json"
 PERIOD = 5.0  # seconds between two signs of life
 SILENT = 60.0  # seconds without one after which a run is taken to stand still
 
 
-class Presence:
-    """Signs of life of some runs, by the folder each works in, until the block ends. Use as a context manager."""
+@contextlib.contextmanager
+def present(folders: Mapping[str, Path], fractions: Mapping[str, float]) -> Iterator[None]:
+    """Give signs of life of some runs, each in the folder that it works in, until the block ends."""
+    about = {"host": platform.node(), "pid": os.getpid(), "job": job(), "since": time.time()}
 
-    def __init__(self, folders: Mapping[str, Path], fractions: Mapping[str, float]):
-        self.folders, self.fractions = dict(folders), fractions
-        self.about = {"host": platform.node(), "pid": os.getpid(), "job": job(), "since": time.time()}
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="presence", daemon=True)
-
-    def __enter__(self) -> Presence:
-        self.write()
-        self.thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.ended.set()
-        self.thread.join()
-
-    def _run(self) -> None:
-        while not self.ended.wait(PERIOD):
-            self.write()
-
-    def write(self) -> None:
-        """One sign of life of each run that is still there; a note that cannot be written is no failure."""
-        for run_id, folder in self.folders.items():
-            note = self.about | {"fraction": self.fractions.get(run_id, 0.0)}
-            with contextlib.suppress(OSError):
+    def write() -> None:
+        for run_id, folder in folders.items():
+            note = about | {"fraction": fractions.get(run_id, 0.0)}
+            with contextlib.suppress(OSError):  # the run goes on, and so may have left its folder
                 write_whole(folder / NOTE, json.dumps(note).encode())
+
+    write()
+    with every(PERIOD, write, "presence"):
+        yield
 
 
 def job() -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
+
+from suite.runs import periodic
 
 EVERY = 30.0  # seconds between two lines where there is no terminal
 
@@ -27,8 +29,7 @@ class Progress:
         self.quiet, self.finished = quiet, 0
         self.started = time.monotonic()
         self._bar: Any = None  # rich's, on a terminal
-        self.every, self._ended = every, threading.Event()
-        self._teller: threading.Thread | None = None
+        self.every, self._telling = every, ExitStack()
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self.quiet:
@@ -48,26 +49,22 @@ class Progress:
             self._bar.start()
             self._task = self._bar.add_task(f"0/{len(self.weights)} runs", total=self.total)
         elif not self.quiet:
-            self._teller = threading.Thread(target=self._tell, name="progress", daemon=True)
-            self._teller.start()
+            self._telling.enter_context(periodic.every(self.every, self._tell, "progress"))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ended.set()
         if self._bar:
             self._bar.stop()
-        if self._teller:
-            self._teller.join()
+        self._telling.close()
 
     def _tell(self) -> None:
-        while not self._ended.wait(self.every):
-            going = sum(0 < fraction < 1 for fraction in tuple(self.fractions.values()))
-            print(
-                f"[{self.finished}/{len(self.weights)}] {going} under way, {self.done:.0%} done; {self._times()}",
-                file=sys.stderr,
-            )
+        going = sum(0 < fraction < 1 for fraction in tuple(self.fractions.values()))
+        print(
+            f"[{self.finished}/{len(self.weights)}] {going} under way, {self.done:.0%} done; {self._times()}",
+            file=sys.stderr,
+        )
 
     def _times(self) -> str:
         spent = time.monotonic() - self.started

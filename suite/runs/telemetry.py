@@ -15,8 +15,10 @@ import statistics
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
+
+from suite.runs.periodic import every
 
 PERIOD = 0.5  # seconds; a look takes well under a millisecond of one core
 
@@ -146,21 +148,16 @@ class Watch:
                 self.sources["gpu"] = card.look
                 self.about = {"gpu_name": card.name}
         self.looks: dict[str, list[Mapping[str, float | frozenset[str]]]] = {name: [] for name in self.sources}
-        self.lock, self.ended = threading.Lock(), threading.Event()
-        self.thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+        self.lock = threading.Lock()
+        self._looking = ExitStack()
 
     def __enter__(self) -> Watch:
         self.look()
-        self.thread.start()
+        self._looking.enter_context(every(self.period, self.look, "telemetry"))
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.ended.set()
-        self.thread.join()
-
-    def _run(self) -> None:
-        while not self.ended.wait(self.period):
-            self.look()
+        self._looking.close()
 
     def look(self) -> None:
         """Read every source once."""

@@ -18,7 +18,7 @@ from suite.commands.run import share_of
 from suite.commands.submit import jobs_for, memory_step
 from suite.engines import BUILT_IN, INDEX, EngineError, Job, engine
 from suite.engines.slurm import Slurm
-from suite.runner.presence import Presence
+from suite.runner.presence import present
 from suite.runs.store import Store
 from suite.spec import RunSpec
 
@@ -166,7 +166,7 @@ def test_status_tells_running_from_interrupted_and_failed(tmp_path: Path, monkey
         folders[run_id].mkdir(parents=True)
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "5")
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "2")
-    with Presence(folders, {ids[0]: 0.25, ids[1]: 0.5}):
+    with present(folders, {ids[0]: 0.25, ids[1]: 0.5}):
         pass
     old = time.time() - 2 * status_module.SILENT
     os.utime(folders[ids[1]] / "progress.json", (old, old))

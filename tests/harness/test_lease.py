@@ -210,3 +210,4 @@ def test_doctor_tests_the_file_system_of_a_store(sgd, tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["store"]["ok"] is True
     assert "store" not in json.loads(sgd("doctor", "--json").stdout)
+    assert not sgd("doctor").stdout.startswith("{")

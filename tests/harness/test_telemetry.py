@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from collections import namedtuple
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from suite.runs import telemetry
+from suite.runs.periodic import every
 from suite.runs.telemetry import Absent, Gpu, Host, Watch, watch
 
 
@@ -102,7 +104,22 @@ def test_a_thread_looks_in_between():
                 break
             time.sleep(0.005)
     assert len(watching.looks["cpu"]) > 3
-    assert not watching.thread.is_alive()
+    assert "telemetry" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_what_is_repeated_ends_with_the_block_and_never_outlives_the_process():
+    """Also where the block fails."""
+    called, again = [], threading.Semaphore(0)
+    with contextlib.suppress(KeyError), every(1e-3, lambda: called.append(again.release()), "repeated"):
+        (thread,) = (thread for thread in threading.enumerate() if thread.name == "repeated")
+        assert thread.daemon
+        assert again.acquire(timeout=60)
+        assert again.acquire(timeout=60)
+        raise KeyError
+    assert not thread.is_alive()
+    with every(1e6, called.clear, "waiting"):
+        pass
+    assert called
 
 
 def test_a_reading_that_the_card_lacks_is_left_out():

@@ -17,6 +17,11 @@ from suite.communication.group import Group
 from suite.optim import DelayedSGD
 
 
+def place(group: Group) -> tuple[int, str]:
+    """Where this worker was started."""
+    return group.rank, os.environ["SGD_TEST_PLACE"]
+
+
 def exchange(group: Group, lanes: int) -> dict[str, Any]:
     """Sums of vectors of several sizes, all under way at once, over one or several lanes."""
     collective = Processes(group, lanes=lanes)

@@ -18,6 +18,27 @@ def namespaces() -> str:
     return subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.parametrize(("lacking", "delay"), [("tbf", False), ("netem", True)])
+def test_a_machine_that_cannot_shape_a_link_says_what_it_lacks(monkeypatch, lacking: str, delay: bool):
+    """Network namespaces alone are not enough, and what is not asked for is not missed."""
+
+    def call(*command: str) -> None:
+        if lacking in command:
+            raise netlab.NoLab(f"tc knows no {lacking}")
+
+    monkeypatch.setattr(netlab, "_call", call)
+    monkeypatch.setattr(netlab.shutil, "which", lambda name: name)
+    monkeypatch.setattr(netlab.os, "geteuid", lambda: 0)
+    assert netlab.probe(delay=delay) == f"tc knows no {lacking}"
+    assert netlab.probe(delay=not delay) == ""
+
+
+@pytest.mark.processes
+def test_workers_start_behind_a_command_of_their_own():
+    found = spawn(bodies.place, 2, timeout=30, prefix=lambda rank: ["env", f"SGD_TEST_PLACE=node {rank}"])
+    assert found == [(0, "node 0"), (1, "node 1")]
+
+
 @needs_lab
 @pytest.mark.processes
 def test_a_sum_takes_what_the_rate_allows():
