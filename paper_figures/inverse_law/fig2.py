@@ -123,7 +123,9 @@ def measured_law(evidence: Evidence, group: str, *, proxy: bool = False) -> Meas
     runs = evidence.runs(group)
     counted = [crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]]
     found = exponent([c for c in counted if not any(u.censored for u in c[len(c) // 2 :])])
-    note = f"{CORPORA[runs[0].spec.settings['corpus']]}; {told_apart(found)}"
+    bleu = [run.results["bleu_beam"] for run in runs]
+    score = f"BLEU {min(bleu):.1f} to {max(bleu):.1f} where they end"
+    note = f"{CORPORA[runs[0].spec.settings['corpus']]}; {told_apart(found)}; {score}"
     return over_seeds(found, [r.id for r in runs], note, proxy=proxy)
 
 
