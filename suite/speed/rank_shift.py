@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-EXACT = 20_000  # pairs up to which U is counted out; beyond, its normal approximation errs by less than 1e-6
+EXACT = 20_000  # pairs up to which U is counted out; beyond, its normal approximation's heavier tail alarms less often
 DRAWS = 400  # samples drawn to find what the test would see
 SEED = 20
 

@@ -11,7 +11,7 @@ import pytest
 from test_regression import document
 
 from suite.speed.baselines import GateError
-from suite.speed.history import CREEP, Rise, changes, draw, file_of, recall, remember, rises, session
+from suite.speed.history import CREEP, FEWEST, Rise, _split, changes, draw, file_of, recall, remember, rises, session
 
 NOISE = 0.01  # between medians of sessions
 
@@ -40,6 +40,23 @@ def test_two_per_cent_a_week_is_found_though_no_week_is_a_regression():
         assert (rise.workload, rise.clock) == ("w0", "wall")
         assert CREEP <= rise.after - rise.before < 0.12
         assert rise.changes
+
+
+def test_a_split_is_where_the_energy_distance_of_its_sides_is_largest():
+    """Twice the mean distance across, less those within, times the product of the sides' lengths over n."""
+    draws = np.random.default_rng(5)
+    for shift in (0.0, 1.0, 3.0):
+        values = draws.normal(size=23) + shift * (np.arange(23) >= 14)
+        distances = np.abs(np.subtract.outer(values, values))
+
+        def distance(at: int, d: np.ndarray = distances) -> float:
+            energy = 2 * d[:at, at:].mean() - d[:at, :at].mean() - d[at:, at:].mean()
+            return energy * at * (len(d) - at) / len(d)
+
+        places = range(FEWEST, 23 - FEWEST + 1)
+        at, size = _split(distances)
+        assert at == max(places, key=distance)
+        assert size == pytest.approx(max(map(distance, places)))
 
 
 def test_a_steady_history_seldom_shows_a_change():

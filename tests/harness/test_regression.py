@@ -12,6 +12,7 @@ import pytest
 from hostile import shaken
 from scipy import stats
 
+from suite.speed import rank_shift
 from suite.speed.baselines import GateError, accept, baseline, find_baseline, log_ratios, read
 from suite.speed.gate import ALARM, FLOOR, alarms, compare, exit_code, holm, lines, threshold
 from suite.speed.history import session
@@ -61,9 +62,16 @@ def test_the_distribution_of_ranks_is_mann_and_whitneys(m: int, n: int):
         assert p_value(new, base, 0.1) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_normal_approximation_takes_over_smoothly():
-    exact, approximate = tail(100, 200), tail(100, 201)  # 20,000 pairs and more
-    assert approximate[12_000] == pytest.approx(exact[11_940], rel=0.05)
+@pytest.mark.parametrize(("m", "n", "error"), [(100, 201, 1e-4), (201, 100, 1e-4), (20, 1_001, 4e-4)])
+def test_the_normal_approximation_alarms_less_often_than_what_is_counted_out(monkeypatch, m, n, error):
+    approximate = tail(m, n)
+    monkeypatch.setattr(rank_shift, "EXACT", m * n)
+    exact = tail.__wrapped__(m, n)
+    assert len(approximate) == len(exact) == m * n + 1
+    decides = exact < 0.01
+    assert (approximate >= exact)[decides].all()
+    assert (approximate - exact)[decides].max() < error
+    assert np.abs(approximate - exact).max() < 2e-3
 
 
 def test_estimate_and_limit_follow_a_shift_and_shrug_at_outliers():
