@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from paper_figures.crossbow.experiments import operators
 from suite.models import build, initialise, names, table
+from suite.models.caffe_imagenet import _auxiliary_head
 from suite.models.network import Network
 from suite.models.registry import CLASSIFIERS, construct
 
@@ -196,6 +197,15 @@ def test_initial_values_of_caffes_networks() -> None:
     google = network("caffe_googlenet", **SMALL["caffe_googlenet"])
     zero = [key for key, p in google.named_parameters() if key.endswith("bias") and (p == 0).all()]
     assert zero == ["aux1.6.bias", "aux2.6.bias", "head.3.bias"]
+
+
+def test_googlenets_auxiliary_heads_pool_maps_of_14_to_4() -> None:
+    """Average pooling by 5 with stride 3, 128 projections, 1,024 units (Szegedy et al., 2015, section 5)."""
+    for channels in (512, 528):
+        head = _auxiliary_head((channels, 14, 14), 1000)
+        assert (head[0].kernel_size, head[0].stride) == (5, 3)
+        assert head[:2](torch.ones(1, channels, 14, 14)).shape == (1, 128, 4, 4)
+        assert [layer.out_features for layer in head if isinstance(layer, torch.nn.Linear)] == [1024, 1000]
 
 
 def test_initial_values_of_crossbows_lenet() -> None:

@@ -217,6 +217,13 @@ def test_layers_without_a_native_form_are_named(layer, why):
         plan(Chain([("odd", layer), ("flatten", nn.Flatten())], (3, 8, 8), 3))
 
 
+def test_a_dilation_of_one_is_none_however_it_is_written():
+    made = [
+        Chain([("pool", nn.MaxPool2d(2, dilation=d)), ("flatten", nn.Flatten())], (3, 8, 8), 48) for d in (1, (1, 1))
+    ]
+    assert plan(made[0]) == plan(made[1])
+
+
 def test_what_else_has_no_native_gradient():
     channels_first = problem("digits_lenet", channels_last=False)
     assert refusal(channels_first) == "weights of convolutions must lie channels-last"

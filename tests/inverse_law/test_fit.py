@@ -153,6 +153,11 @@ def test_what_cannot_identify_the_law_is_refused(data, message):
         fit_inverse_law(data)
 
 
+def test_two_batch_sizes_identify_a_law_that_falls_however_little():
+    fit = fit_inverse_law([Updates(1, (10.6,)), Updates(2, (10.3,))])
+    assert (fit.sensitivity, fit.floor) == (pytest.approx(0.6), pytest.approx(10.0))
+
+
 def test_bad_counts_are_refused():
     with pytest.raises(FitError, match="positive and finite"):
         Updates(4, (0.0,))
