@@ -199,6 +199,16 @@ def test_initial_values_of_caffes_networks() -> None:
     assert zero == ["aux1.6.bias", "aux2.6.bias", "head.3.bias"]
 
 
+@pytest.mark.parametrize(("name", "first"), [("caffe_alexnet", "norm"), ("caffe_caffenet", "pool")])
+def test_layers_are_called_as_in_caffes_files(name: str, first: str) -> None:
+    """AlexNet normalises before it pools, CaffeNet after."""
+    second = {"norm": "pool", "pool": "norm"}[first]
+    begin = [f"{layer}{k}" for k in (1, 2) for layer in ("conv", "relu", first, second)]
+    middle = ["conv3", "relu3", "conv4", "relu4", "conv5", "relu5", "pool5", "flatten"]
+    end = ["fc6", "relu6", "drop6", "fc7", "relu7", "drop7", "fc8"]
+    assert [layer for layer, _ in network(name, **SMALL[name]).named_children()] == begin + middle + end
+
+
 def test_googlenets_auxiliary_heads_pool_maps_of_14_to_4() -> None:
     """Average pooling by 5 with stride 3, 128 projections, 1,024 units (Szegedy et al., 2015, section 5)."""
     for channels in (512, 528):

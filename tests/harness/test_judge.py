@@ -311,4 +311,5 @@ def test_measured_values_are_checked():
         point(1.0, spread=-1.0)
     with pytest.raises(ValueError, match="at least one"):
         exact([])
+    assert (point(1.0).n, point(1.0).spans) == (1, ((1.0, 1.0, 1.0),))
     assert point([1.0, 2.0], spread=[0.5, 1.0]).spans == ((1.0, 0.5, 1.5), (2.0, 1.0, 3.0))

@@ -168,6 +168,15 @@ def test_too_few_rounds_are_called_undecided_and_the_number_needed_is_said():
     assert exit_code(enough) == 0
 
 
+def test_a_row_is_judged_at_its_share_of_the_alarm():
+    """Half for slower and half for faster, of as many workloads as are compared."""
+    base, new = several({"a": 0.0, "b": 0.0}, 8, count=6), several({"a": 0.0, "b": 0.0}, 9, count=1)
+    for row in compare(base, new)["rows"]:
+        sessions = base["workloads"][row["workload"]][row["clock"]]
+        pairs = sum(len(clocks) for clocks in base["workloads"].values())
+        assert row["threshold"] == pytest.approx(math.expm1(threshold(sessions, ALARM / 2 / pairs)))
+
+
 def test_missing_and_new_workloads_are_listed():
     found = compare(several({"a": 0.0, "gone": 0.0}, 10), several({"a": 0.0, "fresh": 0.0}, 11, count=1))
     assert (found["missing"], found["without_baseline"]) == (["gone"], ["fresh"])
