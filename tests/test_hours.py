@@ -42,6 +42,14 @@ def test_runs_of_a_kind_are_added_up_and_the_plan_is_held_against_them():
     assert (rows["small"]["data"], rows["small"]["machine"]) == ("digits", "one")
 
 
+def test_a_network_without_a_name_is_told_by_its_sizes_and_a_corpus_is_data():
+    spec = RunSpec("toy/translate", {"model": {"hidden": 64, "embedding": 32}, "corpus": "phrases"})
+    where = {"execution": {"width": 1, "device": "cpu"}, "machine": {}, "processor_seconds": 1800.0}
+    told = hours([verified(spec.id, encode(spec, where, Outcome("finished", {})))])
+    (row,) = csv.DictReader(io.StringIO(told))
+    assert (row["network"], row["data"], row["ratio"]) == ("embedding 32 hidden 64", "phrases", "1")
+
+
 def test_runs_from_before_they_counted_leave_no_row():
     assert hours([run(0, None)]) == ""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra.groups import label
-from paper_figures.rudra.readings import CifarTimes, left_out, runs_of
+from paper_figures.rudra.readings import CifarTimes, final_error, left_out, runs_of
 from paper_figures.rudra.settings import EPOCHS, Configuration
 from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, TABLE3
 from suite.claims.measured import Measured
@@ -40,7 +41,8 @@ def cifar_rows(evidence: Evidence, rows: Iterable[Configuration]) -> pd.DataFram
     """Errors in % and seconds of configurations, a row per value.
 
     Columns: row (the paper's label), n, mu, learners, quantity ("test error" or "time"), source ("printed", WHOLE,
-    SHORT, HELD_OUT, FITTED, LEFT_OUT), seed, epochs, value, low, high. Errors of ours stand where runs are stored.
+    SHORT, HELD_OUT, FITTED, LEFT_OUT), seed, epochs, value, low, high. Errors of ours stand where runs are stored;
+    ``low`` and ``high`` are the 95% interval of their claim, that of the mean over a row's seeds.
     """
     import pandas as pd
 
@@ -59,20 +61,18 @@ def cifar_rows(evidence: Evidence, rows: Iterable[Configuration]) -> pd.DataFram
 
 
 def trained(evidence: Evidence, group: str) -> list[dict[str, Any]]:
-    """Seed, epochs and final error in % of a group's stored runs, of any length."""
+    """Seed, epochs and final error in % of a group's stored runs, of any length; the interval of whole ones."""
     try:
         runs = runs_of(evidence, group)
     except Missing:
         return []
-    return [
-        {
-            "source": WHOLE if round(run.results["epoch"]) == EPOCHS else SHORT,
-            "seed": run.spec.seed,
-            "epochs": run.results["epoch"],
-            "value": 100 * run.results["test_error"],
-        }
-        for run in runs
-    ]
+    found: list[dict[str, Any]] = []
+    for run in runs:
+        whole = round(run.results["epoch"]) == EPOCHS
+        ((_, low, high),) = final_error(evidence, group).spans if whole else ((0.0, nan, nan),)
+        about = {"source": WHOLE if whole else SHORT, "seed": run.spec.seed, "epochs": run.results["epoch"]}
+        found.append(about | {"value": 100 * run.results["test_error"], "low": low, "high": high})
+    return found
 
 
 def left_out_if_stored(evidence: Evidence) -> Mapping[tuple[Any, ...], Measured]:
@@ -134,7 +134,7 @@ def dots(axes: Axes, table: pd.DataFrame, names: list[str]) -> None:
             continue
         at = [names.index(name) for name in part["row"]]
         axes.scatter(part["value"], at, label=source, zorder=3, linewidths=1.2, **look)
-        if source == LEFT_OUT:
-            axes.hlines(at, part["low"], part["high"], color=PALETTE[1], linewidth=1.2)
+        if source in (LEFT_OUT, WHOLE):
+            axes.hlines(at, part["low"], part["high"], color=look["color"], linewidth=1.2)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)

@@ -114,7 +114,7 @@ ARTIFACTS = (
         runs,
         (measure_arithmetic, measure_times, measure_errors, measure_schedule, measure_left_out),
         draw,
-        alt="Printed test errors and times of five configurations and the baseline beside ours.",
+        alt="Printed test errors and times of five configurations and the baseline beside ours with 95% intervals.",
         size=(9.0, 3.2),
         frame=frame,
     ),

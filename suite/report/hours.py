@@ -34,7 +34,7 @@ def hours(runs: Iterable[Run]) -> str:
             {
                 "experiment": run.spec.experiment,
                 "network": _name(settings.get("model")),
-                "data": _name(settings.get("data")),
+                "data": _name(settings.get("data", settings.get("corpus"))),
                 "width": execution.get("width", 1),
                 "machine": run.environment["machine"].get("cpu", ""),
                 "planned": experiment(run.spec.experiment).seconds(run.spec) / 3600,
@@ -50,4 +50,7 @@ def hours(runs: Iterable[Run]) -> str:
 
 
 def _name(setting: Any) -> str:
-    return str(setting["name"]) if isinstance(setting, Mapping) else str(setting or "")
+    """A setting's name, or its sizes where it has none."""
+    if not isinstance(setting, Mapping):
+        return str(setting or "")
+    return str(setting["name"] if "name" in setting else " ".join(f"{key} {setting[key]}" for key in sorted(setting)))

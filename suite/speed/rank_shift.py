@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-EXACT = 20_000  # pairs up to which U is counted out; beyond, its normal approximation's heavier tail alarms less often
+EXACT = 20_000  # pairs up to which U is counted out; the normal approximation beyond alarms a little less often
 DRAWS = 400  # samples drawn to find what the test would see
 SEED = 20
 

@@ -125,6 +125,21 @@ def test_seeds_count_from_the_first_on(tmp_path: Path) -> None:
     assert (whole.values[0], whole.n, len(whole.runs)) == (pytest.approx(55 / 3), 3, 3)
 
 
+def test_errors_are_drawn_with_the_interval_of_their_claim(tmp_path: Path) -> None:
+    source = trained(tmp_path, {TABLE3[0]: 18.0, BASELINE: [17.0, 18.0, 20.0]})
+    evidence = Evidence(source, RUDRA.artifact("rudra/table3").runs("paper"), "paper")
+    table = rows.cifar_rows(evidence, [TABLE3[0], BASELINE]).query("source == 'ours'")
+    claims = measured(source, "table3")
+    for row, claim, values in (
+        (TABLE3[0], "r01-test-error", [18.0]),
+        (BASELINE, "baseline-error", [17.0, 18.0, 20.0]),
+    ):
+        drawn = table[table["row"] == label(row)]
+        assert drawn["value"].tolist() == pytest.approx(values)
+        assert set(drawn["low"]) == set(claims[claim].low)
+        assert set(drawn["high"]) == set(claims[claim].high)
+
+
 def test_groups_of_table_2_are_judged_on_their_means(tmp_path: Path) -> None:
     ours = {row: rows.printed_error(row) + 0.25 * (-1) ** at for at, row in enumerate(TABLE2)}
     found = measured(trained(tmp_path / "all", ours), "table2")
