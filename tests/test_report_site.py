@@ -225,10 +225,11 @@ def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path
     other.commit(cluster.id, encode(cluster, environment(), outcome))
     drawn = []
     monkeypatch.setattr(exhibit, "show", lambda name, *rest: drawn.append(name) or single.show(name, *rest))
-    before = contents(site)
-    built = write_site(other, site)
+    before, told = contents(site), []
+    built = write_site(other, site, told.append)
     after = contents(site)
     assert drawn == ["fake/fig2"]
+    assert told == ["1 of 4 artifacts are to be made", "fake: 4 artifacts, 1 made anew"]
     changed_files = {name for name in after if after[name] != before.get(name)}
     assert "fake/fig2.png" in changed_files
     assert not {name for name in changed_files if name.startswith(("fake/fig1", "fake/table1"))}

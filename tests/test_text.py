@@ -127,6 +127,13 @@ def test_number_phrases_are_right_reproducible_and_never_in_two_splits() -> None
     assert words[-1] >= 9  # lengths vary, as batches counted in words need
 
 
+def test_a_corpus_is_verified_by_its_size_and_content_split_by_split() -> None:
+    report = verify("number_phrases")
+    assert report.passed
+    splits = dataset("number_phrases").sizes
+    assert [check.name for check in report.checks] == [f"{s} {what}" for s in splits for what in ("size", "content")]
+
+
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["multi30k", "europarl_sample", "wmt14_sample"])
 def test_real_corpora_are_whole(name: str) -> None:

@@ -120,3 +120,11 @@ def test_stacked_runs_of_isgd_part():
         losses, sums = (torch.stack([found[i] for found in seen]) for i in (0, 1))
         stacked = vmap(lambda s, l, g, t=t: update(case, s, t, l, g))(stacked, losses, sums)
     assert len(set(stacked.iteration.tolist())) == 2
+
+
+@pytest.mark.parametrize("made", [SGD, SMA, ISGD, Softsync, DelayedSGD])
+def test_nothing_leaves_by_buckets_unless_asked_for(made: type):
+    """Layer by layer only MaTEx' exchange sends, and that by a setting of its own."""
+    algorithm = object.__new__(made)
+    assert not algorithm.segmented
+    assert not algorithm.sends or made is DelayedSGD
