@@ -153,6 +153,15 @@ def test_what_cannot_identify_the_law_is_refused(data, message):
         fit_inverse_law(data)
 
 
+def test_the_effects_of_two_seeds_and_of_one_are_taken_out():
+    """The second takes a tenth more updates everywhere, so their mean follows the law; one seed has none."""
+    law = {m: 100 + 1000 / m for m in (1, 4, 16, 64)}
+    two = fit_inverse_law([Updates(m, (n / 1.1**0.5, n * 1.1**0.5)) for m, n in law.items()], blocks=True)
+    one = fit_inverse_law([Updates(m, (n,)) for m, n in law.items()], blocks=True)
+    for fit in (two, one):
+        assert (fit.floor, fit.sensitivity) == (pytest.approx(100, rel=0.01), pytest.approx(1000, rel=0.01))
+
+
 def test_two_batch_sizes_identify_a_law_that_falls_however_little():
     fit = fit_inverse_law([Updates(1, (10.6,)), Updates(2, (10.3,))])
     assert (fit.sensitivity, fit.floor) == (pytest.approx(0.6), pytest.approx(10.0))
