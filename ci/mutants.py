@@ -276,8 +276,10 @@ class Trial:
         text = place.read_text(encoding="utf-8")
         told, tests, spent = "no test", 0, 0.0
         for command in self.commands(mutant.path):
+            if spent > SLOWEST:
+                break
             passes, usual = self._alone.get(command, (True, None))
-            if not passes or spent > SLOWEST:
+            if not passes:
                 continue
             place.write_text(applied(mutant, text), encoding="utf-8")
             try:

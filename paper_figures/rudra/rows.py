@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import nan
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra.groups import label
@@ -66,12 +65,13 @@ def trained(evidence: Evidence, group: str) -> list[dict[str, Any]]:
         runs = runs_of(evidence, group)
     except Missing:
         return []
+    ((_, low, high),) = final_error(evidence, group).spans
     found: list[dict[str, Any]] = []
     for run in runs:
         whole = round(run.results["epoch"]) == EPOCHS
-        ((_, low, high),) = final_error(evidence, group).spans if whole else ((0.0, nan, nan),)
-        about = {"source": WHOLE if whole else SHORT, "seed": run.spec.seed, "epochs": run.results["epoch"]}
-        found.append(about | {"value": 100 * run.results["test_error"], "low": low, "high": high})
+        about = {"source": WHOLE, "low": low, "high": high} if whole else {"source": SHORT}
+        epochs, error = run.results["epoch"], 100 * run.results["test_error"]
+        found.append(about | {"seed": run.spec.seed, "epochs": epochs, "value": error})
     return found
 
 

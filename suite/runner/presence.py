@@ -30,7 +30,7 @@ def present(folders: Mapping[str, Path], fractions: Mapping[str, float]) -> Iter
     def write() -> None:
         for run_id, folder in folders.items():
             note = about | {"fraction": fractions.get(run_id, 0.0)}
-            with contextlib.suppress(OSError):  # the run goes on, and so may have left its folder
+            with contextlib.suppress(OSError):  # a note that cannot be written is no failure
                 write_whole(folder / NOTE, json.dumps(note).encode())
 
     write()
