@@ -91,7 +91,7 @@ def tried(value: Any) -> list[tuple[int, ...]]:
 def said(found: Measurement) -> str:
     """Every value with its interval, and what could not be measured."""
     spans = {name: measured.spans for name, measured in found.found.items()}
-    return repr((spans, found.missing, found.damaged))
+    return repr((spans, list(found.missing.values()), found.damaged))
 
 
 def ignored(artifact: Any, source: Runs) -> Iterator[tuple[tuple[str, str], bool]]:

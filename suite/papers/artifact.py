@@ -26,7 +26,11 @@ Groups = Mapping[str, tuple[RunSpec, ...]]
 
 
 class Missing(Exception):
-    """Runs that a quantity or a drawing needs are not stored."""
+    """Runs that a quantity or a drawing needs are not stored; ``rows`` says what each of several quantities lacks."""
+
+    def __init__(self, what: str, rows: Mapping[str, str] | None = None):
+        super().__init__(what)
+        self.rows = dict(rows or {})
 
 
 class Read:
@@ -134,21 +138,22 @@ class Evidence:
 
 
 Quantities = Iterable[tuple[str, Measured]]
+Measure = Callable[[Evidence], Quantities]
 
 
 def row_by_row(rows: Iterable[tuple[str, Callable[[], Measured]]]) -> Quantities:
-    """Each quantity whose runs are stored; a Missing at the end says of how many they are not."""
-    lacking, count = [], 0
+    """Each quantity whose runs are stored; a Missing at the end says what the others lack."""
+    lacking, count = dict[str, str](), 0
     for name, measure in rows:
         count += 1
         try:
             value = measure()
         except Missing as error:
-            lacking.append(str(error))
+            lacking[name] = str(error)
         else:
             yield name, value
     if lacking:
-        raise Missing(lacking[0] if count == 1 else f"{len(lacking)} of {count} rows lack their runs")
+        raise Missing(f"{len(lacking)} of {count} rows lack their runs", lacking)
 
 
 def no_runs(profile: str) -> Groups:
@@ -166,7 +171,7 @@ class Artifact:
     id: str
     title: str
     runs: Callable[[str], Groups] = no_runs
-    measures: tuple[Callable[[Evidence], Quantities], ...] = ()
+    measures: tuple[Measure, ...] = ()
     draw: Callable[[Evidence, Figure], None] | None = None
     alt: str = ""  # what the drawing shows, for readers who cannot see it
     size: tuple[float, float] = (6.4, 4.0)  # inches

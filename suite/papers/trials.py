@@ -75,7 +75,7 @@ def _measured(
     except Exception as error:
         return {}, [f"{world.__name__}: {type(error).__name__}: {error}"]
     found = measure_evidence(artifact, evidence)
-    return found.found, [*found.damaged, *found.missing]
+    return found.found, [*found.damaged, *map(str, found.missing.values())]
 
 
 def power(claim: Claim, ours: Measured) -> tuple[float, ...]:

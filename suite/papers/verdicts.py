@@ -9,10 +9,10 @@ from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_
 from suite.claims.measured import Measured
 from suite.experiment import Experiment
 from suite.papers import registry
-from suite.papers.artifact import Artifact, Evidence, Missing, Paper
+from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper
 from suite.papers.grades import Grade, Rests, grade, rests_of
 from suite.papers.published import published
-from suite.papers.register import REGISTERED, UNREGISTERED, standing
+from suite.papers.register import REGISTERED, UNREGISTERED, place_of, standing, texts
 from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
@@ -25,7 +25,8 @@ class Measurement:
     """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
 
     found: dict[str, Measured] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    by: dict[str, Measure] = field(default_factory=dict)  # which function found each
+    missing: dict[Measure, Missing] = field(default_factory=dict)  # what stopped others
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
@@ -50,11 +51,11 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
             for name, value in function(evidence):
                 since = evidence.reads.taken()
                 result.rests[name] = rests_of(function, evidence.reads.given, value.runs, since, before)
-                result.found[name] = value
+                result.found[name], result.by[name] = value, function
                 for run_id, names in since.items():
                     before.setdefault(run_id, set()).update(names)
         except Missing as error:
-            result.missing.append(str(error))
+            result.missing[function] = error
         except DamagedRun as error:
             result.damaged.append(str(error))
         except Exception as error:
@@ -144,7 +145,7 @@ def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> l
 
 def _verdict(claim: Claim, measured: Mapping[str, Measurement], experiments: Mapping[str, Experiment]) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
-    proxy, missing = None, []
+    proxy = None
     for profile, measurement in measured.items():
         if measurement.damaged and claim.quantity not in measurement.found:
             return Verdict(claim, "not run", measurement.damaged[0], None, profile, red=True)
@@ -161,9 +162,7 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement], experiments: Map
                 return _graded(_unless_contested(verdict, measurement), rests)
             proxy = proxy or verdict.proxy
         proxy = proxy or ours
-        if large_enough:
-            missing.extend(measurement.missing)
-    return not_run(claim, lacking(claim, missing), proxy)
+    return not_run(claim, lacking(claim, measured), proxy)
 
 
 def _graded(verdict: Verdict, rests: Grade) -> Verdict:
@@ -180,18 +179,27 @@ def _graded(verdict: Verdict, rests: Grade) -> Verdict:
     )
 
 
-def lacking(claim: Claim, missing: list[str]) -> str:
-    """What would be needed to decide a claim, in one sentence."""
+def lacking(claim: Claim, measured: Mapping[str, Measurement]) -> str:
+    """What would be needed to decide a claim, in one sentence; of runs, those that its own profile lacks."""
     if claim.lacks:
         return claim.lacks
     resource = "" if claim.needs == "nothing" else f" ({claim.needs})"
-    if missing:
-        subject = (
-            claim.quantity.partition("-")[2] or claim.quantity
-        )  # of what an artifact lacks, this claim's own part
-        why = next((text for text in missing if subject in text), missing[0])
-        return f"needs profile {claim.profile}{resource}: {why}"
-    return f"needs profile {claim.profile}{resource}"
+    why = _stopped(claim.quantity, measured, claim.profile)
+    return f"needs profile {claim.profile}{resource}" + (f": {why}" if why else "")
+
+
+def _stopped(quantity: str, measured: Mapping[str, Measurement], profile: str) -> str:
+    """What stopped the function that finds a quantity; nothing where it is not known which one does."""
+    missing = measured[profile].missing if profile in measured else {}
+    for error in missing.values():
+        if quantity in error.rows:
+            return error.rows[quantity]
+    finds = {found.by[quantity] for found in measured.values() if quantity in found.by}
+    subject = quantity.partition("-")[2] or quantity  # of what an artifact lacks, this quantity's own part
+    surely = [str(e) for function, e in missing.items() if function in finds or quantity in texts(place_of(function))]
+    said = list(dict.fromkeys(map(str, missing.values())))
+    likely = [text for text in said if subject in text.split() or len(said) == 1]
+    return "; ".join(dict.fromkeys(surely or likely))
 
 
 def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
