@@ -121,6 +121,23 @@ def test_every_gradient_is_applied_exactly_once(architecture: str, n: int) -> No
     assert applied <= sum(made.server.number) <= applied + 20 * (4 if architecture == "adv*" else 2)
 
 
+@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+def test_nobody_computes_on_weights_that_are_not_made_yet(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = system(architecture, 20, 3)
+    begin, began = made.server.begin, []
+
+    def watched(worker: int) -> Entry:
+        entry = begin(worker)
+        began.append((entry.read, made.server.timestamp))
+        return entry
+
+    monkeypatch.setattr(made.server, "begin", watched)
+    list(islice(iter(made), 50))
+    assert all(0 <= read <= newest for read, newest in began)
+    assert {read for read, newest in began if not newest} == {0}
+    assert max(read for read, _ in began) > 10
+
+
 @pytest.mark.parametrize("architecture", ["base", "adv"])
 def test_hardsync_has_no_staleness_in_any_system(architecture: str) -> None:
     counted = Staleness().add(islice(iter(system(architecture, 20, 0)), 200))

@@ -39,6 +39,12 @@ def test_every_learner_has_one_leaf_and_every_server_one_parent(learners: int, p
         assert all(child.parent is node for child in node.children)
 
 
+def test_servers_are_named_by_their_level_from_the_leaves() -> None:
+    names = [node.name for node in server_tree(27, 1, 3).below()]
+    assert names[:4] == ["root", "server 2.0", "server 1.0", "leaf 0"]
+    assert len(set(names)) == len(names) == 1 + 3 + 9 + 27
+
+
 @pytest.mark.parametrize("values", [(0, 1, 2), (4, 0, 2), (4, 2, 1)])
 def test_impossible_trees_are_refused(values: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="server tree"):
