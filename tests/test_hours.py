@@ -50,6 +50,13 @@ def test_a_network_without_a_name_is_told_by_its_sizes_and_a_corpus_is_data():
     assert (row["network"], row["data"], row["ratio"]) == ("embedding 32 hidden 64", "phrases", "1")
 
 
+def test_runs_that_do_not_say_how_many_were_computed_together_were_alone():
+    spec = RunSpec("toy/train", {"model": {"name": "small"}, "data": "digits"})
+    where = {"execution": {"device": "cpu"}, "machine": {}, "processor_seconds": 1800.0}
+    told = hours([verified(spec.id, encode(spec, where, Outcome("finished", {}))), run(1, 1800.0)])
+    assert [row["width"] for row in csv.DictReader(io.StringIO(told))] == ["1", "1"]
+
+
 def test_runs_from_before_they_counted_leave_no_row():
     assert hours([run(0, None)]) == ""
 

@@ -8,6 +8,7 @@ import time
 import pytest
 from engine_cases import compute, digest, digits, stored
 
+from suite.experiment import Experiment
 from suite.papers.registry import experiment
 from suite.runner import packing
 from suite.runner.execute import Surroundings, execute_all
@@ -170,6 +171,14 @@ def test_what_is_packed_with_what():
     assert [len(pack.specs) for pack in on_gpu] == [2]
     masks = [digits(seed, model={"name": "crossbow_lenet"}) for seed in range(2)]
     assert [len(pack.specs) for pack in packs(masks, experiment, "cuda", 1)] == [1, 1]
+
+
+def test_the_parts_of_a_group_cost_alike_whatever_order_its_runs_were_named_in():
+    lengths = [digits(0, updates=n) for n in (1, 8, 2, 4)]
+    of_length = {spec.id: spec.settings["updates"] for spec in lengths}
+    alike = Experiment(lambda: None, lambda spec: 1.0 * of_length[spec.id], pack=lambda spec, device: "all")
+    made = packs(lengths, lambda name: alike, "cpu", 2)
+    assert [[of_length[spec.id] for spec in pack.specs] for pack in made] == [[8, 2], [4, 1]]
 
 
 def test_dropout_and_slots_outside_the_width_are_refused(tmp_path):

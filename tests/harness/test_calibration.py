@@ -13,9 +13,10 @@ from suite.commands import plan as planning
 from suite.commands.plan import Planned, calibrated, folder_for_calibration
 from suite.experiment import Experiment
 from suite.papers.selection import select
-from suite.runner import calibration
+from suite.runner import calibration, pilot
 from suite.runner.calibration import Calibration, calibrate, costliest, keep, kind, known
 from suite.spec import RunSpec
+from suite.training.numerics import choose
 
 
 def training(seed=0, model="small", batch=8, rate=0.1, updates=100):
@@ -153,22 +154,36 @@ def test_a_plan_reads_a_calibration_without_torch(tmp_path):
         assert row["seconds"] == pytest.approx(7.0 * by_id[row["id"]], abs=0.01)
 
 
+PILOTED = {
+    "data": {"name": "digits", "size": 8},
+    "model": {"name": "digits_lenet", "input_size": 8, "kernel": 3},
+    "algorithm": {"name": "sgd"},
+    "descent": {"rule": "torch", "momentum": 0.9, "decay": 0.0},
+    "rate": 0.01,
+    "batch": 4,
+    "evaluate": {"every": 10},
+}
+
+
+def test_a_pilot_goes_on_for_its_seconds_and_leaves_out_what_warms_up(monkeypatch: pytest.MonkeyPatch):
+    """On a clock that only updates move: the first two take 100 s each, all others 3 s."""
+    now, steps = [50.0], []
+
+    def update() -> None:
+        steps.append(3.0 if len(steps) >= pilot.WARM else 100.0)
+        now[0] += steps[-1]
+
+    monkeypatch.setattr(pilot.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(pilot, "update_of", lambda *_: update)
+    spec = RunSpec("train", {**PILOTED, "updates": 1000})
+    found = pilot.training(spec, choose(spec, "cpu", 1), 1, None, 10.0)
+    assert found == 3000.0
+    assert len(steps) == pilot.WARM + 4
+
+
 def test_a_pilot_times_a_real_training():
-    from suite.runner.pilot import training as pilot
-
-    settings = {
-        "data": {"name": "digits", "size": 8},
-        "model": {"name": "digits_lenet", "input_size": 8, "kernel": 3},
-        "algorithm": {"name": "sgd"},
-        "descent": {"rule": "torch", "momentum": 0.9, "decay": 0.0},
-        "rate": 0.01,
-        "batch": 4,
-        "evaluate": {"every": 10},
-    }
-    from suite.training.numerics import choose
-
-    few, many = (RunSpec("train", {**settings, "updates": n}) for n in (10, 100_000))
+    few, many = (RunSpec("train", {**PILOTED, "updates": n}) for n in (10, 100_000))
     execution = choose(few, "cpu", 1)
     for width in (1, 3):
         chosen = execution | {"width": width, "path": "vectorised" if width > 1 else "looped"}
-        assert 0 < pilot(few, chosen, width, None, 0.05) < pilot(many, chosen, width, None, 0.05)
+        assert 0 < pilot.training(few, chosen, width, None, 0.05) < pilot.training(many, chosen, width, None, 0.05)

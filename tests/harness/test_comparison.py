@@ -106,3 +106,12 @@ def test_rounding_alarms_as_seldom_as_stated(tmp_path: Path):
     alarms = sum(bool(compare_runs(Memory(), Memory())["regressions"]) for _ in range(400))
     assert alarms <= 20
     assert ALARM == 0.01
+
+
+@pytest.mark.parametrize(("shift", "moved"), [(3e-5, False), (1e-3, True), (-1e-3, True)])
+def test_either_way_a_steady_shift_counts_beyond_a_hundredth_of_the_spread(tmp_path: Path, shift: float, moved: bool):
+    """Two seeds 0.01 apart, a deviation of 0.007: both shifted alike, no spread is left over the pairs."""
+    specs = [RunSpec("train", {"setting": 0}, r) for r in range(2)]
+    base = filled(tmp_path / "base", lambda s: {"test_error": error(s)}, finished, specs)
+    new = filled(tmp_path / "new", lambda s: {"test_error": error(s) + shift}, finished, specs)
+    assert bool(compare_runs(base, new, either_way=True)["regressions"]) == moved
