@@ -84,6 +84,15 @@ def test_estimate_and_limit_follow_a_shift_and_shrug_at_outliers():
     assert lower_limit([1.0, 2.0], [0.0, 0.0], 0.001) == -math.inf  # two against two can never be that sure
 
 
+@pytest.mark.parametrize(("m", "n", "alarm"), [(5, 5, 0.05), (6, 9, 0.01), (12, 7, 0.2), (4, 4, 1 / 70)])
+def test_the_limit_is_where_the_probability_crosses_the_alarm(m: int, n: int, alarm: float):
+    draw = random.Random(m)
+    new, base = ([draw.gauss(0, 1) for _ in range(count)] for count in (m, n))
+    limit = lower_limit(new, base, alarm)
+    assert p_value(new, base, limit - 1e-9) <= alarm < p_value(new, base, limit)
+    assert lower_limit([1.0, 2.0], [0.0, 0.5], 0.1) == -math.inf
+
+
 def test_unchanged_code_alarms_no_more_often_than_stated():
     """1,000 documents of unchanged code, each against a baseline of its own."""
     draw = np.random.default_rng(1)
