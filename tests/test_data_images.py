@@ -342,6 +342,20 @@ def test_verify_reports_what_is_wrong(mnist: tuple[str, Path], tmp_path: Path) -
     assert verify("digits").passed
 
 
+def test_verify_knows_a_set_by_the_mean_and_the_deviation_of_each_channel(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = load_images("digits", "train").inputs.double() / 255
+    mean, deviation = levels.mean().item(), levels.std(correction=0).item()
+    off = 2 * verify_module.STATISTICS_TOLERANCE
+    for known, passed in (
+        ((mean, deviation), True),
+        ((mean + off, deviation), False),
+        ((mean, deviation - off), False),
+    ):
+        monkeypatch.setitem(verify_module.STATISTICS, "digits", ((known[0],), (known[1],)))
+        (check,) = [c for c in verify("digits").checks if c.name == "channel 0 statistics"]
+        assert check.passed == passed
+
+
 def test_rows_are_the_same_without_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = 2500
     table = pa.table(

@@ -97,9 +97,11 @@ def test_rows_are_stepped_together_where_they_have_no_multipliers():
 def cases() -> dict[str, tuple]:
     x, memory, grads, *_ = drawn(3, 2, D)
     scale = torch.rand(D, generator=torch.Generator().manual_seed(3))
+    halves = torch.ones(D).index_fill(0, torch.arange(D // 2), 2.0)
     columns = [tensor[:, :5] for tensor in (x, memory, grads)]
     return {
         "rows with multipliers": (TorchSGD(0.9, **SCALES["rates"]), x, memory, grads),
+        "rows with two multipliers": (TorchSGD(0.9, lr_scale=halves), x, memory, grads),
         "float64": (TorchSGD(0.9), x.double(), memory.double(), grads.double()),
         "views with gaps": (TorchSGD(0.9), *columns),
         f"more than {MOST_PIECES} multipliers": (TorchSGD(0.9, lr_scale=scale), x[0], memory[0], grads[0]),

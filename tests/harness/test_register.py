@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from suite.commands import register as command
 from suite.commands.register import change_of
 from suite.papers import register
 
@@ -72,6 +74,37 @@ NOT_RUN, YES, NO = ({"verdict": verdict} for verdict in ("not run", "reproduced"
 )
 def test_what_the_earlier_rule_says_of_the_same_runs_decides(old, new, change):
     assert change_of(old, new) == change
+
+
+@pytest.mark.parametrize(("changed", "replays"), [(["toy/new"], False), (["toy/new", "toy/old"], True)])
+def test_the_earlier_rule_is_replayed_where_any_changed_claim_had_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch, changed: list[str], replays: bool
+):
+    """A claim that is new has none; an old one is held against what its rule of before says today."""
+    register.append(home, "d0", "begun", {"toy/old": {**PRINTS, "change": "registered"}})
+    asked = []
+
+    def replay(revision: str, papers: list[str], home: Path) -> dict:
+        asked.append((revision, papers))
+        return {"toy/old": NO}
+
+    verdicts = [SimpleNamespace(claim=SimpleNamespace(id=name)) for name in changed]
+    monkeypatch.setattr(command, "homes", lambda: [home])
+    monkeypatch.setattr(command, "papers_of", lambda home: ["toy"])
+    monkeypatch.setattr(command, "unregistered", lambda papers: {claim: ["rule"] for claim in changed})
+    monkeypatch.setattr(command, "paper", lambda name: name)
+    monkeypatch.setattr(command, "today", lambda paper: dict.fromkeys(changed, PRINTS))
+    monkeypatch.setattr(command, "verdicts", lambda paper, source: verdicts)
+    monkeypatch.setattr(command, "read", lambda verdict: YES)
+    monkeypatch.setattr(command, "replay", replay)
+    (said,) = command.register("a reason", "before")
+    assert asked == ([("before", ["toy"])] if replays else [])
+    rows = register.entries(home)[-1]["claims"]
+    assert rows["toy/new"]["change"] == "late"
+    assert "earlier" not in rows["toy/new"]
+    if replays:
+        assert (rows["toy/old"]["change"], rows["toy/old"]["earlier"]) == ("amended", NO)
+        assert said.endswith("1 late, 1 amended")
 
 
 def test_the_committed_register_is_whole():
