@@ -91,6 +91,17 @@ def curves(
     say_stand_in(axes, place, instead)
 
 
+def growing(table: pd.DataFrame, axes: Any, printed: float) -> None:
+    """Test accuracy against epochs by how many learners there were, median and range of seeds, and a target (%)."""
+    import seaborn as sns
+
+    sns.lineplot(table, x="epoch", y="test", hue="group", estimator="median", errorbar=("pi", 100), ax=axes)
+    axes.axhline(printed, color=PALETTE[2], linewidth=1, linestyle=(0, (4, 2)), label=f"target: {printed:g}%")
+    axes.set(xlabel="epoch", ylabel="test accuracy of the average model (%)")
+    axes.locator_params(axis="x", integer=True)
+    axes.legend(loc="lower right")
+
+
 def _dashes(line: Any) -> Any:
     """A line style of the project's as seaborn wants it."""
     named = {"-": "", "--": (4, 2), "-.": (5, 2, 1, 2), ":": (1, 1.5)}
