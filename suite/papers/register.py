@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import PROFILES, Claim
-from suite.papers.artifact import Artifact, Paper
+from suite.papers.artifact import Artifact, Measure, Paper
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, homes, paper
 from suite.runs.fingerprint import present
@@ -71,17 +71,24 @@ def rule_of(claim: Claim) -> str:
 def measure_of(claim: Claim, artifact: Artifact) -> str:
     """Fingerprint of the functions that measure a claim's quantity, with all that they reach.
 
-    Those that name the quantity as a whole text; where none does (the name is put together), all of the artifact.
     A measure that another function has made stands for that one and for what it was made with.
     """
-    places = {function: place_of(function) for function in artifact.measures}
-    named = [function for function, place in places.items() if claim.quantity in texts(place)]
-    chosen = named or list(places)
+    chosen = measuring(claim.quantity, artifact)
     if not chosen:
         return digest(None)
-    code = present().fingerprint(*sorted({places[function] for function in chosen}))
+    code = present().fingerprint(*sorted(set(map(place_of, chosen))))
     made_with = sorted(text for function in chosen for text in captured(function))
     return digest([code, made_with]) if made_with else code
+
+
+def measuring(quantity: str, artifact: Artifact) -> list[Measure]:
+    """The measures that name a quantity as a whole text; where none does (the name is put together), all."""
+    return [function for function in artifact.measures if names(function, quantity)] or list(artifact.measures)
+
+
+def names(function: Measure, quantity: str) -> bool:
+    """Whether a measure names a quantity as a whole text."""
+    return quantity in texts(place_of(function))
 
 
 def place_of(function: Callable[..., Any]) -> str:

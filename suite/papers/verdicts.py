@@ -12,7 +12,7 @@ from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper
 from suite.papers.grades import Grade, Rests, grade, rests_of
 from suite.papers.published import published
-from suite.papers.register import REGISTERED, UNREGISTERED, place_of, standing, texts
+from suite.papers.register import REGISTERED, UNREGISTERED, names, standing
 from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
@@ -25,7 +25,6 @@ class Measurement:
     """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
 
     found: dict[str, Measured] = field(default_factory=dict)
-    by: dict[str, Measure] = field(default_factory=dict)  # which function found each
     missing: dict[Measure, Missing] = field(default_factory=dict)  # what stopped others
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
@@ -51,7 +50,7 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
             for name, value in function(evidence):
                 since = evidence.reads.taken()
                 result.rests[name] = rests_of(function, evidence.reads.given, value.runs, since, before)
-                result.found[name], result.by[name] = value, function
+                result.found[name] = value
                 for run_id, names in since.items():
                     before.setdefault(run_id, set()).update(names)
         except Missing as error:
@@ -194,9 +193,9 @@ def _stopped(quantity: str, measured: Mapping[str, Measurement], profile: str) -
     for error in missing.values():
         if quantity in error.rows:
             return error.rows[quantity]
-    finds = {found.by[quantity] for found in measured.values() if quantity in found.by}
+    finds = {found.rests[quantity].measure for found in measured.values() if quantity in found.rests}
     subject = quantity.partition("-")[2] or quantity  # of what an artifact lacks, this quantity's own part
-    surely = [str(e) for function, e in missing.items() if function in finds or quantity in texts(place_of(function))]
+    surely = [str(e) for function, e in missing.items() if function in finds or names(function, quantity)]
     said = list(dict.fromkeys(map(str, missing.values())))
     likely = [text for text in said if subject in text.split() or len(said) == 1]
     return "; ".join(dict.fromkeys(surely or likely))

@@ -7,7 +7,7 @@ from typing import Any
 
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.register import place_of, standing
+from suite.papers.register import measuring, place_of, standing
 from suite.papers.trials import Trial, counted, power, trials
 from suite.report.numerals import ours, printed, tolerance
 from suite.runs.archive import Runs
@@ -24,7 +24,7 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         decides = "decides" if verdict.decides else "decides nothing"
         yield "rests on", f"{verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
     yield from _registered(verdict)
-    for place in dict.fromkeys(map(place_of, artifact.measures if artifact else ())):
+    for place in dict.fromkeys(map(place_of, measuring(rule.quantity, artifact) if artifact else ())):
         yield "measure", place
     if measured is not None:
         departures = ", ".join(f"{p:.3g}" for p in power(rule, measured))

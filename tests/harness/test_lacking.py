@@ -11,6 +11,7 @@ import pytest
 
 from suite.claims.measured import Measured, exact
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities, row_by_row
+from suite.papers.grades import Rests
 from suite.papers.registry import paper
 from suite.papers.verdicts import Measurement, lacking, measure_evidence, verdicts
 from suite.runs.archive import Layered
@@ -43,7 +44,7 @@ def told(quantity: str, *missing: str, **found: str) -> str:
     functions: list[Any] = [Mock(__module__="nowhere", __qualname__=text) for text in missing]
     here, elsewhere = Measurement(), Measurement()
     here.missing = {function: Missing(text) for function, text in zip(functions, missing, strict=True)}
-    elsewhere.by = {name: functions[missing.index(text)] for name, text in found.items()}
+    elsewhere.rests = {name: Rests(functions[missing.index(text)], ()) for name, text in found.items()}
     claim: Any = SimpleNamespace(lacks="", needs="cpu-small", quantity=quantity, profile="paper")
     return lacking(claim, {"paper": here, "reduced": elsewhere})
 
