@@ -181,9 +181,13 @@ def test_a_pilot_goes_on_for_its_seconds_and_leaves_out_what_warms_up(monkeypatc
     assert len(steps) == pilot.WARM + 4
 
 
-def test_a_pilot_times_a_real_training():
+def test_a_pilot_times_a_real_training(monkeypatch: pytest.MonkeyPatch):
+    together = []
+    step = pilot.Lockstep.step
+    monkeypatch.setattr(pilot.Lockstep, "step", lambda self, turns: together.append(len(turns)) or step(self, turns))
     few, many = (RunSpec("train", {**PILOTED, "updates": n}) for n in (10, 100_000))
     execution = choose(few, "cpu", 1)
     for width in (1, 3):
         chosen = execution | {"width": width, "path": "vectorised" if width > 1 else "looped"}
         assert 0 < pilot.training(few, chosen, width, None, 0.05) < pilot.training(many, chosen, width, None, 0.05)
+        assert set(together) == (set() if width == 1 else {width})

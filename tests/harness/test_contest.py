@@ -59,14 +59,22 @@ def test_the_spread_over_seeds_judges_another_execution():
     assert implausible(run(3.0), seeds[:2], 0.01) is None
 
 
-def test_honest_seeds_are_seldom_called_implausible():
-    """Of 2,000 fresh draws beside ten seeds, at a hundredth: 20 expected, 45 or more with probability 1e-6."""
+@pytest.mark.parametrize(
+    ("seeds", "alarm", "draws", "least", "most"),
+    [
+        (10, 0.01, 2_000, 5, 45),  # 20 expected; 45 or more with probability 1e-6
+        (4, 0.2, 3_000, 500, 700),  # 600 expected, with a deviation of 22
+    ],
+)
+def test_honest_seeds_are_called_implausible_as_often_as_stated(
+    seeds: int, alarm: float, draws: int, least: int, most: int
+):
     import numpy as np
 
     said = lambda value: SimpleNamespace(results={"value": value})  # all that is read of a run
-    draws = np.random.default_rng(0).normal(size=(2000, 11))
-    alarms = sum(bool(implausible(said(first), [said(value) for value in others], 0.01)) for first, *others in draws)
-    assert 5 < alarms < 45
+    rows = np.random.default_rng(0).normal(size=(draws, seeds + 1))
+    alarms = sum(bool(implausible(said(first), [said(value) for value in others], alarm)) for first, *others in rows)
+    assert least < alarms < most
 
 
 def test_a_survey_names_what_is_contested_and_what_cannot_be_judged():
