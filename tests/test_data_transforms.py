@@ -131,4 +131,7 @@ def test_what_does_not_fit_is_refused(pixels: Tensor) -> None:
         centre_crop(pixels, 13)
     with pytest.raises(ValueError, match="margin=-1"):
         CropFlip(3, -1)
+    with pytest.raises(ValueError, match="crop=0 must be at least 1"):
+        CropFlip(0)
+    assert CropFlip(1)(pixels[None], 0, torch.tensor([0])).shape[-2:] == (1, 1)
     assert set(RULES) >= {"scale", "mean-image", "standardise", "signed"}

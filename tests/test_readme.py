@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from fake_paper import fill, registered
@@ -66,6 +67,14 @@ def test_the_results_told_are_decided_and_empirical_findings_first(verdicts):
         "2.68 [2.37, 2.99]% (stand-in: the code of fake/descent is not read, n = 3). The gain shrinks to a tenth "
         "once both are tuned alike."
     ) in text
+
+
+@pytest.mark.parametrize(("repetitions", "said"), [(1, "is not read). "), (2, "is not read, n = 2). ")])
+def test_repetitions_are_told_from_two_on(verdicts, repetitions, said):
+    verdict = telling(verdicts)[0]
+    assert verdict.measured is not None
+    text = results([replace(verdict, measured=replace(verdict.measured, n=repetitions))])
+    assert said in text
 
 
 def test_the_readme_tells_the_properties_in_a_sentence(verdicts):
