@@ -63,8 +63,9 @@ def test_torch_multipliers_equal_parameter_groups():
 
 @pytest.mark.parametrize("decay", [0.0, 0.01])
 def test_adam_equals_torch(decay):
-    theirs = run_optimizer(lambda p: torch.optim.Adam(p, 1.0, weight_decay=decay))
-    torch.testing.assert_close(run(Adam(decay=decay)), theirs, rtol=1e-12, atol=1e-12)
+    for beta1, beta2 in ((0.9, 0.999), (0.0, 0.5), (0.5, 0.0)):
+        theirs = run_optimizer(lambda p, b=(beta1, beta2): torch.optim.Adam(p, 1.0, b, weight_decay=decay))
+        torch.testing.assert_close(run(Adam(beta1, beta2, decay=decay)), theirs, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -122,8 +123,16 @@ def test_rows_are_independent_and_keep_their_dtype(optimizer):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: CaffeSGD(1.0), lambda: TorchSGD(decay=-1), lambda: Adam(beta1=1), lambda: Adam(epsilon=-1)]
+    ("rule", "change"),
+    [
+        (CaffeSGD, {"momentum": 1.0}),
+        (TorchSGD, {"decay": -1}),
+        (Adam, {"beta1": 1}),
+        (Adam, {"beta2": 1}),
+        (Adam, {"epsilon": -1}),
+        (Adam, {"decay": -1}),
+    ],
 )
-def test_refuses_values_out_of_range(make):
+def test_refuses_values_out_of_range(rule, change):
     with pytest.raises(ValueError, match=r"(optimizer|adam): "):
-        make()
+        rule(**change)
