@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import asdict
 
 import pytest
 
-from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, exchange, network
+from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Setting, exchange, network
 from suite.cost_models.overlap import AllReduce, Layer, Network, Wire, delayed, layer_wise, rates, synchronous
 
 # first to last: forward 1 + 2, backward 2 + 4, apply 1 + 1 seconds; 60 and 20 bytes to send
@@ -108,10 +109,18 @@ def test_corners_surround_the_centre():
     for machine in (DGX1, SANDY_BRIDGE):
         corners = list(machine.corners())
         assert len(corners) == len(set(corners)) == 16
-        for field, value in machine.centre()._asdict().items() if hasattr(machine.centre(), "_asdict") else ():
-            assert min(getattr(c, field) for c in corners) <= value <= max(getattr(c, field) for c in corners)
+        for name, value in asdict(machine.centre()).items():
+            assert min(getattr(c, name) for c in corners) <= value <= max(getattr(c, name) for c in corners)
         costs = [exchange(c, 8).seconds(1e6) for c in corners]
         assert min(costs) < exchange(machine.centre(), 8).seconds(1e6) < max(costs)
+
+
+def test_a_layer_costs_its_operations_and_the_bytes_that_move():
+    """At 10 operations and 2 bytes a second: 3 examples of 5 operations; 7 numbers of 4 bytes, moved 5 or 2 times."""
+    setting = Setting(flops=10.0, memory=2.0, alpha=0.0, beta=1.0, call=0.0)
+    first, second = network((LayerCost(5.0, ()), LayerCost(5.0, (6, 1))), 3, setting).layers
+    assert first == Layer(forward=1.5, backward=1.5)
+    assert second == Layer(forward=1.5, backward=3.0, tensors=(24.0, 4.0), apply=5 * 28 / 2, copy=2 * 28 / 2)
 
 
 def test_refuses_what_means_nothing():
