@@ -21,18 +21,18 @@ class Progress:
     dead one.
     """
 
-    def __init__(self, weights: Mapping[str, float], quiet: bool = False, every: float = EVERY):
+    def __init__(self, weights: Mapping[str, float], every: float = EVERY):
         self.weights = {run_id: max(seconds, 1e-3) for run_id, seconds in weights.items()}
         self.total = sum(self.weights.values()) or 1.0
         self.fractions: dict[str, float] = {}
         self._gone = 0.0  # estimated seconds of what is done
-        self.quiet, self.finished = quiet, 0
+        self.finished = 0
         self.started = time.monotonic()
         self._bar: Any = None  # rich's, on a terminal
         self.every, self._telling = every, ExitStack()
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty() and not self.quiet:
+        if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
@@ -48,7 +48,7 @@ class Progress:
             )
             self._bar.start()
             self._task = self._bar.add_task(f"0/{len(self.weights)} runs", total=self.total)
-        elif not self.quiet:
+        else:
             self._telling.enter_context(periodic.every(self.every, self._tell, "progress"))
         return self
 
@@ -90,7 +90,7 @@ class Progress:
         if self._bar:
             self._bar.update(self._task, description=f"{self.finished}/{len(self.weights)} runs")
             return
-        if line and not self.quiet:
+        if line:
             print(f"[{self.finished}/{len(self.weights)}] {line}; {self._times()}", file=sys.stderr)
 
     def note(self, line: str) -> None:

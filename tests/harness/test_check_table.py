@@ -119,3 +119,11 @@ def test_on_a_terminal_a_bar_fills_by_cost(monkeypatch):
     assert "waiting for [1] run" in screen.getvalue()
     assert "b: stored" not in screen.getvalue()
     assert progress._bar.live.is_started is False
+
+
+def test_without_a_terminal_a_run_s_end_is_a_line_and_nothing_where_nobody_need_be_told(capsys):
+    with Progress({"a": 1.0, "b": 3.0}) as progress:
+        progress.finish("b", "")
+        assert capsys.readouterr().err == ""
+        progress.finish("a", "a: stored")
+    assert capsys.readouterr().err.startswith("[2/2] a: stored; ")

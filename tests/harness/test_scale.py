@@ -71,7 +71,7 @@ def test_ids_are_names_and_nothing_is_read_for_them(tmp_path: Path, opened: list
 def test_progress_costs_the_same_however_many_runs_there_are():
     """The share done is kept as a sum: no update looks at the other runs."""
     specs = [RunSpec("x", {}, s) for s in range(300)]
-    progress = Progress({spec.id: float(1 + i) for i, spec in enumerate(specs)}, quiet=True)
+    progress = Progress({spec.id: float(1 + i) for i, spec in enumerate(specs)})
 
     class Counted(dict):
         reads = 0
