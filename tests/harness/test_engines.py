@@ -197,8 +197,8 @@ def test_signs_of_life_are_aged_by_the_clock_of_their_file_system(tmp_path, monk
 def test_the_time_left_follows_the_pace_of_those_who_work():
     """One run of 100 estimated seconds is a quarter done after 50 s; three more like it, one worker."""
     wanted = {str(i): {"seconds": 100.0} for i in range(4)}
-    runs = {"0": {"state": "running", "fraction": 0.25, "since": 0.0}}
-    assert status_module.seconds_left(wanted, set(), runs, 50.0) == pytest.approx(375 * 2)
-    assert status_module.seconds_left(wanted, {"1", "2"}, runs, 50.0) == pytest.approx(175 * 2)
+    runs = {"0": {"state": "running", "fraction": 0.25, "since": 1000.0}}
+    assert status_module.seconds_left(wanted, set(), runs, 1050.0) == pytest.approx(375 * 2)
+    assert status_module.seconds_left(wanted, {"1", "2"}, runs, 1050.0) == pytest.approx(175 * 2)
     assert status_module.seconds_left(wanted, set(), {}, 50.0) is None
     assert status_module.seconds_left(wanted, set(wanted), {}, 50.0) == 0.0

@@ -38,6 +38,13 @@ def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layere
     assert all(any(run in line for line in text) for run in verdict.measured.runs)
 
 
+@pytest.mark.parametrize(("claim", "drawn"), [(CLAIM, True), ("isgd/table1/lenet-weight-mb", False)])
+def test_a_figure_is_named_where_there_is_one(source: Layered, claim: str, drawn: bool):
+    text = list(lines(claim, source))
+    assert any(line.startswith("  figure     sgd-suite figures ") for line in text) == drawn
+    assert text[-1].startswith("  again      sgd-suite run ")
+
+
 @pytest.mark.parametrize(
     ("name", "helped"),
     [("rudra/fig4a/nothing", CLAIM), ("rudra/fig99/x", "rudra/fig4a"), ("nobody/fig1/x", "isgd/fig5b/gain")],

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 import toy
+import typer
 
 from reference_impls.contract import Turn
 from suite import interruption
+from suite.cli import errors
 from suite.papers.registry import experiment
 from suite.runner import presence, workers
 from suite.runner.execute import Surroundings, execute
@@ -215,6 +217,20 @@ def test_a_second_ctrl_c_does_not_wait(monkeypatch: pytest.MonkeyPatch):
         with pytest.raises(interruption.Interrupted) as caught:
             signal.raise_signal(signal.SIGINT)
     assert caught.value.exit_code == 143
+
+
+def test_who_looks_for_himself_and_does_not_is_stopped_in_the_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(interruption, "GRACE", 0.01)
+    with interruption.watched(), interruption.deferred():
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(interruption.Interrupted) as caught:
+            time.sleep(60)
+    assert caught.value.exit_code == 143
+
+
+def test_ctrl_c_where_no_run_is_under_way_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]):
+    assert errors.explain(typer.Abort()) == 130
+    assert capsys.readouterr().err.strip() == str(interruption.Interrupted(signal.SIGINT))
 
 
 def test_handlers_and_clock_are_put_back():

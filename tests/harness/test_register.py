@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -74,6 +76,16 @@ NOT_RUN, YES, NO = ({"verdict": verdict} for verdict in ("not run", "reproduced"
 )
 def test_what_the_earlier_rule_says_of_the_same_runs_decides(old, new, change):
     assert change_of(old, new) == change
+
+
+def test_what_a_rule_made_of_the_runs_is_plain_json():
+    """Infinite ends, and what is no number, as texts; the same from a verdict as from a row of ``check --json``."""
+    spans = {"values": (0.5, math.nan), "low": (-math.inf, 0.25), "high": (math.inf, 1.0)}
+    plain = {"values": [0.5, "nan"], "low": ["-inf", 0.25], "high": ["inf", 1.0]}
+    verdict: Any = SimpleNamespace(verdict="reproduced", measured=SimpleNamespace(**spans))
+    assert command.read(verdict) == {"verdict": "reproduced", **plain}
+    assert command.read_row({"verdict": "reproduced", "ours": {**plain, "n": 3}}) == command.read(verdict)
+    assert command.read_row({"verdict": "not run", "ours": None}) == NOT_RUN
 
 
 @pytest.mark.parametrize(("changed", "replays"), [(["toy/new"], False), (["toy/new", "toy/old"], True)])
