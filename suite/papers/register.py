@@ -49,7 +49,8 @@ class Standing:
     """How a claim stands in the register: its fingerprints, and how evidence and rule follow each other.
 
     ``change`` is the last one that matters for the order (an *amended* claim stays one when it is reworded later);
-    ``earlier`` is the verdict under the rule before the last amendment, with its reason.
+    ``since`` says of each fingerprint when it became what it is; ``earlier`` is the verdict under the rule before the
+    last amendment, with its reason.
     """
 
     claim: str
@@ -57,6 +58,7 @@ class Standing:
     change: str
     date: str
     because: str
+    since: Mapping[str, str]
     earlier: Mapping[str, Any] | None = None
 
 
@@ -185,9 +187,10 @@ def standings(home: Path) -> Mapping[str, Standing]:
                 change, earlier, date, because = before.change, before.earlier, before.date, before.because
             elif before and change == "registered" and before.change in APART:
                 change = before.change  # a rule that was once changed after its evidence stays so
-            found[name] = Standing(
-                name, {part: row[part] for part in PARTS}, change, date, because or entry["because"], earlier
-            )
+            kept = {part for part in PARTS if before and before.fingerprints[part] == row[part]}
+            since = {part: before.since[part] if before and part in kept else entry["date"] for part in PARTS}
+            prints = {part: row[part] for part in PARTS}
+            found[name] = Standing(name, prints, change, date, because or entry["because"], since, earlier)
     return found
 
 

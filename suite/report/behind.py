@@ -42,6 +42,7 @@ def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "register", "no entry"
         return
     yield "register", f"{held.change} {held.date}: {held.because}"
+    yield "since", ", ".join(f"{part} {date}" for part, date in held.since.items())
     if held.earlier:
         spans = zip(*(held.earlier.get(name, ()) for name in ("values", "low", "high")), strict=True)
         values = ", ".join(f"{value} [{low}, {high}]" for value, low, high in spans)

@@ -46,6 +46,7 @@ def test_an_amended_claim_stays_amended_when_it_is_reworded(home: Path):
     held = register.standings(home)["toy/a"]
     assert (held.change, held.date, held.because, held.earlier) == ("amended", "d1", "narrowed", earlier)
     assert held.fingerprints["rule"] == "e"
+    assert held.since == {"rule": "d2", "measure": "d0", "runs": "d0"}
 
 
 def test_a_withdrawn_claim_stands_no_more(home: Path):
