@@ -44,11 +44,11 @@ SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list", "abs": "float"}
-# How things look, not what they say: sizes, distances and colours of drawings.
+# How things look or are kept, not what they say: sizes, distances and colours of drawings, indents of files, caches.
 LOOKS = {
     "alpha", "borderaxespad", "bbox_to_anchor", "capsize", "color", "columnspacing", "dashes", "elinewidth",
-    "figsize", "fontsize", "grid", "height", "labelsize", "linestyle", "linewidth", "markersize", "ncols", "pad", "s",
-    "saturation", "size", "sizes", "width", "width_ratios", "zorder",
+    "figsize", "fontsize", "frozen", "grid", "height", "indent", "labelsize", "linestyle", "linewidth", "markersize",
+    "maxsize", "ncols", "pad", "s", "saturation", "size", "sizes", "width", "width_ratios", "zorder",
 }  # fmt: skip
 PATIENCE, SLOWEST = 4.0, 240.0  # times the seconds without a mutant; seconds that the tests of a module may take
 PYTEST = ("pytest", "-q", "-x", "-p", "no:cacheprovider")

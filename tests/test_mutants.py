@@ -18,6 +18,7 @@ def f(x: "int | 7", *, é=2) -> bool:
     """Takes 5."""
     print(f"{x + 1}")
     axes.plot(x, linewidth=0.8)
+    text = json.dumps(x, indent=1)
     axes.grid(visible=0)
     zip(x, x, strict=True)
     dashes = [4, 1.5]
