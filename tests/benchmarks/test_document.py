@@ -121,6 +121,8 @@ def test_throughput_is_compared_with_one_learner(book, workload):
     book.add("SMA LeNet, b=16, k=1", {**workload, "family": "averaging"})
     book.add("SMA LeNet, b=16, k=4", {**workload, "family": "averaging", "examples": 64})
     book.add("SMA VGG, b=16, k=4", {**workload, "family": "averaging"})
+    book.add("link, k=1", {**workload, "family": "link"})
+    book.add("link, k=4", {**workload, "family": "link"})
     assert speed.throughput_gains(book.document) == {"SMA LeNet, b=16": {"k=4": 4.0}}
     assert table(book.document).endswith("with one learner: SMA LeNet, b=16: 4.00 times with k=4.")
 

@@ -44,9 +44,16 @@ def test_encode_and_decode_are_inverse_at_the_ends():
         assert [t.item() for t in made.decode(made.encode(*tensors))] == list(parts)
 
 
-def test_refuses_a_crop_that_does_not_fit():
+def test_a_crop_has_as_many_places_as_fit_in_the_padded_picture():
+    made = Augmentation(CropFlip(crop=3, margin=2), 6, 8)
+    assert (made.rows, made.columns) == (8, 10)
+    assert Augmentation(CropFlip(crop=6), 6, 6).encode(*torch.zeros(4, 1, dtype=torch.int64)).item() == 0
+
+
+@pytest.mark.parametrize(("height", "width"), [(6, 6), (7, 6), (6, 7)])
+def test_refuses_a_crop_that_does_not_fit(height: int, width: int):
     with pytest.raises(ValueError, match="crop=11 exceeds"):
-        Augmentation(CropFlip(crop=11, margin=2), 6, 6)
+        Augmentation(CropFlip(crop=11, margin=2), height, width)
 
 
 def settings(**more):

@@ -76,6 +76,14 @@ def test_changes_are_found_where_they_are():
     assert changes([0.0, 1.0], 0.01) == []
 
 
+def test_a_change_needs_the_fewest_sessions_on_either_side_and_no_more():
+    """Of the 70 ways to halve eight values in no order, two are as far apart as these halves."""
+    values = [0.0, 0.1, 0.2, 0.3, 9.0, 9.1, 9.2, 9.3]
+    assert FEWEST == 4
+    assert changes(values, 0.1) == [4]
+    assert changes(values[1:], 0.1) == []
+
+
 @pytest.mark.parametrize(
     "levels", [[0.0] * 20 + [0.8 * CREEP] * 20, [0.2] * 20 + [0.0] * 20], ids=["below what counts", "faster"]
 )

@@ -230,6 +230,11 @@ def sides(ours: list[float], rival: list[float]) -> str:
     return json.dumps({"format": 1, "workloads": {"w": {"sides": timed}}, "machine": {"class": "a"}})
 
 
+def accepted(workload: dict[str, list]) -> str:
+    """A baseline of one workload."""
+    return json.dumps({"format": 1, "sessions": 1, "workloads": {"w": workload}, "machine": {"class": "a"}})
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -242,6 +247,9 @@ def sides(ours: list[float], rival: list[float]) -> str:
         ('{"format": 1, "workloads": [], "machine": {"class": "a"}}', "workloads are a mapping"),
         ('{"format": 1, "workloads": {"w": 3}, "machine": {"class": "a"}}', "'w' is no mapping"),
         ('{"format": 1, "workloads": {"w": {}}, "machine": {"class": "a"}}', "'w' has no sides"),
+        (accepted({"odd": [[0.1]]}), "'w' has no sessions by 'odd'"),
+        (accepted({"wall": []}), "'w' has no sessions by 'wall'"),
+        (accepted({"wall": [["0.1"]]}), "'w' has sessions that are no lists of log ratios"),
         (sides([0.1, 0.2], [0.1, -0.2]), "'w' has seconds that are no equally long lists of positive numbers"),
         (sides([0.1, 0.2], [0.1]), "'w' has seconds that are no equally long lists of positive numbers"),
         ("[" * 200_000, "cannot be read"),

@@ -54,6 +54,16 @@ def test_intervals_cover_and_the_law_is_kept():
     assert rejected <= 25
 
 
+@pytest.mark.parametrize(("repeated", "told"), [(0, False), (1, True), (2, True)])
+def test_lack_of_fit_needs_a_batch_size_that_was_run_twice(repeated: int, told: bool):
+    """Against the scatter within batch sizes: of one repeat the F test has one degree of freedom."""
+    rng = np.random.default_rng(11)
+    runs = [
+        Updates(m, tuple(inverse(m) * np.exp(rng.normal(0, 0.05, 1 + (i < repeated))))) for i, m in enumerate(BATCHES)
+    ]
+    assert (fit_inverse_law(runs).lack_of_fit is not None) == told
+
+
 def test_a_root_law_is_rejected():
     """Power at five per cent scatter is practically one: no miss in 100 data sets."""
     rng = np.random.default_rng(8)
