@@ -54,3 +54,16 @@ def test_embedded_pictures_are_what_the_catalogue_says(name: str) -> None:
         images = load_images(name, split)
         assert images.inputs.shape == (size, *(info.shape or ()))
         assert images.targets.unique().tolist() == list(range(info.classes))
+
+
+def test_the_documentation_has_the_sizes_of_all_sets():
+    page = (CHECKOUT / "docs" / "data.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
+    ]
+    told = {row[0].strip("`"): row[1:] for row in rows}
+    number = lambda value: f"{value:,}" if value else ""
+    for name, info in DATASETS.items():
+        sizes = [number(info.sizes.get(split)) for split in ("train", "validation", "test")]
+        assert told.pop(name) == [info.title + ", embedded" * info.embedded, *sizes, number(info.classes)], name
+    assert not told
