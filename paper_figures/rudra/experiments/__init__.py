@@ -8,14 +8,17 @@ from suite.models.table import counts
 from suite.runner import cost as training_cost
 from suite.spec import RunSpec
 
+NATIVE = 0.4  # seconds of the native step, of those through autograd
+
 
 def _training_seconds(spec: RunSpec) -> float:
-    """Examples x 3 forward passes, the evaluations, and an update's overhead per job."""
+    """Examples x 3 forward passes, by the native step at small batches, the evaluations, and an update's overhead."""
     s = spec.settings
     flops = counts(s["model"]["name"]).flops_per_example
     examples = s["updates"] * s["batch"] * gradients_per_update(s["workers"], s["algorithm"]["n"])
     evaluations = s["updates"] / s["evaluate"]["every"] + 1
-    work = (3 * examples + evaluations * 10_000) * flops / training_cost.FLOPS_PER_SECOND
+    passes = 3 * (NATIVE if s["batch"] <= training_cost.SMALL else 1.0)
+    work = (passes * examples + evaluations * 10_000) * flops / training_cost.FLOPS_PER_SECOND
     return work + s["updates"] * training_cost.OVERHEAD
 
 
