@@ -95,7 +95,8 @@ def growing(table: pd.DataFrame, axes: Any, printed: float) -> None:
     """Test accuracy against epochs by how many learners there were, median and range of seeds, and a target (%)."""
     import seaborn as sns
 
-    sns.lineplot(table, x="epoch", y="test", hue="group", estimator="median", errorbar=("pi", 100), ax=axes)
+    looks: dict[str, Any] = {"hue": "group", "style": "group", "dashes": [_dashes(line) for line in LINES[:2]]}
+    sns.lineplot(table, x="epoch", y="test", estimator="median", errorbar=("pi", 100), ax=axes, **looks)
     axes.axhline(printed, color=PALETTE[2], linewidth=1, linestyle=(0, (4, 2)), label=f"target: {printed:g}%")
     axes.set(xlabel="epoch", ylabel="test accuracy of the average model (%)")
     axes.locator_params(axis="x", integer=True)
