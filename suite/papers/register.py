@@ -187,8 +187,9 @@ def standings(home: Path) -> Mapping[str, Standing]:
                 change, earlier, date, because = before.change, before.earlier, before.date, before.because
             elif before and change == "registered" and before.change in APART:
                 change = before.change  # a rule that was once changed after its evidence stays so
-            kept = {part for part in PARTS if before and before.fingerprints[part] == row[part]}
-            since = {part: before.since[part] if before and part in kept else entry["date"] for part in PARTS}
+            since = dict.fromkeys(PARTS, entry["date"])
+            if before:
+                since |= {part: before.since[part] for part in PARTS if before.fingerprints[part] == row[part]}
             prints = {part: row[part] for part in PARTS}
             found[name] = Standing(name, prints, change, date, because or entry["because"], since, earlier)
     return found
