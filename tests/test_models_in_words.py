@@ -1,6 +1,7 @@
 """Every layer of every network, with its initialisers and multipliers, is what ``tests/networks.txt`` says.
 
-That file was read against the papers and their authors' files. A change that is meant is written into it by
+It shows a change of a network that nobody meant; counts and shapes are held against the papers in ``test_models.py``.
+A change that is meant is written into it by
 
     PYTHONPATH=. python tests/test_models_in_words.py
 """

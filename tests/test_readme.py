@@ -11,8 +11,11 @@ from dataclasses import replace
 import pytest
 from fake_paper import fill, registered
 
+from suite.papers.artifact import Measure
 from suite.papers.evidence import committed
 from suite.papers.grades import ReadOf, Rests, grade, machine_of
+from suite.papers.reaching import definitions
+from suite.papers.register import captured, texts
 from suite.papers.registry import PAPERS, homes, paper
 from suite.report import changes, readme
 from suite.report.page import all_verdicts
@@ -152,6 +155,28 @@ def test_every_committed_grade_follows_from_the_stored_specifications(committed_
 def test_nothing_that_is_committed_is_red(committed_verdicts):
     assert len(committed_verdicts) > 700
     assert [(v.claim.id, v.why) for v in committed_verdicts if v.red] == []
+
+
+@pytest.mark.evidence
+def test_a_claim_that_no_code_would_decide_says_what_it_lacks(committed_measured):
+    """Where neither a measure names it, nor one finds it or a name put together like it, no run is asked for."""
+    found, measured, _ = committed_measured
+    undecided = []
+    for claim in (verdict.claim for verdict in found if verdict.verdict == "not run" and not verdict.claim.lacks):
+        at = [each for (artifact, _), each in measured.items() if artifact == claim.artifact]
+        known = {quantity for each in at for quantity in each.found}
+        known |= {quantity for each in at for error in each.missing.values() for quantity in error.rows}
+        measures = paper(claim.paper).artifact(claim.artifact).measures
+        if claim.quantity not in known and not any(leads_to(measure, claim.quantity) for measure in measures):
+            undecided.append(claim.id)
+    assert undecided == []
+
+
+def leads_to(measure: Measure, quantity: str) -> bool:
+    """Whether a measure, or what it calls, names a quantity, or was made for what its name ends in."""
+    held, parts = " ".join(captured(measure)), quantity.split("-")
+    ends = ("-".join(parts[at:]) for at in range(1, len(parts)))
+    return any(quantity in texts(":".join(place)) for place in definitions(measure)) or any(e in held for e in ends)
 
 
 @pytest.mark.evidence

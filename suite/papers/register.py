@@ -85,10 +85,10 @@ def measure_of(claim: Claim, artifact: Artifact) -> str:
 
 def measuring(quantity: str, artifact: Artifact) -> list[Measure]:
     """The measures that name a quantity as a whole text; where none does (the name is put together), all."""
-    return [function for function in artifact.measures if names(function, quantity)] or list(artifact.measures)
+    return [function for function in artifact.measures if spells(function, quantity)] or list(artifact.measures)
 
 
-def names(function: Measure, quantity: str) -> bool:
+def spells(function: Measure, quantity: str) -> bool:
     """Whether a measure names a quantity as a whole text."""
     return quantity in texts(place_of(function))
 

@@ -12,7 +12,7 @@ from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper
 from suite.papers.grades import Grade, Rests, grade, rests_of
 from suite.papers.published import published
-from suite.papers.register import REGISTERED, UNREGISTERED, names, standing
+from suite.papers.register import REGISTERED, UNREGISTERED, spells, standing
 from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
@@ -195,7 +195,7 @@ def _stopped(quantity: str, measured: Mapping[str, Measurement], profile: str) -
             return error.rows[quantity]
     finds = {found.rests[quantity].measure for found in measured.values() if quantity in found.rests}
     subject = quantity.partition("-")[2] or quantity  # of what an artifact lacks, this quantity's own part
-    surely = [str(e) for function, e in missing.items() if function in finds or names(function, quantity)]
+    surely = [str(e) for function, e in missing.items() if function in finds or spells(function, quantity)]
     said = list(dict.fromkeys(map(str, missing.values())))
     likely = [text for text in said if subject in text.split() or len(said) == 1]
     return "; ".join(dict.fromkeys(surely or likely))
