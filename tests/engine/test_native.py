@@ -82,6 +82,59 @@ def test_single_precision_errs_no_more_than_autograd_does():
     assert errors[1] < 4 * errors[0]
 
 
+def dropping_out() -> Classification:
+    """On a CPU torch draws nothing where all or none are kept; what it draws for the third must follow the first."""
+    shares = (("drop1", 0.4), ("drop2", 0.0), ("drop3", 0.25))
+    layers: list[tuple[str, nn.Module]] = [("flatten", nn.Flatten())]
+    for i, (name, p) in enumerate(shares):
+        layers += [
+            (f"ip{i}", Linear((12, 31, 10)[i], (31, 10, 9)[i], weight=Xavier(), bias=Constant(0.1))),
+            (f"relu{i}", nn.ReLU()),
+            (name, nn.Dropout(p)),
+        ]
+    return of(Chain([*layers, ("ip3", Linear(9, 4, weight=Xavier(), bias=Constant()))], (3, 2, 2), 4))
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("training", [True, False])
+def test_native_dropout_draws_what_autograds_would(training):
+    """Two batches of unequal length in one call: the masks of the second follow those of the first."""
+    case = dropping_out()
+    case.flat.module.train(training)
+    x, rows = points(case, 2), case.b0().repeat(2, 1)
+    batches = [case.fetch(torch.arange(13)), case.fetch(torch.arange(13, 20))]
+    found = []
+    for gradients, seed in ((Bound(case), 3), (native_of(case), 3), (Bound(case), 4)):
+        torch.manual_seed(seed)
+        found.append(tuple(part.clone() for part in gradients(x, rows, batches)))
+    agree(found[0], found[1], case.d)
+    assert torch.equal(found[0][1], found[2][1]) is not training
+
+
+def native_of(case: Classification) -> Native:
+    """Its first comparison with autograd draws masks, and leaves the generator as it was."""
+    before = torch.get_rng_state()
+    native.library.cache_clear()
+    made = Native(case)
+    assert torch.equal(torch.get_rng_state(), before)
+    return made
+
+
+@pytest.mark.compiler
+def test_dropout_of_everything_leaves_the_last_biases():
+    case = dropping_out()
+    for layer in case.flat.module.children():
+        if isinstance(layer, nn.Dropout):
+            layer.p = 1.0
+    x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(5))]
+    found = []
+    for gradients in (Bound(case), Native(case)):
+        torch.manual_seed(3)
+        found.append(tuple(part.clone() for part in gradients(x, rows, batch)))
+    agree(found[0], found[1], case.d)
+    assert int(found[1][1].count_nonzero()) == 4
+
+
 @pytest.mark.compiler
 def test_what_is_no_number_stays_so_through_a_pool():
     case = problem("digits_lenet", dtype=torch.float32)

@@ -58,6 +58,7 @@ def trained(one: Session) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         ("digits_lenet", "looped", False, Listed),
         ("tiny_bn", "looped", True, Listed),
         pytest.param("digits_lenet", "native", True, Fused, marks=pytest.mark.compiler),
+        pytest.param("crossbow_lenet", "native", True, Fused, marks=pytest.mark.compiler),  # drops out
     ],
 )
 def test_it_is_the_general_update_to_a_few_roundings(name, path, channels_last, kind, rule, momentum, multipliers):

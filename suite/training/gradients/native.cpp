@@ -10,7 +10,8 @@
 // [out][kh][kw][in], a linear layer's [out][in], each before its biases. `real` is float or double.
 //
 // Layers of one example each (convolutions, pools, activations) are taken example by example, so that maps stay in
-// the cache; linear layers take the whole batch.
+// the cache; linear layers and dropout take the whole batch. What dropout multiplies by is drawn by the caller, so that
+// it can be the framework's own draw: layer after layer, [examples][outputs] numbers each.
 
 #include "native_layers.h"
 
@@ -87,6 +88,7 @@ struct Pictures {
     static constexpr long inputs = Ends<Layers...>::inputs, outputs = Ends<Layers...>::outputs;
     static constexpr long parameters = All::parameters;
     static constexpr int tensors = All::tensors;
+    static constexpr long drawn = 0;
     static long work(long M) { return All::ready + All::sums + All::scratch + M * All::kept; }
 
     static void forward(long M, const real* w, const real* in, real* out, real* work) {
@@ -111,6 +113,7 @@ template <long IN, long OUT>
 struct Linear {
     static constexpr long inputs = IN, outputs = OUT, parameters = OUT * IN + OUT;
     static constexpr int tensors = 2;
+    static constexpr long drawn = 0;
     static long together(long M) { return M < 8 ? 8 : 64; }  // outputs whose weights stay in the cache
     static long work(long M) { return std::max(together(M) * IN, OUT); }
 
@@ -148,6 +151,23 @@ struct Linear {
     }
 };
 
+// Multiplies by factors drawn for each number of the batch: 0, or 1 / (1 - p).
+template <long N>
+struct Dropout {
+    static constexpr long inputs = N, outputs = N, parameters = 0, drawn = N;
+    static constexpr int tensors = 0;
+    static long work(long) { return 0; }
+    static void forward(long M, const real*, const real* in, real* out, const real* factors) {
+        for (long i = 0; i < M * N; ++i) out[i] = in[i] * factors[i];
+    }
+    template <class Sink>
+    static void backward(long M, const real*, const real*, const real*, const real* dout, real* din, Sink,
+                         const real* factors) {
+        if (din)
+            for (long i = 0; i < M * N; ++i) din[i] = dout[i] * factors[i];
+    }
+};
+
 // The batch through all layers, its mean cross-entropy, and back.
 template <class... Layers>
 struct Rows {
@@ -156,7 +176,7 @@ struct Rows {
     static long work(long) { return 0; }
     template <long CLASSES, class Sink>
     static double run(long M, const real*, Sink, const real* logits, real* dlogits, const std::int64_t* targets,
-                      real*) {
+                      real*, real*) {
         double loss = 0;
         for (long m = 0; m < M; ++m, logits += CLASSES, dlogits += CLASSES) {
             const real top = *std::max_element(logits, logits + CLASSES);
@@ -176,14 +196,17 @@ struct Rows<Layer, Rest...> {
     static constexpr long parameters = Layer::parameters + Next::parameters;
     static constexpr int tensors = Layer::tensors + Next::tensors;
     static long work(long M) { return padded(Layer::work(M)) + 2 * padded(M * Layer::outputs) + Next::work(M); }
+    // `factors`: what dropout multiplies by in this layer and in those after it; only read.
     template <long CLASSES, class Sink>
     static double run(long M, const real* w, Sink sink, const real* in, real* din, const std::int64_t* targets,
-                      real* work) {
+                      real* work, real* factors) {
         real *out = work + padded(Layer::work(M)), *dout = out + padded(M * Layer::outputs);
-        Layer::forward(M, w, in, out, work);
+        real* own = Layer::drawn ? factors : work;
+        Layer::forward(M, w, in, out, own);
         const double loss = Next::template run<CLASSES>(M, w + Layer::parameters, sink.template after<Layer>(), out,
-                                                        dout, targets, dout + padded(M * Layer::outputs));
-        Layer::backward(M, w, in, out, dout, din, sink, work);
+                                                        dout, targets, dout + padded(M * Layer::outputs),
+                                                        factors + M * Layer::drawn);
+        Layer::backward(M, w, in, out, dout, din, sink, own);
         return loss;
     }
 };
@@ -197,14 +220,14 @@ extern "C" long work(long examples) { return Plan::work(examples); }  // numbers
 
 // Mean cross-entropy of `examples` pictures [h][w][channels] at w [parameters]; its gradient into dw [parameters].
 extern "C" double gradient(const real* w, real* dw, const real* pictures, const std::int64_t* targets, long examples,
-                           real* work) {
-    return Plan::run<Plan::outputs>(examples, w, Write{dw}, pictures, nullptr, targets, work);
+                           real* work, real* factors) {
+    return Plan::run<Plan::outputs>(examples, w, Write{dw}, pictures, nullptr, targets, work, factors);
 }
 
 // The same loss, and a step of w and velocity [parameters] by a rule for each of the tensors.
 extern "C" double update(real* w, real* velocity, const Rule* rules, double momentum, const real* pictures,
-                         const std::int64_t* targets, long examples, real* work) {
+                         const std::int64_t* targets, long examples, real* work, real* factors) {
     const Step step{w, velocity, rules, static_cast<real>(momentum)};
-    return Plan::run<Plan::outputs>(examples, w, step, pictures, nullptr, targets, work);
+    return Plan::run<Plan::outputs>(examples, w, step, pictures, nullptr, targets, work, factors);
 }
 #endif

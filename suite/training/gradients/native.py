@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -39,20 +39,30 @@ def plan(module: nn.Module) -> str:
         raise NativeError("the network is no chain of layers")
     if any(p.dtype not in NUMBERS for p in module.parameters()):
         raise NativeError(f"its numbers must be one of {', '.join(NUMBERS.values())}")
-    shape, rows, pictures = tuple(module.input_shape), list[str](), list[str]()
-    for name, layer in module.named_children():
-        after = tuple(_outputs(layer, shape))
+    rows, pictures, after = list[str](), list[str](), tuple[int, ...]()
+    for name, layer, shape, after in _layers(module):
         if isinstance(layer, nn.Linear):
             if layer.bias is None or len(shape) != 1:
                 raise NativeError(f"its layer {name} has no bias, or reads maps")
             rows += [*_together(pictures), f"Linear<{layer.in_features}, {layer.out_features}>"]
             pictures = []
+        elif isinstance(layer, nn.Dropout) and len(shape) == 1:
+            rows += [*_together(pictures), f"Dropout<{shape[0]}>"]
+            pictures = []
         else:
             pictures.append(_of_one_example(name, layer, shape, after))
-        shape = after
-    if len(shape) != 1:
+    if len(after) != 1:
         raise NativeError("the network does not end in one row of outputs for each example")
     return f"Rows<{', '.join([*rows, *_together(pictures)])}>"
+
+
+def _layers(module: Chain) -> Iterator[tuple[str, nn.Module, tuple[int, ...], tuple[int, ...]]]:
+    """Each layer with its name and the shapes of an example before and after it."""
+    shape = tuple(module.input_shape)
+    for name, layer in module.named_children():
+        after = tuple(_outputs(layer, shape))
+        yield name, layer, shape, after
+        shape = after
 
 
 def _outputs(layer: nn.Module, shape: tuple[int, ...]) -> torch.Size:
@@ -120,7 +130,7 @@ class Library:
         self._work.restype, self._work.argtypes = ctypes.c_long, [ctypes.c_long]
         self.gradient: Callable[..., float] = library.gradient
         library.gradient.restype = ctypes.c_double
-        library.gradient.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_long, ctypes.c_void_p]
+        library.gradient.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_long, *[ctypes.c_void_p] * 2]
         self.update: Callable[..., float] = library.update
         library.update.restype = ctypes.c_double
         library.update.argtypes = [
@@ -128,7 +138,7 @@ class Library:
             ctypes.c_double,
             *[ctypes.c_void_p] * 2,
             ctypes.c_long,
-            ctypes.c_void_p,
+            *[ctypes.c_void_p] * 2,
         ]
         library.parameters.restype = ctypes.c_long
         self.parameters: int = library.parameters()
@@ -183,6 +193,8 @@ class Native:
             )
         self._grads = self.flat.grad[None]
         self._work = self.flat.x.new_empty(0)
+        layers = _layers(self.flat.module)
+        self._dropouts = [(layer, shape[0]) for _, layer, shape, _ in layers if isinstance(layer, nn.Dropout)]
         if not self.library.agrees:
             self._compare()
 
@@ -196,6 +208,7 @@ class Native:
 
     def _one(self, point: Tensor, grad: Tensor, *batch: Tensor) -> float:
         inputs, targets = self._laid(*batch)
+        factors = self._factors(len(targets))
         return self.library.gradient(
             point.data_ptr(),
             grad.data_ptr(),
@@ -203,6 +216,7 @@ class Native:
             targets.data_ptr(),
             len(targets),
             self._work.data_ptr(),
+            factors.data_ptr(),
         )
 
     def step(self, point: Tensor, memory: Tensor, rules: Any, momentum: float, batch: Batch) -> float:
@@ -211,6 +225,7 @@ class Native:
         ``rules`` holds three numbers for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
         """
         inputs, targets = self._laid(*batch)
+        factors = self._factors(len(targets))
         return self.library.update(
             point.data_ptr(),
             memory.data_ptr(),
@@ -220,6 +235,7 @@ class Native:
             targets.data_ptr(),
             len(targets),
             self._work.data_ptr(),
+            factors.data_ptr(),
         )
 
     def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -228,22 +244,38 @@ class Native:
             self._work = inputs.new_empty(needed)
         return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs, targets
 
+    def _factors(self, examples: int) -> Tensor:
+        """What each dropout multiplies its outputs [examples, n] by, one after another; anything without one."""
+        if not self._dropouts:
+            return self._work
+        return torch.cat([_drawn(layer, self._work.new_empty(examples, n)).view(-1) for layer, n in self._dropouts])
+
     def _compare(self) -> None:
         """Raises NativeError unless loss and gradient are autograd's at a random point, to the bound of rounding."""
         flat, generator = self.flat, torch.Generator().manual_seed(0)
+        looped = Bound(self.problem)
         point = 0.05 * torch.randn(1, flat.d, generator=generator, dtype=flat.x.dtype)
         inputs = torch.randn(3, *flat.module.input_shape, generator=generator, dtype=flat.x.dtype)
         batch = inputs, torch.randint(flat.module.classes, (3,), generator=generator)
         held = flat.x.clone()
-        try:
-            expected, wanted, _ = (part.clone() for part in Bound(self.problem)(point, flat.buffers[None], [batch]))
-        finally:
-            flat.load(held)  # a run may begin with the weights that it finds in its network
-        loss, grads, _ = self(point, flat.buffers[None], [batch])
+        with torch.random.fork_rng(devices=()):
+            torch.default_generator.manual_seed(0)
+            try:
+                expected, wanted, _ = (part.clone() for part in looped(point, flat.buffers[None], [batch]))
+            finally:
+                flat.load(held)  # a run may begin with the weights that it finds in its network
+            torch.default_generator.manual_seed(0)
+            loss, grads, _ = self(point, flat.buffers[None], [batch])
         for ours, theirs in ((loss, expected), (grads, wanted)):
             if not float((ours - theirs).norm()) <= bound(flat.d, theirs):
                 raise NativeError("its machine code does not agree with autograd: the compiler is not to be trusted")
         self.library.agrees = True
+
+
+def _drawn(layer: nn.Dropout, factors: Tensor) -> Tensor:
+    """Factors of one pass, drawn as torch draws them on a CPU: not at all where all are kept or all are dropped."""
+    p = layer.p if layer.training else 0.0
+    return factors.fill_(1 - p) if p in (0, 1) else factors.bernoulli_(1 - p).div_(1 - p)
 
 
 def bound(d: int, reference: Tensor) -> float:
