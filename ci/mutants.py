@@ -56,7 +56,8 @@ PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 # These reach the papers by no import.
 INDEX, RESULTS, PICTURES = "tests/test_index.py", "tests/test_results.py", "tests/test_pictures.py"
 WARM = Path(__file__).with_name("warm.py")
-NEAR = 3  # imports between a test and a module that it may be said to test
+NEAR = 3.5  # imports between a test and a module that it may be said to test
+INDEX_COUNTS = 0.1  # of an import: a package's index, which only hands on what others hold
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,8 @@ class Imports:
         """
         away = {test: near[self.root / module] for test, near in self._near.items() if self.root / module in near}
         special = sorted(away, key=lambda test: len(self.of(test)))
-        steps = [[test for test in special if away[test] == step] for step in range(NEAR + 1)]
-        return [[test.relative_to(self.root).as_posix() for test in step] for step in steps if step]
+        steps = [[test for test in special if away[test] == step] for step in sorted(set(away.values()))]
+        return [[test.relative_to(self.root).as_posix() for test in step] for step in steps]
 
     def drawn(self, paper: str, module: str) -> list[str]:
         """Ids of the artifacts in whose files' imports a module stands, near or far."""
@@ -187,14 +188,15 @@ class Imports:
             at += new
         return seen
 
-    def _distances(self, test: Path) -> dict[Path, int]:
-        """How many imports lie between a test and each file; helpers among the tests count nothing."""
-        seen: dict[Path, int] = {}
-        at = [(test, 0)]
+    def _distances(self, test: Path) -> dict[Path, float]:
+        """How many imports lie between a test and each file; its helpers count nothing, a package's index little."""
+        seen: dict[Path, float] = {}
+        at: list[tuple[Path, float]] = [(test, 0)]
         while at:
             path, distance = at.pop(0)
             for file in self.of(path):
-                further = distance + (not file.is_relative_to(self.root / "tests"))
+                own = file.is_relative_to(self.root / "tests")
+                further = distance + (0 if own else INDEX_COUNTS if file.name == "__init__.py" else 1)
                 if further <= NEAR and further < seen.get(file, NEAR + 1):
                     seen[file] = further
                     at.append((file, further))

@@ -99,6 +99,20 @@ def test_the_tests_of_a_module_are_those_that_few_imports_lead_from_the_fewest_f
     assert imports.testing("suite/nobody.py") == []
 
 
+def test_the_index_of_a_package_hands_on_its_modules_to_the_tests_that_import_it(root):
+    """Three modules lie between the last one and a test of the package; a fourth would be too many."""
+    chain = {"__init__": "one", "one": "two", "two": "three", "three": "four", "four": ""}
+    for name, imported in chain.items():
+        path = root / "suite" / "packed" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(imported and f"from suite.packed.{imported} import body")
+    (root / "tests" / "test_packed.py").write_text("from suite.packed import body")
+    (root / "tests" / "test_three.py").write_text("import suite.packed.three")
+    imports = mutants.Imports(root)
+    assert imports.testing("suite/packed/three.py") == [["tests/test_three.py"], ["tests/test_packed.py"]]
+    assert imports.testing("suite/packed/four.py") == [["tests/test_three.py"]]
+
+
 def test_a_module_has_a_part_in_the_figures_of_all_files_that_import_it_but_through_a_package(root):
     paper, artifact = root / "paper_figures/p", 'ARTIFACTS = (Artifact("p/{}", "p/not a name"),)\n'
     paper.mkdir(parents=True)
