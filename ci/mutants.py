@@ -162,12 +162,19 @@ class Imports:
     def testing(self, module: str) -> list[list[str]]:
         """The test files from which at most NEAR imports lead to a module, those from which the fewest do first.
 
-        Among equally near ones those come first that import the fewest files: they test little else.
+        Among equally near ones those come first whose path has most words in common with the module's, and then those
+        that import the fewest files: they test little else.
         """
         away = {test: near[self.root / module] for test, near in self._near.items() if self.root / module in near}
-        special = sorted(away, key=lambda test: len(self.of(test)))
+        words = set(Path(module).with_suffix("").parts)
+        special = sorted(away, key=lambda test: (-len(words & self._words(test)), len(self.of(test))))
         steps = [[test for test in special if away[test] == step] for step in sorted(set(away.values()))]
         return [[test.relative_to(self.root).as_posix() for test in step] for step in steps]
+
+    def _words(self, test: Path) -> set[str]:
+        """The folders of a test file, and what it is called after ``test_``."""
+        folders = test.relative_to(self.root).parts[:-1]
+        return {*folders, test.stem.removeprefix("test_")}
 
     def drawn(self, paper: str, module: str) -> list[str]:
         """Ids of the artifacts in whose files' imports a module stands, near or far."""

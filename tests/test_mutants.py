@@ -99,6 +99,14 @@ def test_the_tests_of_a_module_are_those_that_few_imports_lead_from_the_fewest_f
     assert imports.testing("suite/nobody.py") == []
 
 
+def test_of_equally_near_tests_those_named_like_the_module_are_asked_first(root):
+    for name in ("tests/near/test_b.py", "tests/test_near.py", "tests/test_a.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("import suite.near\nimport suite.nobody" if "near" in name else "import suite.near")
+    asked = mutants.Imports(root).testing("suite/near.py")
+    assert asked == [["tests/a/test_near.py", "tests/near/test_b.py", "tests/test_near.py", "tests/test_a.py"]]
+
+
 def test_the_index_of_a_package_hands_on_its_modules_to_the_tests_that_import_it(root):
     """Three modules lie between the last one and a test of the package; a fourth would be too many."""
     chain = {"__init__": "one", "one": "two", "two": "three", "three": "four", "four": ""}
