@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -28,6 +29,13 @@ def answer(says=SAYS, **written_for):
 def test_numbers_come_from_what_was_measured_and_turn_with_their_factor():
     assert answer().told([verdict()]) == "higher by 2.0 [0.1, 3.0] points, or −0.02 [−0.03, −0.001]"
     assert answer().told([verdict(values=(-0.04,), low=(-0.05,))]).startswith("higher by 4.0 [0.1, 5.0] points")
+
+
+def test_a_logarithm_is_told_as_the_percentage_saved():
+    """Half saved is a ratio of two; a tenth more than the other's is a loss."""
+    seen = verdict(FASTER, "inconclusive", (math.log(2),), (-math.log(1.1),), (math.log(4),))
+    told = answer("{isgd/fig5a/slightly-faster saved | .0f}%", **{FASTER: "inconclusive"}).told([seen])
+    assert told == "50 [−10, 75]%"
 
 
 @pytest.mark.parametrize(

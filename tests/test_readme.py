@@ -13,7 +13,7 @@ from fake_paper import fill, registered
 
 from suite.papers.artifact import Measure
 from suite.papers.evidence import committed
-from suite.papers.grades import ReadOf, Rests, grade, machine_of
+from suite.papers.grades import Rests, grade, read_of
 from suite.papers.reaching import definitions
 from suite.papers.register import captured, texts
 from suite.papers.registry import PAPERS, homes, paper
@@ -144,7 +144,7 @@ def test_every_committed_grade_follows_from_the_stored_specifications(committed_
         rests = measured[claim.artifact, verdict.profile].rests[claim.quantity]
         assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
         runs = [source.read(read.spec.id) for read in rests.runs]
-        again = tuple(ReadOf(RunSpec.from_json(run.files["spec.json"].decode()), machine_of(run)) for run in runs)
+        again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)
         experiments = {"train": TRAIN, **paper(claim.paper).experiments}
         found = grade(claim.id, Rests(rests.measure, again), experiments)
         assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, ids, late_arrival
 from paper_figures.crossbow.tables import arrival_table, stored, titled
-from suite.claims.intervals import mean_interval
+from suite.claims.intervals import Interval, paired_difference, paired_ratio
 from suite.claims.measured import Measured, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities, row_by_row
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine
@@ -39,28 +39,28 @@ def arrivals(evidence: Evidence, group: str) -> list[float]:
     return [late_arrival(accuracies(run)) for run in evidence.runs(group)]
 
 
-def compared(evidence: Evidence, combine: Callable[[float, float], float], a: str, b: str) -> Measured:
-    """``combine(epochs of a, epochs of b)``, paired by seed, with Student's interval."""
+def compared(evidence: Evidence, step: Callable[[list[float], list[float]], Interval], a: str, b: str) -> Measured:
+    """The step from epochs of ``a`` to epochs of ``b``, paired by seed."""
     found = arrivals(evidence, a), arrivals(evidence, b)
     said = "; ".join(
         f"{titled(group)}: {', '.join(f'{count:g}' for count in counts)}"
         for group, counts in zip((a, b), found, strict=True)
     )
     note = f"epochs, {said}; {settings.LENET_LENGTH + 1} is later than the runs are long"
-    return over_seeds(mean_interval([combine(x, y) for x, y in zip(*found, strict=True)]), ids(evidence, a, b), note)
+    return over_seeds(step(*found), ids(evidence, a, b), note)
 
 
 def measure_rivals(evidence: Evidence) -> Quantities:
     """Epochs that SMA saves against each rival with as many learners."""
-    saved = partial(compared, evidence, lambda x, y: y - x)
+    saved = partial(compared, evidence, paired_difference)
     pairs = {f"{rival}-{k}": (f"sma {k}", f"{rival} {k}") for k in DECIDING for rival in RIVALS}
     yield from row_by_row((name, partial(saved, *pair)) for name, pair in pairs.items())
 
 
 def measure_kept(evidence: Evidence) -> Quantities:
     """Epochs with many learners over those with one."""
-    kept = partial(compared, evidence, lambda x, y: x / y)
-    yield from row_by_row((f"epochs-kept-{k}", partial(kept, f"sma {k}", "sma 1")) for k in DECIDING)
+    kept = partial(compared, evidence, paired_ratio)
+    yield from row_by_row((f"epochs-kept-{k}", partial(kept, "sma 1", f"sma {k}")) for k in DECIDING)
 
 
 def changes_places(evidence: Evidence, rival: str) -> Evidence:

@@ -26,7 +26,7 @@ MNIST = ("mnist_small-lr0p01", "mnist_medium-lr0p01", "mnist_medium-lr0p05", "mn
 
 
 def measure_law(evidence: Evidence) -> Quantities:
-    """Over the MNIST curves: one exponent, the floors, and updates against the measured variance of the gradient."""
+    """Over the MNIST curves: one exponent, the floors, and that of the gradient's variance, which is 1 / M."""
     rows = [BY_NAME[name] for name in MNIST]
     found = [families(evidence, row) for row in rows]
     runs = [run for _, behind in found for run in behind]
@@ -34,9 +34,8 @@ def measure_law(evidence: Evidence) -> Quantities:
     yield "law", as_measured([shared], runs, f"the four MNIST curves; {told_apart(shared)}")
     floors = [law_fit(reached(evidence, row)).floor_interval() for row in rows]
     yield "floor", as_measured(floors, runs)
-    slope = noise_slope(evidence.run("noise").curve("variance"))
-    scaled = Interval(shared.mean / slope.mean, shared.high / slope.mean, shared.low / slope.mean, shared.n)
-    yield "linear-in-variance", as_measured([scaled], runs, "exponent of the gradient's variance in N - N_inf")
+    of_variance = Interval(-shared.mean, -shared.high, -shared.low, shared.n)
+    yield "linear-in-variance", as_measured([of_variance], runs, "exponent of the gradient's variance in N - N_inf")
 
 
 def measure_noise(evidence: Evidence) -> Quantities:

@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reference_impls.inverse_law_model import smallest_batch
-from suite.batch_size.law import FitError, Updates, fit_inverse_law
+from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ RANGE = (0.05, 5.0)  # in which the exponent is looked for
 UNTOLD = 1e-9  # squared change of log updates, per change of the log exponent, that is none
 FAR = 16  # batch sizes from which the constants of ``predicted_smallest`` are taken
 ALTERNATIVES = (0.7, 1.3)  # exponents that a rule must be able to tell from 1
+ENOUGH = 0.8  # power against these from which on a test that finds nothing says something
 
 
 class Family(NamedTuple):
@@ -83,6 +84,13 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
     between = misfit * math.sqrt(max(len(curve) for curve in families))
     halves.append(float(stats.t.ppf(0.975, spare)) * between if spare > 0 else math.inf)
     return Interval(whole, whole - max(halves), whole + max(halves), min(seeds))
+
+
+def without_one(curves: Sequence[Sequence[Sequence[Updates]]]) -> tuple[float, float]:
+    """The least and the largest common exponent that is left when one curve is left out: how much hangs on one."""
+    families = [[_family(counted) for counted in curve] for curve in curves]
+    left = [_fitted([*families[:k], *families[k + 1 :]], None)[0] for k in range(len(families))]
+    return min(left), max(left)
 
 
 def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
@@ -188,6 +196,28 @@ def power(found: Interval, tolerance: float) -> float:
         return 0.0
     nearest = min(abs(p - 1) for p in ALTERNATIVES)
     return NormalDist().cdf((nearest - tolerance - half) / (half / 1.96)) if half else float(nearest > tolerance)
+
+
+def lack_of_fit_power(laws: Sequence[InverseLawFit], level: float) -> float:
+    """How probably one of these lack-of-fit tests finds an exponent of ``ALTERNATIVES``, the one found less often.
+
+    The truth has the constants of each fit but for the exponent; the tests are independent, all at ``level``.
+    """
+    missed = [math.prod(1 - _found(law, exponent, level) for law in laws) for exponent in ALTERNATIVES]
+    return 1 - max(missed)
+
+
+def _found(law: InverseLawFit, exponent: float, level: float) -> float:
+    """Power of one F test: its noncentrality is the misfit of the best inverse law to the truth."""
+    from scipy import stats
+
+    truth = [Updates(batch, (law.floor + law.sensitivity * batch**-exponent,)) for batch in law.batches]
+    nearest = fit_inverse_law(truth)
+    misfit = math.fsum(math.log(u.seen[0] / nearest.predict(u.batch)) ** 2 for u in truth if u.seen[0])
+    spare, runs = len(law.batches) - 2, law.runs / len(law.batches)
+    repeats = law.degrees - spare
+    critical = stats.f.isf(level, spare, repeats)
+    return float(stats.ncf.sf(critical, spare, repeats, runs * misfit / law.scatter**2))
 
 
 def predicted_smallest(counted: Sequence[Updates], start: float, target: float) -> float:

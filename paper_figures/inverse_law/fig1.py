@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.checks import excess, passed_over
+from paper_figures.inverse_law.exponents import ALTERNATIVES, ENOUGH, lack_of_fit_power, without_one
 from paper_figures.inverse_law.law_plots import TOGETHER, draw_laws
 from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import (
@@ -35,14 +36,13 @@ from paper_figures.inverse_law.readings import (
     law_fit,
     reached,
     stored_rows,
-    together,
     told_apart,
 )
 from paper_figures.inverse_law.settings import BY_NAME, ROWS, Row, curve_runs, law_runs
 from paper_figures.inverse_law.worlds import following, scaled
-from suite.batch_size.law import FitError, Updates
+from suite.batch_size.law import FitError, InverseLawFit, Updates
 from suite.claims.intervals import Interval, log_interval
-from suite.claims.measured import point
+from suite.claims.measured import interval, point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, genuine
 from suite.papers.printed import printed_value
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+LACK_OF_FIT = 0.01  # level of the tests together, as published
 
 
 def measure_curve(row: Row) -> Callable[[Evidence], Quantities]:
@@ -72,8 +75,12 @@ def measure_together(evidence: Evidence) -> Quantities:
         raise Missing(f"no curve at {evidence.profile}")
     found = {row.name: families(evidence, row) for row in rows}
     runs = [run for _, behind in found.values() for run in behind]
-    everything = exponent(*(thresholds.values() for thresholds, _ in found.values()))
-    yield "law-together", as_measured([everything], runs, f"{len(rows)} curves; {told_apart(everything)}")
+    curves = [list(thresholds.values()) for thresholds, _ in found.values()]
+    everything = exponent(*curves)
+    note = f"{len(rows)} curves; {told_apart(everything)}"
+    if len(rows) > 1:
+        note += "; without one of them -{:.2f} to -{:.2f}".format(*without_one(curves))
+    yield "law-together", as_measured([everything], runs, note)
     parts = {row.name: above(found[row.name][0], row) for row in rows}
     kept = [part for part in parts.values() if part]
     narrower = exponent(*kept)
@@ -84,9 +91,10 @@ def measure_together(evidence: Evidence) -> Quantities:
 def measure_fit(evidence: Evidence) -> Quantities:
     """The least p-value of the lack of fit over curves and thresholds, times their number (Bonferroni).
 
-    From the runs in which every seed reads a sample of its own: a shared one would be taken for a lack of fit.
+    From the runs in which every seed reads a sample of its own: a shared one would be taken for a lack of fit. Tests
+    that would not have found another exponent say nothing by finding none: the value is then open towards zero.
     """
-    values: list[float | None] = []
+    laws: list[InverseLawFit] = []
     behind: list[Run] = []
     for row in ROWS:
         with contextlib.suppress(Missing):
@@ -94,12 +102,15 @@ def measure_fit(evidence: Evidence) -> Quantities:
             behind += runs
             for threshold in row.thresholds(evidence.profile, lower=True):
                 with contextlib.suppress(FitError):
-                    values.append(law_fit(crossings(runs, threshold)).lack_of_fit)
-    tested = [p for p in values if p is not None]
+                    laws.append(law_fit(crossings(runs, threshold)))
+    tested = {law: law.lack_of_fit for law in laws if law.lack_of_fit is not None}
     if not tested:
         raise Missing(f"no curve with a sample for each seed at {evidence.profile}")
-    least, of = min(1.0, min(tested) * len(tested)), [run.id for run in behind]
-    yield "no-lack-of-fit", point(least, n=len(tested), runs=of, note=f"{len(tested)} curves")
+    least = min(1.0, min(tested.values()) * len(tested))
+    share = lack_of_fit_power(list(tested), LACK_OF_FIT / len(tested))
+    note = f"{len(tested)} curves; power against {' and '.join(f'-{p:g}' for p in ALTERNATIVES)}: {share:.0%}"
+    open_to = least if share >= ENOUGH else 0.0
+    yield "no-lack-of-fit", interval(least, open_to, least, n=len(tested), runs=[run.id for run in behind], note=note)
 
 
 def measure_adam(evidence: Evidence) -> Quantities:
@@ -146,10 +157,10 @@ def measure_variations(evidence: Evidence) -> Quantities:
     row, parity = BY_NAME["mnist_medium-lr0p05"], BY_NAME["mnist_evenodd-lr0p05"]
     runs = curve(evidence, row)
     found = [exponent([crossings(runs, threshold)]) for threshold in row.thresholds(evidence.profile)]
-    yield "threshold-too", as_measured(together(found), runs, f"thresholds {row.thresholds(evidence.profile)}")
+    yield "threshold-too", as_measured(found, runs, f"thresholds {row.thresholds(evidence.profile)}")
     yield "cv-error-too", as_measured([exponent([reached(evidence, row, "validation")])], runs)
     both = [exponent([reached(evidence, each)]) for each in (row, parity)]
-    yield "classes-too", as_measured(together(both), [*runs, *curve(evidence, parity)], "ten classes, then two")
+    yield "classes-too", as_measured(both, [*runs, *curve(evidence, parity)], "ten classes, then two")
 
 
 def measure_complexity(evidence: Evidence) -> Quantities:

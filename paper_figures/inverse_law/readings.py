@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -162,18 +163,13 @@ def told_apart(found: Interval) -> str:
     return f"power against {' and '.join(f'-{p:g}' for p in ALTERNATIVES)}: {share:.0%}"
 
 
-def together(found: Sequence[Interval]) -> list[Interval]:
-    """Several intervals as one that covers them: all lie within bounds when it does."""
-    middle = math.fsum(i.mean for i in found) / len(found)
-    return [Interval(middle, min(i.low for i in found), max(i.high for i in found), min(i.n for i in found))]
-
-
 def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") -> Measured:
-    """Intervals as evidence, with the batch sizes and seeds of the runs behind them."""
+    """Intervals as evidence, with the batch sizes and seeds of the runs behind them; only seeds repeat."""
     batches = sorted({run.spec.settings["batch"] for run in runs})
     seeds = len({run.spec.seed for run in runs})
     where = f"M = {', '.join(map(str, batches))}; {seeds} seeds"
-    return over_seeds(found, [run.id for run in runs], f"{note}; {where}" if note else where)
+    repeated = [replace(i, n=min(i.n, seeds)) for i in found]
+    return over_seeds(repeated, [run.id for run in runs], f"{note}; {where}" if note else where)
 
 
 def mean_seconds(runs: pd.DataFrame) -> dict[int, float]:

@@ -192,7 +192,7 @@ def measure_single_completion(evidence: Evidence) -> Quantities:
     if math.isfinite(found.done[others].max()):
         yield (
             "slow-batches",
-            found.value(float(ends[slow].mean() - ends[others].mean()), "at least, if not all are done"),
+            found.value(float(ends[slow].min() - ends[others].max()), "at least, if not all are done"),
         )
     done = found.done[[8, 9]].max()
     if math.isfinite(done):
@@ -293,8 +293,15 @@ def iid_as_printed(evidence: Evidence) -> Evidence:
     return told(evidence, "iid", lambda losses: as_printed(len(losses), at_400, done))
 
 
+@genuine("isgd/fig1b/slow-batches")
+def named_ones_last(evidence: Evidence) -> Evidence:
+    """Batches 3, 4, 5 and 9 are done from epoch 1600 on, the others before; 9 is not as 2.4 has it."""
+    done = [1200, 1200, 1250, 1620, 1640, 1620, 1500, 1550, 1350, 1600]
+    return told(evidence, "single", lambda losses: as_printed(len(losses), [1.0] * 10, done))
+
+
 @genuine(*(f"isgd/fig1b/{name}" for name in (
-    *("independent-speeds", "slow-batches", "b8-b9-done", "b6-b7-done", "late-variation", "floor"),
+    *("independent-speeds", "b8-b9-done", "b6-b7-done", "late-variation", "floor"),
 )))  # fmt: skip
 def single_as_printed(evidence: Evidence) -> Evidence:
     done = [1200, 1200, 1250, 1620, 1640, 1620, 1500, 1550, 1350, 1400]

@@ -154,9 +154,13 @@ def measure_speed(evidence: Evidence) -> Quantities:
     error = readings.common_error((*sgd, *ours), data)
     for name, column in (("faster", "update"), ("fewer-seconds", "seconds")):
         steps = readings.log_speed(sgd, ours, error, column)
-        saved = 100 * (1 - math.exp(-sum(steps) / len(steps)))
-        note = f"{saved:+.1f}% saved to {1 - error:.1%} test accuracy"
+        note = f"{share_saved(sum(steps) / len(steps)):+.1f}% saved to {1 - error:.1%} test accuracy"
         yield name, over_seeds(mean_interval(steps), ids, note, proxy=readings.embedded(data))
+
+
+def share_saved(step: float) -> float:
+    """Per cent of SGD's updates or seconds that are saved where the logarithm of their ratio is ``step``."""
+    return 100 * (1 - math.exp(-step))
 
 
 def measure_training_error(evidence: Evidence) -> Quantities:
@@ -229,15 +233,13 @@ def draw_decision(evidence: Evidence, axes: Axes) -> None:
     sgd = evidence.runs("sgd")
     data = sgd[0].spec.settings["data"]["name"]
     error = readings.common_error([*sgd, *(run for group in groups.values() for run in group)], data)
-    table = pd.DataFrame(
-        {"zeta": name, "saved": 100 * (1 - math.exp(-step))}
-        for name, group in groups.items()
-        for step in readings.log_speed(sgd, group, error)
-    )
+    steps = {name: readings.log_speed(sgd, group, error) for name, group in groups.items()}
+    table = pd.DataFrame({"zeta": name, "saved": share_saved(step)} for name, logs in steps.items() for step in logs)
     sns.stripplot(table, x="zeta", y="saved", ax=axes, color=style.GRID, size=4, jitter=False)
-    for place, (_, rows) in enumerate(table.groupby("zeta", sort=False)):
-        mean = mean_interval(rows["saved"].tolist())
-        axes.errorbar(place, mean.mean, yerr=[[mean.mean - mean.low], [mean.high - mean.mean]], fmt="D", capsize=5)
+    for place, logs in enumerate(steps.values()):
+        mean = mean_interval(logs)
+        middle, low, high = map(share_saved, (mean.mean, mean.low, mean.high))
+        axes.errorbar(place, middle, yerr=[[middle - low], [high - middle]], fmt="D", capsize=5)
     axes.axhline(0, color=style.INK, linestyle="-", linewidth=0.8)
     axes.set(xlabel="zeta", ylabel=f"gradient evaluations saved to {1 - error:.1%} (%)")
     axes.set_title("decision: other seeds, 95%", fontsize="medium")

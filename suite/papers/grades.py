@@ -11,15 +11,16 @@ gradients arrive may be drawn from a virtual clock, but what it learns is learnt
 experiment, and only its virtual results are simulated. Exact runs beside a training do not make it a property: it
 could have come out otherwise. Which runs a quantity reads is recorded by ``Evidence`` (see ``rests_of``).
 
-Nothing here looks at a value that was measured, at a profile, or at a label somebody wrote.
+Nothing here looks at a profile, at a label somebody wrote, or at a value that was measured, but for one: whether a
+training came to the accuracy until which the paper trains.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from math import isclose
 from typing import Any
 
@@ -36,6 +37,7 @@ from suite.spec import RunSpec
 VIRTUAL = {"virtual_seconds", "mean_staleness"}  # results of a training that its schedule's virtual clock makes
 SECONDS = {"seconds", "update_seconds"}  # results of a training that the machine's clock makes
 NO_LENGTH = "length not printed"
+TESTS = {"evaluations": "test_error", "models": "centre_error"}  # tables of a training with the tests of its model
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,16 @@ class Grade:
 
 @dataclass(frozen=True)
 class ReadOf:
-    """A run that a quantity reads: its specification, its machine, and the names of the results that were read."""
+    """A run that a quantity reads: its specification, its machine, and the names of the results that were read.
+
+    ``best`` is the highest test accuracy (share) of its evaluations, None without any: it is asked for only where the
+    paper trains until an accuracy, which a specification cannot tell.
+    """
 
     spec: RunSpec
     machine: str
     results: frozenset[str] = frozenset()
+    best: Callable[[], float | None] = field(default=lambda: None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,16 @@ class Rests:
 
 Departure = tuple[str, str]
 """A grade and the reason for it."""
+
+
+def read_of(run: Run, results: Iterable[str] = ()) -> ReadOf:
+    """A stored run as one that a quantity reads, and the names of those of its results that were read."""
+    return ReadOf(run.spec, machine_of(run), frozenset(results), partial(_best, run))
+
+
+def _best(run: Run) -> float | None:
+    found = [run.curve(table)[column].min() for table, column in TESTS.items() if table in run.curves]
+    return 1 - float(min(found)) if found else None
 
 
 def machine_of(run: Run) -> str:
@@ -95,10 +112,7 @@ def rests_of(
     if unknown := names - set(given):
         raise ValueError(f"it names runs that it was not given: {sorted(unknown)}")
     read = {**before, **since}
-    return Rests(
-        measure,
-        tuple(ReadOf(given[i].spec, machine_of(given[i]), frozenset(read.get(i, ()))) for i in sorted(names)),
-    )
+    return Rests(measure, tuple(read_of(given[i], read.get(i, ())) for i in sorted(names)))
 
 
 def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) -> Grade:
@@ -194,6 +208,7 @@ def _against(trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Ex
         found, nearest = known[kind]
         followed[nearest.name].append(ours)
         yield from found
+        yield from _arrival(read, nearest)
     for printed in basis.experiments:
         yield from _together(followed.get(printed.name, []), printed)
     if basis.every and len(followed) < len(basis.experiments):
@@ -280,6 +295,16 @@ def _length(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
             yield SHORTENED, f"{_count(made)} of {asked:,} {name}"
         elif made > 1.01 * asked:
             yield STAND_IN, f"{_count(made)} {name} for {asked:,}"
+
+
+def _arrival(read: ReadOf, printed: PrintedExperiment) -> Iterator[Departure]:
+    """Whether a training came as far as the accuracy until which the paper trains."""
+    if (until := printed["until"]) is None:
+        return
+    if (best := read.best()) is None:
+        yield SHORTENED, f"no test accuracy for {until.values[0]:.0%}"
+    elif best < until.values[0]:
+        yield SHORTENED, f"ends at {best:.1%} for {until.values[0]:.0%}"
 
 
 def _count(number: float) -> str:

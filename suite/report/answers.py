@@ -2,11 +2,13 @@
 
 They stand in ``answers.toml`` beside the papers. The sentences are written by hand and their numbers are not: every
 ``{claim}`` in them is filled in from what was measured, as ``value [low, high]``, and ``{claim * factor | format}``
-shows a multiple. Each names the verdicts that it was written for; when one of them turns, it is not told any more.
+shows a multiple, ``{claim saved | format}`` the percentage that is saved where the claim measures a logarithm of the
+larger over the smaller. Each names the verdicts that it was written for; when one turns, it is not told any more.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -17,7 +19,7 @@ from suite.claims.judge import Verdict
 from suite.papers.registry import homes
 
 FILE = "answers.toml"
-VALUE = re.compile(r"\{([\w./-]+)(?: \* (-?[\d.]+))?(?: \| ([+,.\d]*[feg]))?\}")
+VALUE = re.compile(r"\{([\w./-]+)(?: (saved)| \* (-?[\d.]+))?(?: \| ([+,.\d]*[feg]))?\}")
 
 
 class AnswerError(ValueError):
@@ -47,12 +49,13 @@ class Answer:
         return " ".join(VALUE.sub(lambda place: self._number(place, found), self.says).split())
 
     def _number(self, place: re.Match[str], found: Mapping[str, Verdict]) -> str:
-        claim, factor, form = place.groups()
+        claim, saved, factor, form = place.groups()
         measured = found[claim].measured if claim in found else None
         if measured is None or len(measured.values) != 1:
             raise AnswerError(f"the answer to {self.question!r} shows {claim}, of which there is no single number")
-        times = float(factor or 1)
-        value, *ends = (times * bound for bound in (measured.values[0], measured.low[0], measured.high[0]))
+        bounds = measured.values[0], measured.low[0], measured.high[0]
+        shown = (lambda log: 100 * (1 - math.exp(-log))) if saved else (lambda bound: float(factor or 1) * bound)
+        value, *ends = map(shown, bounds)
         low, high = sorted(ends)
         return f"{value:{form or 'g'}} [{low:{form or 'g'}}, {high:{form or 'g'}}]".replace("-", "−")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from paper_figures.crossbow.settings import lenet
 from paper_figures.isgd.fig1 import iid_runs
 from suite.claims.measured import AS_PRINTED, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED, exact
 from suite.clock import Link, WallClock
@@ -15,7 +17,7 @@ from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.described import Described, describe
-from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, rests_of
+from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, read_of, rests_of
 from suite.papers.printed_settings import LENGTHS, SCALES, missing, settings
 from suite.papers.reaching import TIME_MODELS, reaches, reads_a_clock
 from suite.papers.registry import PAPERS, paper
@@ -34,8 +36,12 @@ def measuring(evidence):
 
 
 def graded(claim: str, *specs: RunSpec, machine: str = HERE, results: frozenset[str] = frozenset()) -> Grade:
+    return graded_reads(claim, *(ReadOf(spec, machine, results) for spec in specs))
+
+
+def graded_reads(claim: str, *reads: ReadOf) -> Grade:
     experiments = {"train": TRAIN, **paper(claim.partition("/")[0]).experiments}
-    return grade(claim, Rests(measuring, tuple(ReadOf(spec, machine, results) for spec in specs)), experiments)
+    return grade(claim, Rests(measuring, reads), experiments)
 
 
 def rudra(
@@ -256,6 +262,31 @@ def test_seconds_are_a_stand_in_unless_the_claim_s_own_machine_made_them():
     other = RunSpec("isgd/latency", {**thaw(run.settings), "model": "caffe_lenet"})
     found = graded(claim, other, machine="NVIDIA GeForce GTX TITAN X")
     assert found == Grade(STAND_IN, "caffe_lenet for caffe_alexnet", False)
+
+
+@pytest.mark.parametrize(
+    ("best", "grade", "because"),
+    [
+        (0.9921, AS_PRINTED, ""),
+        (0.9889, SHORTENED, "ends at 98.9% for 99%"),
+        (None, SHORTENED, "no test accuracy for 99%"),
+    ],
+)
+def test_a_training_until_an_accuracy_is_as_long_as_it_takes_to_get_there(best, grade, because):
+    claim, spec = "crossbow/lenet/s-sgd-16", lenet("paper")["sma 16"][0]
+    read = ReadOf(spec, HERE, best=lambda: best)
+    found = graded_reads(claim, read)
+    assert (found.rests_on, found.because) == (grade, because)
+
+
+def test_how_far_a_stored_training_came_is_read_from_its_tests(tmp_path):
+    spec, store = lenet("paper")["sma 16"][0], Store(tmp_path, create=True)
+    table = pd.DataFrame({"update": [0, 1, 2], "test_error": [0.9, 0.02, 0.03]})
+    store.commit(spec.id, encode(spec, {}, Outcome("finished", {}, {"evaluations": table})))
+    assert read_of(store.read(spec.id)).best() == pytest.approx(0.98)
+    other = RunSpec("crossbow/algebra")
+    store.commit(other.id, encode(other, {}, Outcome("finished", {})))
+    assert read_of(store.read(other.id)).best() is None
 
 
 def test_code_that_cannot_be_read_is_no_property():

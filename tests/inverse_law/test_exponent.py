@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import fabricated_searches as fabricated
 import pytest
 
 from paper_figures.inverse_law import settings
-from paper_figures.inverse_law.exponents import joint_exponent, power, predicted_smallest
+from paper_figures.inverse_law.exponents import (
+    ALTERNATIVES,
+    joint_exponent,
+    lack_of_fit_power,
+    power,
+    predicted_smallest,
+    without_one,
+)
 from paper_figures.inverse_law.readings import TOLERANCE
-from suite.batch_size.law import FitError, Updates
+from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.commands.falsify import falsified
 from suite.papers.published import published
@@ -85,7 +93,31 @@ def test_the_rule_tells_the_alternatives_apart_where_it_has_the_power():
     assert power(Interval(-1, -1.2, -0.8, 10), TOLERANCE) < 0.5
     assert power(Interval(-1, -math.inf, math.inf, 10), TOLERANCE) == 0.0
     judged = [c for c in published("inverse_law") if c.unit.startswith("exponent of M in N") and c.empirical]
-    assert {c.tolerance for c in judged} == {(TOLERANCE,)}
+    ends = {c.printed if c.side == "range" else (-1 - c.tolerance[0], -1 + c.tolerance[0]) for c in judged}
+    assert {tuple(round(end, 9) for end in pair) for pair in ends} == {(-1 - TOLERANCE, -1 + TOLERANCE)}
+
+
+def test_how_much_hangs_on_one_curve():
+    curves = [[family(1.0, draw=7)], [family(1.0, floor=900, draw=8)], [family(2.0, draw=9)]]
+    least, most = without_one(curves)
+    left = [joint_exponent([curves[i] for i in pair]).mean for pair in ((0, 1), (0, 2), (1, 2))]
+    assert (least, most) == (pytest.approx(left[0], rel=1e-3), pytest.approx(max(left), rel=1e-3))
+    assert most > least + 0.1
+
+
+@pytest.mark.parametrize("scatter", [0.1, 0.25])
+def test_the_power_of_lack_of_fit_is_how_often_it_is_found(scatter):
+    """Against two hundred draws of what it says: curves of another exponent, eight batch sizes, ten seeds."""
+    law = fit_inverse_law(family(1.0, scatter=scatter, batches=BATCHES[:8], draw=10), blocks=True)
+    middle = replace(law, floor=200.0, sensitivity=4_000.0, scatter=scatter)
+    seldom = 1.0
+    for exponent in ALTERNATIVES:
+        draws = [family(exponent, scatter=scatter, batches=BATCHES[:8], draw=100 + d) for d in range(100)]
+        found = [fit_inverse_law(drawn, blocks=True).lack_of_fit or 0.0 for drawn in draws]
+        seldom = min(seldom, sum(p < 0.01 for p in found) / len(found))
+    assert lack_of_fit_power([middle], 0.01) == pytest.approx(seldom, abs=0.12)
+    assert lack_of_fit_power([middle, middle], 0.01) > lack_of_fit_power([middle], 0.01)
+    assert lack_of_fit_power([middle], 0.05) > lack_of_fit_power([middle], 0.01)
 
 
 def test_the_smallest_batch_follows_from_the_constants_of_the_bound():

@@ -97,6 +97,14 @@ def test_a_trained_batch_stays_so_below_a_loss_of_a_tenth(loss, stayed):
     assert found["fast-batches-done"].values[0] == pytest.approx(1600, abs=15)
 
 
+@pytest.mark.parametrize(("of_nine", "step"), [(1600, 50), (1400, -150)])
+def test_the_slow_batches_are_all_done_after_all_others(of_nine, step):
+    """The last of the others is done at 1,550; one of the four before it is enough to tell otherwise."""
+    done = [1200, 1200, 1250, 1620, 1640, 1620, 1500, 1550, 1350, of_nine]
+    world = fig1.told(given(), "single", lambda losses: fig1.as_printed(len(losses), [1.0] * 10, done))
+    assert dict(fig1.measure_single_completion(world))["slow-batches"].values[0] == pytest.approx(step, abs=20)
+
+
 def test_a_short_run_says_nothing_of_completion():
     short = evidence(fig1.single_class_runs("reduced"), flat, "reduced")
     for measure in (fig1.measure_epoch_400, fig1.measure_completion, fig1.measure_single_completion):
