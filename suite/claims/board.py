@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from suite.claims.judge import VERDICTS, Verdict
 from suite.claims.measured import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
@@ -40,6 +40,7 @@ class Board:
     decides: Counter[str]  # verdicts among ``empirical`` whose evidence decides the claim
     order: Mapping[str, Counter[str]]  # by row of ``empirical``, of what was decided: did the rule come first?
     spread: int = 0  # verdicts *reproduced* among ``empirical`` whose measurement has an interval
+    runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
 
     @property
     def by_chance(self) -> float:
@@ -62,6 +63,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
     properties = {row: Counter[str]() for row in PROPERTIES}
     decides = Counter[str]()
     order = {row: Counter[str]() for row in EMPIRICAL}
+    runs: dict[str, set[str]] = {row: set() for row in EMPIRICAL}
     spread = 0
     for verdict in verdicts:
         if verdict.rests_on in PROPERTIES:
@@ -71,9 +73,10 @@ def board(verdicts: Iterable[Verdict]) -> Board:
             decides[verdict.verdict] += verdict.decides
             if verdict.rests_on:
                 order[verdict.rests_on][verdict.order] += 1
+                runs[verdict.rests_on] |= set(verdict.measured.runs if verdict.measured else ())
             if verdict.verdict == "reproduced" and verdict.measured is not None:
                 spread += any(low < high for _, low, high in verdict.measured.spans)
-    return Board(empirical, properties, +decides, order, spread)
+    return Board(empirical, properties, +decides, order, spread, {row: len(ids) for row, ids in runs.items()})
 
 
 def lines(counted: Board) -> list[str]:
@@ -81,7 +84,8 @@ def lines(counted: Board) -> list[str]:
     decided = ", ".join(f"{n} {verdict}" for verdict in VERDICTS if (n := counted.decides[verdict])) or "none"
     text = [f"empirical claims, {sum(map(Counter.total, counted.empirical.values()))}; decided: {decided}"]
     for row, counts in counted.empirical.items():
-        text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{apart(counted, row)}")
+        behind = f"; {counted.runs[row]} runs" if counted.runs.get(row) else ""
+        text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{behind}{apart(counted, row)}")
     if counted.spread:
         text.append(
             f"  {counted.spread} of those reproduced have an interval: were all of them false by their tolerance, "

@@ -55,13 +55,17 @@ def _first(verdicts: Sequence[Verdict]) -> str:
     counted = board(verdicts)
     made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
     later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
-    if not later:
-        return made
-    return f"{made}\n\nOf these, with rules that did not come before their evidence: {'; '.join(later)}."
+    behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
+    told = [f"Runs behind them, each once: {behind}."] if behind else []
+    if later:
+        told.append(f"With rules that did not come before their evidence: {'; '.join(later)}.")
+    return "\n\n".join([made, " ".join(told)] if told else [made])
 
 
 def _table(title: str, columns: Sequence[str], rows: Mapping[str, Counter[str]]) -> str:
+    """Counts by row and column, and their sums; without the columns that count nothing."""
     total = sum(rows.values(), Counter[str]())
+    columns = [column for column in columns if total[column]]
     text = ["| " + " | ".join((title, *columns, "claims")) + " |", "|---" + "|--:" * (len(columns) + 1) + "|"]
     for name, tally in [*rows.items(), ("all", total)]:
         text.append(f"| {name} | " + " | ".join(str(tally[c]) for c in columns) + f" | {tally.total()} |")

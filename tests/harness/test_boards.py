@@ -39,6 +39,13 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     assert text[-1].split() == ["stated:", "1", "does", "not", "hold"]
 
 
+def test_runs_that_several_claims_share_count_once():
+    made = [replace(verdict("reproduced", SHORTENED), measured=exact(1.0, runs=ids)) for ids in ("ab", "bc")]
+    counted = board([*made, replace(made[0], rests_on=AS_PRINTED)])
+    assert (counted.runs[SHORTENED], counted.runs[AS_PRINTED]) == (3, 2)
+    assert "2 reproduced; 3 runs" in "\n".join(lines(counted))
+
+
 def test_the_board_says_what_chance_explains():
     spread = replace(verdict("reproduced", SHORTENED), measured=Measured((1.0,), (0.9,), (1.1,), 3))
     failed = replace(verdict("not reproduced", SHORTENED), measured=spread.measured)
