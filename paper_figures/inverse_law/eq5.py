@@ -14,7 +14,7 @@ from suite.claims.intervals import log_interval
 from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
-from suite.papers.printed import printed_value
+from suite.papers.printed import printed
 from suite.runs.store import Run
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     """Predicted and measured seconds to converge by batch size, the size picked, and below it their ratio."""
     import seaborn as sns
 
-    from suite.report.style import GRID, INK, LINES, PALETTE
+    from suite.report.style import GRID, LINES, PALETTE
 
     run = evidence.run("loop")
     table, mean, chosen = frame(evidence), mean_seconds(run.curve("runs")), run.results["chosen"]
@@ -118,8 +118,8 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     )
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(0.25, 1))
     sns.lineplot(table.assign(ratio=table["predicted"] / table["seconds"]), x="batch", y="ratio", ax=below, **looks)
-    printed = printed_value("inverse_law/eq5/accurate")
-    below.axhline(printed, linewidth=1, linestyle=(0, (4, 2)), color=INK, label=f"printed: {printed:g}")
+    low, high = printed("inverse_law/eq5/accurate")
+    below.axhspan(low, high, color=GRID, alpha=0.3, linewidth=0, label=f"rule: {low:g} to {high:g}")
     below.set(xlabel="mini-batch size M (examples)", ylabel="predicted /\nmeasured", ylim=(0, 2))
     handles, names = below.get_legend_handles_labels()
     below.legend(handles[-1:], names[-1:], fontsize="small", loc="lower right")
