@@ -94,6 +94,29 @@ def different_graphs(group: Group) -> dict[str, list[float]]:
     return ends
 
 
+def rolled_back(group: Group, stepped: bool, options: dict[str, Any]) -> list[float]:
+    """The weights after two gradients of 1, from a state that is loaded while one of 100 is on its way."""
+    module = nn.Linear(3, 1).double()
+    for parameter in module.parameters():
+        nn.init.zeros_(parameter)
+    opt = DelayedSGD(module, lr=1.0, group=group, **options)
+    begun = opt.state_dict()
+
+    def backward(value: float) -> None:
+        opt.zero_grad()
+        module(torch.full((1, 3), value).double()).sum().backward()
+
+    backward(100.0)
+    if stepped:
+        opt.step()
+    opt.load_state_dict(begun)
+    for _ in range(2):
+        backward(1.0)
+        opt.step()
+    opt.finish()
+    return module.weight.tolist()[0]
+
+
 def differ(group: Group, what: str) -> None:
     """Bring something else to process 1 than to process 0."""
     odd = group.rank == 1
