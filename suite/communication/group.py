@@ -2,11 +2,11 @@
 
 A program is started by ``torchrun`` on one or several nodes and calls :func:`join`; tests and benchmarks start theirs
 with :func:`suite.communication.launch.spawn`. Either way every worker signs a heartbeat in the rendezvous store. When
-a sum fails or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker that
-sits in something that cannot be interrupted (a CUDA kernel, the caller's own code) is ended by its own heartbeat
-thread once the grace period is over, so that nothing waits for ever.
+a sum fails or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker in
+an exchange that cannot be interrupted is ended by its own heartbeat thread once the grace period is over, so that
+nothing waits for ever. One that waits for nobody (an evaluation, the end of its program) is left alone.
 
-Under NCCL a sum is one of those: waiting for it queues the wait on the GPU and returns, and the host stops at the
+Under NCCL no sum can be interrupted: waiting for it queues the wait on the GPU and returns, and the host stops at the
 next value that it reads. A lost worker therefore ends the others through their heartbeats, with its number and status
 70, and never raises WorkerLost there; NCCL's own watchdog, which ends a process without a name, waits until they had
 their chance, and remains for workers that are alive and never come. None of this has run on a GPU yet.
@@ -46,7 +46,7 @@ class Group:
 
     ``rank`` is this process among ``size``; ``timeout`` seconds is how long a sum may wait for another worker,
     which must therefore exceed whatever one worker does alone (an evaluation, a slow first batch). When a worker
-    dies or stalls, the others have raised WorkerLost, or been ended, within three timeouts.
+    dies or stalls, those that wait for it have raised WorkerLost, or been ended, within three timeouts.
     """
 
     def __init__(self, store: Any, rank: int, size: int, timeout: float, backend: str):
@@ -105,10 +105,17 @@ class Group:
         if self.size > 1:
             with self.watched():
                 dist.broadcast(tensor, 0)
+                self.queued()
+
+    def queued(self) -> None:
+        """Let the heartbeat know that under NCCL the GPU waits for an exchange, and the host at its next value."""
+        if self.backend == "nccl":
+            self.heartbeat.queued = torch.cuda.current_stream().record_event()
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Turn a failed or timed-out exchange into WorkerLost with the name of who is missing."""
+        self.heartbeat.waiting += 1
         try:
             yield
         except (RuntimeError, dist.DistError) as error:
@@ -116,19 +123,24 @@ class Group:
                 raise
             reason = str(error).strip().partition("\n")[0].partition(". This is typically")[0] or type(error).__name__
             raise WorkerLost(f"worker {self.rank} stops: {self.heartbeat.suspect()} ({reason})") from error
+        finally:
+            self.heartbeat.waiting -= 1
 
 
 class Heartbeat:
     """A thread that signs for this worker and notices when another stops signing.
 
-    A worker signs four times per ``timeout``. ``suspect`` says who is missing. Once another worker's signature
-    is older than ``timeout`` the main thread has a further ``timeout`` to find out by itself (through a failed
-    sum) before the process is ended with status 70.
+    A worker signs four times per ``timeout``. ``suspect`` says who is missing. Once another worker's signature is
+    older than ``timeout`` while an exchange is under way, the main thread has a further ``timeout`` to find out by
+    itself (through a failed sum) before the process is ended with status 70. The thread ends with the default process
+    group that it began with, and where the store is gone with nothing under way.
     """
 
     def __init__(self, store: Any, rank: int, size: int, timeout: float):
         self._store, self.rank, self.size, self.timeout = store, rank, size, timeout
         self.updates = 0  # completed by this worker; signed with the heartbeat
+        self.waiting = 0  # exchanges that this worker is in
+        self.queued: torch.cuda.Event | None = None  # behind the last exchange that the GPU waits for
         self._seen: dict[int, tuple[bytes, float]] = {}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -140,11 +152,18 @@ class Heartbeat:
 
     def stop(self) -> None:
         """Sign off: the others must not miss a worker that has finished."""
+        if self._done.is_set():
+            return
         self._done.set()
         if self._thread.is_alive():
             self._thread.join(self.timeout)
         with contextlib.suppress(RuntimeError, dist.DistError):
             self._store.set(f"beat/{self.rank}", "finished")
+
+    @property
+    def under_way(self) -> bool:
+        """Whether this worker waits for others, or its GPU does."""
+        return self.waiting > 0 or (self.queued is not None and not self.queued.query())
 
     def _sign(self) -> None:
         self._store.set(f"beat/{self.rank}", f"{time.monotonic_ns()} {self.updates}")
@@ -166,21 +185,27 @@ class Heartbeat:
 
     def _beat(self) -> None:
         overdue: float | None = None
+        joined = dist.is_initialized()
         while not self._done.wait(self.timeout / 4):
+            if joined and not dist.is_initialized():
+                break
             try:
                 self._sign()
                 late = [rank for rank, (age, _) in self._look().items() if age > self.timeout]
                 why = f"worker {late[0]} has not signed for {self.timeout:g} s" if late else ""
             except (RuntimeError, dist.DistError):
                 late, why = [-1], "the rendezvous store is gone, and with it the process that held it"
-            if not late:
+            if not late or not self.under_way:
                 overdue = None
+                if late == [-1]:
+                    break
             elif overdue is None:
                 overdue = time.monotonic()
             elif time.monotonic() - overdue > self.timeout:
                 print(f"worker {self.rank} is ended: {why}; last stack:", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback(sys.stderr)
                 os._exit(LOST)
+        self._done.set()
 
     def suspect(self) -> str:
         """Who is missing, from two looks half a heartbeat apart or more; a dead worker's signature stands still."""
