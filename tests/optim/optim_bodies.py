@@ -56,6 +56,25 @@ def serve(group: Group, n: int, updates: int, per_gradient: bool) -> dict[str, A
     }
 
 
+def cycled(group: Group) -> list[list[Any]]:
+    """The settings of each update under a schedule of rate and momentum, and the weights at the end."""
+    module = network()
+    groups = [{"params": module[0].parameters()}, {"params": module[4:].parameters(), "weight_decay": DECAY}]
+    inputs, targets = examples()
+    seen: list[Any] = []
+    names = ("lr", "momentum", "weight_decay")
+    watch = lambda turn: seen.append([[held[name] for name in names] for held in opt.param_groups])
+    settings = {"lr": RATE, "momentum": MOMENTUM, "n": 0, "updates": 12, "learners": 1, "watch": watch}
+    with parameter_server(module, groups, group=group, fused=False, **settings) as opt:
+        schedule = torch.optim.lr_scheduler.OneCycleLR(opt, [0.5, 0.3], total_steps=20)
+        for number in opt.batches(itertools.count()):
+            opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
+            schedule.step()
+            for held in opt.param_groups:
+                held["weight_decay"] /= 3
+    return [seen, opt.vector.x.tolist()]
+
+
 def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
     """Process ``lost`` is killed at its fourth batch; the others write their ends to ``report`` and their rank."""
     module = network(seed=group.rank)
