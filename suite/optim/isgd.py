@@ -82,8 +82,14 @@ class ISGD(Algorithm):
         """A step on a new batch, and up to ``stop`` more on the same while its loss stays above the limit.
 
         Returns the loss before the first of them. Raises TypeError without a closure, and ValueError where it returns
-        no loss.
+        no loss and under ``torch.amp.GradScaler``.
         """
+        if hasattr(self, "found_inf"):
+            del self.found_inf  # GradScaler does not where a step fails
+            raise ValueError(
+                "ISGD cannot be stepped by GradScaler, which looks for overflow before the closure has computed the "
+                "gradients; train with torch.autocast in bfloat16, which needs no scaling"
+            )
         if closure is None:
             raise TypeError("ISGD.step needs a closure that computes the loss of the batch and its gradients")
         loss = self._gradient(closure)
@@ -96,6 +102,5 @@ class ISGD(Algorithm):
             loss = closure()
         if loss is None or torch.as_tensor(loss).dim():
             raise ValueError("ISGD's closure must return the mean loss of the batch as one number (0-d)")
-        if not self._overflowed():
-            self._take(loss)
+        self._take(loss)
         return loss
