@@ -51,11 +51,33 @@ class Group:
 
     def __init__(self, store: Any, rank: int, size: int, timeout: float, backend: str):
         self.rank, self.size, self.timeout, self.backend = rank, size, timeout, backend
+        self.joined = False  # whether the default process group is this group's, and not the caller's
         self._store = dist.PrefixStore("suite", store)
         self._lanes: list[Any] = [None]  # None: the default process group
         self._agreements = 0
         # a client of its own: waiting in one thread must not keep the other from signing
         self.heartbeat = Heartbeat(dist.PrefixStore("suite", store.clone()), rank, size, timeout)
+
+    def wait_for(self, timeout: float) -> None:
+        """Change the ``timeout``. Every worker must call it; the longer of both holds until all have.
+
+        A default process group that the caller made keeps its own. Raises ValueError for a timeout that is not
+        positive, and where workers differ in it.
+        """
+        if timeout <= 0:
+            raise ValueError(f"timeout={timeout} must be a positive number of seconds")
+        self.timeout = max(self.timeout, timeout)
+        self.agree({"timeout": timeout})
+        self.timeout = timeout
+        self.heartbeat = self.heartbeat.renewed(timeout)
+        for lane in self._lanes if self.size > 1 else ():
+            if lane is not None or self.joined:
+                _set_timeout(self.patience, lane)
+
+    @property
+    def patience(self) -> timedelta:
+        """How long torch lets a sum wait: NCCL's watchdog leaves heartbeats their chance."""
+        return timedelta(seconds=self.timeout * (WATCHDOG if self.backend == "nccl" else 1))
 
     @property
     def device(self) -> torch.device:
@@ -144,6 +166,15 @@ class Heartbeat:
         self._seen: dict[int, tuple[bytes, float]] = {}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def renewed(self, timeout: float) -> Heartbeat:
+        """One with another timeout in place of this one, which ends; it beats if this one did."""
+        other, beats = Heartbeat(self._store, self.rank, self.size, timeout), self._thread.is_alive()
+        other.updates, other.waiting, other.queued = self.updates, self.waiting, self.queued
+        self.stop()
+        if beats:
+            other.start()
+        return other
 
     def start(self) -> None:
         self._sign()
@@ -263,7 +294,8 @@ def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = N
                 dist.init_process_group(
                     backend, store=dist.PrefixStore("torch", store), rank=rank, world_size=size, timeout=patience
                 )
-            _set_timeout(timedelta(seconds=timeout * (WATCHDOG if backend == "nccl" else 1)))
+            group.joined = True
+            _set_timeout(group.patience)
         group.heartbeat.start()
         yield group
     finally:

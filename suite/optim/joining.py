@@ -22,7 +22,8 @@ def group(timeout: float | None = None) -> Group:
     """All processes of this job: those of ``init_process_group``, or of ``torchrun``, or this one alone.
 
     Optimisers of one process share it. Under torchrun the processes meet here, and leave when the program ends.
-    ``timeout`` seconds without an answer, by default a minute, mean that another process is lost.
+    ``timeout`` seconds without an answer, by default a minute, mean that another process is lost; one that is given
+    holds from here on, for all who share the group, and every process must give it.
     """
     patience = TIMEOUT if timeout is None else timeout
     if not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -30,6 +31,7 @@ def group(timeout: float | None = None) -> Group:
         _found["group"] = joined.enter_context(join(timeout=patience))
         _found["of"] = _get_default_group()
         atexit.register(joined.close)
+        return _found["group"]
     if not dist.is_initialized():
         return Group(dist.HashStore(), 0, 1, patience, "nccl" if torch.cuda.is_available() else "gloo")
     if _found.get("of") is not _get_default_group():
@@ -37,7 +39,9 @@ def group(timeout: float | None = None) -> Group:
         _found["group"] = Group(store, dist.get_rank(), dist.get_world_size(), patience, backend)
         _found["group"].heartbeat.start()
         _found["of"] = _get_default_group()
-        atexit.register(_found["group"].heartbeat.stop)
+        atexit.register(lambda group: group.heartbeat.stop(), _found["group"])
+    elif timeout is not None and timeout != _found["group"].timeout:
+        _found["group"].wait_for(timeout)
     return _found["group"]
 
 

@@ -45,11 +45,14 @@ def parameter_server(
     """A :class:`~suite.optim.Softsync` that trains ``updates`` updates, over all processes if there are several.
 
     ``learners`` counts only in one process; ``settings`` are those of ``Softsync``. A learner that is killed, or does
-    not answer within ``timeout`` seconds (longer than a batch takes), is lost: under hardsync all end with
-    WorkerLost, otherwise the others go on. The loss of the server ends all. (``torchrun`` itself ends all processes
-    when one has failed; a launcher that does not, such as ``srun --no-kill``, lets the others go on.)
+    not answer within ``timeout`` seconds (longer than a batch takes; by default the group's, a minute), is lost:
+    under hardsync all end with WorkerLost, otherwise the others go on. The loss of the server ends all. (``torchrun``
+    itself ends all processes when one has failed; a launcher that does not, such as ``srun --no-kill``, lets the
+    others go on.)
     """
     found = joining.group(timeout) if group is None else group
+    if group is not None and timeout is not None:
+        group.wait_for(timeout)
     if found.size == 1:
         yield Softsync(module, params, learners=learners, updates=updates, group=found, **settings)
     else:

@@ -72,6 +72,20 @@ def test_workers_that_disagree_are_told_the_first_fact_that_differs():
     group.agree({"batch": 32})
 
 
+def test_a_new_timeout_is_agreed_and_is_positive():
+    store = dist.HashStore()
+    group = Group(store, 0, 2, PATIENCE, "gloo")
+    group.heartbeat.updates = 3
+    store.set("suite/facts/1/1", '{"timeout": 2}')
+    group.wait_for(2)
+    assert (group.timeout, group.heartbeat.timeout, group.heartbeat.updates) == (2, 2, 3)
+    store.set("suite/facts/2/1", '{"timeout": 1}')
+    with pytest.raises(ValueError, match="worker 1 has timeout = 1 where worker 0 has 5"):
+        group.wait_for(5)
+    with pytest.raises(ValueError, match="timeout=0 must be a positive"):
+        group.wait_for(0)
+
+
 def signed(worker: Group) -> bytes:
     return worker.heartbeat._store.get(f"beat/{worker.rank}")
 

@@ -116,6 +116,13 @@ def test_schedules_of_rate_momentum_and_decay_reach_the_server():
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize("given", [True, False])
+def test_a_timeout_holds_for_a_group_that_is_there_already(given: bool):
+    """Its own process group's too; that of a caller's ``init_process_group`` stays as it is."""
+    assert spawn(bodies.patient, 2, given, timeout=2) == [[2, 20, 20, 20 if given else 2]] * 2
+
+
+@pytest.mark.processes
 def test_a_killed_learner_does_not_end_softsync(tmp_path: Path):
     with pytest.raises(WorkersFailed):  # the killed learner has no answer
         spawn(bodies.serve_and_lose, 3, 2, 1, str(tmp_path / "said"), timeout=8)
