@@ -82,9 +82,7 @@ class Group:
     @property
     def device(self) -> torch.device:
         """Where this worker computes: its own GPU under NCCL, otherwise the CPU."""
-        if self.backend != "nccl":
-            return torch.device("cpu")
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        return device_under(self.backend)
 
     def lanes(self, count: int) -> list[Any]:
         """``count`` process groups of all workers, on which sums can be under way independently.
@@ -267,6 +265,13 @@ def fitting_backend() -> str:
     """How the processes of this machine can exchange tensors."""
     here = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE", "1")))
     return "nccl" if torch.cuda.is_available() and here <= torch.cuda.device_count() else "gloo"
+
+
+def device_under(backend: str) -> torch.device:
+    """Where a process of this machine computes: its own GPU under NCCL, otherwise the CPU."""
+    if backend != "nccl":
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from suite.communication.group import Group
-from suite.optim import SMA, DelayedSGD, WorkerLost, parameter_server, share
+from suite.optim import SMA, DelayedSGD, WorkerLost, joining, parameter_server, share
 
 
 def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:
@@ -163,6 +163,19 @@ def differ(group: Group, what: str) -> None:
     else:
         settings = {"lr": 0.2 if odd and what == "rate" else 0.1, "delay": int(odd and what == "delay")}
         DelayedSGD(network(), group=group, **settings)
+
+
+def joined_without_a_backend(group: Group) -> list[Any]:
+    """What the caller's group is taken to exchange over, and a weight after an update in each process."""
+    dist.destroy_process_group()
+    dist.init_process_group(store=dist.PrefixStore("own", group._store), rank=group.rank, world_size=group.size)
+    module = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(module.weight)
+    opt = DelayedSGD(module, lr=1.0)
+    module(torch.full((1, 1), -2.0 * group.rank)).sum().backward()
+    opt.step()
+    joining.group().heartbeat.stop()
+    return [opt.group.backend, module.weight.item()]
 
 
 def partly_lost(group: Group, folder: str) -> list[Any]:
