@@ -28,6 +28,8 @@ class Charted(Core):
 class ISGD(Algorithm):
     """Linnan Wang et al., "Inconsistent Stochastic Gradient Descent", 2016; see ``reference_impls.isgd``.
 
+        order = torch.randperm(len(dataset)).tolist()  # once
+        loader = DataLoader(dataset, batch_size=32, sampler=order, drop_last=True)
         opt = ISGD(model, lr=0.01, momentum=0.9, batches=len(loader), zeta=0.01)
         for inputs, targets in loader:
             def closure():
@@ -36,6 +38,10 @@ class ISGD(Algorithm):
                 loss.backward()
                 return loss
             opt.step(closure)
+
+    Batches must come in one fixed cycle (FCPR, sections 2.3.3 and 3.1), the same examples in each, as the chart holds
+    a batch's loss against those of the epoch before. A loader with ``shuffle=True`` makes up others in every epoch:
+    the chart then takes the luck of a draw for a batch that lags behind, and nothing notices.
 
     A batch whose loss lies above the control chart's limit is trained on again, at most ``stop`` times, so a closure
     is needed, as in ``torch.optim.LBFGS``. Several processes share a batch: each closure computes the mean loss of
