@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
 CHANGES = (
     Change("mnist_sma.py", "synchronous model averaging, four learners; over two processes the same file", 3),
-    Change("isgd_closure.py", "ISGD", 5),
+    Change("isgd_closure.py", "ISGD", 6),
     Change("torchrun_delayed.py", "gradients one update late over `torchrun`", 4),
     Change("softsync_cluster.py", "a parameter server and its learners", 6),
 )
@@ -69,6 +69,12 @@ def page() -> str:
     found = {change: difference(change.file) for change in CHANGES}
     text += [f"| `{c.file}` | {c.what} | {count} |" for c, (count, _) in found.items()]
     text += ["", "Made from the files by `docs/make_own_training.py`; indentation is not counted.", ""]
+    text += [
+        "ISGD holds a batch's loss against those of the epoch before, so its batches must come in one fixed cycle",
+        "(FCPR), the same examples in each: permute once, as the example does. With `shuffle=True` the chart takes",
+        "the luck of a new draw for a batch that lags behind, and nothing notices.",
+        "",
+    ]
     for change, (_, lines) in found.items():
         text += [f"## `{change.file}`", "", "```diff", *lines, "```", ""]
     text += [

@@ -160,7 +160,7 @@ def choose_batch(
         memory: bytes on the GPU that an update may need; by default what it has. Sizes that need more are left out.
 
     Raises:
-        ValueError: sizes that do not fit the data, fewer than two to converge, or a negative loss.
+        ValueError: sizes that do not fit the data, fewer than two to converge, no seed or round, or a negative loss.
         FitError: the law cannot be fitted, e.g. since most runs were censored, or the budget was too short for two
             batch sizes; the message says what to add.
     """
@@ -171,6 +171,10 @@ def choose_batch(
         raise ValueError(
             f"converge={sorted(set(converge))} must name at least two batch sizes; the law has two constants"
         )
+    if len(seeds) < 1:
+        raise ValueError("seeds=() must name at least one seed; updates are counted from each")
+    if rounds < 1:
+        raise ValueError(f"rounds={rounds} must be at least 1; the seconds of an update are measured in each")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget={budget} must be a positive number of seconds")
     method = Method(Trainer(make_model, loss, data, rate, share), tuple(seeds), threshold, limit, budget, callback)

@@ -83,6 +83,7 @@ class Flight:
         if self._work is not None:
             with self._group.watched():
                 self._work.wait()
+                self._group.queued()
             self._work = None
         return self._total
 

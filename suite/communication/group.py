@@ -2,11 +2,11 @@
 
 A program is started by ``torchrun`` on one or several nodes and calls :func:`join`; tests and benchmarks start theirs
 with :func:`suite.communication.launch.spawn`. Either way every worker signs a heartbeat in the rendezvous store. When
-a sum fails or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker that
-sits in something that cannot be interrupted (a CUDA kernel, the caller's own code) is ended by its own heartbeat
-thread once the grace period is over, so that nothing waits for ever.
+a sum fails or times out, the heartbeats tell which worker is missing, and :class:`WorkerLost` names it. A worker in
+an exchange that cannot be interrupted is ended by its own heartbeat thread once the grace period is over, so that
+nothing waits for ever. One that waits for nobody (an evaluation, the end of its program) is left alone.
 
-Under NCCL a sum is one of those: waiting for it queues the wait on the GPU and returns, and the host stops at the
+Under NCCL no sum can be interrupted: waiting for it queues the wait on the GPU and returns, and the host stops at the
 next value that it reads. A lost worker therefore ends the others through their heartbeats, with its number and status
 70, and never raises WorkerLost there; NCCL's own watchdog, which ends a process without a name, waits until they had
 their chance, and remains for workers that are alive and never come. None of this has run on a GPU yet.
@@ -46,23 +46,43 @@ class Group:
 
     ``rank`` is this process among ``size``; ``timeout`` seconds is how long a sum may wait for another worker,
     which must therefore exceed whatever one worker does alone (an evaluation, a slow first batch). When a worker
-    dies or stalls, the others have raised WorkerLost, or been ended, within three timeouts.
+    dies or stalls, those that wait for it have raised WorkerLost, or been ended, within three timeouts.
     """
 
     def __init__(self, store: Any, rank: int, size: int, timeout: float, backend: str):
         self.rank, self.size, self.timeout, self.backend = rank, size, timeout, backend
+        self.joined = False  # whether the default process group is this group's, and not the caller's
         self._store = dist.PrefixStore("suite", store)
         self._lanes: list[Any] = [None]  # None: the default process group
         self._agreements = 0
         # a client of its own: waiting in one thread must not keep the other from signing
         self.heartbeat = Heartbeat(dist.PrefixStore("suite", store.clone()), rank, size, timeout)
 
+    def wait_for(self, timeout: float) -> None:
+        """Change the ``timeout``. Every worker must call it; the longer of both holds until all have.
+
+        A default process group that the caller made keeps its own. Raises ValueError for a timeout that is not
+        positive, and where workers differ in it.
+        """
+        if timeout <= 0:
+            raise ValueError(f"timeout={timeout} must be a positive number of seconds")
+        self.timeout = max(self.timeout, timeout)
+        self.agree({"timeout": timeout})
+        self.timeout = timeout
+        self.heartbeat = self.heartbeat.renewed(timeout)
+        for lane in self._lanes if self.size > 1 else ():
+            if lane is not None or self.joined:
+                _set_timeout(self.patience, lane)
+
+    @property
+    def patience(self) -> timedelta:
+        """How long torch lets a sum wait: NCCL's watchdog leaves heartbeats their chance."""
+        return timedelta(seconds=self.timeout * (WATCHDOG if self.backend == "nccl" else 1))
+
     @property
     def device(self) -> torch.device:
         """Where this worker computes: its own GPU under NCCL, otherwise the CPU."""
-        if self.backend != "nccl":
-            return torch.device("cpu")
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        return device_under(self.backend)
 
     def lanes(self, count: int) -> list[Any]:
         """``count`` process groups of all workers, on which sums can be under way independently.
@@ -105,10 +125,17 @@ class Group:
         if self.size > 1:
             with self.watched():
                 dist.broadcast(tensor, 0)
+                self.queued()
+
+    def queued(self) -> None:
+        """Let the heartbeat know that under NCCL the GPU waits for an exchange, and the host at its next value."""
+        if self.backend == "nccl":
+            self.heartbeat.queued = torch.cuda.current_stream().record_event()
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Turn a failed or timed-out exchange into WorkerLost with the name of who is missing."""
+        self.heartbeat.waiting += 1
         try:
             yield
         except (RuntimeError, dist.DistError) as error:
@@ -116,22 +143,36 @@ class Group:
                 raise
             reason = str(error).strip().partition("\n")[0].partition(". This is typically")[0] or type(error).__name__
             raise WorkerLost(f"worker {self.rank} stops: {self.heartbeat.suspect()} ({reason})") from error
+        finally:
+            self.heartbeat.waiting -= 1
 
 
 class Heartbeat:
     """A thread that signs for this worker and notices when another stops signing.
 
-    A worker signs four times per ``timeout``. ``suspect`` says who is missing. Once another worker's signature
-    is older than ``timeout`` the main thread has a further ``timeout`` to find out by itself (through a failed
-    sum) before the process is ended with status 70.
+    A worker signs four times per ``timeout``. ``suspect`` says who is missing. Once another worker's signature is
+    older than ``timeout`` while an exchange is under way, the main thread has a further ``timeout`` to find out by
+    itself (through a failed sum) before the process is ended with status 70. The thread ends with the default process
+    group that it began with, and where the store is gone with nothing under way.
     """
 
     def __init__(self, store: Any, rank: int, size: int, timeout: float):
         self._store, self.rank, self.size, self.timeout = store, rank, size, timeout
         self.updates = 0  # completed by this worker; signed with the heartbeat
+        self.waiting = 0  # exchanges that this worker is in
+        self.queued: torch.cuda.Event | None = None  # behind the last exchange that the GPU waits for
         self._seen: dict[int, tuple[bytes, float]] = {}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def renewed(self, timeout: float) -> Heartbeat:
+        """One with another timeout in place of this one, which ends; it beats if this one did."""
+        other, beats = Heartbeat(self._store, self.rank, self.size, timeout), self._thread.is_alive()
+        other.updates, other.waiting, other.queued = self.updates, self.waiting, self.queued
+        self.stop()
+        if beats:
+            other.start()
+        return other
 
     def start(self) -> None:
         self._sign()
@@ -140,11 +181,18 @@ class Heartbeat:
 
     def stop(self) -> None:
         """Sign off: the others must not miss a worker that has finished."""
+        if self._done.is_set():
+            return
         self._done.set()
         if self._thread.is_alive():
             self._thread.join(self.timeout)
         with contextlib.suppress(RuntimeError, dist.DistError):
             self._store.set(f"beat/{self.rank}", "finished")
+
+    @property
+    def under_way(self) -> bool:
+        """Whether this worker waits for others, or its GPU does."""
+        return self.waiting > 0 or (self.queued is not None and not self.queued.query())
 
     def _sign(self) -> None:
         self._store.set(f"beat/{self.rank}", f"{time.monotonic_ns()} {self.updates}")
@@ -166,21 +214,27 @@ class Heartbeat:
 
     def _beat(self) -> None:
         overdue: float | None = None
+        joined = dist.is_initialized()
         while not self._done.wait(self.timeout / 4):
+            if joined and not dist.is_initialized():
+                break
             try:
                 self._sign()
                 late = [rank for rank, (age, _) in self._look().items() if age > self.timeout]
                 why = f"worker {late[0]} has not signed for {self.timeout:g} s" if late else ""
             except (RuntimeError, dist.DistError):
                 late, why = [-1], "the rendezvous store is gone, and with it the process that held it"
-            if not late:
+            if not late or not self.under_way:
                 overdue = None
+                if late == [-1]:
+                    break
             elif overdue is None:
                 overdue = time.monotonic()
             elif time.monotonic() - overdue > self.timeout:
                 print(f"worker {self.rank} is ended: {why}; last stack:", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback(sys.stderr)
                 os._exit(LOST)
+        self._done.set()
 
     def suspect(self) -> str:
         """Who is missing, from two looks half a heartbeat apart or more; a dead worker's signature stands still."""
@@ -213,6 +267,13 @@ def fitting_backend() -> str:
     return "nccl" if torch.cuda.is_available() and here <= torch.cuda.device_count() else "gloo"
 
 
+def device_under(backend: str) -> torch.device:
+    """Where a process of this machine computes: its own GPU under NCCL, otherwise the CPU."""
+    if backend != "nccl":
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
 @contextlib.contextmanager
 def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = None) -> Iterator[Group]:
     """The group of this process, as a context: ``torchrun`` or ``spawn`` says which one it is.
@@ -238,7 +299,8 @@ def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = N
                 dist.init_process_group(
                     backend, store=dist.PrefixStore("torch", store), rank=rank, world_size=size, timeout=patience
                 )
-            _set_timeout(timedelta(seconds=timeout * (WATCHDOG if backend == "nccl" else 1)))
+            group.joined = True
+            _set_timeout(group.patience)
         group.heartbeat.start()
         yield group
     finally:

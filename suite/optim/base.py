@@ -311,7 +311,8 @@ class Algorithm(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from what ``state_dict`` returned; the module takes up its weights and buffers.
 
-        Raises ValueError for the state of another optimiser, model, number of learners or processes, or another
+        Exchanges under way are waited for and forgotten, so every process must call it after the same update. Raises
+        ValueError for the state of another optimiser, model, number of learners or processes, or another
         process's part.
         """
         held = state_dict["state"]
@@ -326,6 +327,7 @@ class Algorithm(torch.optim.Optimizer):
                     f"the state was written with {name} = {then.get(name)!r}, not {now[name]!r}; make the optimiser "
                     "with the same settings, and give every process its own part"
                 )
+        self._settle()
         super().load_state_dict(state_dict)
         self.solver.groups = self.param_groups
         here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
@@ -345,6 +347,9 @@ class Algorithm(torch.optim.Optimizer):
         self.group.heartbeat.updates = self.t
         self.state.clear()
         self._load()
+
+    def _settle(self) -> None:
+        """Wait for every exchange under way, which would write to memory that the next ones use."""
 
     def _take_up(self, held: Mapping[str, Any]) -> None:
         """Take what ``_further_state`` gave."""

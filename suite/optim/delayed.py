@@ -139,6 +139,13 @@ class DelayedSGD(Algorithm):
     def _pieces(self) -> Pieces | None:
         return None if self._delay else super()._pieces()
 
+    def _settle(self) -> None:
+        if self._departures:
+            self._departures.settle()
+        for sent in self.core_state.late:
+            for _, pending in sent:
+                pending.wait()
+
     def finish(self) -> None:
         """Apply the exchanges still under way; training may go on afterwards."""
         while self.core.under_way(self.core_state):

@@ -28,6 +28,8 @@ class Charted(Core):
 class ISGD(Algorithm):
     """Linnan Wang et al., "Inconsistent Stochastic Gradient Descent", 2016; see ``reference_impls.isgd``.
 
+        order = torch.randperm(len(dataset)).tolist()  # once
+        loader = DataLoader(dataset, batch_size=32, sampler=order, drop_last=True)
         opt = ISGD(model, lr=0.01, momentum=0.9, batches=len(loader), zeta=0.01)
         for inputs, targets in loader:
             def closure():
@@ -36,6 +38,10 @@ class ISGD(Algorithm):
                 loss.backward()
                 return loss
             opt.step(closure)
+
+    Batches must come in one fixed cycle (FCPR, sections 2.3.3 and 3.1), the same examples in each, as the chart holds
+    a batch's loss against those of the epoch before. A loader with ``shuffle=True`` makes up others in every epoch:
+    the chart then takes the luck of a draw for a batch that lags behind, and nothing notices.
 
     A batch whose loss lies above the control chart's limit is trained on again, at most ``stop`` times, so a closure
     is needed, as in ``torch.optim.LBFGS``. Several processes share a batch: each closure computes the mean loss of
@@ -82,8 +88,14 @@ class ISGD(Algorithm):
         """A step on a new batch, and up to ``stop`` more on the same while its loss stays above the limit.
 
         Returns the loss before the first of them. Raises TypeError without a closure, and ValueError where it returns
-        no loss.
+        no loss and under ``torch.amp.GradScaler``.
         """
+        if hasattr(self, "found_inf"):
+            del self.found_inf  # GradScaler does not where a step fails
+            raise ValueError(
+                "ISGD cannot be stepped by GradScaler, which looks for overflow before the closure has computed the "
+                "gradients; train with torch.autocast in bfloat16, which needs no scaling"
+            )
         if closure is None:
             raise TypeError("ISGD.step needs a closure that computes the loss of the batch and its gradients")
         loss = self._gradient(closure)
@@ -96,6 +108,5 @@ class ISGD(Algorithm):
             loss = closure()
         if loss is None or torch.as_tensor(loss).dim():
             raise ValueError("ISGD's closure must return the mean loss of the batch as one number (0-d)")
-        if not self._overflowed():
-            self._take(loss)
+        self._take(loss)
         return loss

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import _get_default_group, _get_default_store
 from torch.utils.data import Dataset, Subset
 
-from suite.communication.group import TIMEOUT, Group, join
+from suite.communication.group import TIMEOUT, Group, device_under, fitting_backend, join
 from suite.spec import seed
 
 _found: dict[str, Any] = {}  # the group of this process, and of which default process group it was made
@@ -22,7 +22,8 @@ def group(timeout: float | None = None) -> Group:
     """All processes of this job: those of ``init_process_group``, or of ``torchrun``, or this one alone.
 
     Optimisers of one process share it. Under torchrun the processes meet here, and leave when the program ends.
-    ``timeout`` seconds without an answer, by default a minute, mean that another process is lost.
+    ``timeout`` seconds without an answer, by default a minute, mean that another process is lost; one that is given
+    holds from here on, for all who share the group, and every process must give it.
     """
     patience = TIMEOUT if timeout is None else timeout
     if not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -30,22 +31,35 @@ def group(timeout: float | None = None) -> Group:
         _found["group"] = joined.enter_context(join(timeout=patience))
         _found["of"] = _get_default_group()
         atexit.register(joined.close)
+        return _found["group"]
     if not dist.is_initialized():
         return Group(dist.HashStore(), 0, 1, patience, "nccl" if torch.cuda.is_available() else "gloo")
     if _found.get("of") is not _get_default_group():
-        store, backend = dist.PrefixStore("optim", _get_default_store()), dist.get_backend()
-        _found["group"] = Group(store, dist.get_rank(), dist.get_world_size(), patience, backend)
+        store = dist.PrefixStore("optim", _get_default_store())
+        _found["group"] = Group(store, dist.get_rank(), dist.get_world_size(), patience, _backend())
         _found["group"].heartbeat.start()
         _found["of"] = _get_default_group()
-        atexit.register(_found["group"].heartbeat.stop)
+        atexit.register(lambda group: group.heartbeat.stop(), _found["group"])
+    elif timeout is not None and timeout != _found["group"].timeout:
+        _found["group"].wait_for(timeout)
     return _found["group"]
 
 
 def device() -> torch.device:
-    """Where this process computes: its own GPU where there are any, otherwise the CPU."""
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    """Where this process computes: its own GPU where each has one and they exchange over NCCL, otherwise the CPU.
+
+    Call it after ``init_process_group`` where the program does that.
+    """
+    several = dist.is_initialized() and dist.get_world_size() > 1
+    return device_under(_backend() if several else fitting_backend())
+
+
+def _backend() -> str:
+    """What the default process group exchanges the optimisers' tensors over, which one may do over two."""
+    named = dict(entry.split(":") for entry in dist.get_backend_config().split(","))
+    if named.get("cuda") != "nccl":
+        return named.get("cpu", dist.get_backend())
+    return fitting_backend() if "cpu" in named else "nccl"
 
 
 def share(dataset: Dataset[Any]) -> Subset[Any]:

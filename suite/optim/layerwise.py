@@ -65,6 +65,13 @@ class Departures:
         part = self._parts[len(self._sent)]
         self._sent.append((part, self._send(self._gradient[None, part])))
 
+    def settle(self) -> None:
+        """Wait for all sums of a backward pass that no step followed; what had not left does, as elsewhere it may."""
+        while any(self._versions) and len(self._sent) < len(self._parts):
+            self._leave()
+        for _, pending in self._sent:
+            pending.wait()
+
     def finish(self) -> Sent:
         """After backward: send what has not left yet; the segments with their sums, in the order they left.
 

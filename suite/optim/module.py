@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -16,15 +16,17 @@ from suite.optim.vector import Vector
 def unwrapped(module: nn.Module) -> nn.Module:
     """The module behind ``torch.compile``.
 
-    Raises ValueError for one wrapped to exchange gradients by itself, and for one without parameters.
+    Raises ValueError for one that is, or holds one that is, wrapped to exchange gradients by itself, and for one
+    without parameters.
     """
     inner = getattr(module, "_orig_mod", module)
     wrappers = (nn.parallel.DistributedDataParallel, nn.DataParallel)
-    if isinstance(inner, wrappers):
-        raise ValueError(
-            f"the module is wrapped in {type(inner).__name__}, which averages gradients by itself; here the "
-            "optimiser exchanges what its algorithm exchanges, so hand it the module inside (module.module)"
-        )
+    for name, part in inner.named_modules(prefix="module"):
+        if isinstance(part, wrappers):
+            raise ValueError(
+                f"{name} is wrapped in {type(part).__name__}, which averages gradients by itself; here the optimiser "
+                f"exchanges what its algorithm exchanges, so put the module inside in its place ({name}.module)"
+            )
     if not any(True for _ in inner.parameters()):
         raise ValueError("the module has no parameters to train")
     return inner
@@ -86,10 +88,27 @@ class Buffers:
         return torch.stack(rows).sum(0)
 
 
+def copied(module: nn.Module, shared: Iterable[Tensor] = ()) -> nn.Module:
+    """A copy, which has the ``shared`` tensors themselves. Raises ValueError for a module that has none."""
+    try:
+        with torch.inference_mode(False):  # what is made in it could not be trained or refreshed outside
+            return copy.deepcopy(module, {id(tensor): tensor for tensor in shared})
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"the module cannot be copied by copy.deepcopy, and average() returns a copy ({reason}); keep in it no "
+            "results of computations, such as torch.nn.utils.weight_norm's (parametrizations.weight_norm has none)"
+        ) from error
+
+
 class Tested:
-    """A copy of the module in evaluation mode, made when first asked for and refreshed afterwards."""
+    """A copy of the module in evaluation mode, made when first asked for and refreshed afterwards.
+
+    Raises ValueError, before it is asked for, for a module that cannot be copied.
+    """
 
     def __init__(self, module: nn.Module):
+        copied(module, [*module.parameters(), *module.buffers()])
         self.module = module
         self._copy: nn.Module | None = None
 
@@ -97,7 +116,7 @@ class Tested:
     def refreshed(self, trained: Sequence[Tensor], values: Sequence[Tensor], buffers: Tensor) -> nn.Module:
         """The copy with ``values`` in place of the ``trained`` parameters and floating-point ``buffers`` [q]."""
         if self._copy is None:
-            self._copy = copy.deepcopy(self.module).eval()
+            self._copy = copied(self.module).eval()
             for parameter in self._copy.parameters():
                 parameter.grad = None
         given = {id(parameter): value for parameter, value in zip(trained, values, strict=True)}

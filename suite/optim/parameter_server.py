@@ -45,11 +45,14 @@ def parameter_server(
     """A :class:`~suite.optim.Softsync` that trains ``updates`` updates, over all processes if there are several.
 
     ``learners`` counts only in one process; ``settings`` are those of ``Softsync``. A learner that is killed, or does
-    not answer within ``timeout`` seconds (longer than a batch takes), is lost: under hardsync all end with
-    WorkerLost, otherwise the others go on. The loss of the server ends all. (``torchrun`` itself ends all processes
-    when one has failed; a launcher that does not, such as ``srun --no-kill``, lets the others go on.)
+    not answer within ``timeout`` seconds (longer than a batch takes; by default the group's, a minute), is lost:
+    under hardsync all end with WorkerLost, otherwise the others go on. The loss of the server ends all. (``torchrun``
+    itself ends all processes when one has failed; a launcher that does not, such as ``srun --no-kill``, lets the
+    others go on.)
     """
     found = joining.group(timeout) if group is None else group
+    if group is not None and timeout is not None:
+        group.wait_for(timeout)
     if found.size == 1:
         yield Softsync(module, params, learners=learners, updates=updates, group=found, **settings)
     else:
@@ -64,7 +67,8 @@ def parameter_server(
 class Remote(Softsync):
     """Softsync over processes: the server in process 0, a learner in each other.
 
-    Schedulers and rates are the learners' own; an update happens at the rates that came with its last gradient.
+    Schedulers and groups' settings are the learners' own; an update happens with the rates, momentum and decay that
+    came with its last gradient.
     ``t`` counts the updates behind the weights held here, ``served`` is what the server saw.
     """
 
@@ -79,8 +83,8 @@ class Remote(Softsync):
             learner = self.group.rank - 1
             self._line = Learner(connections[learner], learner, lambda: self.buffers.total().to(x))
         else:
-            rates = len(self.param_groups)
-            self._service = Service(connections, self._chosen["n"], x.clone(), self._apply, self.updates or 0, rates)
+            notes = self._notes().numel()
+            self._service = Service(connections, self._chosen["n"], x.clone(), self._apply, self.updates or 0, notes)
 
     @property
     def is_server(self) -> bool:
@@ -123,7 +127,7 @@ class Remote(Softsync):
 
     @torch.no_grad()
     def _take(self, loss: Loss) -> None:
-        """Push the gradient with its loss and this learner's rates, and pull."""
+        """Push the gradient with its loss and this learner's settings, and pull."""
         if self.is_server:
             raise ValueError(
                 "the server steps by itself; take batches from opt.batches(loader), which yields none to it"
@@ -131,18 +135,23 @@ class Remote(Softsync):
         self._refuse_unfrozen()
         self.vector.gradient(self._views[0])
         x = self.vector.x
-        rates = x.new_tensor([float(group["lr"]) for group in self.param_groups])
-        pushed = torch.cat([self._gradients[0], torch.as_tensor(loss).detach().to(x).reshape(1), rates])
+        pushed = torch.cat([self._gradients[0], torch.as_tensor(loss).detach().to(x).reshape(1), self._notes()])
         self.vector.load(self._line.exchange(pushed, x))
         self.t = self._line.timestamp
+
+    def _notes(self) -> Tensor:
+        """The groups' settings, of which the float64 bits lie in [e] numbers of the weights' type."""
+        settings = [list(self._settings(group).values()) for group in self.param_groups]
+        return torch.tensor(settings, dtype=torch.float64).view(-1).view(self.vector.x.dtype).to(self.vector.x.device)
 
     def _load(self) -> None:
         """The module holds what was pulled."""
 
-    def _apply(self, turn: Turn, sums: Tensor, losses: list[float], rates: Tensor) -> Tensor:
-        """The server's update, at the rates that came with the last gradient."""
-        for group, rate in zip(self.param_groups, rates.tolist(), strict=True):
-            group["lr"] = rate
+    def _apply(self, turn: Turn, sums: Tensor, losses: list[float], notes: Tensor) -> Tensor:
+        """The server's update, with the settings that came with the last gradient."""
+        settings = notes.clone().view(torch.float64).view(len(self.param_groups), -1)
+        for group, values in zip(self.param_groups, settings.tolist(), strict=True):
+            group.update(zip(self._settings(group), values, strict=True))
         with torch.no_grad():
             self._tell(turn, list(losses), sums)
         if self._watch is not None:

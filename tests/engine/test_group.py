@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from unittest.mock import Mock
 
 import pytest
 import torch.distributed as dist
 
-from suite.communication.group import Group, WorkerLost
+from suite.communication import group as group_module
+from suite.communication.group import Group, Heartbeat, WorkerLost
 
 PATIENCE = 0.2  # seconds: a look at who is missing takes 0.6 of them
 
@@ -69,6 +72,20 @@ def test_workers_that_disagree_are_told_the_first_fact_that_differs():
     group.agree({"batch": 32})
 
 
+def test_a_new_timeout_is_agreed_and_is_positive():
+    store = dist.HashStore()
+    group = Group(store, 0, 2, PATIENCE, "gloo")
+    group.heartbeat.updates = 3
+    store.set("suite/facts/1/1", '{"timeout": 2}')
+    group.wait_for(2)
+    assert (group.timeout, group.heartbeat.timeout, group.heartbeat.updates) == (2, 2, 3)
+    store.set("suite/facts/2/1", '{"timeout": 1}')
+    with pytest.raises(ValueError, match="worker 1 has timeout = 1 where worker 0 has 5"):
+        group.wait_for(5)
+    with pytest.raises(ValueError, match="timeout=0 must be a positive"):
+        group.wait_for(0)
+
+
 def signed(worker: Group) -> bytes:
     return worker.heartbeat._store.get(f"beat/{worker.rank}")
 
@@ -92,6 +109,43 @@ def test_a_heartbeat_signs_until_it_is_stopped_and_never_after(workers, monkeypa
     beat.stop()
     assert not beat._thread.is_alive()
     assert signed(workers[1]) == b"finished"
+
+
+class Ended(Exception):
+    """In place of the end of the process."""
+
+
+def gone() -> None:
+    raise dist.DistNetworkError("connection reset by peer")
+
+
+@pytest.fixture
+def ticking(workers, monkeypatch) -> Heartbeat:
+    """Worker 1's, over twenty of its ticks, which take no time, while no other worker signs."""
+    beat, now, ends = workers[1].heartbeat, [0.0], itertools.cycle([False] * 20 + [True])
+    monkeypatch.setattr(beat, "_done", done := threading.Event())
+    monkeypatch.setattr(done, "wait", lambda seconds: now.append(now[-1] + seconds) or next(ends))
+    monkeypatch.setattr(group_module.time, "monotonic", lambda: now[-1])
+    monkeypatch.setattr(group_module.os, "_exit", Mock(side_effect=Ended))
+    return beat
+
+
+@pytest.mark.parametrize("sign", [lambda: None, gone], ids=["worker lost", "store gone"])
+def test_a_heartbeat_ends_only_a_process_that_waits_for_others(workers, ticking, monkeypatch, sign):
+    monkeypatch.setattr(ticking, "_sign", sign)
+    ticking._beat()
+    assert ticking._done.is_set()
+    with workers[1].watched(), pytest.raises(Ended):
+        ticking._beat()
+
+
+def test_a_gpu_that_waits_for_others_is_ended_too(ticking):
+    """Its event has not come."""
+    ticking.queued = Mock(query=lambda: True)
+    ticking._beat()
+    ticking.queued = Mock(query=lambda: False)
+    with pytest.raises(Ended):
+        ticking._beat()
 
 
 def test_one_worker_alone_has_nobody_to_sign_for():

@@ -127,6 +127,8 @@ def test_a_threshold_out_of_reach_says_so():
         ({"batches": (4, 4000)}, "within the 400 examples"),
         ({"batches": (4, 16), "converge": (4,)}, "at least two batch sizes"),
         ({"batches": (4, 16), "share": 0.0}, "share=0"),
+        ({"batches": (4, 16), "seeds": ()}, r"seeds=\(\) must name at least one seed"),
+        ({"batches": (4, 16), "rounds": 0}, "rounds=0 must be at least 1"),
     ],
 )
 def test_bad_requests_are_refused(options, message):

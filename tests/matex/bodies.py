@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 import torch._dynamo  # takes seconds, which the first optimiser would while the others wait
+import torch.distributed as dist
 from torch import nn
 
 from suite.communication import link as netlab
@@ -78,10 +79,18 @@ def timed_exchange(group: Group, interfaces: tuple[str, str], rates: tuple[float
 
 
 def stuck_beside_a_dead_worker(group: Group) -> None:
-    """Worker 1 dies while worker 0 is in code of its own that no failed sum can interrupt."""
+    """Worker 1 dies while worker 0 is in an exchange that does not fail."""
     if group.rank:
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(600)
+    with group.watched():
+        time.sleep(600)
+
+
+def beats_after_the_group(group: Group) -> bool:
+    """Whether the heartbeat goes on once the process group is destroyed."""
+    dist.destroy_process_group()
+    group.heartbeat._thread.join(60)
+    return group.heartbeat._thread.is_alive()
 
 
 def surroundings(group, name: str) -> tuple[str | None, int]:

@@ -52,6 +52,10 @@ def test_a_worker_that_nothing_can_interrupt_is_ended_by_its_heartbeat():
     assert caught.value.errors[1] == ("Died", "exit status -9")
 
 
+def test_a_heartbeat_ends_with_the_process_group():
+    assert spawn(bodies.beats_after_the_group, 2, timeout=2.0) == [False, False]
+
+
 def test_spawned_workers_meet_where_no_stranger_can_reach_them():
     """A rendezvous store of torch's listens on all addresses and takes keys from anybody; a file does not."""
     assert not {"0.0.0.0", "::"} & {address for worker in spawn(bodies.listening, 2) for address in worker}

@@ -90,9 +90,9 @@ class Job:
         numbers = range(first, first + steps)
         for number in opt.batches(itertools.count()) if isinstance(opt, Softsync) and steps == STEPS else numbers:
             batch = (torch.arange(BATCH) + (number * self.group.size + self.group.rank) * BATCH) % EXAMPLES
-            if scaler is not None and self.name != "ISGD":
+            if scaler is not None:
                 loss = compute(batch)
-                scaler.step(opt)
+                scaler.step(opt, *([partial(compute, batch)] if self.name == "ISGD" else []))
                 scaler.update()
             else:
                 loss = opt.step(partial(compute, batch))
@@ -285,8 +285,6 @@ def grad_scaler(job: Job) -> None:
         if next(losses) == 6 and job.group.rank == job.group.size - 1:
             next(module.parameters()).grad.fill_(torch.inf)
 
-    if job.name == "ISGD":
-        raise ValueError("GradScaler.step takes no closure")
     assert falls(job.fit(opt, module, between=overflow, scaler=scaler))
     assert weights(opt.average()).isfinite().all()
     assert job.serves or scaler.get_scale() == 512.0 or job.group.rank == 0 < job.group.size - 1

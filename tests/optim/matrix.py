@@ -49,7 +49,8 @@ refuse(
 refuse("sparse gradients", "sparse=False", "every algorithm adds up whole vectors")
 refuse("parameters frozen later", "frozen after", "momentum, decay and averaging would move them still")
 refuse("`step()` without a closure", "needs a closure", "it may ask for the same batch again", "ISGD")
-refuse("`torch.amp.GradScaler`", "takes no closure", "`GradScaler.step` takes no closure", "ISGD")
+EARLY = "`GradScaler` looks for overflow before the closure has computed the gradients"
+refuse("`torch.amp.GradScaler`", "before the closure has computed", EARLY, "ISGD")
 for feature, message in (
     ("`clip_grad_norm_` between backward and step", "changed between backward and step"),
     ("several backward passes before a step", "backward ran twice"),

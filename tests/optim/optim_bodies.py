@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from door import DECAY, METHODS, MOMENTUM, RATE, closure, examples, network, rows, train, weights
 from features import OPTIMISERS, Job
 from matrix import FEATURES, tried
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from suite.communication.group import Group
-from suite.optim import SMA, DelayedSGD, WorkerLost, parameter_server, share
+from suite.optim import SMA, DelayedSGD, WorkerLost, joining, parameter_server, share
 
 
 def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:
@@ -54,6 +55,39 @@ def serve(group: Group, n: int, updates: int, per_gradient: bool) -> dict[str, A
         "losses": opt.served.losses,
         "model": weights(opt.average()).tolist(),
     }
+
+
+def cycled(group: Group) -> list[list[Any]]:
+    """The settings of each update under a schedule of rate and momentum, and the weights at the end."""
+    module = network()
+    groups = [{"params": module[0].parameters()}, {"params": module[4:].parameters(), "weight_decay": DECAY}]
+    inputs, targets = examples()
+    seen: list[Any] = []
+    names = ("lr", "momentum", "weight_decay")
+    watch = lambda turn: seen.append([[held[name] for name in names] for held in opt.param_groups])
+    settings = {"lr": RATE, "momentum": MOMENTUM, "n": 0, "updates": 12, "learners": 1, "watch": watch}
+    with parameter_server(module, groups, group=group, fused=False, **settings) as opt:
+        schedule = torch.optim.lr_scheduler.OneCycleLR(opt, [0.5, 0.3], total_steps=20)
+        for number in opt.batches(itertools.count()):
+            opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
+            schedule.step()
+            for held in opt.param_groups:
+                held["weight_decay"] /= 3
+    return [seen, opt.vector.x.tolist()]
+
+
+def patient(group: Group, given: bool) -> list[float]:
+    """A learner takes longer over a batch than the group's timeout, and not than the server's."""
+    share(TensorDataset(torch.zeros(4)))  # the processes have met
+    inputs, targets = examples()
+    module = network()
+    found = group if given else None
+    with parameter_server(module, lr=RATE, updates=2, timeout=20, group=found) as opt:
+        for number in opt.batches(itertools.count()):
+            time.sleep(2.5 if given else 0)
+            opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
+    default = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu")).options._timeout
+    return [opt.t, opt.group.timeout, opt.group.heartbeat.timeout, default.total_seconds()]
 
 
 def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
@@ -94,6 +128,29 @@ def different_graphs(group: Group) -> dict[str, list[float]]:
     return ends
 
 
+def rolled_back(group: Group, stepped: bool, options: dict[str, Any]) -> list[float]:
+    """The weights after two gradients of 1, from a state that is loaded while one of 100 is on its way."""
+    module = nn.Linear(3, 1).double()
+    for parameter in module.parameters():
+        nn.init.zeros_(parameter)
+    opt = DelayedSGD(module, lr=1.0, group=group, **options)
+    begun = opt.state_dict()
+
+    def backward(value: float) -> None:
+        opt.zero_grad()
+        module(torch.full((1, 3), value).double()).sum().backward()
+
+    backward(100.0)
+    if stepped:
+        opt.step()
+    opt.load_state_dict(begun)
+    for _ in range(2):
+        backward(1.0)
+        opt.step()
+    opt.finish()
+    return module.weight.tolist()[0]
+
+
 def differ(group: Group, what: str) -> None:
     """Bring something else to process 1 than to process 0."""
     odd = group.rank == 1
@@ -106,6 +163,19 @@ def differ(group: Group, what: str) -> None:
     else:
         settings = {"lr": 0.2 if odd and what == "rate" else 0.1, "delay": int(odd and what == "delay")}
         DelayedSGD(network(), group=group, **settings)
+
+
+def joined_without_a_backend(group: Group) -> list[Any]:
+    """What the caller's group is taken to exchange over, and a weight after an update in each process."""
+    dist.destroy_process_group()
+    dist.init_process_group(store=dist.PrefixStore("own", group._store), rank=group.rank, world_size=group.size)
+    module = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(module.weight)
+    opt = DelayedSGD(module, lr=1.0)
+    module(torch.full((1, 1), -2.0 * group.rank)).sum().backward()
+    opt.step()
+    joining.group().heartbeat.stop()
+    return [opt.group.backend, module.weight.item()]
 
 
 def partly_lost(group: Group, folder: str) -> list[Any]:

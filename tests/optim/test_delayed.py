@@ -96,6 +96,16 @@ def test_processes_whose_graphs_differ_meet_in_the_same_sums():
     assert first["copied"] == first["written"]
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("stepped", "options"),
+    [(True, {"delay": 1}), (True, {"delay": 2, "layerwise": True}), (False, {"layerwise": True})],
+)
+def test_a_state_is_loaded_after_what_is_on_its_way_has_landed(stepped: bool, options: dict):
+    """Else a sum would land in memory that a later gradient lies in."""
+    assert spawn(bodies.rolled_back, 2, stepped, options, timeout=20) == [[-2.0] * 3] * 2
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import optim_bodies as bodies
 import pytest
+import torch
 import torch.distributed as dist
 from door import network
 from torch import nn
 
-from suite.communication.group import Group
+from suite.communication.group import Group, fitting_backend
 from suite.communication.launch import WorkersFailed, spawn
-from suite.optim import SMA, DelayedSGD
+from suite.optim import SMA, DelayedSGD, device, joining
 from suite.optim.joining import part_of
 
 
@@ -44,9 +46,68 @@ def test_processes_that_differ_are_refused_in_every_process(what: str, message: 
 
 
 @pytest.mark.parametrize(
+    ("exchange", "cards", "found"),
+    [
+        (None, 1, "cpu"),  # under torchrun: one card for two processes
+        (None, 2, "cuda:1"),
+        ("cpu:gloo,cuda:gloo", 2, "cpu"),  # the caller's init_process_group("gloo")
+        ("cpu:gloo,cuda:nccl", 2, "cuda:1"),  # without a backend, which is reported as "undefined"
+        ("cpu:gloo,cuda:nccl", 1, "cpu"),
+        ("cuda:nccl", 2, "cuda:1"),
+        ("cpu:gloo", 0, "cpu"),
+    ],
+)
+def test_a_process_is_told_the_device_that_it_exchanges_on(monkeypatch, exchange: str | None, cards: int, found: str):
+    for name, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
+    monkeypatch.setattr(dist, "is_initialized", lambda: exchange is not None)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+    monkeypatch.setattr(dist, "get_backend", lambda: "undefined")
+    monkeypatch.setattr(dist, "get_backend_config", lambda: exchange)
+    backend = fitting_backend() if exchange is None else joining._backend()
+    assert str(device()) == str(Group(dist.HashStore(), 1, 2, 1.0, backend).device) == found
+
+
+@pytest.mark.processes
+def test_a_default_process_group_without_a_backend_is_understood():
+    assert spawn(bodies.joined_without_a_backend, 2, timeout=20) == [["gloo", 2.0]] * 2
+
+
+def test_a_model_to_test_that_was_first_asked_for_in_inference_mode_is_refreshed_outside():
+    module = network()
+    opt = DelayedSGD(module, lr=0.1)
+    with torch.inference_mode():
+        opt.average()(torch.zeros(1, 1, 6, 6))
+    opt.average()(torch.zeros(1, 1, 6, 6)).sum().backward()
+    assert opt.average()[0].weight.grad is not None
+
+
+def normed() -> nn.Module:
+    """Whose weight is the result of a computation: it cannot be copied."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return nn.Sequential(nn.utils.weight_norm(nn.Linear(2, 2)))
+
+
+def spread() -> nn.Module:
+    """With a part that averages gradients by itself."""
+    part = object.__new__(nn.parallel.DistributedDataParallel)
+    nn.Module.__init__(part)
+    part.module = nn.Linear(2, 2)
+    return nn.Sequential(nn.ReLU(), part)
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: DelayedSGD(nn.ReLU(), lr=0.1), "no parameters to train"),
+        (lambda: DelayedSGD(normed(), lr=0.1), "cannot be copied by copy.deepcopy, .* explicitly by the user"),
+        (
+            lambda: DelayedSGD(spread(), lr=0.1),
+            r"module.1 is wrapped in Distributed.* \(module.1.module\)",
+        ),
         (lambda: SMA(network(), lr=0.1, learners=0), "learners=0 must be at least 1"),
         (lambda: SMA(network(), lr=0.1, learners=3, devices=2), "3 learners cannot be spread evenly over devices=2"),
         (lambda: SMA(network(), lr=0.1, learners=1), "give learners=2 or more"),

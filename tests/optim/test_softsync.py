@@ -9,12 +9,14 @@ from pathlib import Path
 import optim_bodies as bodies
 import pytest
 import torch
+import torch.distributed as dist
 from door import DECAY, MOMENTUM, RATE, UPDATES, FusedTorch, closure, examples, network, rows, weights
 
 from reference_impls import rudra
 from reference_impls.contract import Entry, Turn
 from reference_impls.rudra_rates import softsync_rate
 from suite.communication.collectives import Local
+from suite.communication.group import Group
 from suite.communication.launch import WorkersFailed, spawn
 from suite.optim import Softsync
 from suite.training.optimizers import TorchSGD
@@ -101,6 +103,23 @@ def test_processes_equal_the_replayed_clock(n: int, per_gradient: bool):
     assert all(values == served["x"] for values in learners)
     started = weights(network(torch.float64))
     assert not torch.isclose(torch.tensor(served["model"], dtype=torch.float64), started).all()
+
+
+@pytest.mark.processes
+def test_schedules_of_rate_momentum_and_decay_reach_the_server():
+    """One learner of a server is one process alone: the same settings, and the same bits."""
+    (seen, weights_there), (_, weights_here) = spawn(bodies.cycled, 2, timeout=20)
+    alone = Group(dist.HashStore(), 0, 1, 20.0, "gloo")
+    assert [seen, weights_there] == bodies.cycled(alone)
+    assert weights_here == weights_there
+    assert len({momentum for groups in seen for _, momentum, _ in groups}) == 12
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("given", [True, False])
+def test_a_timeout_holds_for_a_group_that_is_there_already(given: bool):
+    """Its own process group's too; that of a caller's ``init_process_group`` stays as it is."""
+    assert spawn(bodies.patient, 2, given, timeout=2) == [[2, 20, 20, 20 if given else 2]] * 2
 
 
 @pytest.mark.processes
