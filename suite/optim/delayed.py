@@ -14,7 +14,7 @@ from suite.communication.collectives import Alone, Settled
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
-from suite.optim.layerwise import Departures
+from suite.optim.layerwise import CHANGED, Departures
 from suite.optim.vector import Loss, Pieces
 
 
@@ -40,7 +40,8 @@ class DelayedSGD(Algorithm):
     Args beyond those of :class:`~suite.optim.base.Algorithm`:
         delay: updates from a gradient to its application; 0 is synchronous, the paper has 0 to 3.
         layerwise: send each layer's gradient as soon as backward has produced it. Gradients then must not be changed
-            between backward and step (clipping), nor added up over several backward passes.
+            between backward and step (clipping, ``GradScaler``), nor added up over several backward passes, which
+            raises; only a change by ``grad.data`` leaves no trace.
         order: in which layers' sums are applied: from the last layer to the first, as they arrive ("completed"), or
             after all have arrived ("all"). All end in the same bits.
         bucket_bytes: layer-wise exchange joins neighbouring tensors up to this size into one sum; 0 sends each alone.
@@ -121,6 +122,12 @@ class DelayedSGD(Algorithm):
         self._gradients, self._views = self._slots[slot], [self._slot_views[slot]]
         if self._departures:
             self._departures.begin(self._gradients[0], self._views[0])
+
+    def _overflowed(self) -> bool:
+        """Refuses ``GradScaler``: what has left is scaled, and ``unscale_`` undoes that without a trace."""
+        if self._departures and getattr(self, "found_inf", None) is not None:
+            raise ValueError(CHANGED)
+        return super()._overflowed()
 
     @torch.no_grad()
     def _take(self, loss: Loss) -> None:
