@@ -40,6 +40,10 @@ class Algorithm(torch.optim.Optimizer):
             the code that made the papers' figures, several times slower.
         group: the processes to train with; by default all of ``torchrun`` or ``init_process_group``, or this one.
 
+    Weights may be written in place between steps (``load_state_dict``, clamping): a process's one learner goes on
+    from there; where several take turns ``step`` raises ValueError until ``take_up`` is called. What is written by
+    ``.data`` is not seen, so call it then too. After moving the module (``to``, ``double``) make a new optimiser.
+
     Raises ValueError for a module that cannot be trained this way, for settings out of range, and where processes
     differ in either.
     """
@@ -70,9 +74,7 @@ class Algorithm(torch.optim.Optimizer):
         self._fused = self.vector.dtype in FUSED if fused is None else fused
         self.solver = Grouped(self.vector, self.param_groups, fused=self._fused)
         self.group.agree(self._facts() | {"the groups' settings": [self._settings(g) for g in self.param_groups]})
-        for shared in (self.vector.x, *self.module.buffers(), *self._untrained()):
-            self.group.broadcast(shared.data)
-        self.vector.load(self.vector.x)
+        self._share()
         joining.own_random_numbers(self.group)
         self.buffers = Buffers(self.module, self.learners)
         self._tested = Tested(self.module)
@@ -107,6 +109,12 @@ class Algorithm(torch.optim.Optimizer):
     def _untrained(self) -> list[Tensor]:
         trained = {id(parameter) for parameter in self.vector.parameters}
         return [parameter for parameter in self.module.parameters() if id(parameter) not in trained]
+
+    def _share(self) -> None:
+        """Give all processes the weights and buffers of process 0."""
+        for shared in (self.vector.x, *self.module.buffers(), *self._untrained()):
+            self.group.broadcast(shared.data)
+        self.vector.load(self.vector.x)
 
     def collective(self, **options: Any) -> Any:
         """Sums over all learners of all processes."""
@@ -143,6 +151,7 @@ class Algorithm(torch.optim.Optimizer):
         self._frozen = [p for p in self._frozen if not any(p is other for other in added)]
         group["params"] = added
         if self._begun:
+            self._notice()
             before, old = self.core_state, self.vector.d
             self._lay_out()
             self.solver.lay_out(self.vector)
@@ -187,7 +196,7 @@ class Algorithm(torch.optim.Optimizer):
     @torch.no_grad()
     def _take(self, loss: Loss) -> None:
         """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
-        self._refuse_unfrozen()
+        self._check()
         learner = len(self._losses)
         pieces = self._pieces()
         if pieces is None:
@@ -221,16 +230,67 @@ class Algorithm(torch.optim.Optimizer):
     @torch.no_grad()
     def _load(self) -> None:
         """Put the weights and buffers of the learner whose turn is next into the module."""
+        self.vector.load(self._point())
+        self.buffers.load(len(self._losses))
+
+    def _point(self) -> Tensor:
+        """The weights [d] of the learner whose turn is next."""
         if self._fused and self.learners == 1:  # updated where they lie
             self._shares: tuple[int, ...] = (1,)
-            self.vector.load(self.vector.x)
-            return
-        learner = len(self._losses)
+            return self.vector.x
         ask = self.core.points(self.core_state, self.core.round(self.t, self.group.rank * self.learners))
         self._shares = ask.shares
         owners = [point for point, share in enumerate(ask.shares) for _ in range(share)]
-        self.vector.load(ask.parameters[owners[learner]])
-        self.buffers.load(learner)
+        return ask.parameters[owners[len(self._losses)]]
+
+    def _check(self) -> None:
+        """Take up what was written to the weights. Raises ValueError where they cannot be trained on."""
+        self._refuse_unfrozen()
+        self._refuse_displaced()
+        self._notice()
+
+    def _refuse_displaced(self) -> None:
+        if (parameter := self.vector.displaced()) is not None:
+            raise ValueError(
+                f"parameter {self._names[parameter]} lies elsewhere than {type(self).__name__} has put it, as after "
+                "module.to, module.double, vector_to_parameters or a new .data; make the optimiser after moving the "
+                "module, and write weights in place"
+            )
+
+    def _notice(self) -> None:
+        """Take up weights that were written into the module since the last step, where they are the one learner's."""
+        if self.vector.overwritten():
+            with torch.no_grad():
+                self._follow()
+
+    def _follow(self) -> None:
+        self.vector.gather()
+        x, point = self.vector.x, self._point()
+        if point.data_ptr() != x.data_ptr() and not torch.equal(point, x):
+            if self.learners > 1:
+                raise ValueError(
+                    "weights were written into the module since the last step (by load_state_dict, clamping, an "
+                    f"embedding's max_norm?), and each of {self.learners} learners has its own; call take_up() after "
+                    "writing, which makes the module's those of all, or train with one learner in each process"
+                )
+            self.core_state = self.core.moved(self.core_state, x, centre=False)
+        self.vector.count()
+
+    @torch.no_grad()
+    def take_up(self) -> None:
+        """Make the module's present weights and buffers those of all learners and of the centre.
+
+        For weights written by ``module.load_state_dict``, say. Gradients that wait for their update are dropped;
+        momentum stays, but a centre's begins anew. Every process must call it, and takes up those of process 0.
+        Raises ValueError with exchanges under way.
+        """
+        self._refuse_displaced()
+        self.vector.gather()
+        self._share()
+        self._losses = []
+        self.core_state = self.core.moved(self.core_state, self.vector.x, centre=True)
+        self.buffers = Buffers(self.module, self.learners)
+        self._load()
 
     def _refuse_unfrozen(self) -> None:
         if thawed := [p for p in self._frozen if p.requires_grad]:
@@ -275,6 +335,7 @@ class Algorithm(torch.optim.Optimizer):
         Its batch-norm statistics are the mean of all learners' of all processes, so every process must call it. It is
         the same copy each time, refreshed; training goes on where it was.
         """
+        self._notice()
         values = self.vector.views(self.core.model(self.core_state).to(self.vector.x))
         total = self.buffers.total().to(self.vector.x.device)
         if self.group.size > 1 and total.numel():
@@ -290,6 +351,7 @@ class Algorithm(torch.optim.Optimizer):
         that loads both goes on to the same bits. ``torch.save`` and :func:`suite.optim.save_file` write it. Exchanges
         under way are waited for, and kept as their sums.
         """
+        self._notice()
         tensors: dict[str, Tensor] = {}
         plain: dict[str, Any] = {}
         flatten(self.core_state, "core", tensors, plain)
@@ -341,12 +403,12 @@ class Algorithm(torch.optim.Optimizer):
                 buffer.copy_(value)
         self.buffers.own = sets if self.learners > 1 else []
         self.t = plain["t"]
-        self._take_up(held)
+        self._restore(held)
         self.group.heartbeat.updates = self.t
         self.state.clear()
         self._load()
 
-    def _take_up(self, held: Mapping[str, Any]) -> None:
+    def _restore(self, held: Mapping[str, Any]) -> None:
         """Take what ``_further_state`` gave."""
 
     def save(self, folder: str | Path, **plain: Any) -> None:

@@ -134,7 +134,7 @@ class DelayedSGD(Algorithm):
         if self._departures is None:
             super()._take(loss)
             return
-        self._refuse_unfrozen()
+        self._check()
         self._tell(
             self.core.round(self.t, self.group.rank),
             [loss],
@@ -146,8 +146,13 @@ class DelayedSGD(Algorithm):
     def _pieces(self) -> Pieces | None:
         return None if self._delay else super()._pieces()
 
+    def take_up(self) -> None:
+        self._require_rest("take_up")
+        super().take_up()
+
     def finish(self) -> None:
         """Apply the exchanges still under way; training may go on afterwards."""
+        self._notice()
         while self.core.under_way(self.core_state):
             self._tell(Turn(self.t, ()), [], self._gradients)
         with torch.no_grad():
