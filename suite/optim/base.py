@@ -44,6 +44,10 @@ class Algorithm(torch.optim.Optimizer):
     from there; where several take turns ``step`` raises ValueError until ``take_up`` is called. What is written by
     ``.data`` is not seen, so call it then too. After moving the module (``to``, ``double``) make a new optimiser.
 
+    A parameter without a gradient, which ``torch.optim`` passes over, has one of zeros here, as algorithms exchange
+    whole vectors: momentum, decay and averaging move it. ``step`` without any gradient raises ValueError in a lone
+    process; among several it is that of one without a batch.
+
     Raises ValueError for a module that cannot be trained this way, for settings out of range, and where processes
     differ in either.
     """
@@ -106,13 +110,14 @@ class Algorithm(torch.optim.Optimizer):
         self._gradients = self.vector.x.new_zeros(self.learners, self.vector.d)
         self._views = [self.vector.views(row) for row in self._gradients]
 
-    def _untrained(self) -> list[Tensor]:
+    def _untrained(self) -> dict[str, Tensor]:
+        """The module's other parameters: frozen, or in no group."""
         trained = {id(parameter) for parameter in self.vector.parameters}
-        return [parameter for parameter in self.module.parameters() if id(parameter) not in trained]
+        return {name: parameter for name, parameter in self.module.named_parameters() if id(parameter) not in trained}
 
     def _share(self) -> None:
         """Give all processes the weights and buffers of process 0."""
-        for shared in (self.vector.x, *self.module.buffers(), *self._untrained()):
+        for shared in (self.vector.x, *self.module.buffers(), *self._untrained().values()):
             self.group.broadcast(shared.data)
         self.vector.load(self.vector.x)
 
@@ -244,10 +249,18 @@ class Algorithm(torch.optim.Optimizer):
         return ask.parameters[owners[len(self._losses)]]
 
     def _check(self) -> None:
-        """Take up what was written to the weights. Raises ValueError where they cannot be trained on."""
+        """Take up what was written to the weights. Raises ValueError where there is nothing to train with."""
         self._refuse_unfrozen()
+        if self.group.size == 1 and not self._any_gradient():
+            raise ValueError(
+                "no parameter has a gradient; call backward before step, and make the optimiser anew if others took "
+                "the place of the module's parameters, as load_state_dict(assign=True) does"
+            )
         self._refuse_displaced()
         self._notice()
+
+    def _any_gradient(self) -> bool:
+        return any(parameter.grad is not None for parameter in self.vector.parameters)
 
     def _refuse_displaced(self) -> None:
         if (parameter := self.vector.displaced()) is not None:
@@ -358,7 +371,7 @@ class Algorithm(torch.optim.Optimizer):
         flatten(tuple(self._losses), "losses", tensors, plain)
         tensors["gradients"] = self._gradients[: len(self._losses)].clone()
         for learner, held in enumerate(self.buffers.sets()):
-            tensors |= {f"buffers/{learner}/{place}": b.detach().clone() for place, b in enumerate(held)}
+            tensors |= {f"buffer/{learner}/{name}": b.detach().clone() for name, b in held.items()}
         plain |= {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
         self.state.clear()
         self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
@@ -394,13 +407,16 @@ class Algorithm(torch.optim.Optimizer):
         self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
         self._losses = list(rebuild((), "losses", here, plain))
         self._gradients[: len(self._losses)] = here["gradients"]
-        sets = [
-            [here[f"buffers/{learner}/{place}"] for place in range(len(self.buffers.current()))]
-            for learner in range(self.learners)
-        ]
-        with torch.no_grad():
-            for buffer, value in zip(self.buffers.current(), sets[0], strict=True):
-                buffer.copy_(value)
+        sets: list[dict[str, Tensor]] = [{} for _ in range(self.learners)]
+        names = list(self.buffers.current())
+        for key, value in here.items():
+            kind, _, rest = key.partition("/")
+            learner, _, name = rest.partition("/")
+            if kind == "buffer":
+                sets[int(learner)][name] = value
+            elif kind == "buffers" and int(name) < len(names):  # states of old count them
+                sets[int(learner)][names[int(name)]] = value
+        self.buffers.put(sets[0])
         self.buffers.own = sets if self.learners > 1 else []
         self.t = plain["t"]
         self._restore(held)
@@ -414,6 +430,8 @@ class Algorithm(torch.optim.Optimizer):
     def save(self, folder: str | Path, **plain: Any) -> None:
         """Write this process's state, torch's random numbers and ``plain`` values of the caller's under ``folder``.
 
+        The module's weights are all among it, those that are not trained too.
+
         Every process must call it after the same update; older states are removed once all have written theirs, so a
         kill at any moment leaves one that is whole. Raises ValueError for processes at different updates, OSError
         where nothing can be written.
@@ -421,6 +439,7 @@ class Algorithm(torch.optim.Optimizer):
         tensors: dict[str, Tensor] = {"random/cpu": torch.get_rng_state()}
         if self.vector.x.is_cuda:
             tensors["random/cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
+        tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
         values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain}
         checkpoints.write(Path(folder), self.group, self.t, values, tensors)
 
@@ -434,7 +453,17 @@ class Algorithm(torch.optim.Optimizer):
         if found is None:
             return {}
         values, tensors = found
+        untrained = {name: p for name, p in self._untrained().items() if f"untrained/{name}" in tensors}
+        for name, parameter in untrained.items():
+            if (shape := tensors[f"untrained/{name}"].shape) != parameter.shape:
+                raise ValueError(
+                    f"the state was written with a parameter {name} of shape {tuple(shape)}, not "
+                    f"{tuple(parameter.shape)}; make the same module"
+                )
         self.load_state_dict(unpack(values["state"], tensors))
+        with torch.no_grad():
+            for name, parameter in untrained.items():
+                parameter.copy_(tensors[f"untrained/{name}"])
         torch.set_rng_state(tensors["random/cpu"].cpu())
         if "random/cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.vector.x.device)

@@ -123,6 +123,9 @@ class DelayedSGD(Algorithm):
         if self._departures:
             self._departures.begin(self._gradients[0], self._views[0])
 
+    def _any_gradient(self) -> bool:
+        return super()._any_gradient() or (self._departures is not None and self._departures.begun)
+
     def _overflowed(self) -> bool:
         """Refuses ``GradScaler``: what has left is scaled, and ``unscale_`` undoes that without a trace."""
         if self._departures and getattr(self, "found_inf", None) is not None:

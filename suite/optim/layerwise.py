@@ -49,6 +49,11 @@ class Departures:
         self._missing = [{i for i, at in enumerate(self._home) if at == home} for home in range(len(self._parts))]
         self._sent: list[tuple[slice, Pending]] = []
 
+    @property
+    def begun(self) -> bool:
+        """Whether backward has produced a gradient since ``begin``."""
+        return any(seen is not None for seen in self._versions)
+
     @torch.no_grad()
     def _filled(self, index: int) -> None:
         grad = self._vector.parameters[index].grad

@@ -181,6 +181,27 @@ def test_backward_through_the_graph_of_older_weights_is_refused_by_autograd(name
         held[0].backward()
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_step_without_any_gradient_is_refused_in_a_lone_process(name: str):
+    module = network()
+    opt = MAKERS[name](module, lr=RATE)
+    steps(opt, module, 1)
+    opt.zero_grad()
+    begun = weights(module)
+    with pytest.raises(ValueError, match="no parameter has a gradient; call backward before step"):
+        opt.step(lambda: torch.zeros(()))
+    assert torch.equal(weights(module), begun)
+    steps(opt, module, 1)
+
+
+def test_parameters_that_took_the_place_of_the_modules_are_refused():
+    module = network()
+    opt = SMA(module, lr=RATE)
+    module.load_state_dict(network(seed=7).state_dict(), assign=True)
+    with pytest.raises(ValueError, match="make the optimiser anew if others took the place"):
+        steps(opt, module, 1)
+
+
 def test_steps_under_inference_mode_are_as_others():
     ends = []
     for mode in (torch.inference_mode, torch.no_grad):
