@@ -131,12 +131,12 @@ class Tested:
             mine.copy_(given.get(id(theirs), theirs))
         averaged = [b for b in persistent(self.module).values() if b.is_floating_point()]
         means = dict(zip(map(id, averaged), buffers.split([b.numel() for b in averaged]), strict=True))
-        for mine, theirs in zip(self._copy.modules(), self.module.modules(), strict=True):
-            for name, current in theirs._buffers.items():
-                held = mine._buffers.get(name)
+        for tested, part in zip(self._copy.modules(), self.module.modules(), strict=True):
+            for name, current in part._buffers.items():
+                held = tested._buffers.get(name)
                 if current is None or held is None or held.shape != current.shape:
                     held = None if current is None else current.clone()
-                    mine.register_buffer(name, held, persistent=name not in theirs._non_persistent_buffers_set)
-                if held is not None:
+                    tested.register_buffer(name, held, persistent=name not in part._non_persistent_buffers_set)
+                if current is not None and held is not None:
                     held.copy_(means.get(id(current), current).view(held.shape))
         return self._copy
