@@ -40,6 +40,14 @@ class Algorithm(torch.optim.Optimizer):
             the code that made the papers' figures, several times slower.
         group: the processes to train with; by default all of ``torchrun`` or ``init_process_group``, or this one.
 
+    Weights may be written in place between steps (``load_state_dict``, clamping): a process's one learner goes on
+    from there; where several take turns ``step`` raises ValueError until ``take_up`` is called. What is written by
+    ``.data`` is not seen, so call it then too. After moving the module (``to``, ``double``) make a new optimiser.
+
+    A parameter without a gradient, which ``torch.optim`` passes over, has one of zeros here, as algorithms exchange
+    whole vectors: momentum, decay and averaging move it. ``step`` without any gradient raises ValueError in a lone
+    process; among several it is that of one without a batch.
+
     Raises ValueError for a module that cannot be trained this way, for settings out of range, and where processes
     differ in either.
     """
@@ -70,9 +78,7 @@ class Algorithm(torch.optim.Optimizer):
         self._fused = self.vector.dtype in FUSED if fused is None else fused
         self.solver = Grouped(self.vector, self.param_groups, fused=self._fused)
         self.group.agree(self._facts() | {"the groups' settings": [self._settings(g) for g in self.param_groups]})
-        for shared in (self.vector.x, *self.module.buffers(), *self._untrained()):
-            self.group.broadcast(shared.data)
-        self.vector.load(self.vector.x)
+        self._share()
         joining.own_random_numbers(self.group)
         self.buffers = Buffers(self.module, self.learners)
         self._tested = Tested(self.module)
@@ -104,9 +110,16 @@ class Algorithm(torch.optim.Optimizer):
         self._gradients = self.vector.x.new_zeros(self.learners, self.vector.d)
         self._views = [self.vector.views(row) for row in self._gradients]
 
-    def _untrained(self) -> list[Tensor]:
+    def _untrained(self) -> dict[str, Tensor]:
+        """The module's other parameters: frozen, or in no group."""
         trained = {id(parameter) for parameter in self.vector.parameters}
-        return [parameter for parameter in self.module.parameters() if id(parameter) not in trained]
+        return {name: parameter for name, parameter in self.module.named_parameters() if id(parameter) not in trained}
+
+    def _share(self) -> None:
+        """Give all processes the weights and buffers of process 0."""
+        for shared in (self.vector.x, *self.module.buffers(), *self._untrained().values()):
+            self.group.broadcast(shared.data)
+        self.vector.load(self.vector.x)
 
     def collective(self, **options: Any) -> Any:
         """Sums over all learners of all processes."""
@@ -143,6 +156,7 @@ class Algorithm(torch.optim.Optimizer):
         self._frozen = [p for p in self._frozen if not any(p is other for other in added)]
         group["params"] = added
         if self._begun:
+            self._notice()
             before, old = self.core_state, self.vector.d
             self._lay_out()
             self.solver.lay_out(self.vector)
@@ -187,7 +201,7 @@ class Algorithm(torch.optim.Optimizer):
     @torch.no_grad()
     def _take(self, loss: Loss) -> None:
         """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
-        self._refuse_unfrozen()
+        self._check()
         learner = len(self._losses)
         pieces = self._pieces()
         if pieces is None:
@@ -221,16 +235,75 @@ class Algorithm(torch.optim.Optimizer):
     @torch.no_grad()
     def _load(self) -> None:
         """Put the weights and buffers of the learner whose turn is next into the module."""
+        self.vector.load(self._point())
+        self.buffers.load(len(self._losses))
+
+    def _point(self) -> Tensor:
+        """The weights [d] of the learner whose turn is next."""
         if self._fused and self.learners == 1:  # updated where they lie
             self._shares: tuple[int, ...] = (1,)
-            self.vector.load(self.vector.x)
-            return
-        learner = len(self._losses)
+            return self.vector.x
         ask = self.core.points(self.core_state, self.core.round(self.t, self.group.rank * self.learners))
         self._shares = ask.shares
         owners = [point for point, share in enumerate(ask.shares) for _ in range(share)]
-        self.vector.load(ask.parameters[owners[learner]])
-        self.buffers.load(learner)
+        return ask.parameters[owners[len(self._losses)]]
+
+    def _check(self) -> None:
+        """Take up what was written to the weights. Raises ValueError where there is nothing to train with."""
+        self._refuse_unfrozen()
+        if self.group.size == 1 and not self._any_gradient():
+            raise ValueError(
+                "no parameter has a gradient; call backward before step, and make the optimiser anew if others took "
+                "the place of the module's parameters, as load_state_dict(assign=True) does"
+            )
+        self._refuse_displaced()
+        self._notice()
+
+    def _any_gradient(self) -> bool:
+        return any(parameter.grad is not None for parameter in self.vector.parameters)
+
+    def _refuse_displaced(self) -> None:
+        if (parameter := self.vector.displaced()) is not None:
+            raise ValueError(
+                f"parameter {self._names[parameter]} lies elsewhere than {type(self).__name__} has put it, as after "
+                "module.to, module.double, vector_to_parameters or a new .data; make the optimiser after moving the "
+                "module, and write weights in place"
+            )
+
+    def _notice(self) -> None:
+        """Take up weights that were written into the module since the last step, where they are the one learner's."""
+        if self.vector.overwritten():
+            with torch.no_grad():
+                self._follow()
+
+    def _follow(self) -> None:
+        self.vector.gather()
+        x, point = self.vector.x, self._point()
+        if point.data_ptr() != x.data_ptr() and not torch.equal(point, x):
+            if self.learners > 1:
+                raise ValueError(
+                    "weights were written into the module since the last step (by load_state_dict, clamping, an "
+                    f"embedding's max_norm?), and each of {self.learners} learners has its own; call take_up() after "
+                    "writing, which makes the module's those of all, or train with one learner in each process"
+                )
+            self.core_state = self.core.moved(self.core_state, x, centre=False)
+        self.vector.count()
+
+    @torch.no_grad()
+    def take_up(self) -> None:
+        """Make the module's present weights and buffers those of all learners and of the centre.
+
+        For weights written by ``module.load_state_dict``, say. Gradients that wait for their update are dropped;
+        momentum stays, but a centre's begins anew. Every process must call it, and takes up those of process 0.
+        Raises ValueError with exchanges under way.
+        """
+        self._refuse_displaced()
+        self.vector.gather()
+        self._share()
+        self._losses = []
+        self.core_state = self.core.moved(self.core_state, self.vector.x, centre=True)
+        self.buffers = Buffers(self.module, self.learners)
+        self._load()
 
     def _refuse_unfrozen(self) -> None:
         if thawed := [p for p in self._frozen if p.requires_grad]:
@@ -275,6 +348,7 @@ class Algorithm(torch.optim.Optimizer):
         Its batch-norm statistics are the mean of all learners' of all processes, so every process must call it. It is
         the same copy each time, refreshed; training goes on where it was.
         """
+        self._notice()
         values = self.vector.views(self.core.model(self.core_state).to(self.vector.x))
         total = self.buffers.total().to(self.vector.x.device)
         if self.group.size > 1 and total.numel():
@@ -290,13 +364,14 @@ class Algorithm(torch.optim.Optimizer):
         that loads both goes on to the same bits. ``torch.save`` and :func:`suite.optim.save_file` write it. Exchanges
         under way are waited for, and kept as their sums.
         """
+        self._notice()
         tensors: dict[str, Tensor] = {}
         plain: dict[str, Any] = {}
         flatten(self.core_state, "core", tensors, plain)
         flatten(tuple(self._losses), "losses", tensors, plain)
         tensors["gradients"] = self._gradients[: len(self._losses)].clone()
         for learner, held in enumerate(self.buffers.sets()):
-            tensors |= {f"buffers/{learner}/{place}": b.detach().clone() for place, b in enumerate(held)}
+            tensors |= {f"buffer/{learner}/{name}": b.detach().clone() for name, b in held.items()}
         plain |= {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
         self.state.clear()
         self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
@@ -334,16 +409,19 @@ class Algorithm(torch.optim.Optimizer):
         self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
         self._losses = list(rebuild((), "losses", here, plain))
         self._gradients[: len(self._losses)] = here["gradients"]
-        sets = [
-            [here[f"buffers/{learner}/{place}"] for place in range(len(self.buffers.current()))]
-            for learner in range(self.learners)
-        ]
-        with torch.no_grad():
-            for buffer, value in zip(self.buffers.current(), sets[0], strict=True):
-                buffer.copy_(value)
+        sets: list[dict[str, Tensor]] = [{} for _ in range(self.learners)]
+        names = list(self.buffers.current())
+        for key, value in here.items():
+            kind, _, rest = key.partition("/")
+            learner, _, name = rest.partition("/")
+            if kind == "buffer":
+                sets[int(learner)][name] = value
+            elif kind == "buffers" and int(name) < len(names):  # states of old count them
+                sets[int(learner)][names[int(name)]] = value
+        self.buffers.put(sets[0])
         self.buffers.own = sets if self.learners > 1 else []
         self.t = plain["t"]
-        self._take_up(held)
+        self._restore(held)
         self.group.heartbeat.updates = self.t
         self.state.clear()
         self._load()
@@ -351,11 +429,13 @@ class Algorithm(torch.optim.Optimizer):
     def _settle(self) -> None:
         """Wait for every exchange under way, which would write to memory that the next ones use."""
 
-    def _take_up(self, held: Mapping[str, Any]) -> None:
+    def _restore(self, held: Mapping[str, Any]) -> None:
         """Take what ``_further_state`` gave."""
 
     def save(self, folder: str | Path, **plain: Any) -> None:
         """Write this process's state, torch's random numbers and ``plain`` values of the caller's under ``folder``.
+
+        The module's weights are all among it, those that are not trained too.
 
         Every process must call it after the same update; older states are removed once all have written theirs, so a
         kill at any moment leaves one that is whole. Raises ValueError for processes at different updates, OSError
@@ -364,6 +444,7 @@ class Algorithm(torch.optim.Optimizer):
         tensors: dict[str, Tensor] = {"random/cpu": torch.get_rng_state()}
         if self.vector.x.is_cuda:
             tensors["random/cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
+        tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
         values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain}
         checkpoints.write(Path(folder), self.group, self.t, values, tensors)
 
@@ -377,7 +458,17 @@ class Algorithm(torch.optim.Optimizer):
         if found is None:
             return {}
         values, tensors = found
+        untrained = {name: p for name, p in self._untrained().items() if f"untrained/{name}" in tensors}
+        for name, parameter in untrained.items():
+            if (shape := tensors[f"untrained/{name}"].shape) != parameter.shape:
+                raise ValueError(
+                    f"the state was written with a parameter {name} of shape {tuple(shape)}, not "
+                    f"{tuple(parameter.shape)}; make the same module"
+                )
         self.load_state_dict(unpack(values["state"], tensors))
+        with torch.no_grad():
+            for name, parameter in untrained.items():
+                parameter.copy_(tensors[f"untrained/{name}"])
         torch.set_rng_state(tensors["random/cpu"].cpu())
         if "random/cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.vector.x.device)

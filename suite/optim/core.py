@@ -39,6 +39,12 @@ class Core:
         self.weights.copy_(getattr(state, name).view(-1))
         return state._replace(**{name: self.weights.view_as(getattr(state, name))})
 
+    def moved(self, state: Any, x: Tensor, *, centre: bool) -> Any:
+        """The same state with all workers' weights at x [d]; with ``centre`` SMA's centre too, then at rest."""
+        names = ("x", "replicas", *(("centre", "previous") if centre else ()))
+        fields = {name: getattr(state, name) for name in names if hasattr(state, name)}
+        return self.own(state._replace(**{name: x.expand_as(part).clone() for name, part in fields.items()}))
+
     def round(self, t: int, first: int) -> Turn:
         """Update t, with a new gradient of each worker held here, of which ``first`` is the first."""
         return Turn(t, tuple(Entry(first + row, t, t) for row in range(self.rows)))

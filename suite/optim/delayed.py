@@ -14,7 +14,7 @@ from suite.communication.collectives import Alone, Settled
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
-from suite.optim.layerwise import Departures
+from suite.optim.layerwise import CHANGED, Departures
 from suite.optim.vector import Loss, Pieces
 
 
@@ -40,7 +40,8 @@ class DelayedSGD(Algorithm):
     Args beyond those of :class:`~suite.optim.base.Algorithm`:
         delay: updates from a gradient to its application; 0 is synchronous, the paper has 0 to 3.
         layerwise: send each layer's gradient as soon as backward has produced it. Gradients then must not be changed
-            between backward and step (clipping), nor added up over several backward passes.
+            between backward and step (clipping, ``GradScaler``), nor added up over several backward passes, which
+            raises; only a change by ``grad.data`` leaves no trace.
         order: in which layers' sums are applied: from the last layer to the first, as they arrive ("completed"), or
             after all have arrived ("all"). All end in the same bits.
         bucket_bytes: layer-wise exchange joins neighbouring tensors up to this size into one sum; 0 sends each alone.
@@ -122,12 +123,21 @@ class DelayedSGD(Algorithm):
         if self._departures:
             self._departures.begin(self._gradients[0], self._views[0])
 
+    def _any_gradient(self) -> bool:
+        return super()._any_gradient() or (self._departures is not None and self._departures.begun)
+
+    def _overflowed(self) -> bool:
+        """Refuses ``GradScaler``: what has left is scaled, and ``unscale_`` undoes that without a trace."""
+        if self._departures and getattr(self, "found_inf", None) is not None:
+            raise ValueError(CHANGED)
+        return super()._overflowed()
+
     @torch.no_grad()
     def _take(self, loss: Loss) -> None:
         if self._departures is None:
             super()._take(loss)
             return
-        self._refuse_unfrozen()
+        self._check()
         self._tell(
             self.core.round(self.t, self.group.rank),
             [loss],
@@ -146,8 +156,13 @@ class DelayedSGD(Algorithm):
             for _, pending in sent:
                 pending.wait()
 
+    def take_up(self) -> None:
+        self._require_rest("take_up")
+        super().take_up()
+
     def finish(self) -> None:
         """Apply the exchanges still under way; training may go on afterwards."""
+        self._notice()
         while self.core.under_way(self.core_state):
             self._tell(Turn(self.t, ()), [], self._gradients)
         with torch.no_grad():

@@ -11,6 +11,11 @@ from reference_impls.contract import Pending, Sent
 from suite.optim.vector import Vector, refuse_sparse
 from suite.training.buckets import buckets
 
+CHANGED = (
+    "a gradient was changed between backward and step (clipping? GradScaler?) when layer-wise exchange had sent it "
+    "already; exchange with layerwise=False"
+)
+
 
 class Departures:
     """Copies each gradient to its place in a vector as backward produces it, and sends every segment that is full.
@@ -44,6 +49,11 @@ class Departures:
         self._missing = [{i for i, at in enumerate(self._home) if at == home} for home in range(len(self._parts))]
         self._sent: list[tuple[slice, Pending]] = []
 
+    @property
+    def begun(self) -> bool:
+        """Whether backward has produced a gradient since ``begin``."""
+        return any(seen is not None for seen in self._versions)
+
     @torch.no_grad()
     def _filled(self, index: int) -> None:
         grad = self._vector.parameters[index].grad
@@ -75,16 +85,13 @@ class Departures:
     def finish(self) -> Sent:
         """After backward: send what has not left yet; the segments with their sums, in the order they left.
 
-        Raises ValueError for a gradient that was changed after it had been sent.
+        Raises ValueError for a gradient that was changed after it had been sent; by its ``.data`` it can be unseen.
         """
         for index, seen in enumerate(self._versions):
             if seen is None:
                 self._views[index].zero_()
             elif seen[0]._version != seen[1] or self._vector.parameters[index].grad is not seen[0]:
-                raise ValueError(
-                    "a gradient was changed between backward and step (clipping?) when layer-wise exchange had sent "
-                    "it already; exchange with layerwise=False"
-                )
+                raise ValueError(CHANGED)
         while len(self._sent) < len(self._parts):
             self._leave()
         return tuple(self._sent)

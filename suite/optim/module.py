@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -42,50 +42,73 @@ def check_device(vector: Vector, group: Group) -> None:
 
 
 def digest(module: nn.Module, vector: Vector) -> str:
-    """A short name of what is trained: names, shapes, types and memory formats of parameters and buffers."""
+    """A short name of what is trained: names, shapes, types, memory formats; of buffers the persistent ones."""
     known: dict[Tensor, str] = {parameter: name for name, parameter in module.named_parameters()}
     lines = [f"{known.get(p)} {tuple(p.shape)} {p.stride()} {p.dtype}" for p in vector.parameters]
-    lines += [f"{name} {tuple(b.shape)} {b.dtype}" for name, b in module.named_buffers()]
+    lines += [f"{name} {tuple(b.shape)} {b.dtype}" for name, b in persistent(module).items()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
+def persistent(module: nn.Module) -> dict[str, Tensor]:
+    """Buffers that belong to the module's state; others (caches, masks) it makes anew, in sizes of the day."""
+    derived = {
+        f"{path}.{name}" if path else name
+        for path, part in module.named_modules()
+        for name in part._non_persistent_buffers_set
+    }
+    return {name: buffer for name, buffer in module.named_buffers() if name not in derived}
+
+
 class Buffers:
-    """The module's buffers (batch-norm statistics, counts), a set for each of the learners that take turns in it."""
+    """The module's buffers (batch-norm statistics, counts), a set for each of the learners that take turns in it.
+
+    A buffer that has changed its shape since a learner's was kept is the module's own, for every learner.
+    """
 
     def __init__(self, module: nn.Module, learners: int):
         self.module, self.learners = module, learners
         self.own = [self._copies() for _ in range(learners if learners > 1 else 0)]
 
-    def current(self) -> list[Tensor]:
+    def current(self) -> dict[str, Tensor]:
         """Those the module holds now. Found anew each time: ``module.to`` may have replaced them."""
-        return list(self.module.buffers())
+        return dict(self.module.named_buffers())
 
-    def _copies(self) -> list[Tensor]:
-        return [buffer.clone() for buffer in self.current()]
+    def _copies(self) -> dict[str, Tensor]:
+        return {name: buffer.clone() for name, buffer in self.current().items()}
 
     def keep(self, learner: int) -> None:
         """Remember what the module holds as this learner's."""
         if self.own:
             self.own[learner] = self._copies()
 
-    @torch.no_grad()
     def load(self, learner: int) -> None:
         """Put a learner's into the module."""
         if self.own:
-            for buffer, value in zip(self.current(), self.own[learner], strict=True):
-                buffer.copy_(value)
+            self.put(self.own[learner])
 
-    def sets(self) -> list[list[Tensor]]:
+    @torch.no_grad()
+    def put(self, held: Mapping[str, Tensor]) -> None:
+        """Put buffers into the module, where it has them in that shape."""
+        for name, buffer in self.current().items():
+            if name in held and held[name].shape == buffer.shape:
+                buffer.copy_(held[name])
+
+    def sets(self) -> list[dict[str, Tensor]]:
         """Every learner's."""
         return self.own or [self.current()]
 
     def total(self) -> Tensor:
-        """The sum over learners [q] of all floating-point buffers, as float64."""
+        """The sum over learners [q] of all persistent floating-point buffers, as float64."""
+        averaged = [(name, b) for name, b in persistent(self.module).items() if b.is_floating_point()]
         rows = [
-            torch.cat([b.reshape(-1).double() for b in held if b.is_floating_point()] or [torch.zeros(0)])
+            torch.cat([_fitting(held.get(name), b).reshape(-1).double() for name, b in averaged] or [torch.zeros(0)])
             for held in self.sets()
         ]
         return torch.stack(rows).sum(0)
+
+
+def _fitting(held: Tensor | None, current: Tensor) -> Tensor:
+    return current if held is None or held.shape != current.shape else held
 
 
 def copied(module: nn.Module, shared: Iterable[Tensor] = ()) -> nn.Module:
@@ -114,7 +137,10 @@ class Tested:
 
     @torch.no_grad()
     def refreshed(self, trained: Sequence[Tensor], values: Sequence[Tensor], buffers: Tensor) -> nn.Module:
-        """The copy with ``values`` in place of the ``trained`` parameters and floating-point ``buffers`` [q]."""
+        """The copy with ``values`` in place of the ``trained`` parameters, and means of what ``Buffers.total`` adds.
+
+        ``buffers`` [q] are these means; all other parameters and buffers are the module's.
+        """
         if self._copy is None:
             self._copy = copied(self.module).eval()
             for parameter in self._copy.parameters():
@@ -122,11 +148,14 @@ class Tested:
         given = {id(parameter): value for parameter, value in zip(trained, values, strict=True)}
         for mine, theirs in zip(self._copy.parameters(), self.module.parameters(), strict=True):
             mine.copy_(given.get(id(theirs), theirs))
-        start = 0
-        for buffer, current in zip(self._copy.buffers(), self.module.buffers(), strict=True):
-            if buffer.is_floating_point():
-                buffer.copy_(buffers[start : start + buffer.numel()].view(buffer.shape))
-                start += buffer.numel()
-            else:
-                buffer.copy_(current)
+        averaged = [b for b in persistent(self.module).values() if b.is_floating_point()]
+        means = dict(zip(map(id, averaged), buffers.split([b.numel() for b in averaged]), strict=True))
+        for tested, part in zip(self._copy.modules(), self.module.modules(), strict=True):
+            for name, current in part._buffers.items():
+                held = tested._buffers.get(name)
+                if current is None or held is None or held.shape != current.shape:
+                    held = None if current is None else current.clone()
+                    tested.register_buffer(name, held, persistent=name not in part._non_persistent_buffers_set)
+                if current is not None and held is not None:
+                    held.copy_(means.get(id(current), current).view(held.shape))
         return self._copy

@@ -132,7 +132,7 @@ class Remote(Softsync):
             raise ValueError(
                 "the server steps by itself; take batches from opt.batches(loader), which yields none to it"
             )
-        self._refuse_unfrozen()
+        self._check()
         self.vector.gradient(self._views[0])
         x = self.vector.x
         pushed = torch.cat([self._gradients[0], torch.as_tensor(loss).detach().to(x).reshape(1), self._notes()])
@@ -146,6 +146,18 @@ class Remote(Softsync):
 
     def _load(self) -> None:
         """The module holds what was pulled."""
+
+    def _follow(self) -> None:
+        raise ValueError(
+            "weights were written into the module since the last step (by load_state_dict, clamping, an embedding's "
+            "max_norm?), and the next pull would undo that; write them before parameter_server is entered"
+        )
+
+    def take_up(self) -> None:
+        """Refused with ValueError."""
+        raise ValueError(
+            "take_up cannot be: the server has the weights; write them before parameter_server is entered"
+        )
 
     def _apply(self, turn: Turn, sums: Tensor, losses: list[float], notes: Tensor) -> Tensor:
         """The server's update, with the settings that came with the last gradient."""

@@ -114,7 +114,7 @@ class Softsync(Algorithm):
     @torch.no_grad()
     def _take(self, loss: Loss) -> None:
         """Push the gradient, let the server update if that completes one, and pull."""
-        self._refuse_unfrozen()
+        self._check()
         reads = [entry.read for entry in self._server.buffer] + [self._server.read[self._learner]]
         pieces = self._pieces() if self._server.collect == 1 else None
         if pieces is None:
@@ -147,23 +147,33 @@ class Softsync(Algorithm):
     @torch.no_grad()
     def _load(self) -> None:
         """The weights that the next learner holds, with its buffers."""
-        if self.learners > 1:
-            newest, x = self._server.timestamp, self.core_state.x
-            held = set(self._server.read)
-            if newest in held and newest not in self._versions:
-                self._versions[newest] = x.clone() if self._fused else x
-            self._versions = {at: version for at, version in self._versions.items() if at in held}
-            x = self._versions[self._server.read[self._learner]]
-        else:
-            x = self.core_state.x
-        self.vector.load(x)
+        self.vector.load(self._point())
         self.buffers.load(self._learner)
+
+    def _point(self) -> Tensor:
+        newest, x = self._server.timestamp, self.core_state.x
+        if self.learners == 1:
+            return x
+        held = set(self._server.read)
+        if newest in held and newest not in self._versions:
+            self._versions[newest] = x.clone() if self._fused else x
+        self._versions = {at: version for at, version in self._versions.items() if at in held}
+        return self._versions[self._server.read[self._learner]]
+
+    def take_up(self) -> None:
+        """As if every learner had pulled these weights: gradients that wait for their update are dropped."""
+        server = self._server
+        server.buffer, server.read = [], [server.timestamp] * self.learners
+        if server.n == 0:
+            server.number = list(server.read)  # all are awaited again
+        self._versions, self._learner = {}, 0
+        super().take_up()
 
     def _further_state(self) -> dict[str, Any]:
         versions = {str(at): version.clone() for at, version in self._versions.items()}
         return {"server": asdict(self._server), "learner": self._learner, "versions": versions}
 
-    def _take_up(self, held: Mapping[str, Any]) -> None:
+    def _restore(self, held: Mapping[str, Any]) -> None:
         self._server, self._learner = rudra.Server(**held["server"]), held["learner"]
         device = self.vector.x.device
         self._versions = {int(at): version.to(device, copy=True) for at, version in held["versions"].items()}

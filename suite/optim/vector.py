@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
 from suite.training.flat import misaligned
 
@@ -68,14 +69,21 @@ class Vector:
             counts.append(counts[-1] + len(group))
         self.groups = [slice(a, b) for a, b in pairwise(ends)]  # of each group
         self.members = [slice(a, b) for a, b in pairwise(counts)]  # places of each group's parameters
-        self._rounded: list[tuple[Tensor, Tensor]] = []
+        self._bound: list[tuple[Tensor, Tensor]] = []  # parameters that are views of x, and these
+        self._rounded: list[tuple[Tensor, Tensor]] = []  # those with memory of their own, and the views they follow
         with torch.no_grad():
             for parameter, view in zip(self.parameters, self.views(self.x), strict=True):
                 view.copy_(parameter)
                 if parameter.dtype == self.dtype and not (view.device.type == "cuda" and misaligned(view)):
                     parameter.data = view
+                    self._bound.append((parameter, view))
                 else:
                     self._rounded.append((parameter, view))
+        self._views_of_x = [parameter for parameter, _ in self._bound]  # each step compares where they lie
+        self._addresses = [parameter.data_ptr() for parameter in self._views_of_x]
+        self._counted = [parameter for parameter in self.parameters if not parameter.is_inference()]
+        self._unseen = [parameter for parameter in self._views_of_x if not parameter.is_inference()]
+        self.count()
 
     def views(self, vector: Tensor) -> list[Tensor]:
         """The parts of a vector [d] in the parameters' order, shapes and layout."""
@@ -87,11 +95,37 @@ class Vector:
 
     @torch.no_grad()
     def load(self, point: Tensor) -> None:
-        """Put a point [d] into the module."""
+        """Put a point [d] into the module; autograd sees every parameter as written to."""
         if point.data_ptr() != self.x.data_ptr():
             self.x.copy_(point)
         for parameter, view in self._rounded:
             parameter.copy_(view)
+        increment_version(self._unseen)  # copies to the others are seen
+        self._writes += len(self._counted)
+
+    def displaced(self) -> Tensor | None:
+        """A parameter that is no longer a view of x, as its ``.data`` was replaced."""
+        addresses = [parameter.data_ptr() for parameter in self._views_of_x]
+        if addresses != self._addresses:
+            for parameter, view in self._bound:
+                if parameter.data_ptr() != view.data_ptr():
+                    return parameter
+            self._addresses = addresses  # x itself has moved (share_memory)
+        return None
+
+    def overwritten(self) -> bool:
+        """Whether parameters were written to in place other than by ``load`` and, which shows nowhere, ``.data``."""
+        return sum([parameter._version for parameter in self._counted]) != self._writes
+
+    def count(self) -> None:
+        """Count writes anew from here."""
+        self._writes = sum([parameter._version for parameter in self._counted])
+
+    @torch.no_grad()
+    def gather(self) -> None:
+        """Let x follow parameters with memory of their own, in the numbers that are not those rounded from it."""
+        for parameter, view in self._rounded:
+            view.copy_(torch.where(view.to(parameter.dtype) == parameter, view, parameter.to(view.dtype)))
 
     def pieces(self) -> Pieces | None:
         """The parameters' gradients where they lie; None unless each is there, in its parameter's type and layout."""

@@ -27,6 +27,11 @@ FEATURES: dict[str, Callable[[Job], None]] = {
     "parameters of several types": features.mixed_types,
     "`torch.autocast`": features.autocast,
     "`torch.amp.GradScaler`": features.grad_scaler,
+    "`GradScaler.unscale_` before `step`": features.unscaling,
+    "weights written in place between steps": features.written,
+    "weights loaded for all learners by `take_up()`": features.taken_up,
+    "a module moved, or its `.data` replaced": features.moving_later,
+    "buffers that change their shape": features.growing_buffers,
     "a module compiled by `torch.compile`": features.compiled,
     "a module wrapped in DistributedDataParallel": features.distributed_data_parallel,
     "sparse gradients": features.sparse,
@@ -50,16 +55,31 @@ refuse("sparse gradients", "sparse=False", "every algorithm adds up whole vector
 refuse("parameters frozen later", "frozen after", "momentum, decay and averaging would move them still")
 refuse("`step()` without a closure", "needs a closure", "it may ask for the same batch again", "ISGD")
 EARLY = "`GradScaler` looks for overflow before the closure has computed the gradients"
-refuse("`torch.amp.GradScaler`", "before the closure has computed", EARLY, "ISGD")
+for feature in ("`torch.amp.GradScaler`", "`GradScaler.unscale_` before `step`"):
+    refuse(feature, "before the closure has computed", EARLY, "ISGD")
+refuse(
+    "a module moved, or its `.data` replaced", "lies elsewhere", "its parameters are no views of the vector any more"
+)
 for feature, message in (
     ("`clip_grad_norm_` between backward and step", "changed between backward and step"),
     ("several backward passes before a step", "backward ran twice"),
     ("`torch.amp.GradScaler`", "changed between backward and step"),
+    ("`GradScaler.unscale_` before `step`", "changed between backward and step"),
 ):
     refuse(feature, message, SENT, "DelayedSGD, layer-wise")
 refuse("`add_param_group` while training", "weights of several ages", AGES, "Softsync")
 for feature in ("`state_dict` by `torch.save`, to the same bits", "`state_dict` by safetensors, to the same bits"):
     refuse(feature, "cannot go on to the same bits", "arrivals do not repeat themselves", "Softsync", processes=(2,))
+
+
+LATER = "weights written in place between steps"
+refuse(LATER, "call take_up() after writing", "each learner has weights of its own", "SMA", "EASGD")
+refuse(LATER, "call take_up() after writing", "each learner has weights of its own", "Softsync", processes=(1,))
+for feature, message in (
+    (LATER, "the next pull would undo"),
+    ("weights loaded for all learners by `take_up()`", "server"),
+):
+    refuse(feature, message, "the server has the weights", "Softsync", processes=(2,))
 
 
 def tried(job: Job, feature: str) -> str:
@@ -82,6 +102,9 @@ def page() -> str:
         "Made from the tests: `tests/optim/test_matrix.py` tries every cell and compares this page with what it",
         "expects. *yes* works; *no* is refused by an error that says why, and the number leads to the reason. SMA",
         "and EASGD have two learners in each process and DelayedSGD a delay of 1; Softsync is `parameter_server`.",
+        "",
+        "A parameter without a gradient, which `torch.optim` leaves alone, has one of zeros here: momentum, decay",
+        "and averaging move it. A step without any gradient is refused in one process.",
     ]
     for count, title in PROCESSES.items():
         text += ["", f"## {title[0].upper()}{title[1:]}", "", f"| | {' | '.join(OPTIMISERS)} |"]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import torch
-from torch import nn
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import pytest
+import torch
+from torch import Tensor, nn
+
+from suite.optim import SMA, DelayedSGD, Softsync
 from suite.optim.module import Buffers
 
 
@@ -33,3 +39,71 @@ def test_a_lone_learner_has_those_of_the_module():
     buffers = Buffers(normalised(), 1)
     assert buffers.total().tolist() == [1.0, 2.0, 1.0, 1.0]
     assert Buffers(nn.Linear(2, 2), 1).total().tolist() == []
+
+
+class Positions(nn.Module):
+    """Keeps positions for the longest batch seen, and scales that it has from its first batch on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.out = nn.BatchNorm1d(2), nn.Linear(2, 3)
+        self.register_buffer("cache", torch.zeros(1, 2), persistent=False)
+        self.register_buffer("scales", None, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(self.cache) < len(x):
+            self.cache = torch.arange(2.0 * len(x)).view(-1, 2) / 10
+        if self.scales is None:
+            self.scales = torch.full((2,), 2.0)
+        return self.out(self.norm(x + self.cache[: len(x)]) * self.scales)
+
+
+def step(opt: Any, module: nn.Module, size: int) -> None:
+    opt.zero_grad()
+    module(torch.linspace(0, 1, 2 * size).view(size, 2)).square().mean().backward()
+    opt.step()
+
+
+@pytest.mark.parametrize("make", [partial(SMA, learners=2), partial(Softsync, learners=2), DelayedSGD])
+def test_buffers_that_grow_are_the_modules_for_every_learner_and_in_the_tested_copy(make: Any):
+    module = Positions()
+    opt = make(module, lr=0.1)
+    for size in (4, 8, 8, 6, 12, 12):
+        step(opt, module, size)
+        assert torch.equal(module.cache, torch.arange(2.0 * len(module.cache)).view(-1, 2) / 10)
+        assert len(module.cache) >= size
+        model = opt.average()
+        assert torch.equal(model.cache, module.cache)
+        assert torch.equal(model.scales, module.scales)
+    sets = opt.buffers.sets()
+    assert torch.allclose(model.norm.running_var, sum(held["norm.running_var"] for held in sets) / len(sets))
+
+
+@pytest.mark.parametrize("make", [partial(SMA, learners=2), DelayedSGD])
+def test_a_training_whose_caches_have_grown_is_resumed(make: Any, tmp_path: Path):
+    module = Positions()
+    opt = make(module, lr=0.1)
+    for size in (4, 8):
+        step(opt, module, size)
+    opt.save(tmp_path)
+    again = Positions()
+    resumed = make(again, lr=0.1)
+    resumed.resume(tmp_path)
+    for size in (6, 12):
+        step(opt, module, size)
+        step(resumed, again, size)
+    ends = [(*one.average().parameters(), *one.average().norm.buffers()) for one in (opt, resumed)]
+    assert all(torch.equal(*pair) for pair in zip(*ends, strict=True))
+
+
+def test_a_state_that_counts_buffers_instead_of_naming_them_is_taken_up():
+    module = normalised()
+    state = SMA(module, lr=0.1).state_dict()
+    tensors = state["state"]["tensors"]
+    for learner in range(2):
+        for place, name in enumerate(("1.running_mean", "1.running_var", "1.num_batches_tracked")):
+            tensors[f"buffers/{learner}/{place}"] = tensors.pop(f"buffer/{learner}/{name}") + learner
+    opt = SMA(module, lr=0.1)
+    opt.load_state_dict(state)
+    assert opt.buffers.own[1]["1.running_mean"].tolist() == [2.0, 3.0]
+    assert opt.buffers.own[1]["1.num_batches_tracked"] == 1

@@ -88,6 +88,19 @@ def test_layer_wise_exchange_notices_a_change_of_gradients_that_have_left():
             opt.step()
 
 
+@pytest.mark.parametrize("unscaled", [False, True])
+def test_layer_wise_exchange_refuses_scaled_gradients(unscaled: bool):
+    module = network()
+    opt, scaler = DelayedSGD(module, lr=RATE, layerwise=True), torch.amp.GradScaler("cpu", init_scale=1024.0)
+    scaler.scale(module(examples()[0]).sum()).backward()
+    if unscaled:
+        scaler.unscale_(opt)
+    begun = weights(module)
+    with pytest.raises(ValueError, match="changed between backward and step"):
+        scaler.step(opt)
+    assert torch.equal(weights(module), begun)
+
+
 @pytest.mark.processes
 def test_processes_whose_graphs_differ_meet_in_the_same_sums():
     """And what is written where it is summed is what is copied there, over processes too."""

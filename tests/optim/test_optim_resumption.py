@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from door import RATE, network
+from torch import nn
 
 from suite.communication.group import Group
 from suite.communication.launch import WorkersFailed, spawn
@@ -38,6 +39,34 @@ def test_a_killed_training_ends_in_the_same_bits_and_learns_as_the_reference(tmp
     tenth = max(4, updates // 10)
     assert ours[-tenth:].mean() < ours[:tenth].mean() - 0.05
     assert (ours[-tenth:].mean() - rounds[-tenth:].mean()).abs() < 0.1 * rounds[-tenth:].mean()
+
+
+def test_parameters_that_are_not_trained_are_saved_and_a_state_without_them_is_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def made(seed: int, width: int = 11) -> tuple[DelayedSGD, nn.Module]:
+        module = network(seed=seed)
+        module[0].requires_grad_(False)
+        module.append(nn.Linear(width, 2))  # in no group
+        return DelayedSGD(module, module[4].parameters(), lr=RATE), module
+
+    opt, module = made(0)
+    opt.save(tmp_path / "whole")
+    for seed in (0, 1):
+        resumed, again = made(seed)
+        resumed.resume(tmp_path / "whole")
+        assert all(torch.equal(*pair) for pair in zip(module.parameters(), again.parameters(), strict=True))
+    with pytest.raises(
+        ValueError, match=r"parameter 7.weight of shape \(2, 11\), not \(2, 12\); make the same module"
+    ):
+        made(0, 12)[0].resume(tmp_path / "whole")
+    monkeypatch.setattr(DelayedSGD, "_untrained", lambda self: {})
+    opt.save(tmp_path / "old")
+    monkeypatch.undo()
+    resumed, again = made(1)
+    resumed.resume(tmp_path / "old")
+    assert torch.equal(again[4].weight, module[4].weight)
+    assert torch.equal(again[0].weight, network(seed=1)[0].weight)
 
 
 @pytest.mark.processes

@@ -1,0 +1,217 @@
+"""Modules moved or written to under an optimiser: taken up where that has one meaning, else refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from door import RATE, closure, examples, network, rows, weights
+from torch import nn
+
+from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    "SMA": SMA,
+    "EASGD": lambda module, **o: EASGD(module, alpha=0.2, **o),
+    "Softsync": lambda module, **o: Softsync(module, n=1, **o),
+    "hardsync": lambda module, **o: Softsync(module, n=0, **o),
+    "SMA, 1 learner": lambda module, **o: SMA(module, learners=1, alpha=0.2, tau=0, **o),  # the centre pulls nothing
+    "Softsync, 1 learner": lambda module, **o: Softsync(module, learners=1, **o),
+    "DelayedSGD": lambda module, **o: DelayedSGD(module, delay=1, **o),
+    "DelayedSGD, layer-wise": lambda module, **o: DelayedSGD(module, layerwise=True, **o),
+    "ISGD": lambda module, **o: ISGD(module, batches=8, zeta=0.1, **o),
+}
+TOGETHER = [name for name in MAKERS if MAKERS[name](network(), lr=RATE).learners == 2]
+ALONE = [name for name in MAKERS if name not in TOGETHER]
+FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused solver", "figures' solver"])
+
+
+def steps(opt: Any, module: nn.Module, count: int, after: Callable[[], Any] = lambda: None) -> None:
+    inputs, targets = examples(next(module.parameters()).dtype)
+    for t in range(count):
+        opt.step(closure(opt, module, inputs[rows(t)], targets[rows(t)]))
+        after()
+
+
+def moved(module: nn.Module) -> None:
+    vector = nn.utils.parameters_to_vector(module.parameters())
+    nn.utils.vector_to_parameters(vector, module.parameters())
+
+
+def replaced(module: nn.Module) -> None:
+    module[4].weight.data = module[4].weight.data.clone()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(
+    ("move", "parameter"),
+    [
+        (lambda module: module.double(), "0.weight"),
+        (moved, "0.weight"),
+        (replaced, "4.weight"),
+    ],
+    ids=["double", "vector_to_parameters", "data"],
+)
+def test_a_module_that_was_moved_is_refused(name: str, move: Callable[[nn.Module], Any], parameter: str):
+    module = network()
+    opt = MAKERS[name](module, lr=RATE)
+    steps(opt, module, 2)
+    move(module)
+    with pytest.raises(ValueError, match=rf"parameter {parameter} lies elsewhere .* make the optimiser after moving"):
+        steps(opt, module, 1)
+
+
+def test_channels_last_is_refused_and_memory_shared_as_a_whole_is_not():
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4, 3))
+    opt = DelayedSGD(module, lr=RATE)
+
+    def step() -> None:
+        module(torch.ones(2, 3, 3, 3)).sum().backward()
+        opt.step()
+
+    module.share_memory()
+    before = weights(module)
+    step()
+    assert not torch.equal(weights(module), before)
+    module.to(memory_format=torch.channels_last)
+    with pytest.raises(ValueError, match=r"parameter 0\.weight lies elsewhere"):
+        step()
+
+
+@FUSED
+@pytest.mark.parametrize("name", TOGETHER)
+def test_weights_written_for_several_learners_are_refused_until_they_are_taken_up(name: str, fused: bool):
+    module, good = network(), network(seed=7)
+    opt = MAKERS[name](module, lr=0.0, momentum=0.9, fused=fused)
+    steps(opt, module, 3)  # in the middle of a round
+    module.load_state_dict(good.state_dict())
+    for refused in (lambda: steps(opt, module, 1), opt.average, opt.state_dict):
+        with pytest.raises(ValueError, match=r"call take_up\(\) after writing"):
+            refused()
+    opt.zero_grad()
+    module.load_state_dict(good.state_dict())  # batch norm's statistics too
+    opt.take_up()
+    assert torch.equal(weights(opt.average()), weights(good))
+    begun = opt.t
+    steps(opt, module, 4)
+    assert opt.t - begun == 2
+    assert torch.equal(*[torch.cat([p.reshape(-1) for p in m.parameters()]) for m in (opt.average(), good)])
+    assert torch.equal(module[0].weight, good[0].weight)
+
+
+@FUSED
+@pytest.mark.parametrize("name", ALONE)
+def test_weights_written_for_one_learner_are_trained_on(name: str, fused: bool):
+    module, good = network(), network(seed=7)
+    opt = MAKERS[name](module, lr=0.0, momentum=0.9, fused=fused)
+    steps(opt, module, 3)
+    module.load_state_dict(good.state_dict())
+    steps(opt, module, 2)
+    assert torch.equal(module[0].weight, good[0].weight)
+    bound = 0.01
+    opt.param_groups[0]["lr"] = RATE
+
+    @torch.no_grad()
+    def clamp() -> None:
+        for parameter in module.parameters():
+            parameter.clamp_(-bound, bound)
+
+    steps(opt, module, 4, clamp)
+    if name != "SMA, 1 learner":  # whose centre is tested
+        assert max(p.abs().max().item() for p in opt.average().parameters()) <= bound
+    assert max(p.abs().max().item() for p in module.parameters()) <= bound
+    if name.startswith("DelayedSGD"):
+        opt.finish()
+    opt.take_up()
+    assert torch.equal(opt.average()[0].weight, module[0].weight)
+
+
+@pytest.mark.parametrize("learners", [1, 2])
+def test_weights_that_were_swapped_and_put_back_are_no_matter(learners: int):
+    ends = []
+    for swap in (True, False):
+        module = network()
+        opt = SMA(module, lr=RATE, learners=learners, alpha=0.2)
+
+        @torch.no_grad()
+        def swapped(module=module, swap=swap) -> None:
+            kept = module[0].weight.clone()
+            if swap:
+                module[0].weight.fill_(1)
+                module[0].weight.copy_(kept)
+
+        steps(opt, module, 5, swapped)
+        ends.append(weights(opt.average()))
+    assert torch.equal(*ends)
+
+
+def test_written_numbers_of_a_narrow_type_are_taken_up_and_the_others_keep_what_rounding_hides():
+    module = network()
+    module[4].bfloat16()
+    opt = DelayedSGD(module, lr=0.0)
+    part = opt.vector.segments[4]
+    hidden = opt.vector.x[part][1] = opt.vector.x[part][1] * (1 + 1e-4)
+    opt.vector.load(opt.vector.x)
+    with torch.no_grad():
+        module[4].weight[0, 0] = 2
+    for parameter in module.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    opt.step()
+    assert opt.vector.x[part][0] == 2
+    assert opt.vector.x[part][1] == hidden != module[4].weight[0, 1]
+
+
+@FUSED
+@pytest.mark.parametrize("name", MAKERS)
+def test_backward_through_the_graph_of_older_weights_is_refused_by_autograd(name: str, fused: bool):
+    module = network()
+    opt = MAKERS[name](module, lr=RATE, fused=fused)
+    held = []
+
+    def compute() -> torch.Tensor:
+        opt.zero_grad()
+        held.append(module(examples()[0]).square().mean())
+        held[-1].backward(retain_graph=True)
+        return held[-1]
+
+    opt.step(compute)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        held[0].backward()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_step_without_any_gradient_is_refused_in_a_lone_process(name: str):
+    module = network()
+    opt = MAKERS[name](module, lr=RATE)
+    steps(opt, module, 1)
+    opt.zero_grad()
+    begun = weights(module)
+    with pytest.raises(ValueError, match="no parameter has a gradient; call backward before step"):
+        opt.step(lambda: torch.zeros(()))
+    assert torch.equal(weights(module), begun)
+    steps(opt, module, 1)
+
+
+def test_parameters_that_took_the_place_of_the_modules_are_refused():
+    module = network()
+    opt = SMA(module, lr=RATE)
+    module.load_state_dict(network(seed=7).state_dict(), assign=True)
+    with pytest.raises(ValueError, match="make the optimiser anew if others took the place"):
+        steps(opt, module, 1)
+
+
+def test_steps_under_inference_mode_are_as_others():
+    ends = []
+    for mode in (torch.inference_mode, torch.no_grad):
+        module = network()
+        opt = SMA(module, lr=RATE)
+        for t in range(4):
+            opt.zero_grad()
+            inputs, targets = examples()
+            nn.functional.cross_entropy(module(inputs[rows(t)]), targets[rows(t)]).backward()
+            with mode():
+                opt.step()
+        ends.append(weights(opt.average()))
+    assert torch.equal(*ends)
