@@ -87,12 +87,22 @@ def test_fig6_compares_with_the_better_of_the_two_batches_below():
     assert slower.values[0] == pytest.approx(before.values[0] + math.log(2))
 
 
+def test_a_seed_of_fig6_that_does_not_get_there_leaves_the_ratio_open():
+    found = given("isgd/fig6a")
+    lost = lambda run: forged(run, evaluations=run.curve("evaluations").assign(test_error=0.5))
+    part = edited(found, lambda run: lost(run) if run.spec.seed else run, "b3000")
+    step = dict(fig6.measure_mnist(part))["extreme-batch-slower"]
+    assert (step.low, step.high, step.n) == ((-math.inf,), (math.inf,), 3)
+    assert math.isfinite(step.values[0])
+    assert step.note.endswith(", inf, inf")
+
+
 @pytest.mark.parametrize("runs", ["measure_mnist", "measure_cifar"])
 def test_an_accuracy_that_is_not_reached_is_missing(runs):
     found = given("isgd/fig6a" if runs == "measure_mnist" else "isgd/fig6b")
     table = lambda run: run.curve("evaluations")
     high = edited(found, lambda run: forged(run, evaluations=table(run).assign(test_error=0.5)))
-    with pytest.raises(Missing, match="that reaches"):
+    with pytest.raises(Missing, match="a seed with which every batch size reaches"):
         list(getattr(fig6, runs)(high))
 
 
