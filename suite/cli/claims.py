@@ -44,12 +44,15 @@ def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: 
 
 
 def explain_(
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")], *, store: SourceOption = None
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")],
+    *,
+    store: SourceOption = None,
+    only_mine: OnlyMine = False,
 ) -> None:
     """One verdict: value, rule, register entry, counterfeits, power, runs and figure."""
     from suite.commands.explain import lines
 
-    for line in lines(claim, source(store)):
+    for line in lines(claim, source(store, only_mine)):
         print(line)
 
 

@@ -116,6 +116,16 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     assert f"run {outcome.parent.name}: outcome.json does not match its checksum" in damaged.stdout
 
 
+def test_committed_runs_of_a_larger_profile_come_first_unless_only_mine_count(sgd, tmp_path: Path):
+    (tmp_path / "evidence").mkdir()
+    assert sgd("run", "toy/table1", "--profile", "reduced", "--store", "other").returncode == 0
+    assert sgd("export", "--store", "other", "--out", "evidence/toy.zip").returncode == 0
+    assert sgd(*TABLE).returncode == 0
+    told = {mine: sgd("explain", "toy/table1/share", *mine, TOY_EVIDENCE="evidence") for mine in ((), ("--only-mine",))}
+    again = [done.stdout.splitlines()[-1].split()[-1] for done in told.values()]
+    assert again == ["reduced", "smoke"]
+
+
 def test_only_runs_in_the_store_are_the_users(tmp_path, monkeypatch):
     """Committed evidence is no reason not to run; a store that is not there yet holds nothing."""
     from suite.papers.evidence import committed, ids_of_user
