@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from suite.commands.plan import Planned, missing_data, plan
@@ -17,6 +17,7 @@ from suite.commands.priority import stages as by_value
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
+from suite.papers.artifact import Artifact, Paper
 from suite.papers.evidence import with_committed
 from suite.papers.register import newest
 from suite.papers.registry import experiment
@@ -49,9 +50,10 @@ def run_selection(
 
     Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
     i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
-    each group. With a ``budget`` (seconds) the order is that of ``suite.commands.priority``, and what the budget does
-    not suffice for is left, with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before
-    anything is computed when a data set is missing or the store cannot be written.
+    each group. Of several artifacts, or with a budget, runs whose data set is missing are left out. With a
+    ``budget`` (seconds) the order is that of ``suite.commands.priority``, and what the budget does not suffice for is
+    left, with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed
+    when a data set is missing without which nothing can be, or the store cannot be written.
     """
     selection = select(selectors)
     whole = plan(selection, profile, seeds)
@@ -59,9 +61,8 @@ def run_selection(
     names = {p.spec.id: p.artifacts[0] for p in planned}
     weights = {p.spec.id: p.seconds for p in planned}
     stored = Store(store).ids() if (store / "runs").is_dir() else set()
-    if absent := missing_data([p for p in planned if p.spec.id not in stored], data):
-        name, why = next(iter(absent.items()))
-        raise DataError(f"profile {profile} needs the data set {name}: {why}")
+    lacking = without_data(planned, stored, data, profile, leave_out=budget is not None or several(selection))
+    whole, planned = ([p for p in part if p.spec.id not in lacking] for part in (whole, planned))
     around = Surroundings(
         store=store,
         device=pick_device(device),
@@ -99,11 +100,33 @@ def run_selection(
             counts["late"] += len(busy) - len(todo)
         print(
             f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
-            f"{counts['failed']} failed",
+            f"{counts['failed']} failed" + (f", {len(lacking)} without their data" if lacking else ""),
             file=sys.stderr,
         )
         leave_if_asked()
     return 1 if counts["failed"] else 0
+
+
+def several(selection: Iterable[tuple[Paper, list[Artifact]]]) -> bool:
+    """Whether more than one artifact was selected."""
+    return sum(len(artifacts) for _, artifacts in selection) > 1
+
+
+def without_data(
+    planned: Sequence[Planned], stored: Collection[str], root: Path | None, profile: str, *, leave_out: bool
+) -> set[str]:
+    """Ids of the runs that are neither stored nor have their data here; a line on stderr names each data set.
+
+    Raises DataError unless they may be left out and others remain.
+    """
+    left = [p for p in planned if p.spec.id not in stored]
+    absent = missing_data(left, root)
+    lacking = {p.spec.id for p in left if not absent.keys().isdisjoint(p.data)}
+    for name, why in absent.items():
+        if not leave_out or len(lacking) == len(planned):
+            raise DataError(f"profile {profile} needs the data set {name}: {why}")
+        print(f"{sum(name in p.data for p in left)} runs left out: {why}", file=sys.stderr)
+    return lacking
 
 
 def share_of(planned: Sequence[Planned], share: tuple[int, int] | None) -> list[Planned]:

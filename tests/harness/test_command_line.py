@@ -121,9 +121,23 @@ def test_committed_runs_of_a_larger_profile_come_first_unless_only_mine_count(sg
     assert sgd("run", "toy/table1", "--profile", "reduced", "--store", "other").returncode == 0
     assert sgd("export", "--store", "other", "--out", "evidence/toy.zip").returncode == 0
     assert sgd(*TABLE).returncode == 0
-    told = {mine: sgd("explain", "toy/table1/share", *mine, TOY_EVIDENCE="evidence") for mine in ((), ("--only-mine",))}
-    again = [done.stdout.splitlines()[-1].split()[-1] for done in told.values()]
-    assert again == ["reduced", "smoke"]
+    explain = ("explain", "toy/table1/share")
+    told = [sgd(*explain, *mine, TOY_EVIDENCE="evidence").stdout for mine in ((), ("--only-mine",))]
+    assert [text.split()[-1] for text in told] == ["reduced", "smoke"]
+
+
+def test_of_several_artifacts_those_without_their_data_are_left_out(sgd):
+    """`toy/fig2` needs ImageNet at paper; alone it is a mistake, beside others a line."""
+    alone = sgd("run", "toy/fig2", "--profile", "paper", "--budget", "60")
+    assert (alone.returncode, alone.stderr.count("\n")) == (2, 1)
+    first = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.splitlines()[0].startswith("1 runs left out: imagenet is not below ")
+    told = "3 runs stored, 0 already there, 0 left for later, 0 failed, 1 without their data"
+    assert first.stderr.splitlines()[-1] == told
+    again = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper", "--budget", "60")
+    assert (again.returncode, "0 runs stored, 3 already there" in again.stderr) == (0, True)
+    assert json.loads(sgd("status", "--json").stdout)["counts"]["queued"] == 0
 
 
 def test_only_runs_in_the_store_are_the_users(tmp_path, monkeypatch):
