@@ -37,7 +37,7 @@ def export(
     out: Annotated[Path, typer.Option(help="file to write", metavar="F", parser=a_path)] = Path("runs.zip"),
     profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
 ) -> None:
-    """Write stored runs into one file."""
+    """Write stored runs into one file, and all their numbers into a table beside it, F with the ending .parquet."""
     from suite.papers.evidence import export_selection
     from suite.runs.files import check_writable
 
