@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.engines import EngineError, engine
-from suite.runner.presence import SILENT, note_in
+from suite.runner.presence import at_work, note_in
 from suite.runs.store import Store, StoreError
 
 TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life
@@ -44,8 +44,7 @@ def _under_way(folder: Path, now: float) -> dict[str, Any]:
     """What a claim's folder tells of its run; failed where it left a traceback and no later sign of life."""
     note = note_in(folder) or {}
     failure = folder / "failure.txt"
-    alive = bool(note) and now - note["seen"] < SILENT
-    state = "failed" if failure.exists() else "running" if alive else "interrupted"
+    state = "failed" if failure.exists() else "running" if note and at_work(note, now) else "interrupted"
     told: dict[str, Any] = {name: note[name] for name in TOLD if name in note}
     if state == "failed":
         told["failure"] = str(failure)
