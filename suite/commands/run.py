@@ -9,9 +9,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from suite.claims.judge import PROFILES
 from suite.commands.plan import Planned, missing_data, plan
 from suite.commands.priority import stages as by_value
 from suite.data.catalogue import DataError
@@ -57,12 +58,14 @@ def run_selection(
     """
     selection = select(selectors)
     whole = plan(selection, profile, seeds)
-    planned = [p for p in share_of(whole, share) if memory is None or p.memory <= memory]
-    names = {p.spec.id: p.artifacts[0] for p in planned}
-    weights = {p.spec.id: p.seconds for p in planned}
+    mine = share_of(whole, share)
+    planned = [p for p in mine if memory is None or p.memory <= memory]
     stored = Store(store).ids() if (store / "runs").is_dir() else set()
+    beyond = sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine)
     lacking = without_data(planned, stored, data, profile, leave_out=budget is not None or several(selection))
     whole, planned = ([p for p in part if p.spec.id not in lacking] for part in (whole, planned))
+    names = {p.spec.id: p.artifacts[0] for p in planned}
+    weights = {p.spec.id: p.seconds for p in planned}
     around = Surroundings(
         store=store,
         device=pick_device(device),
@@ -88,8 +91,9 @@ def run_selection(
                     busy.append(report.spec)
                     continue
                 counts[report.state] += 1
-                ending = f"{names[report.spec.id]} {report.spec.id} {report.state} {report.status}".strip()
-                progress.finish(report.spec.id, "" if report.state == "present" else ending)
+                line = f"{names[report.spec.id]} {report.spec.id} {report.state} {report.status}".strip()
+                computed = report.state in ("stored", "failed")
+                progress.finish(report.spec.id, "" if report.state == "present" else line, computed=computed)
                 if report.why:
                     progress.note(f"{report.spec.id}: {report.why}")
             # Who does not wait still looks again: a run may have been let go of since, unfinished.
@@ -98,13 +102,27 @@ def run_selection(
             else:
                 todo = [spec for spec in busy if not opened.busy(spec.id)]
             counts["late"] += len(busy) - len(todo)
-        print(
-            f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
-            f"{counts['failed']} failed" + (f", {len(lacking)} without their data" if lacking else ""),
-            file=sys.stderr,
-        )
+        nothing = not whole and not lacking
+        print(no_runs(selection, profile) if nothing else ending(counts, len(lacking), beyond), file=sys.stderr)
         leave_if_asked()
     return 1 if counts["failed"] else 0
+
+
+def ending(counts: Mapping[str, int], lacking: int, beyond: int) -> str:
+    """What became of the runs, by state; how many were left out without their data, or for want of memory."""
+    states = {"stored": "runs stored", "present": "already there", "late": "left for later", "failed": "failed"}
+    told = [f"{counts[state]} {words}" for state, words in states.items()]
+    left_out = {"without their data": lacking, "beyond --memory": beyond}
+    return ", ".join([*told, *(f"{count} {words}" for words, count in left_out.items() if count)])
+
+
+def no_runs(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> str:
+    """That a selection has nothing to compute at a profile, and at which it has."""
+    artifacts = [artifact for _, chosen in selection for artifact in chosen]
+    what = artifacts[0].id if len(artifacts) == 1 else "the selection"
+    others = [name for name in PROFILES if any(group for a in artifacts for group in a.runs(name).values())]
+    more = f"it has some at {' and '.join(others)}" if others else "nor at another"
+    return f"nothing to run: {what} has no runs at {profile}, {more}"
 
 
 def several(selection: Iterable[tuple[Paper, list[Artifact]]]) -> bool:

@@ -26,7 +26,7 @@ SILENT = 60.0  # seconds without one after which a run is taken to stand still
 
 @contextlib.contextmanager
 def present(folders: Mapping[str, Path], fractions: Mapping[str, float]) -> Iterator[None]:
-    """Give signs of life of some runs, each in the folder that it works in, and at the end of the block a last one."""
+    """Give signs of life of some runs, each in the folder that it works in, and a last one when the block ends."""
     about = {"host": platform.node(), "pid": os.getpid(), "job": job(), "since": time.time()}
 
     def write(**more: bool) -> None:

@@ -126,6 +126,12 @@ def test_committed_runs_of_a_larger_profile_come_first_unless_only_mine_count(sg
     assert [text.split()[-1] for text in told] == ["reduced", "smoke"]
 
 
+def test_what_has_no_runs_at_a_profile_says_where_it_has_some(sgd):
+    done = sgd("run", "toy/fig2", "--profile", "smoke")
+    told = "nothing to run: toy/fig2 has no runs at smoke, it has some at paper\n"
+    assert (done.returncode, done.stderr) == (0, told)
+
+
 def test_of_several_artifacts_those_without_their_data_are_left_out(sgd):
     """`toy/fig2` needs ImageNet at paper; alone it is a mistake, beside others a line."""
     alone = sgd("run", "toy/fig2", "--profile", "paper", "--budget", "60")

@@ -142,7 +142,8 @@ def test_what_goes_only_with_an_engine_is_refused_without(sgd):
 
 
 def test_memory_and_share_leave_runs_to_others(sgd, tmp_path: Path):
-    assert "0 runs stored, 0 already there" in sgd(*TABLE, "--memory", "1000").stderr
+    told = sgd(*TABLE, "--memory", "1000").stderr
+    assert told == "0 runs stored, 0 already there, 0 left for later, 0 failed, 3 beyond --memory\n"
     stored = 0
     for part in range(2):
         done = sgd(*TABLE, "--share", f"{part}/2")
