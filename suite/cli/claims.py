@@ -49,11 +49,14 @@ def explain_(
     store: SourceOption = None,
     only_mine: OnlyMine = False,
 ) -> None:
-    """One verdict: value, rule, register entry, counterfeits, power, runs and figure."""
-    from suite.commands.explain import lines
+    """One verdict: value, rule, register entry, counterfeits, power, runs and figure. Exit 1 when it is red."""
+    from suite.commands.explain import found, lines
 
-    for line in lines(claim, source(store, only_mine)):
+    read = source(store, only_mine)
+    _, artifact, verdict = found(claim, read)
+    for line in lines(artifact, verdict, read):
         print(line)
+    raise typer.Exit(1 if verdict.red else 0)
 
 
 def register(

@@ -34,9 +34,8 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     raise SelectorError(f"no claim is called {claim!r}; {artifact_id} has {', '.join(v.claim.id for v in judged)}")
 
 
-def lines(claim: str, source: Runs) -> Iterator[str]:
+def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:
     """The verdict with value, rule, register entry, counterfeits, runs and figure."""
-    _, artifact, verdict = found(claim, source)
     rule, measured = verdict.claim, verdict.measured
     yield f"{rule.id}: {word(verdict)}"
     yield f"  {rule.says} ({rule.where})"

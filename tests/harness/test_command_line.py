@@ -114,6 +114,17 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     damaged = sgd("check", "toy/table1", "--store", "other")
     assert damaged.returncode == 1
     assert f"run {outcome.parent.name}: outcome.json does not match its checksum" in damaged.stdout
+    others = ["explain", "toy/table1/share"], ["export"], ["compare", "runs.store", "other"]
+    for command in others:
+        done = sgd(*command, *(["--store", "other"] if command[0] != "compare" else []))
+        assert (done.returncode, done.stderr.count("\n") < 2) == (1, True), command
+        assert "does not match its checksum" in done.stdout + done.stderr
+
+
+def test_explaining_a_red_verdict_is_red(sgd):
+    assert sgd(*TABLE).returncode == 0
+    codes = [sgd("explain", f"toy/table1/{claim}").returncode for claim in ("eight", "seven")]
+    assert codes == [1, 0]
 
 
 def test_committed_runs_of_a_larger_profile_come_first_unless_only_mine_count(sgd, tmp_path: Path):

@@ -18,8 +18,8 @@ def source() -> Layered:
 
 
 def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layered):
-    text = list(lines(CLAIM, source))
-    _, _, verdict = found(CLAIM, source)
+    _, artifact, verdict = found(CLAIM, source)
+    text = list(lines(artifact, verdict, source))
     assert text[0] == f"{CLAIM}: {verdict.verdict}"
     told = {line.split()[0] for line in text[2:]}
     assert {
@@ -40,7 +40,7 @@ def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layere
 
 @pytest.mark.parametrize(("claim", "drawn"), [(CLAIM, True), ("isgd/table1/lenet-weight-mb", False)])
 def test_a_figure_is_named_where_there_is_one(source: Layered, claim: str, drawn: bool):
-    text = list(lines(claim, source))
+    text = list(lines(*found(claim, source)[1:], source))
     assert any(line.startswith("  figure     sgd-suite figures ") for line in text) == drawn
     assert text[-1].startswith("  again      sgd-suite run ")
 
@@ -51,4 +51,4 @@ def test_a_figure_is_named_where_there_is_one(source: Layered, claim: str, drawn
 )
 def test_a_wrong_name_is_answered_with_near_ones(source: Layered, name: str, helped: str):
     with pytest.raises(SelectorError, match=helped):
-        list(lines(name, source))
+        found(name, source)
