@@ -47,7 +47,14 @@ def test_a_figure_is_named_where_there_is_one(source: Layered, claim: str, drawn
 
 @pytest.mark.parametrize(
     ("name", "helped"),
-    [("rudra/fig4a/nothing", CLAIM), ("rudra/fig99/x", "rudra/fig4a"), ("nobody/fig1/x", "isgd/fig5b/gain")],
+    [
+        ("rudra/fig4a/nothing", CLAIM),
+        ("rudra/fig99/x", "rudra has no artifact 'rudra/fig99'; it has .*rudra/fig4a"),
+        ("nobody/fig1/x", "isgd/fig5b/gain"),
+        ("rudra/fig4a", f"^rudra/fig4a is an artifact; its claims are .*{CLAIM}"),
+        ("rudra/*", r"^no claim is called 'rudra/\*'; name one of rudra's .*rudra/fig4a"),
+        ("rudra", "^no claim is called 'rudra'; name one of rudra's rudra/"),
+    ],
 )
 def test_a_wrong_name_is_answered_with_near_ones(source: Layered, name: str, helped: str):
     with pytest.raises(SelectorError, match=helped):
