@@ -24,11 +24,11 @@ def check(
     """A verdict for every claim. Exit 1 when one is red."""
     from suite.commands.check import check_selection
     from suite.papers.evidence import ids_of_user
-    from suite.runs.files import check_writable
+    from suite.runs.files import check_file
 
     judged = source(store, only_mine)
     if junit:
-        check_writable(junit.parent)
+        check_file(junit)
     raise typer.Exit(
         check_selection(
             selector or [], profile, judged, ids_of_user(store), as_json=as_json, junit_path=junit, verbose=verbose

@@ -20,7 +20,7 @@ from suite.commands.submit import jobs_for, memory_step
 from suite.engines import BUILT_IN, INDEX, EngineError, Job, engine
 from suite.engines.slurm import Slurm
 from suite.runner.presence import SILENT, present
-from suite.runs.store import Store
+from suite.runs.store import Store, StoreError
 from suite.spec import RunSpec
 
 TABLE = ("run", "toy/table1", "--profile", "smoke", "--device", "cpu")
@@ -202,6 +202,16 @@ def test_who_has_left_or_died_here_is_told_at_once(tmp_path: Path):
     for host, told in ((note["host"], "interrupted"), ("elsewhere", "running")):
         (folder / "progress.json").write_text(json.dumps({**note, "left": False, "pid": ended.pid, "host": host}))
         assert state() == told
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "null", '{"a": 1}', '{"a": {"artifact": "b", "seconds": "long"}}'])
+def test_a_file_that_status_cannot_read_is_named_with_the_way_out(tmp_path: Path, content: str):
+    Store(tmp_path, create=True)
+    for folder, cure in (("jobs", "as a job; delete it"), ("wanted", "as a plan; delete it, `run` writes it again")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "x.json").write_text(content)
+        with pytest.raises(StoreError, match=f"{folder}/x.json cannot be read {cure}$"):
+            status_module.status(tmp_path)
 
 
 def test_signs_of_life_are_aged_by_the_clock_of_their_file_system(tmp_path, monkeypatch):
