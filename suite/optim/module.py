@@ -16,9 +16,12 @@ from suite.optim.vector import Vector
 def unwrapped(module: nn.Module) -> nn.Module:
     """The module behind ``torch.compile``.
 
-    Raises ValueError for one wrapped to exchange gradients by itself, and for one without parameters.
+    Raises ValueError for one wrapped to exchange gradients by itself, and for one without parameters; TypeError for
+    what is no module.
     """
     inner = getattr(module, "_orig_mod", module)
+    if not isinstance(inner, nn.Module):
+        raise TypeError(f"this is no module: hand it the module, not its parameters ({type(inner).__name__})")
     wrappers = (nn.parallel.DistributedDataParallel, nn.DataParallel)
     if isinstance(inner, wrappers):
         raise ValueError(
