@@ -25,6 +25,7 @@ from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.execute import Surroundings, execute_all
 from suite.runner.progress import Progress
+from suite.runner.report import NOT_BEGUN
 from suite.runs.files import write_whole
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
@@ -56,6 +57,7 @@ def run_selection(
     left, with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed
     when a data set is missing without which nothing can be, or the store cannot be written.
     """
+    deadline = time.time() + budget if budget else None
     selection = select(selectors)
     whole = plan(selection, profile, seeds)
     mine = share_of(whole, share)
@@ -70,7 +72,7 @@ def run_selection(
         store=store,
         device=pick_device(device),
         data=data,
-        deadline=time.time() + budget if budget else None,
+        deadline=deadline,
         checkpoint_seconds=checkpoint_seconds(),
         register=newest(),
     )
@@ -81,6 +83,7 @@ def run_selection(
         made = by_value(selection, planned, profile, around.device, stored | with_committed(store).ids())
         stages = {item.spec.id: place for place, stage in enumerate(made) for item in stage}
     counts: Counter[str] = Counter()
+    not_begun = 0
     todo = [p.spec for p in planned]
     with watched(), Progress(weights) as progress:
         while todo:
@@ -91,9 +94,11 @@ def run_selection(
                     busy.append(report.spec)
                     continue
                 counts[report.state] += 1
+                not_begun += report.status == NOT_BEGUN
                 line = f"{names[report.spec.id]} {report.spec.id} {report.state} {report.status}".strip()
                 computed = report.state in ("stored", "failed")
-                progress.finish(report.spec.id, "" if report.state == "present" else line, computed=computed)
+                untold = report.state == "present" or report.status == NOT_BEGUN
+                progress.finish(report.spec.id, "" if untold else line, computed=computed)
                 if report.why:
                     progress.note(f"{report.spec.id}: {report.why}")
             # Who does not wait still looks again: a run may have been let go of since, unfinished.
@@ -102,6 +107,8 @@ def run_selection(
             else:
                 todo = [spec for spec in busy if not opened.busy(spec.id)]
             counts["late"] += len(busy) - len(todo)
+        if not_begun:
+            progress.note(f"{not_begun} runs not begun")
         nothing = not whole and not lacking
         print(no_runs(selection, profile) if nothing else ending(counts, len(lacking), beyond), file=sys.stderr)
         leave_if_asked()

@@ -249,6 +249,16 @@ def test_a_budget_stops_cleanly_and_the_next_call_goes_on(sgd):
     assert second.stderr.splitlines()[-1].startswith(f"{late} runs stored, {stored} already there, 0 left")
 
 
+def test_what_a_budget_never_began_is_one_line(sgd):
+    told = sgd(*TABLE, "--budget", "1", TOY_SLEEP="60", TOY_RUNS="20").stderr.splitlines()
+    begun = sum(" late;" in line for line in told)
+    assert begun <= 1
+    assert told[-2:] == [
+        f"{20 - begun} runs not begun",
+        "0 runs stored, 0 already there, 20 left for later, 0 failed",
+    ]
+
+
 def test_workers_store_the_same_runs(sgd, tmp_path: Path):
     assert sgd(*TABLE, "--store", "one").returncode == 0
     two = sgd(*TABLE, "--store", "two", "--workers", "2")
