@@ -64,7 +64,8 @@ def run_selection(
     planned = [p for p in mine if memory is None or p.memory <= memory]
     stored = Store(store).ids() if (store / "runs").is_dir() else set()
     beyond = sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine)
-    lacking = without_data(planned, stored, data, profile, leave_out=budget is not None or several(selection))
+    lacking = without_data(whole, planned, stored, data, profile, leave_out=budget is not None or several(selection))
+    left_out = sum(p.spec.id in lacking for p in planned)
     whole, planned = ([p for p in part if p.spec.id not in lacking] for part in (whole, planned))
     names = {p.spec.id: p.artifacts[0] for p in planned}
     weights = {p.spec.id: p.seconds for p in planned}
@@ -110,7 +111,7 @@ def run_selection(
         if not_begun:
             progress.note(f"{not_begun} runs not begun")
         nothing = not whole and not lacking
-        print(no_runs(selection, profile) if nothing else ending(counts, len(lacking), beyond), file=sys.stderr)
+        print(no_runs(selection, profile) if nothing else ending(counts, left_out, beyond), file=sys.stderr)
         leave_if_asked()
     return 1 if counts["failed"] else 0
 
@@ -138,19 +139,28 @@ def several(selection: Iterable[tuple[Paper, list[Artifact]]]) -> bool:
 
 
 def without_data(
-    planned: Sequence[Planned], stored: Collection[str], root: Path | None, profile: str, *, leave_out: bool
+    whole: Sequence[Planned],
+    part: Sequence[Planned],
+    stored: Collection[str],
+    root: Path | None,
+    profile: str,
+    *,
+    leave_out: bool,
 ) -> set[str]:
-    """Ids of the runs that are neither stored nor have their data here; a line on stderr names each data set.
+    """Ids of a plan's runs that are neither stored nor have their data here.
 
-    Raises DataError unless they may be left out and others remain.
+    A line on stderr names each data set that runs of this ``part`` lack. Raises DataError for it instead unless they
+    may be left out and others of the plan remain.
     """
-    left = [p for p in planned if p.spec.id not in stored]
+    left = [p for p in whole if p.spec.id not in stored]
     absent = missing_data(left, root)
     lacking = {p.spec.id for p in left if not absent.keys().isdisjoint(p.data)}
     for name, why in absent.items():
-        if not leave_out or len(lacking) == len(planned):
+        count = sum(name in p.data for p in part if p.spec.id in lacking)
+        if count and (not leave_out or len(lacking) == len(whole)):
             raise DataError(f"profile {profile} needs the data set {name}: {why}")
-        print(f"{sum(name in p.data for p in left)} runs left out: {why}", file=sys.stderr)
+        if count:
+            print(f"{count} runs left out: {why}", file=sys.stderr)
     return lacking
 
 

@@ -54,7 +54,7 @@ def submit_selection(
     selection = select(selectors)
     planned = plan(selection, profile)
     stored = Store(store, create=not to.dry_run).ids() if not to.dry_run or store.is_dir() else set()
-    lacking = without_data(planned, stored, data, profile, leave_out=several(selection))
+    lacking = without_data(planned, planned, stored, data, profile, leave_out=several(selection))
     planned = [p for p in planned if p.spec.id not in lacking]
     left = [p for p in planned if p.spec.id not in stored]
     if not left:

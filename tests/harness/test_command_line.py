@@ -159,6 +159,8 @@ def test_of_several_artifacts_those_without_their_data_are_left_out(sgd):
     assert first.stderr.splitlines()[-1] == told
     again = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper", "--budget", "60")
     assert (again.returncode, "0 runs stored, 3 already there" in again.stderr) == (0, True)
+    parts = [sgd("run", "toy/table1", "toy/fig2", "--profile", "paper", "--share", f"{i}/4") for i in range(4)]
+    assert [part.returncode for part in parts] == [0] * 4  # one of which has nothing else
     assert json.loads(sgd("status", "--json").stdout)["counts"]["queued"] == 0
 
 
