@@ -175,6 +175,18 @@ def test_a_failed_write_leaves_nothing_and_says_so(
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
+def test_a_cache_that_cannot_be_written_is_no_damage_to_the_data(
+    mnist: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the cache that ``datasets`` makes to read a shard, before anything is decoded."""
+    name, root = mnist
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DataError, match=r"cannot be stored in .*file.* another folder in SGD_SUITE_CACHE") as refused:
+        load_images(name, "train", root)
+    assert "delete" not in str(refused.value)
+
+
 @pytest.mark.processes
 def test_two_processes_build_the_cache_at_once(tmp_path: Path) -> None:
     script = (

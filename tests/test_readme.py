@@ -211,6 +211,14 @@ def test_the_readme_is_short_and_its_links_lead_somewhere():
     assert [link for link in inside if not (ROOT / link).exists()] == []
 
 
+def test_the_first_steps_promise_what_check_prints():
+    from suite.commands.check import evidence, judge_selection
+
+    text = (ROOT / "docs" / "first-steps.md").read_text(encoding="utf-8")
+    told = evidence(judge_selection(["isgd/fig5a"], None, Layered(committed())), ())
+    assert f"`{told}`" in text
+
+
 @pytest.mark.evidence
 def test_what_became_of_each_empirical_claim_is_told(committed_verdicts):
     published = homes()[0] / "published"

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import islice
 from xml.etree import ElementTree
 
 import matplotlib
@@ -20,7 +21,7 @@ from suite.report import style
 from suite.report.drawing import SVG, draw, draw_selection, drawing, file_name, image, inline_svg
 from suite.report.page import page
 from suite.runs.archive import Layered
-from suite.runs.store import CHECKSUMS, StoreError, seal
+from suite.runs.store import CHECKSUMS, DamagedRun, StoreError, seal
 
 LIGHT, DARK = (255, 255, 255), (0x1E, 0x21, 0x26)  # the lightest and the lighter dark ground a figure stands on
 
@@ -193,7 +194,10 @@ def test_every_artifact_gets_a_line_that_says_where_or_why_not(paper, tmp_path):
     store = fill(tmp_path / "store")
     broken = specs("smoke")[0].id
     (store.root / "runs" / broken / "outcome.json").write_text("{}")
-    lines = list(draw_selection([], store, tmp_path / "out"))
+    drawn = draw_selection([], store, tmp_path / "out")
+    lines = list(islice(drawn, 3))
+    with pytest.raises(DamagedRun, match="1 not drawn, since their stored evidence does not verify"):
+        next(drawn)
     assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence does not verify: run {broken}")
     assert lines[1] == "fake/table1: no drawing; its numbers are in the report and in check"
     assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · stand-in · 1 run)"

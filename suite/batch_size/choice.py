@@ -161,9 +161,11 @@ def choose_batch(
 
     Raises:
         ValueError: sizes that do not fit the data, fewer than two to converge, no seed or round, or a negative loss.
+        TypeError: ``data`` is no pair of tensors.
         FitError: the law cannot be fitted, e.g. since most runs were censored, or the budget was too short for two
             batch sizes; the message says what to add.
     """
+    check_pair(data)
     examples, sizes = len(data[0]), sorted(set(batches))
     if len(sizes) < 2 or sizes[0] < 1 or sizes[-1] > examples or len(data[1]) != examples:
         raise ValueError(f"batches={sizes} must be two or more sizes within the {examples} examples of the data")
@@ -185,6 +187,18 @@ def choose_batch(
     chosen = converge or (fitting[0], fitting[len(fitting) // 2], fitting[-1])
     method.count(sorted(set(chosen) - set(method.left_out), reverse=True), growth)
     return method.answer()
+
+
+def check_pair(data: object) -> None:
+    """Raise TypeError for anything but a pair of tensors."""
+    from torch import Tensor
+
+    parts = data if isinstance(data, tuple | list) else (data,)
+    if len(parts) != 2 or not all(isinstance(part, Tensor) for part in parts):
+        raise TypeError(
+            f"data must be two tensors (inputs, targets), not {', '.join(type(part).__name__ for part in parts)}; "
+            f"torch.as_tensor makes one of an array, and torch.cat of a loader's batches"
+        )
 
 
 class Method:

@@ -24,11 +24,11 @@ def check(
     """A verdict for every claim. Exit 1 when one is red."""
     from suite.commands.check import check_selection
     from suite.papers.evidence import ids_of_user
-    from suite.runs.files import check_writable
+    from suite.runs.files import check_file
 
     judged = source(store, only_mine)
     if junit:
-        check_writable(junit.parent)
+        check_file(junit)
     raise typer.Exit(
         check_selection(
             selector or [], profile, judged, ids_of_user(store), as_json=as_json, junit_path=junit, verbose=verbose
@@ -44,13 +44,19 @@ def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: 
 
 
 def explain_(
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")], *, store: SourceOption = None
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")],
+    *,
+    store: SourceOption = None,
+    only_mine: OnlyMine = False,
 ) -> None:
-    """One verdict: value, rule, register entry, counterfeits, power, runs and figure."""
-    from suite.commands.explain import lines
+    """One verdict: value, rule, register entry, counterfeits, power, runs and figure. Exit 1 when it is red."""
+    from suite.commands.explain import found, lines
 
-    for line in lines(claim, source(store)):
+    read = source(store, only_mine)
+    _, artifact, verdict = found(claim, read)
+    for line in lines(artifact, verdict, read):
         print(line)
+    raise typer.Exit(1 if verdict.red else 0)
 
 
 def register(

@@ -37,11 +37,11 @@ def export(
     out: Annotated[Path, typer.Option(help="file to write", metavar="F", parser=a_path)] = Path("runs.zip"),
     profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
 ) -> None:
-    """Write stored runs into one file."""
+    """Write stored runs into one file, and all their numbers into a table beside it, F with the ending .parquet."""
     from suite.papers.evidence import export_selection
-    from suite.runs.files import check_writable
+    from suite.runs.files import check_file
 
-    check_writable(out.parent)
+    check_file(out)
     print(export_selection(selector or [], store, out, profile))
 
 
@@ -84,6 +84,7 @@ def gate(
 ) -> None:
     """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
     from suite.runs.environment import machine_class
+    from suite.runs.files import check_file
     from suite.speed import baselines as kept
     from suite.speed import gate as regression
     from suite.speed import history as memory
@@ -92,6 +93,7 @@ def gate(
     documents = [kept.read(path) for path in new or ()]
     sessions = memory.recall(folder, documents[0]["machine"]["class"] if documents else machine_class())
     if history:
+        check_file(history)
         memory.draw(sessions).savefig(history)
         print("\n".join(memory.lines(sessions)))
         return

@@ -11,16 +11,20 @@ from suite.commands.plan import missing_data, plan
 from suite.data.catalogue import DATASETS, available
 from suite.papers.selection import select
 from suite.runs.environment import machine, revision, versions
+from suite.runs.files import check_writable, nearest
 from suite.runs.lease import PROBED, probe
 
 
 def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
     """Facts about this machine as plain values. Imports torch to look for devices.
 
-    Where a store is named, its file system is tested by two processes; raises OSError where nothing can be written.
+    Where a store is named, two processes test its file system, in the nearest folder that is there already; raises
+    ValueError where nothing can be written.
     """
     import torch
 
+    if store:
+        check_writable(store)
     gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
     selection = select([])
     profiles = {}
@@ -35,7 +39,7 @@ def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
         "data": {name: dict(zip(("here", "where"), available(name, data), strict=True)) for name in DATASETS},
         "profiles": profiles,
     }
-    return facts | {"store": probe(store)} if store else facts
+    return facts | {"store": probe(nearest(store))} if store else facts
 
 
 def lines(facts: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from suite.claims.board import word
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.code import code_of, made_by
+from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import SelectorError
@@ -22,11 +23,15 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     if name not in PAPERS:
         raise SelectorError(f"no claim is called {claim!r}; a claim is paper/artifact/name, such as isgd/fig5b/gain")
     which = paper(name)
-    try:
-        artifact = which.artifact(artifact_id)
-    except KeyError:
-        known = ", ".join(each.id for each in which.artifacts)
-        raise SelectorError(f"{name} has no artifact {artifact_id!r}; it has {known}") from None
+    artifacts = {each.id: each for each in which.artifacts}
+    if claim in artifacts:
+        claims = ", ".join(each.id for each in published(name) if each.artifact == claim)
+        raise SelectorError(f"{claim} is an artifact; its claims are {claims or 'none'}")
+    if "/" not in artifact_id:
+        raise SelectorError(f"no claim is called {claim!r}; name one of {name}'s {', '.join(artifacts)}")
+    if artifact_id not in artifacts:
+        raise SelectorError(f"{name} has no artifact {artifact_id!r}; it has {', '.join(artifacts)}")
+    artifact = artifacts[artifact_id]
     judged = judge_artifact(which, artifact_id, None, source)
     for verdict in judged:
         if verdict.claim.id == claim:
@@ -34,9 +39,8 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     raise SelectorError(f"no claim is called {claim!r}; {artifact_id} has {', '.join(v.claim.id for v in judged)}")
 
 
-def lines(claim: str, source: Runs) -> Iterator[str]:
+def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:
     """The verdict with value, rule, register entry, counterfeits, runs and figure."""
-    _, artifact, verdict = found(claim, source)
     rule, measured = verdict.claim, verdict.measured
     yield f"{rule.id}: {word(verdict)}"
     yield f"  {rule.says} ({rule.where})"

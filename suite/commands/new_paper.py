@@ -7,6 +7,7 @@ from pathlib import Path
 
 from suite.papers.artifact import PaperError, check_name
 from suite.papers.registry import PAPERS
+from suite.runs.files import check_writable
 
 TEMPLATE = Path(__file__).parents[1] / "papers" / "template"
 ENDING = ".j2"
@@ -42,12 +43,14 @@ def check_free(name: str) -> None:
 def new_paper(name: str, into: Path | None) -> list[str]:
     """Write the package into a folder that is empty or not there; returns what to say.
 
-    Raises PaperError for a name that cannot be used and for a folder with something in it.
+    Raises PaperError for a name that cannot be used and for a folder with something in it, ValueError for one that
+    cannot be written.
     """
     check_free(name)
     folder = into or Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PaperError(f"{folder} is not an empty folder; name another with --into")
+    check_writable(folder)
     made = files(name)
     for path, text in made.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

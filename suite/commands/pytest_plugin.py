@@ -34,6 +34,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--store", type=Path, default=None, metavar="D", help="runs to judge claims from")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Open the store that was named: a wrong name is a mistake on the command line. Raises UsageError."""
+    if (store := config.getoption("--store")) is not None:
+        try:
+            config.stash[SOURCE] = with_committed(store)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from error
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PublishedFile | None:
     registered = PAPERS.get(file_path.stem)
     if registered and file_path == registered.home / "published" / f"{file_path.stem}.toml":
@@ -56,9 +65,9 @@ class PublishedFile(pytest.File):
         stash = self.config.stash
         if SOURCE not in stash:
             try:
-                stash[SOURCE] = with_committed(self.config.getoption("--store"))
+                stash[SOURCE] = with_committed(None)
             except ValueError as error:
-                raise pytest.UsageError(str(error)) from error
+                raise self.CollectError(str(error)) from error
         found = judge_selection([self.path.stem], self.config.getoption("--profile"), stash[SOURCE])
         stash.setdefault(FOUND, []).extend(found)
         for verdict in found:

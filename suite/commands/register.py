@@ -19,7 +19,7 @@ from typing import Any
 
 from suite.claims.judge import Verdict
 from suite.papers.evidence import committed, folders
-from suite.papers.register import append, standings, today, unregistered
+from suite.papers.register import RegisterError, append, standings, today, unregistered
 from suite.papers.registry import PAPERS, homes, paper, papers_of
 from suite.papers.selection import SelectorError
 from suite.papers.verdicts import verdicts
@@ -122,9 +122,11 @@ def register(
     ``reasons`` are of single claims, by their id or a glob of ids: the first that fits stands beside the claim.
     ``papers`` given, only the registers of their homes are written, whole.
 
-    Raises ReplayError when the code of ``revision``, which must be that of the registers, cannot be replayed, and
-    SelectorError for an unknown paper.
+    Raises ReplayError when the code of ``revision``, which must be that of the registers, cannot be replayed,
+    SelectorError for an unknown paper, and RegisterError without a reason.
     """
+    if not because.strip():
+        raise RegisterError("--because is empty; say why rules, measures or runs changed: no entry is taken back")
     wanted = set(papers)
     if unknown := wanted - set(PAPERS):
         raise SelectorError(f"nothing is called {min(unknown)!r}; the papers are {', '.join(PAPERS)}")

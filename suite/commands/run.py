@@ -9,20 +9,23 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from suite.claims.judge import PROFILES
 from suite.commands.plan import Planned, missing_data, plan
 from suite.commands.priority import stages as by_value
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
+from suite.papers.artifact import Artifact, Paper
 from suite.papers.evidence import with_committed
 from suite.papers.register import newest
 from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.execute import Surroundings, execute_all
 from suite.runner.progress import Progress
+from suite.runner.report import NOT_BEGUN
 from suite.runs.files import write_whole
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
@@ -49,24 +52,28 @@ def run_selection(
 
     Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
     i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
-    each group. With a ``budget`` (seconds) the order is that of ``suite.commands.priority``, and what the budget does
-    not suffice for is left, with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before
-    anything is computed when a data set is missing or the store cannot be written.
+    each group. Of several artifacts, or with a budget, runs whose data set is missing are left out. With a
+    ``budget`` (seconds) the order is that of ``suite.commands.priority``, and what the budget does not suffice for is
+    left, with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed
+    when a data set is missing without which nothing can be, or the store cannot be written.
     """
+    deadline = time.time() + budget if budget else None
     selection = select(selectors)
     whole = plan(selection, profile, seeds)
-    planned = [p for p in share_of(whole, share) if memory is None or p.memory <= memory]
+    mine = share_of(whole, share)
+    planned = [p for p in mine if memory is None or p.memory <= memory]
+    stored = Store(store).ids() if (store / "runs").is_dir() else set()
+    beyond = sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine)
+    lacking = without_data(whole, planned, stored, data, profile, leave_out=budget is not None or several(selection))
+    left_out = sum(p.spec.id in lacking for p in planned)
+    whole, planned = ([p for p in part if p.spec.id not in lacking] for part in (whole, planned))
     names = {p.spec.id: p.artifacts[0] for p in planned}
     weights = {p.spec.id: p.seconds for p in planned}
-    stored = Store(store).ids() if (store / "runs").is_dir() else set()
-    if absent := missing_data([p for p in planned if p.spec.id not in stored], data):
-        name, why = next(iter(absent.items()))
-        raise DataError(f"profile {profile} needs the data set {name}: {why}")
     around = Surroundings(
         store=store,
         device=pick_device(device),
         data=data,
-        deadline=time.time() + budget if budget else None,
+        deadline=deadline,
         checkpoint_seconds=checkpoint_seconds(),
         register=newest(),
     )
@@ -77,6 +84,7 @@ def run_selection(
         made = by_value(selection, planned, profile, around.device, stored | with_committed(store).ids())
         stages = {item.spec.id: place for place, stage in enumerate(made) for item in stage}
     counts: Counter[str] = Counter()
+    not_begun = 0
     todo = [p.spec for p in planned]
     with watched(), Progress(weights) as progress:
         while todo:
@@ -87,8 +95,11 @@ def run_selection(
                     busy.append(report.spec)
                     continue
                 counts[report.state] += 1
-                ending = f"{names[report.spec.id]} {report.spec.id} {report.state} {report.status}".strip()
-                progress.finish(report.spec.id, "" if report.state == "present" else ending)
+                not_begun += report.status == NOT_BEGUN
+                line = f"{names[report.spec.id]} {report.spec.id} {report.state} {report.status}".strip()
+                computed = report.state in ("stored", "failed")
+                untold = report.state == "present" or report.status == NOT_BEGUN
+                progress.finish(report.spec.id, "" if untold else line, computed=computed)
                 if report.why:
                     progress.note(f"{report.spec.id}: {report.why}")
             # Who does not wait still looks again: a run may have been let go of since, unfinished.
@@ -97,13 +108,60 @@ def run_selection(
             else:
                 todo = [spec for spec in busy if not opened.busy(spec.id)]
             counts["late"] += len(busy) - len(todo)
-        print(
-            f"{counts['stored']} runs stored, {counts['present']} already there, {counts['late']} left for later, "
-            f"{counts['failed']} failed",
-            file=sys.stderr,
-        )
+        if not_begun:
+            progress.note(f"{not_begun} runs not begun")
+        nothing = not whole and not lacking
+        print(no_runs(selection, profile) if nothing else ending(counts, left_out, beyond), file=sys.stderr)
         leave_if_asked()
     return 1 if counts["failed"] else 0
+
+
+def ending(counts: Mapping[str, int], lacking: int, beyond: int) -> str:
+    """What became of the runs, by state; how many were left out without their data, or for want of memory."""
+    states = {"stored": "runs stored", "present": "already there", "late": "left for later", "failed": "failed"}
+    told = [f"{counts[state]} {words}" for state, words in states.items()]
+    left_out = {"without their data": lacking, "beyond --memory": beyond}
+    return ", ".join([*told, *(f"{count} {words}" for words, count in left_out.items() if count)])
+
+
+def no_runs(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> str:
+    """That a selection has nothing to compute at a profile, and at which it has."""
+    artifacts = [artifact for _, chosen in selection for artifact in chosen]
+    what = artifacts[0].id if len(artifacts) == 1 else "the selection"
+    others = [name for name in PROFILES if any(group for a in artifacts for group in a.runs(name).values())]
+    more = f"it has some at {' and '.join(others)}" if others else "nor at another"
+    return f"nothing to run: {what} has no runs at {profile}, {more}"
+
+
+def several(selection: Iterable[tuple[Paper, list[Artifact]]]) -> bool:
+    """Whether more than one artifact was selected."""
+    return sum(len(artifacts) for _, artifacts in selection) > 1
+
+
+def without_data(
+    whole: Sequence[Planned],
+    part: Sequence[Planned],
+    stored: Collection[str],
+    root: Path | None,
+    profile: str,
+    *,
+    leave_out: bool,
+) -> set[str]:
+    """Ids of a plan's runs that are neither stored nor have their data here.
+
+    A line on stderr names each data set that runs of this ``part`` lack. Raises DataError for it instead unless they
+    may be left out and others of the plan remain.
+    """
+    left = [p for p in whole if p.spec.id not in stored]
+    absent = missing_data(left, root)
+    lacking = {p.spec.id for p in left if not absent.keys().isdisjoint(p.data)}
+    for name, why in absent.items():
+        count = sum(name in p.data for p in part if p.spec.id in lacking)
+        if count and (not leave_out or len(lacking) == len(whole)):
+            raise DataError(f"profile {profile} needs the data set {name}: {why}")
+        if count:
+            print(f"{count} runs left out: {why}", file=sys.stderr)
+    return lacking
 
 
 def share_of(planned: Sequence[Planned], share: tuple[int, int] | None) -> list[Planned]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from suite.engines import EngineError, engine
-from suite.runner.presence import SILENT, note_in
+from suite.runner.presence import at_work, note_in
 from suite.runs.store import Store, StoreError
 
 TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)  # what a file of another content leads to
 STATES = ("stored", "running", "interrupted", "failed", "queued")
 
 
@@ -44,8 +45,7 @@ def _under_way(folder: Path, now: float) -> dict[str, Any]:
     """What a claim's folder tells of its run; failed where it left a traceback and no later sign of life."""
     note = note_in(folder) or {}
     failure = folder / "failure.txt"
-    alive = bool(note) and now - note["seen"] < SILENT
-    state = "failed" if failure.exists() else "running" if alive else "interrupted"
+    state = "failed" if failure.exists() else "running" if note and at_work(note, now) else "interrupted"
     told: dict[str, Any] = {name: note[name] for name in TOLD if name in note}
     if state == "failed":
         told["failure"] = str(failure)
@@ -57,18 +57,25 @@ def wanted_runs(store: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((store / "wanted").glob("*.json")):
         try:
-            found |= json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{path} cannot be read as a plan: {error}") from error
+            rows = json.loads(path.read_bytes()).items()
+            found |= {run: {"artifact": row["artifact"], "seconds": float(row["seconds"])} for run, row in rows}
+        except UNREADABLE as error:
+            raise StoreError(f"{path} cannot be read as a plan; delete it, `run` writes it again") from error
     return found
 
 
 def job_states(store: Path) -> dict[str, dict[str, int]]:
-    """By engine, how many workers of the jobs submitted for this store are in which state; or why that is unknown."""
+    """By engine, how many workers of the jobs submitted for this store are in which state; or why that is unknown.
+
+    Raises StoreError for a record that is none.
+    """
     names: dict[str, list[str]] = {}
     for path in sorted((store / "jobs").glob("*.json")):
-        record = json.loads(path.read_bytes())
-        names.setdefault(record["engine"], []).append(record["job"])
+        try:
+            record = json.loads(path.read_bytes())
+            names.setdefault(record["engine"], []).append(record["job"])
+        except UNREADABLE as error:
+            raise StoreError(f"{path} cannot be read as a job; delete it") from error
     found: dict[str, Any] = {}
     for name, jobs in names.items():
         try:

@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from suite.commands.plan import Planned, missing_data, plan
-from suite.commands.run import keep_wanted
-from suite.data.catalogue import DataError
+from suite.commands.plan import Planned, plan
+from suite.commands.run import keep_wanted, several, without_data
 from suite.engines import INDEX, Engine, EngineError, Job, engine
 from suite.papers.selection import select
 from suite.runs.files import write_whole
@@ -52,12 +51,12 @@ def submit_selection(
     (EngineError, DataError, StoreError) before anything is submitted.
     """
     chosen, options = engine(to.on), read_options(to.options)
-    planned = plan(select(selectors), profile)
+    selection = select(selectors)
+    planned = plan(selection, profile)
     stored = Store(store, create=not to.dry_run).ids() if not to.dry_run or store.is_dir() else set()
+    lacking = without_data(planned, planned, stored, data, profile, leave_out=several(selection))
+    planned = [p for p in planned if p.spec.id not in lacking]
     left = [p for p in planned if p.spec.id not in stored]
-    if absent := missing_data(left, data):
-        name, why = next(iter(absent.items()))
-        raise DataError(f"profile {profile} needs the data set {name}: {why}")
     if not left:
         print(f"nothing to do: all {len(planned)} runs are stored", file=sys.stderr)
         return 0

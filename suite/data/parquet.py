@@ -43,7 +43,7 @@ def batches(name: str, file: Path, wanted: tuple[str, ...], rows: int = 1000) ->
     """The columns of one shard in order, at most ``rows`` rows at a time.
 
     Raises:
-        DataError: the file is no parquet file, is damaged, or lacks a column.
+        DataError: the file is no parquet file, is damaged, or lacks a column, or the cache cannot be written.
     """
     present = columns(name, file)
     absent = [column for column in wanted if column not in present]
@@ -80,7 +80,12 @@ def _tables(file: Path, wanted: list[str], rows: int) -> Iterator[pa.Table]:
         for batch in pq.ParquetFile(file).iter_batches(rows, columns=wanted):
             yield pa.Table.from_batches([batch]).select(wanted)
         return
-    stream = ParquetDatasetReader(
-        [str(file)], split="train", cache_dir=str(cache_folder() / "datasets"), streaming=True
-    ).read()
-    yield from stream.select_columns(wanted).with_format("arrow").iter(batch_size=rows)
+    cache = cache_folder() / "datasets"
+    try:
+        reader = ParquetDatasetReader([str(file)], split="train", cache_dir=str(cache), streaming=True)
+    except OSError as error:
+        raise DataError(
+            f"the cache of the package datasets cannot be stored in {cache} ({error.strerror or error}); "
+            f"name another folder in SGD_SUITE_CACHE"
+        ) from error
+    yield from reader.read().select_columns(wanted).with_format("arrow").iter(batch_size=rows)

@@ -17,9 +17,11 @@ def unwrapped(module: nn.Module) -> nn.Module:
     """The module behind ``torch.compile``.
 
     Raises ValueError for one that is, or holds one that is, wrapped to exchange gradients by itself, and for one
-    without parameters.
+    without parameters; TypeError for what is no module.
     """
     inner = getattr(module, "_orig_mod", module)
+    if not isinstance(inner, nn.Module):
+        raise TypeError(f"this is no module: hand it the module, not its parameters ({type(inner).__name__})")
     wrappers = (nn.parallel.DistributedDataParallel, nn.DataParallel)
     for name, part in inner.named_modules(prefix="module"):
         if isinstance(part, wrappers):

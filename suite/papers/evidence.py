@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -92,10 +93,12 @@ def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: 
 
     Beside it goes the same in one tidy table, ``runs.parquet`` for ``runs.zip``, which any tool reads.
 
-    Raises StoreError when there is none, when one does not verify, or when the files cannot be written.
+    Raises StoreError when there is none, when one does not verify, when the files cannot be written, or would replace
+    what no export wrote.
     """
     from suite.runs.environment import machine, revision, versions
 
+    table = table_beside(out)
     held = Store(store)
     profiles = (profile,) if profile else ("smoke", "reduced", "paper")
     names = {spec.id for p in profiles for spec in wanted(selectors, p)} & held.ids()
@@ -105,7 +108,6 @@ def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: 
     about = {"machine": machine(), "versions": versions(), **revision()}
     runs = [held.read(run_id) for run_id in sorted(names)]
     export({run.id: run.files for run in runs}, out, about)
-    table = out.with_suffix(".parquet")
     buffer = io.BytesIO()
     tidy(runs).to_parquet(buffer, index=False, compression="zstd")
     try:
@@ -113,3 +115,16 @@ def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: 
     except OSError as error:
         raise StoreError(f"could not write {table}: {error.strerror}") from error
     return f"{len(names)} runs written to {out} ({out.stat().st_size / 1e6:.2f} MB), as one table to {table}"
+
+
+def table_beside(out: Path) -> Path:
+    """Where the table of an exported file goes. Raises StoreError where either name is taken by something else."""
+    table = out.with_suffix(".parquet")
+    if table == out:
+        raise StoreError(f"{out} is the name of the table beside the exported file; name the file .zip")
+    for path in (out, table):
+        if os.path.lexists(path) and not path.is_file():
+            raise StoreError(f"{path} is there and no plain file; name another file with --out")
+    if table.exists() and not out.exists():
+        raise StoreError(f"{table} is there without {out}, and would be replaced; move it or name another --out")
+    return table

@@ -276,8 +276,9 @@ def draw_selection(
     its claims where it has none.
 
     Raises ValueError for an unknown form, SelectorError for a selector that names nothing, StoreError when
-    ``out`` cannot be written.
+    ``out`` cannot be written, and DamagedRun after all others are drawn when stored evidence does not verify.
     """
+    damaged = 0
     form, profile = str(form), str(profile) if profile else None
     data = known(str(data)) if data else None
     if form not in FORMS:
@@ -297,6 +298,7 @@ def draw_selection(
             except Undrawable as error:
                 yield f"{artifact.id}: not drawn: {error}"
             except DamagedRun as error:
+                damaged += 1
                 yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
             else:
                 beside = ""
@@ -307,6 +309,8 @@ def draw_selection(
                 else:
                     path = write(out / file_name(artifact.id, form), made)
                     yield f"{artifact.id}: {path} ({drawn.stamp}){beside}"
+    if damaged:
+        raise DamagedRun(f"{damaged} not drawn, since their stored evidence does not verify")
 
 
 def write(path: Path, data: bytes) -> Path:

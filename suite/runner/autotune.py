@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from suite.experiment import Experiment
-from suite.runner.timing import alternating, preferred
+from suite.runner.timing import alternating, leave_if_late, preferred
 from suite.spec import RunSpec, canonical
 
 WORTH_SECONDS = 30.0  # a run estimated to take less is not worth a measurement of about a second
@@ -202,6 +202,7 @@ def failing(calls: dict[Way, Callable[[], object]], device: str) -> dict[str, st
     """Takes out what cannot be done here after all (no memory, no kernel), with the reason. The default must work."""
     refused = {}
     for way, call in list(calls.items()):
+        leave_if_late()
         try:
             finished(call, device)()
         except RuntimeError as error:  # also torch's own for memory

@@ -19,8 +19,9 @@ from suite.runner.determinism import same_bits
 from suite.runner.garbage import spare_imports
 from suite.runner.packing import Pack, packs
 from suite.runner.presence import present
-from suite.runner.report import Report
+from suite.runner.report import NOT_BEGUN, Report
 from suite.runner.spent import Meter, spent
+from suite.runner.timing import until
 from suite.runs import environment
 from suite.runs.files import write_whole
 from suite.runs.lease import Claim
@@ -88,14 +89,18 @@ def execute_pack(
     with contextlib.ExitStack() as claims:
         reports: dict[str, Report] = {}
         opened: list[Opened] = []
+        late = lambda: around.deadline is not None and time.time() > around.deadline
         for slot, spec in enumerate(pack.specs):
             refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
-            found = _open(claims, store, spec, resolve, around, refine, partial(advance, spec.id))
+            with until(late):
+                found = _open(claims, store, spec, resolve, around, refine, partial(advance, spec.id))
             if isinstance(found, Report):
                 reports[spec.id] = found
                 advance(spec.id, 1.0)
             else:
                 opened.append(found)
+        if not opened:
+            return [reports[spec.id] for spec in pack.specs]
         folders = {run.spec.id: run.claim.folder for run in opened}
         with (
             Watch(around.device, LOOK_SECONDS) as watch,
@@ -121,7 +126,7 @@ def _open(
 ) -> Opened | Report:
     """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute."""
     if asked_to_stop():
-        return Report(spec, "late")
+        return Report(spec, "late", NOT_BEGUN)
     claim = claims.enter_context(store.claim(spec.id))
     if claim is None:
         return Report(spec, "busy")
@@ -139,10 +144,13 @@ def _open(
     if around.deadline is not None:
         deadline = time.monotonic() + around.deadline - time.time()
         if deadline < time.monotonic():
-            return Report(spec, "late")
+            return Report(spec, "late", NOT_BEGUN)
     try:
         folder, begun = partial_folder(claim, resolve(spec.experiment).code, around.register)
         fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
+    except OutOfTime:  # while its execution was measured
+        claim.forget()
+        return Report(spec, "late", NOT_BEGUN)
     except Exception as error:
         return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(claim, error)}")
     stop = lambda: asked_to_stop() or claim.lost

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from suite.runs.files import write_whole
 from suite.runs.periodic import every
 
@@ -24,18 +26,21 @@ SILENT = 60.0  # seconds without one after which a run is taken to stand still
 
 @contextlib.contextmanager
 def present(folders: Mapping[str, Path], fractions: Mapping[str, float]) -> Iterator[None]:
-    """Give signs of life of some runs, each in the folder that it works in, until the block ends."""
+    """Give signs of life of some runs, each in the folder that it works in, and a last one when the block ends."""
     about = {"host": platform.node(), "pid": os.getpid(), "job": job(), "since": time.time()}
 
-    def write() -> None:
+    def write(**more: bool) -> None:
         for run_id, folder in folders.items():
-            note = about | {"fraction": fractions.get(run_id, 0.0)}
+            note = about | {"fraction": fractions.get(run_id, 0.0)} | more
             with contextlib.suppress(OSError):  # a note that cannot be written is no failure
                 write_whole(folder / NOTE, json.dumps(note).encode())
 
     write()
-    with every(PERIOD, write, "presence"):
-        yield
+    try:
+        with every(PERIOD, write, "presence"):
+            yield
+    finally:
+        write(left=True)  # of stored runs there is no folder any more
 
 
 def job() -> str:
@@ -51,3 +56,10 @@ def note_in(folder: Path) -> dict[str, Any] | None:
         return {**found, "seen": (folder / NOTE).stat().st_mtime}
     except (OSError, ValueError, TypeError):
         return None
+
+
+def at_work(note: Mapping[str, Any], now: float) -> bool:
+    """Whether those who gave this sign of life still work, as far as it and this host's processes tell."""
+    if note.get("left") or now - note["seen"] >= SILENT:
+        return False
+    return note.get("host") != platform.node() or psutil.pid_exists(note["pid"])

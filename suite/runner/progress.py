@@ -68,13 +68,13 @@ class Progress:
 
     def _times(self) -> str:
         spent = time.monotonic() - self.started
-        left = f"{spent * (1 - self.done) / self.done:.0f} s" if self.done else "an unknown time"
+        left = f"{spent * max(0.0, 1 - self.done) / self.done:.0f} s" if self.done else "an unknown time"
         return f"{spent:.0f} s gone, about {left} left"
 
     @property
     def done(self) -> float:
-        """Share of the estimated cost that is done, 0..1."""
-        return self._gone / self.total
+        """Share of the estimated cost that is done, 0..1; 1 where nothing is left."""
+        return self._gone / self.total if self.total > 0 else 1.0
 
     def update(self, run_id: str, fraction: float) -> None:
         """A run reports how far it is, as a share from 0 to 1."""
@@ -83,12 +83,18 @@ class Progress:
         if self._bar:
             self._bar.update(self._task, completed=self.done * self.total)
 
-    def finish(self, run_id: str, line: str) -> None:
-        """A run ended; ``line`` says how, and is empty where nobody need be told."""
+    def finish(self, run_id: str, line: str, *, computed: bool = True) -> None:
+        """A run ended; ``line`` says how, and is empty where nobody need be told.
+
+        One that was not computed here (stored already, or left for later) tells nothing of the pace.
+        """
         self.finished += 1
-        self.update(run_id, 1.0)
+        self.update(run_id, 1.0 if computed else 0.0)
+        if not computed:
+            self.total = max(0.0, self.total - self.weights[run_id])
         if self._bar:
-            self._bar.update(self._task, description=f"{self.finished}/{len(self.weights)} runs")
+            told = f"{self.finished}/{len(self.weights)} runs"
+            self._bar.update(self._task, description=told, total=self.total)
             return
         if line:
             print(f"[{self.finished}/{len(self.weights)}] {line}; {self._times()}", file=sys.stderr)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from suite.spec import RunSpec
 
+NOT_BEGUN = "not begun"  # status of a run that is late before anything of it was computed
+
 
 @dataclass(frozen=True)
 class Report:

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from statistics import median
 from typing import TypeVar
 
+from suite.experiment import OutOfTime
+
 Name = TypeVar("Name", bound=Hashable)
+_late: ContextVar[Callable[[], bool]] = ContextVar("late", default=lambda: False)
+
+
+@contextlib.contextmanager
+def until(late: Callable[[], bool]) -> Iterator[None]:
+    """Within this block a measurement is given up between two of its pieces once ``late`` holds."""
+    token = _late.set(late)
+    try:
+        yield
+    finally:
+        _late.reset(token)
+
+
+def leave_if_late() -> None:
+    """Raise OutOfTime where the time that ``until`` gave is over."""
+    if _late.get()():
+        raise OutOfTime
 
 
 def alternating(
@@ -16,7 +37,7 @@ def alternating(
     """Seconds of each side, measured in turns so that slow drifts of the machine hit all alike.
 
     One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
-    Raises ValueError for fewer than one repeat.
+    Raises ValueError for fewer than one repeat, and OutOfTime within ``until``.
     """
     if repeats < 1:
         raise ValueError(f"repeats={repeats} must be at least 1")
@@ -27,6 +48,7 @@ def alternating(
             side()
             if repeat >= 0:
                 found[name].append(clock() - start)
+            leave_if_late()
     return found
 
 

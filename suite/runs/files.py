@@ -26,12 +26,23 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def check_writable(folder: Path) -> None:
     """Raise ValueError where no file could be written below ``folder``, which need not exist yet; leaves nothing."""
-    place = next(part for part in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(part))
     try:
-        with tempfile.TemporaryFile(dir=place):
+        with tempfile.TemporaryFile(dir=nearest(folder)):
             pass
     except OSError as error:
         raise ValueError(f"could not write {folder}: {error.strerror}") from error
+
+
+def check_file(path: Path) -> None:
+    """Raise ValueError where ``path`` could not be written as a file; leaves nothing."""
+    if path.is_dir():
+        raise ValueError(f"could not write {path}: it is a folder; name a file")
+    check_writable(path.parent)
+
+
+def nearest(folder: Path) -> Path:
+    """The folder itself, or the closest of those above it that is there."""
+    return next(part for part in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(part))
 
 
 def sync_folder(folder: Path) -> None:

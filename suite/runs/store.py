@@ -142,10 +142,13 @@ def _defect(run: Run) -> str:
     files = run.files
     if CHECKSUMS not in files:
         return f"{CHECKSUMS} is missing"
-    sealed = json.loads(files[CHECKSUMS])
-    if sealed["schema"] != SCHEMA:
-        return f"schema {sealed['schema']!r}, where this version reads {SCHEMA}"
-    sums = sealed["files"]
+    try:
+        sealed = json.loads(files[CHECKSUMS])
+        schema, sums = sealed["schema"], dict(sealed["files"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"{CHECKSUMS} holds no checksums; `run` computes the run again"
+    if schema != SCHEMA:
+        return f"schema {schema!r}, where this version reads {SCHEMA}"
     present = set(files) - {CHECKSUMS}
     if present != set(sums):
         return f"files {sorted(present ^ set(sums))} are missing or foreign"

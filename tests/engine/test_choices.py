@@ -8,10 +8,10 @@ import pytest
 import torch
 from engine_cases import digits
 
-from suite.experiment import Experiment
+from suite.experiment import Experiment, OutOfTime
 from suite.runner import autotune as choices
 from suite.runner.autotune import decide, measure_training
-from suite.runner.timing import alternating, preferred
+from suite.runner.timing import alternating, preferred, until
 from suite.spec import RunSpec
 from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed, keep_freed_memory
 
@@ -123,6 +123,14 @@ def test_interleaved_calls_take_turns():
     calls = {"a": call("a", iter([9.0, 1.0, 1.0, 50.0])), "b": call("b", iter([9.0, 2.0, 3.0, 2.0]))}
     assert alternating(calls, 3, lambda: now[0]) == {"a": [1.0, 1.0, 50.0], "b": [2.0, 3.0, 2.0]}
     assert order == ["a", "b"] * 4
+
+
+def test_a_measurement_ends_with_the_time_that_was_given():
+    order = []
+    with until(lambda: len(order) == 3), pytest.raises(OutOfTime):
+        alternating({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
+    assert order == ["a", "b", "a"]
+    assert len(alternating({"a": lambda: order.append("a")}, 3)["a"]) == 3
 
 
 def test_an_execution_is_fixed_once(tmp_path):

@@ -49,6 +49,11 @@ MISTAKES = {
     "nothing to export": (["export", "--store", "blocked"], "no store at blocked"),
     "compare nothing": (["compare", "absent", "blocked"], "no store at absent"),
     "unwritable junit": (["check", "toy/fig2", "--junit", "blocked/f.xml"], "Not a directory"),
+    "folder for junit": (["check", "toy/fig2", "--junit", "."], "could not write .: it is a folder; name a file"),
+    "folder for an export": (["export", "--out", "."], "could not write .: it is a folder; name a file"),
+    "unwritable history": (["gate", "--history", "blocked/h.svg"], "could not write blocked: Not a directory"),
+    "unwritable paper": (["new-paper", "foo", "--into", "blocked/p"], "could not write blocked/p: Not a directory"),
+    "untestable store": (["doctor", "--store", "blocked/s"], "could not write blocked/s: Not a directory"),
     "unknown data set": (["data", "verify", "mnits"], "mnits"),
 }
 
@@ -114,6 +119,49 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     damaged = sgd("check", "toy/table1", "--store", "other")
     assert damaged.returncode == 1
     assert f"run {outcome.parent.name}: outcome.json does not match its checksum" in damaged.stdout
+    others = ["explain", "toy/table1/share"], ["export"], ["compare", "runs.store", "other"]
+    for command in others:
+        done = sgd(*command, *(["--store", "other"] if command[0] != "compare" else []))
+        assert (done.returncode, done.stderr.count("\n") < 2) == (1, True), command
+        assert "does not match its checksum" in done.stdout + done.stderr
+
+
+def test_explaining_a_red_verdict_is_red(sgd):
+    assert sgd(*TABLE).returncode == 0
+    codes = [sgd("explain", f"toy/table1/{claim}").returncode for claim in ("eight", "seven")]
+    assert codes == [1, 0]
+
+
+def test_committed_runs_of_a_larger_profile_come_first_unless_only_mine_count(sgd, tmp_path: Path):
+    (tmp_path / "evidence").mkdir()
+    assert sgd("run", "toy/table1", "--profile", "reduced", "--store", "other").returncode == 0
+    assert sgd("export", "--store", "other", "--out", "evidence/toy.zip").returncode == 0
+    assert sgd(*TABLE).returncode == 0
+    explain = ("explain", "toy/table1/share")
+    told = [sgd(*explain, *mine, TOY_EVIDENCE="evidence").stdout for mine in ((), ("--only-mine",))]
+    assert [text.split()[-1] for text in told] == ["reduced", "smoke"]
+
+
+def test_what_has_no_runs_at_a_profile_says_where_it_has_some(sgd):
+    done = sgd("run", "toy/fig2", "--profile", "smoke")
+    told = "nothing to run: toy/fig2 has no runs at smoke, it has some at paper\n"
+    assert (done.returncode, done.stderr) == (0, told)
+
+
+def test_of_several_artifacts_those_without_their_data_are_left_out(sgd):
+    """`toy/fig2` needs ImageNet at paper; alone it is a mistake, beside others a line."""
+    alone = sgd("run", "toy/fig2", "--profile", "paper", "--budget", "60")
+    assert (alone.returncode, alone.stderr.count("\n")) == (2, 1)
+    first = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.splitlines()[0].startswith("1 runs left out: imagenet is not below ")
+    told = "3 runs stored, 0 already there, 0 left for later, 0 failed, 1 without their data"
+    assert first.stderr.splitlines()[-1] == told
+    again = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper", "--budget", "60")
+    assert (again.returncode, "0 runs stored, 3 already there" in again.stderr) == (0, True)
+    parts = [sgd("run", "toy/table1", "toy/fig2", "--profile", "paper", "--share", f"{i}/4") for i in range(4)]
+    assert [part.returncode for part in parts] == [0] * 4  # one of which has nothing else
+    assert json.loads(sgd("status", "--json").stdout)["counts"]["queued"] == 0
 
 
 def test_only_runs_in_the_store_are_the_users(tmp_path, monkeypatch):
@@ -201,6 +249,16 @@ def test_a_budget_stops_cleanly_and_the_next_call_goes_on(sgd):
     assert late > 0
     second = sgd(*TABLE, TOY_SLEEP="1.2")
     assert second.stderr.splitlines()[-1].startswith(f"{late} runs stored, {stored} already there, 0 left")
+
+
+def test_what_a_budget_never_began_is_one_line(sgd):
+    told = sgd(*TABLE, "--budget", "1", TOY_SLEEP="60", TOY_RUNS="20").stderr.splitlines()
+    begun = sum(" late;" in line for line in told)
+    assert begun <= 1
+    assert told[-2:] == [
+        f"{20 - begun} runs not begun",
+        "0 runs stored, 0 already there, 20 left for later, 0 failed",
+    ]
 
 
 def test_workers_store_the_same_runs(sgd, tmp_path: Path):

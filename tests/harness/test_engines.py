@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -18,8 +19,8 @@ from suite.commands.run import share_of
 from suite.commands.submit import jobs_for, memory_step
 from suite.engines import BUILT_IN, INDEX, EngineError, Job, engine
 from suite.engines.slurm import Slurm
-from suite.runner.presence import present
-from suite.runs.store import Store
+from suite.runner.presence import SILENT, present
+from suite.runs.store import Store, StoreError
 from suite.spec import RunSpec
 
 TABLE = ("run", "toy/table1", "--profile", "smoke", "--device", "cpu")
@@ -141,7 +142,8 @@ def test_what_goes_only_with_an_engine_is_refused_without(sgd):
 
 
 def test_memory_and_share_leave_runs_to_others(sgd, tmp_path: Path):
-    assert "0 runs stored, 0 already there" in sgd(*TABLE, "--memory", "1000").stderr
+    told = sgd(*TABLE, "--memory", "1000").stderr
+    assert told == "0 runs stored, 0 already there, 0 left for later, 0 failed, 3 beyond --memory\n"
     stored = 0
     for part in range(2):
         done = sgd(*TABLE, "--share", f"{part}/2")
@@ -166,15 +168,14 @@ def test_status_tells_running_from_interrupted_and_failed(tmp_path: Path, monkey
         folders[run_id].mkdir(parents=True)
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "5")
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "2")
-    with present(folders, {ids[0]: 0.25, ids[1]: 0.5}):
-        pass
-    old = time.time() - 2 * status_module.SILENT
-    os.utime(folders[ids[1]] / "progress.json", (old, old))
-    (folders[ids[2]] / "failure.txt").write_text("Traceback")
     (tmp_path / "wanted").mkdir()
     runs = {run_id: {"artifact": "toy/table1", "seconds": 100.0} for run_id in ids}
     (tmp_path / "wanted" / "smoke-1.json").write_text(json.dumps(runs))
-    found = status_module.status(tmp_path)
+    with present(folders, {ids[0]: 0.25, ids[1]: 0.5}):
+        old = time.time() - 2 * SILENT
+        os.utime(folders[ids[1]] / "progress.json", (old, old))
+        (folders[ids[2]] / "failure.txt").write_text("Traceback")
+        found = status_module.status(tmp_path)
     assert found["counts"] == {"stored": 0, "running": 1, "interrupted": 1, "failed": 1, "queued": 1}
     states = [found["runs"][run_id]["state"] for run_id in ids[:3]]
     assert states == ["running", "interrupted", "failed"]
@@ -183,6 +184,34 @@ def test_status_tells_running_from_interrupted_and_failed(tmp_path: Path, monkey
     assert f"running      {ids[0]} toy/table1 on " in text
     assert "25% done" in text
     assert "failure.txt" in text
+
+
+def test_who_has_left_or_died_here_is_told_at_once(tmp_path: Path):
+    """Not after a minute of silence, which is for processes of other hosts."""
+    store = Store(tmp_path, create=True)
+    folder = store.partial("a" * 20) / "x"
+    folder.mkdir(parents=True)
+    state = lambda: status_module.status(tmp_path)["runs"]["a" * 20]["state"]
+    with contextlib.suppress(KeyboardInterrupt), present({"a" * 20: folder}, {}):
+        assert state() == "running"
+        raise KeyboardInterrupt
+    assert state() == "interrupted"
+    note = json.loads((folder / "progress.json").read_text())
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for host, told in ((note["host"], "interrupted"), ("elsewhere", "running")):
+        (folder / "progress.json").write_text(json.dumps({**note, "left": False, "pid": ended.pid, "host": host}))
+        assert state() == told
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "null", '{"a": 1}', '{"a": {"artifact": "b", "seconds": "long"}}'])
+def test_a_file_that_status_cannot_read_is_named_with_the_way_out(tmp_path: Path, content: str):
+    Store(tmp_path, create=True)
+    for folder, cure in (("jobs", "as a job; delete it"), ("wanted", "as a plan; delete it, `run` writes it again")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "x.json").write_text(content)
+        with pytest.raises(StoreError, match=f"{folder}/x.json cannot be read {cure}$"):
+            status_module.status(tmp_path)
 
 
 def test_signs_of_life_are_aged_by_the_clock_of_their_file_system(tmp_path, monkeypatch):

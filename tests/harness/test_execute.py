@@ -17,6 +17,8 @@ from suite.papers.registry import experiment
 from suite.runner import spent
 from suite.runner.cost import TRAIN
 from suite.runner.execute import Surroundings, execute, execute_all
+from suite.runner.report import NOT_BEGUN
+from suite.runner.timing import alternating
 from suite.runs import store as store_module
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -217,6 +219,20 @@ def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: Surroundings,
         assert rounds <= 240  # each brings at least one update
     assert rounds > 2
     assert same(finished(around, spec), expected)
+
+
+def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun(around: Surroundings):
+    spec, taken = toy.digits(), []
+
+    def measure(spec: RunSpec, execution: object, width: int) -> dict[str, object]:
+        alternating({"only": lambda: taken.append(time.sleep(0.01))}, 1000)
+        return {}
+
+    slow = replace(TRAIN, seconds=lambda spec: 1e3, measure=lambda: measure)
+    report = execute(spec, lambda name: slow, replace(around, deadline=time.time() + 0.5))
+    assert (report.state, report.status) == ("late", NOT_BEGUN)
+    assert len(taken) < 1000
+    assert not Store(around.store).partial(spec.id).exists()
 
 
 def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):

@@ -18,8 +18,8 @@ def source() -> Layered:
 
 
 def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layered):
-    text = list(lines(CLAIM, source))
-    _, _, verdict = found(CLAIM, source)
+    _, artifact, verdict = found(CLAIM, source)
+    text = list(lines(artifact, verdict, source))
     assert text[0] == f"{CLAIM}: {verdict.verdict}"
     told = {line.split()[0] for line in text[2:]}
     assert {
@@ -40,15 +40,22 @@ def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layere
 
 @pytest.mark.parametrize(("claim", "drawn"), [(CLAIM, True), ("isgd/table1/lenet-weight-mb", False)])
 def test_a_figure_is_named_where_there_is_one(source: Layered, claim: str, drawn: bool):
-    text = list(lines(claim, source))
+    text = list(lines(*found(claim, source)[1:], source))
     assert any(line.startswith("  figure     sgd-suite figures ") for line in text) == drawn
     assert text[-1].startswith("  again      sgd-suite run ")
 
 
 @pytest.mark.parametrize(
     ("name", "helped"),
-    [("rudra/fig4a/nothing", CLAIM), ("rudra/fig99/x", "rudra/fig4a"), ("nobody/fig1/x", "isgd/fig5b/gain")],
+    [
+        ("rudra/fig4a/nothing", CLAIM),
+        ("rudra/fig99/x", "rudra has no artifact 'rudra/fig99'; it has .*rudra/fig4a"),
+        ("nobody/fig1/x", "isgd/fig5b/gain"),
+        ("rudra/fig4a", f"^rudra/fig4a is an artifact; its claims are .*{CLAIM}"),
+        ("rudra/*", r"^no claim is called 'rudra/\*'; name one of rudra's .*rudra/fig4a"),
+        ("rudra", "^no claim is called 'rudra'; name one of rudra's rudra/"),
+    ],
 )
 def test_a_wrong_name_is_answered_with_near_ones(source: Layered, name: str, helped: str):
     with pytest.raises(SelectorError, match=helped):
-        list(lines(name, source))
+        found(name, source)

@@ -209,5 +209,9 @@ def test_doctor_tests_the_file_system_of_a_store(sgd, tmp_path: Path):
     done = sgd("doctor", "--store", "s", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["store"]["ok"] is True
+    there = sorted(tmp_path.rglob("*"))
+    new = sgd("doctor", "--store", "new/store", "--json")
+    assert (new.returncode, json.loads(new.stdout)["store"]["ok"]) == (0, True)
+    assert sorted(tmp_path.rglob("*")) == there
     assert "store" not in json.loads(sgd("doctor", "--json").stdout)
     assert not sgd("doctor").stdout.startswith("{")

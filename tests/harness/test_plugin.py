@@ -69,10 +69,17 @@ def test_a_profile_judges_its_own_runs_only(filled: Path):
     assert "1 failed, 2 passed, 3 skipped" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["--profile", "huge"], ["--store", "absent"]])
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--profile", "huge"], "argument --profile: invalid choice: 'huge'"),
+        (["--store", "absent"], "ERROR: no store at absent: run something first, or name another with --store\n"),
+    ],
+)
 @pytest.mark.processes
-def test_a_mistake_is_a_usage_error(arguments: list[str]):
-    assert claims(PUBLISHED, *arguments).returncode in (2, 4)
+def test_a_mistake_is_a_usage_error(arguments: list[str], told: str):
+    done = claims(PUBLISHED, *arguments)
+    assert (done.returncode, told in done.stderr, done.stdout) == (4, True, "")
 
 
 @pytest.mark.processes

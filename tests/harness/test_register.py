@@ -120,6 +120,13 @@ def test_the_earlier_rule_is_replayed_where_any_changed_claim_had_one(
         assert said.endswith("1 late, 1 amended")
 
 
+@pytest.mark.parametrize("because", ["", " \n"])
+def test_no_entry_is_made_without_a_reason(because: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(command, "homes", list)
+    with pytest.raises(register.RegisterError, match="--because is empty; say why"):
+        command.register(because)
+
+
 def test_the_committed_register_is_whole():
     """Its chain holds, and every entry names the three fingerprints of what it changes."""
     for home in register.homes():

@@ -3,10 +3,12 @@ changes."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -193,6 +195,34 @@ def test_the_example_is_what_the_command_makes() -> None:
 def test_a_name_that_cannot_be_used_is_refused_with_one_that_can(name: str, hint: str) -> None:
     with pytest.raises(PaperError, match=hint):
         check_free(name)
+
+
+def test_what_a_paper_of_ones_own_imports_is_listed_as_what_it_may_import() -> None:
+    """What ``new-paper`` writes, and docs/adding-a-paper.md shows, stands in docs/api by module and name."""
+    shown = (ROOT / "docs" / "adding-a-paper.md").read_text(encoding="utf-8")
+    written = [text for path, text in files(NAME).items() if path.endswith(".py")]
+    wanted = {
+        (str(node.module), alias.name)
+        for text in [*written, *re.findall(r"^from suite.*", shown, re.MULTILINE)]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("suite", "reference_impls"))
+        for alias in node.names
+    }
+    listed = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.md"))
+    whole = re.findall(r"^::: (\S+)", listed, re.MULTILINE)
+    rows = {
+        row[1]: re.findall(r"`(\w+)`", row[2]) for row in re.finditer(r"^\| `(\S+)` \| (.*)", listed, re.MULTILINE)
+    }
+    known = [*whole, *rows]
+    lacking = {
+        f"{module}.{name}"
+        for module, name in wanted
+        if module not in whole and name not in rows.get(module, ()) and f"{module}.{name}" not in known
+    }
+    assert len(wanted) > 20
+    assert lacking == set()
+    named = {(module, name) for module, names in rows.items() for name in names if name != "pytest_plugins"}
+    assert [pair for pair in named if not hasattr(importlib.import_module(pair[0]), pair[1])] == []
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:

@@ -83,6 +83,13 @@ def test_a_damaged_folder_is_refused_by_name(store: Store, folder: Path, damage)
         store.read(SPEC.id)
 
 
+@pytest.mark.parametrize("damage", ["broken seal", "seal of another shape", "seal of text", "deep seal"])
+def test_a_broken_file_of_checksums_is_named_with_the_way_out(store: Store, folder: Path, damage: str):
+    DAMAGE[damage](folder)
+    with pytest.raises(DamagedRun, match=r"checksums\.json holds no checksums; `run` computes the run again"):
+        store.read(SPEC.id)
+
+
 def test_a_file_where_a_folder_should_be_is_damage(store: Store):
     (store.root / "runs" / SPEC.id).write_text("not a folder")
     assert store.has(SPEC.id)

@@ -210,3 +210,16 @@ def test_sizes_that_do_not_fit_into_memory_are_left_out():
     choice = chosen(lambda seed: Hungry(8, 4), batches=(1, 32, 64), seeds=(0, 1, 2, 3))
     assert choice.left_out == {64: "tried to allocate 2 GiB"}
     assert set(choice.seconds) == {1, 32}
+
+
+@pytest.mark.parametrize(
+    ("data", "given"),
+    [
+        (tuple(part.numpy() for part in clusters()), "ndarray, ndarray"),
+        (torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*clusters())), "DataLoader"),
+        (clusters()[:1], "Tensor"),
+    ],
+)
+def test_what_is_no_pair_of_tensors_is_refused_in_one_sentence(data, given):
+    with pytest.raises(TypeError, match=rf"data must be two tensors \(inputs, targets\), not {given}; "):
+        choose_batch(linear, F.cross_entropy, data, rate=0.1, threshold=0.5)

@@ -116,3 +116,8 @@ def spread() -> nn.Module:
 def test_what_cannot_be_trained_is_refused(make, message: str):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_parameters_in_place_of_the_module_are_refused():
+    with pytest.raises(TypeError, match=r"hand it the module, not its parameters \(generator\)"):
+        SMA(network().parameters(), lr=0.1, learners=2)
