@@ -4,14 +4,6 @@ The paper plots a representative subset of the curves, each with its fitted N_in
 curve that has runs. Of the law across curves (``fig1b``) the paper says that larger rates go with smaller floors,
 that it holds for other thresholds, the validation loss and other numbers of classes, that alpha grows with the
 problem, and that with Adam the floor is negative and small.
-
-``fig1b`` also fits the other batch-size model of the suite to the same data, the bound behind ISGD's Eq. 22. ISGD
-takes the loss after t iterations of batch size n to be psi = c1 / sqrt(n t) + c2 / t. Solved for the iterations to
-reach psi, with u = c1 / (2 psi) and v = c2 / psi,
-
-    N(M) = (u / sqrt(M) + sqrt(u^2 / M + v))^2,
-
-which falls as 1/sqrt(M) towards its floor v; this paper's N falls as 1/M. No data can follow both.
 """
 
 from __future__ import annotations
@@ -38,6 +30,7 @@ from paper_figures.inverse_law.readings import (
     stored_rows,
     told_apart,
 )
+from paper_figures.inverse_law.rival import preference
 from paper_figures.inverse_law.settings import BY_NAME, ROWS, Row, curve_runs, law_runs
 from paper_figures.inverse_law.worlds import following, scaled
 from suite.batch_size.law import FitError, InverseLawFit, Updates
@@ -49,7 +42,6 @@ from suite.papers.printed import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -218,38 +210,6 @@ def measure_rival(row: Row) -> Callable[[Evidence], Quantities]:
         yield f"rival-{row.name}", point(preference(counted), n=len(runs), runs=of, note=note)
 
     return measure
-
-
-def preference(counted: Sequence[Updates]) -> float:
-    """log10 of the rival's squared misfit over the inverse law's, both fitted by least squares on logarithms.
-
-    Two constants each, to the finished runs; above 0 the inverse law fits better.
-    """
-    import numpy as np
-    from scipy.optimize import least_squares
-
-    batch = np.array([float(u.batch) for u in counted for n in u.seen if n is not None])
-    y = np.log([n for u in counted for n in u.seen if n is not None])
-
-    def inverse(theta: np.ndarray) -> np.ndarray:
-        return np.log(np.exp(theta[0]) + np.exp(theta[1]) / batch) - y
-
-    def rival(theta: np.ndarray) -> np.ndarray:
-        return 2 * np.log(rival_root(batch, np.exp(theta[0]), np.exp(theta[1]))) - y
-
-    floor = float(y.min())
-    starts = [floor - 3, floor - 1, floor, floor + 2]
-    ours = min(2 * float(least_squares(inverse, [floor, start]).cost) for start in starts)
-    theirs = min(2 * float(least_squares(rival, [start / 2, floor]).cost) for start in starts)
-    return math.log10(theirs / ours) if ours > 0 else math.inf
-
-
-def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
-    """Square root of the iterations of ISGD's model at a batch size, or at an array of them."""
-    import numpy as np
-
-    root = u / np.sqrt(batch)
-    return root + np.sqrt(root**2 + v)
 
 
 @counterfeit(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 EPOCHS = {"balanced": 2200, "single-class": 1700}  # a little more than the last epoch that the text names
 LONG = 1000  # epochs below which a run says nothing of when batches are done
 NEVER = 1e9  # epochs
@@ -334,14 +333,8 @@ def draw_traces(table: pd.DataFrame, axes: Axes, length: int, named: str) -> Non
     """Ten curves as in the paper, over its length even where ours is shorter; the printed floor is dashed."""
     import seaborn as sns
 
-    lines: dict[str, Any] = {
-        "linewidth": 0.8,
-        "palette": "tab10",
-        "legend": "full",
-        "errorbar": None,
-        "estimator": None,
-    }
-    sns.lineplot(table, x="epoch", y="loss", hue="batch", ax=axes, **lines)
+    look: dict[str, Any] = {"linewidth": 0.8, "palette": "tab10", "legend": "full"}
+    sns.lineplot(table, x="epoch", y="loss", hue="batch", errorbar=None, estimator=None, ax=axes, **look)
     axes.axhline(
         printed_value(f"isgd/{named}/floor"), color="0.3", linestyle="--", linewidth=1, label="printed floor"
     )

@@ -1,14 +1,13 @@
 """What the five optimisers share: they look like torch's, and hand every update to a reference implementation.
 
 ``torch.optim.Optimizer`` supplies parameter groups, hooks, closures and what schedulers expect. Here stand the
-vector that the algorithms see, the learners that take turns in one module, the agreement of several processes, mixed
-precision's skipped steps, and the state as plain tensors and numbers.
+vector that the algorithms see, the learners that take turns in one module, the agreement of several processes and
+mixed precision's skipped steps; :mod:`suite.optim.state` writes and reads their state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,19 +16,18 @@ from torch import Tensor, nn
 from reference_impls.contract import Turn
 from suite.communication.collectives import Processes, in_process
 from suite.communication.group import Group
-from suite.optim import checkpoints, joining
+from suite.optim import joining
 from suite.optim.core import Core
-from suite.optim.files import pack, unpack
 from suite.optim.module import Buffers, Tested, check_device, digest, unwrapped
 from suite.optim.solver import Grouped
+from suite.optim.state import Resumable
 from suite.optim.vector import Loss, Pieces, Vector
-from suite.training.checkpoint import flatten, rebuild
 
 Closure = Callable[[], Any]
 FUSED = (torch.float32, torch.float64)  # types that torch's fused SGD takes on every device
 
 
-class Algorithm(torch.optim.Optimizer):
+class Algorithm(Resumable):
     """A paper's algorithm on ``module``, whose parameters become views of one vector.
 
     Args:
@@ -354,122 +352,3 @@ class Algorithm(torch.optim.Optimizer):
         if self.group.size > 1 and total.numel():
             total = Processes(self.group).sum(total[None])
         return self._tested.refreshed(self.vector.parameters, values, total / (self.learners * self.group.size))
-
-    # State
-
-    def state_dict(self) -> dict[str, Any]:
-        """``param_groups`` as torch's, and under ``state`` plain numbers and tensors by name: this process's part.
-
-        With the module's state it is everything the next update depends on besides the random numbers: a training
-        that loads both goes on to the same bits. ``torch.save`` and :func:`suite.optim.save_file` write it. Exchanges
-        under way are waited for, and kept as their sums.
-        """
-        self._notice()
-        tensors: dict[str, Tensor] = {}
-        plain: dict[str, Any] = {}
-        flatten(self.core_state, "core", tensors, plain)
-        flatten(tuple(self._losses), "losses", tensors, plain)
-        tensors["gradients"] = self._gradients[: len(self._losses)].clone()
-        for learner, held in enumerate(self.buffers.sets()):
-            tensors |= {f"buffer/{learner}/{name}": b.detach().clone() for name, b in held.items()}
-        plain |= {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
-        self.state.clear()
-        self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
-        try:
-            return super().state_dict()
-        finally:
-            self.state.clear()
-
-    def _further_state(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` returned; the module takes up its weights and buffers.
-
-        Exchanges under way are waited for and forgotten, so every process must call it after the same update. Raises
-        ValueError for the state of another optimiser, model, number of learners or processes, or another
-        process's part.
-        """
-        held = state_dict["state"]
-        if "plain" not in held:
-            raise ValueError(f"this is not the state of {type(self).__name__}: nothing is called 'plain' in it")
-        tensors, plain = held["tensors"], held["plain"]
-        now = {**self._facts(), "rank": self.group.rank}
-        then = {**plain["facts"], "rank": plain["rank"]}
-        for name in now:
-            if now[name] != then.get(name):
-                raise ValueError(
-                    f"the state was written with {name} = {then.get(name)!r}, not {now[name]!r}; make the optimiser "
-                    "with the same settings, and give every process its own part"
-                )
-        self._settle()
-        super().load_state_dict(state_dict)
-        self.solver.groups = self.param_groups
-        here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
-        self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
-        self._losses = list(rebuild((), "losses", here, plain))
-        self._gradients[: len(self._losses)] = here["gradients"]
-        sets: list[dict[str, Tensor]] = [{} for _ in range(self.learners)]
-        names = list(self.buffers.current())
-        for key, value in here.items():
-            kind, _, rest = key.partition("/")
-            learner, _, name = rest.partition("/")
-            if kind == "buffer":
-                sets[int(learner)][name] = value
-            elif kind == "buffers" and int(name) < len(names):  # states of old count them
-                sets[int(learner)][names[int(name)]] = value
-        self.buffers.put(sets[0])
-        self.buffers.own = sets if self.learners > 1 else []
-        self.t = plain["t"]
-        self._restore(held)
-        self.group.heartbeat.updates = self.t
-        self.state.clear()
-        self._load()
-
-    def _settle(self) -> None:
-        """Wait for every exchange under way, which would write to memory that the next ones use."""
-
-    def _restore(self, held: Mapping[str, Any]) -> None:
-        """Take what ``_further_state`` gave."""
-
-    def save(self, folder: str | Path, **plain: Any) -> None:
-        """Write this process's state, torch's random numbers and ``plain`` values of the caller's under ``folder``.
-
-        The module's weights are all among it, those that are not trained too.
-
-        Every process must call it after the same update; older states are removed once all have written theirs, so a
-        kill at any moment leaves one that is whole. Raises ValueError for processes at different updates, OSError
-        where nothing can be written.
-        """
-        tensors: dict[str, Tensor] = {"random/cpu": torch.get_rng_state()}
-        if self.vector.x.is_cuda:
-            tensors["random/cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
-        tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
-        values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain}
-        checkpoints.write(Path(folder), self.group, self.t, values, tensors)
-
-    def resume(self, folder: str | Path) -> dict[str, Any]:
-        """Go on from the newest state under ``folder`` that every process has whole; returns its ``plain`` values.
-
-        Training then ends in the same bits as if it had not been interrupted. Where there is none it returns an empty
-        dictionary and changes nothing. Every process must call it. Raises ValueError as ``load_state_dict`` does.
-        """
-        found = checkpoints.newest(Path(folder), self.group)
-        if found is None:
-            return {}
-        values, tensors = found
-        untrained = {name: p for name, p in self._untrained().items() if f"untrained/{name}" in tensors}
-        for name, parameter in untrained.items():
-            if (shape := tensors[f"untrained/{name}"].shape) != parameter.shape:
-                raise ValueError(
-                    f"the state was written with a parameter {name} of shape {tuple(shape)}, not "
-                    f"{tuple(parameter.shape)}; make the same module"
-                )
-        self.load_state_dict(unpack(values["state"], tensors))
-        with torch.no_grad():
-            for name, parameter in untrained.items():
-                parameter.copy_(tensors[f"untrained/{name}"])
-        torch.set_rng_state(tensors["random/cpu"].cpu())
-        if "random/cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.vector.x.device)
-        return dict(values["plain"])

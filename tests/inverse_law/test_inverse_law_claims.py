@@ -22,9 +22,9 @@ from paper_figures.inverse_law import (
     eq10,
     eq12,
     eqbound,
-    fig1,
     fig2,
     readings,
+    rival,
     settings,
     table1,
 )
@@ -116,11 +116,11 @@ def test_the_bound_has_a_root_term_when_steps_are_large():
 def test_the_comparison_prefers_the_law_the_data_follow(law, sign):
     counts = {
         "inverse": lambda m: 200 + 1500 / m,
-        "rival": lambda m: float(fig1.rival_root(m, 20.0, 200.0)) ** 2,
+        "rival": lambda m: float(rival.rival_root(m, 20.0, 200.0)) ** 2,
     }[law]
     wobble = (1.01, 0.99, 1.0)
     data = [Updates(m, tuple(counts(m) * w for w in wobble)) for m in (1, 4, 16, 64, 256)]
-    assert math.copysign(1, fig1.preference(data)) == sign
+    assert math.copysign(1, rival.preference(data)) == sign
 
 
 def test_an_all_reduce_played_message_by_message_takes_its_known_time():
@@ -144,7 +144,7 @@ def test_the_rival_solves_its_own_equation():
     """psi = c1 / sqrt(n t) + c2 / t at the iterations it gives."""
     psi, c1, c2 = 0.3, 2.0, 5.0
     for batch in (1, 16, 1024):
-        t = fig1.rival_root(batch, c1 / (2 * psi), c2 / psi) ** 2
+        t = rival.rival_root(batch, c1 / (2 * psi), c2 / psi) ** 2
         assert c1 / math.sqrt(batch * t) + c2 / t == pytest.approx(psi, rel=1e-12)
 
 

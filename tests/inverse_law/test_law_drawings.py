@@ -121,7 +121,7 @@ def test_translation_shows_runs_that_did_not_reach_a_threshold(store):
 
 def test_predicted_and_measured_times_with_the_regret_of_the_choice(store):
     axes, ratio = drawn(store, "eq5").axes
-    assert legend(ratio) == ["printed: 1"]
+    assert legend(ratio) == ["rule: 0.75 to 1.25"]
     assert axes.get_title(loc="left").startswith("picked 16, fastest 16: time at the choice over the best 1.00")
     (knee,) = drawn(store, "eq4").axes
     assert re.search(r"knee at 1[3-9]", legend(knee)[-1])

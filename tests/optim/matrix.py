@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import features
+import features_of_modules
 from features import OPTIMISERS, PROCESSES, Job
 
 FEATURES: dict[str, Callable[[Job], None]] = {
@@ -28,10 +29,10 @@ FEATURES: dict[str, Callable[[Job], None]] = {
     "`torch.autocast`": features.autocast,
     "`torch.amp.GradScaler`": features.grad_scaler,
     "`GradScaler.unscale_` before `step`": features.unscaling,
-    "weights written in place between steps": features.written,
-    "weights loaded for all learners by `take_up()`": features.taken_up,
-    "a module moved, or its `.data` replaced": features.moving_later,
-    "buffers that change their shape": features.growing_buffers,
+    "weights written in place between steps": features_of_modules.written,
+    "weights loaded for all learners by `take_up()`": features_of_modules.taken_up,
+    "a module moved, or its `.data` replaced": features_of_modules.moving_later,
+    "buffers that change their shape": features_of_modules.growing_buffers,
     "a module compiled by `torch.compile`": features.compiled,
     "a module wrapped in DistributedDataParallel": features.distributed_data_parallel,
     "sparse gradients": features.sparse,
