@@ -12,6 +12,7 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, described, ids, short, spread
 from paper_figures.crossbow.tables import accuracy_table
 from suite.claims.measured import exact
+from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.papers.printed import printed
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from suite.runs.store import Run
-
-
-METRIC = 5  # epochs of which the paper takes the median (5.1)
 
 
 def runs_lenet(profile: str) -> settings.Groups:
@@ -42,9 +40,9 @@ def measure_target(evidence: Evidence) -> Quantities:
     """The best that plain training reaches, as the metric sees it: the median of five epochs."""
     group = next(iter(evidence.groups), "s-sgd 1")
     rows = [accuracies(run) for run in evidence.runs(group)]
-    if any(len(row) < METRIC for row in rows):
-        raise Missing(f"{METRIC} epochs, which the metric takes")
-    best = [100 * max(median(row[i : i + METRIC]) for i in range(len(row) - METRIC + 1)) for row in rows]
+    if any(len(row) < WINDOW for row in rows):
+        raise Missing(f"{WINDOW} epochs, which the metric takes")
+    best = [100 * max(median(row[i : i + WINDOW]) for i in range(len(row) - WINDOW + 1)) for row in rows]
     yield "target", spread(best, ids(evidence, group), described(evidence, group, None), proxy=short(evidence))
 
 

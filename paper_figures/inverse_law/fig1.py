@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.checks import excess, passed_over
-from paper_figures.inverse_law.exponents import ALTERNATIVES, ENOUGH, lack_of_fit_power, without_one
+from paper_figures.inverse_law.exponents import ENOUGH, lack_of_fit_power, without_one
 from paper_figures.inverse_law.law_plots import TOGETHER, draw_laws
 from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import (
@@ -26,6 +26,7 @@ from paper_figures.inverse_law.readings import (
     exponent,
     families,
     law_fit,
+    power_told,
     reached,
     stored_rows,
     told_apart,
@@ -44,9 +45,6 @@ from suite.runs.store import Run
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-LACK_OF_FIT = 0.01  # level of the tests together, as published
 
 
 def measure_curve(row: Row) -> Callable[[Evidence], Quantities]:
@@ -99,8 +97,8 @@ def measure_fit(evidence: Evidence) -> Quantities:
     if not tested:
         raise Missing(f"no curve with a sample for each seed at {evidence.profile}")
     least = min(1.0, min(tested.values()) * len(tested))
-    share = lack_of_fit_power(list(tested), LACK_OF_FIT / len(tested))
-    note = f"{len(tested)} curves; power against {' and '.join(f'-{p:g}' for p in ALTERNATIVES)}: {share:.0%}"
+    share = lack_of_fit_power(list(tested), printed_value("inverse_law/fig1b/no-lack-of-fit") / len(tested))
+    note = f"{len(tested)} curves; {power_told(share)}"
     open_to = least if share >= ENOUGH else 0.0
     yield "no-lack-of-fit", interval(least, open_to, least, n=len(tested), runs=[run.id for run in behind], note=note)
 

@@ -159,7 +159,11 @@ def above(found: Mapping[float, Sequence[Updates]], row: Row) -> list[list[Updat
 
 def told_apart(found: Interval) -> str:
     """The power of the rule on exponents against those it must tell from -1."""
-    share = power(found, TOLERANCE)
+    return power_told(power(found, TOLERANCE))
+
+
+def power_told(share: float) -> str:
+    """The probability of telling the law from ``ALTERNATIVES``, in words."""
     return f"power against {' and '.join(f'-{p:g}' for p in ALTERNATIVES)}: {share:.0%}"
 
 

@@ -115,11 +115,14 @@ class Vector:
 
     def overwritten(self) -> bool:
         """Whether parameters were written to in place other than by ``load`` and, which shows nowhere, ``.data``."""
-        return sum([parameter._version for parameter in self._counted]) != self._writes
+        return self._versions() != self._writes
 
     def count(self) -> None:
         """Count writes anew from here."""
-        self._writes = sum([parameter._version for parameter in self._counted])
+        self._writes = self._versions()
+
+    def _versions(self) -> int:
+        return sum([parameter._version for parameter in self._counted])
 
     @torch.no_grad()
     def gather(self) -> None:
