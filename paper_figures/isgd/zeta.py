@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd import readings, settings
 from paper_figures.isgd.settings import DIGITS, MNIST, train
-from suite.claims.intervals import mean_interval
+from suite.claims.intervals import mean_interval, percent_saved
 from suite.claims.measured import exact, over_seeds
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
@@ -154,13 +154,8 @@ def measure_speed(evidence: Evidence) -> Quantities:
     error = readings.common_error((*sgd, *ours), data)
     for name, column in (("faster", "update"), ("fewer-seconds", "seconds")):
         steps = readings.log_speed(sgd, ours, error, column)
-        note = f"{share_saved(sum(steps) / len(steps)):+.1f}% saved to {1 - error:.1%} test accuracy"
+        note = f"{percent_saved(sum(steps) / len(steps)):+.1f}% saved to {1 - error:.1%} test accuracy"
         yield name, over_seeds(mean_interval(steps), ids, note, proxy=readings.embedded(data))
-
-
-def share_saved(step: float) -> float:
-    """Per cent of SGD's updates or seconds that are saved where the logarithm of their ratio is ``step``."""
-    return 100 * (1 - math.exp(-step))
 
 
 def measure_training_error(evidence: Evidence) -> Quantities:
@@ -234,11 +229,13 @@ def draw_decision(evidence: Evidence, axes: Axes) -> None:
     data = sgd[0].spec.settings["data"]["name"]
     error = readings.common_error([*sgd, *(run for group in groups.values() for run in group)], data)
     steps = {name: readings.log_speed(sgd, group, error) for name, group in groups.items()}
-    table = pd.DataFrame({"zeta": name, "saved": share_saved(step)} for name, logs in steps.items() for step in logs)
+    table = pd.DataFrame(
+        {"zeta": name, "saved": percent_saved(step)} for name, logs in steps.items() for step in logs
+    )
     sns.stripplot(table, x="zeta", y="saved", ax=axes, color=style.GRID, size=4, jitter=False)
     for place, logs in enumerate(steps.values()):
         mean = mean_interval(logs)
-        middle, low, high = map(share_saved, (mean.mean, mean.low, mean.high))
+        middle, low, high = map(percent_saved, (mean.mean, mean.low, mean.high))
         axes.errorbar(place, middle, yerr=[[middle - low], [high - middle]], fmt="D", capsize=5)
     axes.axhline(0, color=style.INK, linestyle="-", linewidth=0.8)
     axes.set(xlabel="zeta", ylabel=f"gradient evaluations saved to {1 - error:.1%} (%)")

@@ -44,6 +44,11 @@ def log_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     return Interval(math.exp(inner.mean), math.exp(inner.low), math.exp(inner.high), inner.n)
 
 
+def percent_saved(log_ratio: float) -> float:
+    """What b saves of a, in per cent, where ``log_ratio`` is the logarithm of a / b; negative where b takes more."""
+    return 100 * (1 - math.exp(-log_ratio))
+
+
 def paired_difference(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> Interval:
     """Interval of the mean of b - a over pairs that share a seed."""
     return mean_interval([y - x for x, y in zip(a, b, strict=True)], confidence)

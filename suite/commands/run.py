@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from suite.claims.judge import PROFILES
@@ -57,7 +57,7 @@ def run_selection(
     left, with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed
     when a data set is missing without which nothing can be, or the store cannot be written.
     """
-    deadline = time.time() + budget if budget else None
+    deadline = time.monotonic() + budget if budget else None
     selection = select(selectors)
     whole = plan(selection, profile, seeds)
     mine = share_of(whole, share)
@@ -104,7 +104,7 @@ def run_selection(
                     progress.note(f"{report.spec.id}: {report.why}")
             # Who does not wait still looks again: a run may have been let go of since, unfinished.
             if wait:
-                todo = _wait(busy, opened, around.deadline, progress)
+                todo = _wait(busy, opened, around.late, progress)
             else:
                 todo = [spec for spec in busy if not opened.busy(spec.id)]
             counts["late"] += len(busy) - len(todo)
@@ -190,12 +190,12 @@ def checkpoint_seconds() -> float:
     return seconds
 
 
-def _wait(busy: list[RunSpec], store: Store, deadline: float | None, progress: Progress) -> list[RunSpec]:
-    """Wait until another process lets go of one of its runs; returns all of them, or none at the deadline."""
+def _wait(busy: list[RunSpec], store: Store, late: Callable[[], bool], progress: Progress) -> list[RunSpec]:
+    """Wait until another process lets go of one of its runs; returns all of them, or none once it is ``late``."""
     if busy:
         progress.note(f"waiting for {len(busy)} runs that another process is computing")
     while busy and all(store.busy(spec.id) for spec in busy):
-        if deadline is not None and time.time() > deadline:
+        if late():
             return []
         time.sleep(LOOK)
     return busy

@@ -8,13 +8,13 @@ larger over the smaller. Each names the verdicts that it was written for; when o
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from suite.claims.intervals import percent_saved
 from suite.claims.judge import Verdict
 from suite.papers.registry import homes
 
@@ -54,7 +54,7 @@ class Answer:
         if measured is None or len(measured.values) != 1:
             raise AnswerError(f"the answer to {self.question!r} shows {claim}, of which there is no single number")
         bounds = measured.values[0], measured.low[0], measured.high[0]
-        shown = (lambda log: 100 * (1 - math.exp(-log))) if saved else (lambda bound: float(factor or 1) * bound)
+        shown = percent_saved if saved else (lambda bound: float(factor or 1) * bound)
         value, *ends = map(shown, bounds)
         low, high = sorted(ends)
         return f"{value:{form or 'g'}} [{low:{form or 'g'}}, {high:{form or 'g'}}]".replace("-", "−")

@@ -44,9 +44,13 @@ class Surroundings:
     device: str = "cpu"
     threads: int = 1
     data: Path | None = None
-    deadline: float | None = None  # time.time()
+    deadline: float | None = None  # time.monotonic() after which nothing is begun and what runs is checkpointed
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     register: str = ""  # digest of the newest entry of the register of rules
+
+    def late(self) -> bool:
+        """Whether the deadline has passed; never without one."""
+        return self.deadline is not None and time.monotonic() > self.deadline
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,9 @@ def execute_pack(
     with contextlib.ExitStack() as claims:
         reports: dict[str, Report] = {}
         opened: list[Opened] = []
-        late = lambda: around.deadline is not None and time.time() > around.deadline
         for slot, spec in enumerate(pack.specs):
             refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
-            with until(late):
+            with until(around.late):
                 found = _open(claims, store, spec, resolve, around, refine, partial(advance, spec.id))
             if isinstance(found, Report):
                 reports[spec.id] = found
@@ -140,11 +143,8 @@ def _open(
             claim.open(lambda folder: False)
             claim.forget()
             return Report(spec, "present", status)
-    deadline = None
-    if around.deadline is not None:
-        deadline = time.monotonic() + around.deadline - time.time()
-        if deadline < time.monotonic():
-            return Report(spec, "late", NOT_BEGUN)
+    if around.late():
+        return Report(spec, "late", NOT_BEGUN)
     try:
         folder, begun = partial_folder(claim, resolve(spec.experiment).code, around.register)
         fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
@@ -154,7 +154,7 @@ def _open(
     except Exception as error:
         return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(claim, error)}")
     stop = lambda: asked_to_stop() or claim.lost
-    context = Context(folder, fixed, around.data, deadline, progress, around.checkpoint_seconds, stop)
+    context = Context(folder, fixed, around.data, around.deadline, progress, around.checkpoint_seconds, stop)
     return Opened(spec, context, begun, claim, why)
 
 

@@ -109,7 +109,7 @@ def test_processor_seconds_of_all_sessions_are_counted(around: Surroundings, mon
     looks = itertools.count(step=10.0)
     monkeypatch.setattr(spent, "processor_seconds", lambda: next(looks))
     spec = draw(does="late")
-    assert execute(spec, experiment, replace(around, deadline=time.time() + 60)).state == "late"
+    assert execute(spec, experiment, replace(around, deadline=time.monotonic() + 60)).state == "late"
     assert execute(spec, experiment, around).state == "stored"
     assert Store(around.store).read(spec.id).environment["processor_seconds"] == 20.0
     execute(draw(value=2.0), experiment, around)
@@ -129,10 +129,10 @@ def test_runs_of_a_pack_share_what_was_spent_on_all(tmp_path: Path):
 
 
 def test_out_of_time_is_no_failure(around: Surroundings, counted):
-    late = Surroundings(around.store, deadline=time.time() - 1)
+    late = Surroundings(around.store, deadline=time.monotonic() - 1)
     assert execute(draw(), experiment, late).state == "late"
     assert counted() == 0
-    soon = Surroundings(around.store, deadline=time.time() + 60)
+    soon = Surroundings(around.store, deadline=time.monotonic() + 60)
     assert execute(draw(does="late"), experiment, soon).state == "late"
     assert execute(draw(does="late"), experiment, around).state == "stored"
 
@@ -229,7 +229,7 @@ def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun
         return {}
 
     slow = replace(TRAIN, seconds=lambda spec: 1e3, measure=lambda: measure)
-    report = execute(spec, lambda name: slow, replace(around, deadline=time.time() + 0.5))
+    report = execute(spec, lambda name: slow, replace(around, deadline=time.monotonic() + 0.5))
     assert (report.state, report.status) == ("late", NOT_BEGUN)
     assert len(taken) < 1000
     assert not Store(around.store).partial(spec.id).exists()
@@ -240,7 +240,7 @@ def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, referen
     folder = interrupted(around, spec)
     monkeypatch.setattr(Experiment, "code", "another")
     seen = []
-    report = execute(spec, experiment, Surroundings(around.store, deadline=time.time() + 60), seen.append)
+    report = execute(spec, experiment, Surroundings(around.store, deadline=time.monotonic() + 60), seen.append)
     assert report.state == "stored"
     assert seen[0] == 20 / 240  # the first evaluation after the start
     assert same(finished(around, spec), expected)
