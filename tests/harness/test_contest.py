@@ -59,6 +59,13 @@ def test_the_spread_over_seeds_judges_another_execution():
     assert implausible(run(3.0), seeds[:2], 0.01) is None
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_seeds_that_agree_to_rounding_forgive_rounding_at_every_size(size: float):
+    seeds = [run(size, seed=i) for i in range(4)]
+    assert implausible(run(size * (1 + 1e-7)), seeds, 0.01) == ""
+    assert implausible(run(size * 1.01), seeds, 0.01)
+
+
 @pytest.mark.parametrize(
     ("seeds", "alarm", "draws", "least", "most"),
     [
@@ -138,6 +145,11 @@ def test_a_contested_run_decides_nothing_silently(layers):
     assert (verdict.verdict, verdict.red) == ("inconclusive", True)
     assert "would be reproduced, but rests on contested evidence: run" in verdict.why
     assert len(several.contested) == 1
+
+
+def test_of_several_contested_runs_the_first_by_name_is_told(layers):
+    verdict, several = verdict_of(layers(HERE, 0.7, 0.7, 0.7), "toy/table1/share")
+    assert verdict.why.endswith(f"{several.contested[min(several.contested)]} (and 2 more runs)")
 
 
 def test_a_report_names_contested_runs(layers):

@@ -115,6 +115,12 @@ def test_the_stated_probability_holds_at_the_threshold_itself():
     assert 0 < count / 2000 <= ALARM
 
 
+@pytest.mark.parametrize(("p", "alarm"), [(0.49 * ALARM, True), (0.51 * ALARM, False)])
+def test_half_of_the_alarm_is_left_to_the_tests(p: float, alarm: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("suite.speed.rank_shift.p_value", lambda new, base, at: p)
+    assert alarms([([[0.0, 0.1]], [[0.0, 0.1]])]) == [alarm]
+
+
 def test_the_printed_power_is_the_power():
     draw = np.random.default_rng(3)
     old = sessions(draw, SESSIONS)
