@@ -147,7 +147,8 @@ def _open(
         return Report(spec, "late", NOT_BEGUN)
     try:
         folder, begun = partial_folder(claim, resolve(spec.experiment).code, around.register)
-        fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
+        with present({spec.id: folder}, {}):  # measuring the execution takes a while too
+            fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
     except OutOfTime:  # while its execution was measured
         claim.forget()
         return Report(spec, "late", NOT_BEGUN)

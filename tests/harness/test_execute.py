@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import toy
 
+from suite.commands.status import status
 from suite.experiment import Context, Experiment
 from suite.papers.registry import experiment
 from suite.runner import spent
@@ -233,6 +234,18 @@ def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun
     assert (report.state, report.status) == ("late", NOT_BEGUN)
     assert len(taken) < 1000
     assert not Store(around.store).partial(spec.id).exists()
+
+
+def test_a_run_whose_execution_is_measured_is_under_way(around: Surroundings):
+    states = []
+
+    def measure(spec: RunSpec, execution: object, width: int) -> dict[str, object]:
+        states.append(status(around.store)["runs"][spec.id]["state"])
+        return {}
+
+    measured = replace(TRAIN, seconds=lambda spec: 1e3, measure=lambda: measure)
+    assert execute(toy.digits(), lambda name: measured, around).state == "stored"
+    assert states == ["running"]
 
 
 def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):
