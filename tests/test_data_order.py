@@ -18,6 +18,7 @@ from suite.data.order import (
     SharedPool,
     Shuffled,
     SingleClass,
+    SplitBatch,
     WithReplacement,
 )
 
@@ -152,6 +153,9 @@ def test_balanced_batches_list_every_class_in_the_same_sequence() -> None:
         (lambda: WithReplacement(5, 0, 0), "batch=0"),
         (lambda: Partitioned(3, 4, 1, 0), "workers=4"),
         (lambda: SharedPool(FixedCycle(9, 3, 0), 0), "workers=0"),
+        (lambda: SplitBatch(FixedCycle(9, 3, 0), 0), "batch=3 cannot be cut into 0 equal shares"),
+        (lambda: SplitBatch(FixedCycle(9, 3, 0), 2), "batch=3 cannot be cut into 2 equal shares"),
+        (lambda: SplitBatch(FixedCycle(9, 3, 0), 3).indices(torch.arange(1)), "needs to know whose share"),
         (lambda: Balanced(LABELS, 20, 0, 2), "batch=20 cannot hold 7 classes"),
         (lambda: Balanced(LABELS, 70, 0, 4), "35 examples and the batches need 40"),
         (lambda: SingleClass(LABELS, 36, 0), "35 examples and the batches need 36"),

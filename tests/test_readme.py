@@ -227,3 +227,13 @@ def test_what_became_of_each_empirical_claim_is_told(committed_verdicts):
     assert (published / "changes.md").read_text(encoding="utf-8") == changes.changes(before, committed_verdicts), (
         "python -m suite.report.changes --write brings it up to date"
     )
+
+
+def test_the_page_on_earlier_claims_is_compared_and_renewed_on_request(tmp_path, monkeypatch, capsys):
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "before_grades.json").write_text("{}")
+    monkeypatch.setattr(changes, "homes", lambda: [tmp_path])
+    monkeypatch.setattr(changes, "judged", lambda source: [])
+    assert changes.main([]) == 1
+    assert "python -m suite.report.changes --write" in capsys.readouterr().err
+    assert [changes.main(["--write"]), changes.main([])] == [0, 0]

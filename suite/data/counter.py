@@ -41,11 +41,6 @@ def bits(seed: int, *coordinates: Tensor) -> Tensor:
     return _shifted(mixed, 11)
 
 
-def uniform(seed: int, *coordinates: Tensor) -> Tensor:
-    """float64 in [0, 1), see :func:`bits`."""
-    return bits(seed, *coordinates).to(torch.float64) * 2.0**-53
-
-
 def below(bound: int | Tensor, seed: int, *coordinates: Tensor) -> Tensor:
     """int64 in [0, bound), see :func:`bits`; the bias of the remainder is below bound / 2**53."""
     return bits(seed, *coordinates) % bound

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from reference_impls.contract import Entry, Turn
-from reference_impls.crossbow import SMA, elastic_averaging
+from reference_impls.crossbow import SMA, continues, elastic_averaging
 from reference_impls.inverse_law import SGD
 from suite.battery.quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, streams
 from suite.communication.collectives import Local
@@ -340,6 +340,11 @@ def test_flat_and_two_level_forms_differ():
 def test_refuses_a_configuration_that_means_nothing(wrong):
     with pytest.raises(ValueError, match="crossbow: "):
         sma(2, **wrong)
+
+
+def test_an_iteration_begins_while_each_worker_has_a_batch_and_the_target_is_not_reached():
+    assert [continues(False, left, workers=4) for left in (3, 4, 5)] == [False, True, True]
+    assert not continues(True, 100, workers=4)
 
 
 def test_refuses_sizes_that_do_not_fit():

@@ -129,11 +129,14 @@ def test_a_threshold_out_of_reach_says_so():
         ({"batches": (4, 16), "share": 0.0}, "share=0"),
         ({"batches": (4, 16), "seeds": ()}, r"seeds=\(\) must name at least one seed"),
         ({"batches": (4, 16), "rounds": 0}, "rounds=0 must be at least 1"),
+        ({"batches": (4, 16), "budget": 0.0}, "budget=0.0 must be a positive number of seconds"),
+        ({"batches": (4, 16), "memory": -1}, "fewer than two fit into memory: {4: 'an update needs 0 bytes"),
+        ({"batches": (4, 16), "rate": 1e38}, "the loss became infinite at rate=1e"),
     ],
 )
 def test_bad_requests_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        choose_batch(linear, F.cross_entropy, clusters(), rate=0.1, threshold=0.5, **options)
+        choose_batch(linear, F.cross_entropy, clusters(), **{"rate": 0.1, "threshold": 0.5, **options})
 
 
 def noisy(seed):
@@ -158,6 +161,22 @@ def test_updates_repeat_with_batch_norm_and_dropout():
     trainer.advance(halfway, 10, 15, 32)
     for one, other in zip(straight, trainer.advance(halfway, 10, 20, 8), strict=True):
         assert torch.equal(one, other)
+
+
+def test_an_accelerator_is_waited_for_before_each_reading_of_the_clock():
+    """Updates take their time only once they are waited for, as kernels do that were only launched."""
+    now, queued = [0.0], [0.0]
+
+    def update(batch):
+        queued[0] += 1e-3 * batch
+
+    def synchronise():
+        now[0] += queued[0]
+        queued[0] = 0.0
+
+    taken = time_updates(update, [1, 4], rounds=3, seconds_each=0.008, synchronise=synchronise, clock=lambda: now[0])
+    assert taken == {1: pytest.approx([1e-3] * 3), 4: pytest.approx([4e-3] * 3)}
+    assert now[0] == pytest.approx(1e-3 * (2 + 3 * 8) + 4e-3 * (2 + 3 * 2)), "and none was counted twice"
 
 
 def test_progress_and_early_answers():

@@ -1,0 +1,113 @@
+"""What an optimiser is asked for in vain it refuses with a word on what to do, and goes on as if not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from door import closure, examples, network
+from torch import Tensor, nn
+
+from suite.optim import ISGD, SMA, DelayedSGD, Softsync
+
+MAKERS = {
+    "ISGD": lambda module, **more: ISGD(module, batches=4, zeta=0.01, **{"lr": 0.1, **more}),
+    "SMA": lambda module, **more: SMA(module, **{"lr": 0.1, **more}),
+    "DelayedSGD": lambda module, **more: DelayedSGD(module, **{"lr": 0.1, **more}),
+    "Softsync": lambda module, **more: Softsync(module, **{"lr": 0.1, **more}),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("setting", ["lr", "momentum", "weight_decay"])
+def test_a_negative_setting_and_a_missing_number_are_refused_and_none_is_a_setting(name: str, setting: str):
+    for value in (-1e-9, float("nan")):
+        with pytest.raises(ValueError, match=rf"{name}: {setting}={value} must be at least 0"):
+            MAKERS[name](network(), **{setting: value})
+    MAKERS[name](network(), **{setting: 0.0})
+
+
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        (lambda module: nn.Linear(3, 2).parameters(), r"shape \(2, 3\) is not the module's"),
+        (lambda module: [module[0].bias.requires_grad_(False)], "none of these parameters requires a gradient"),
+    ],
+)
+def test_a_group_that_cannot_be_added_changes_nothing(added: Callable[[Any], Any], message: str):
+    module = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+    opt = DelayedSGD(module, [module[0].weight], lr=0.1)
+    with pytest.raises(ValueError, match=message):
+        opt.add_param_group({"params": list(added(module))})
+    assert [group["params"] for group in opt.param_groups] == [[module[0].weight]]
+    before = [p.detach().clone() for p in module.parameters()]
+    module(torch.ones(1, 3)).sum().backward()
+    opt.step()
+    assert [bool((a != b).any()) for a, b in zip(before, module.parameters(), strict=True)] == [True] + 3 * [False]
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        (torch.ones(4, dtype=torch.complex64), "torch.complex64 on cpu"),
+        (torch.ones(4, device="meta"), "torch.float32 on meta"),
+    ],
+)
+def test_parameters_that_no_vector_can_hold_are_refused(odd: Tensor, told: str):
+    module = nn.Linear(3, 2)
+    module.odd = nn.Parameter(odd)
+    with pytest.raises(
+        ValueError, match=rf"shape \(4,\) is {told}; all must be floating-point numbers on one device"
+    ):
+        DelayedSGD(module, lr=0.1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda: None, "as one number"),
+        (lambda: torch.ones(2), "as one number"),
+    ],
+)
+def test_isgd_refuses_a_closure_without_a_mean(loss: Callable[[], Tensor | None], message: str):
+    opt = MAKERS["ISGD"](nn.Linear(3, 2))
+    with pytest.raises(ValueError, match=message):
+        opt.step(loss)
+    assert opt.t == 0
+
+
+def test_the_limit_of_isgd_is_infinite_until_the_first_epoch_is_over():
+    module = network()
+    opt = MAKERS["ISGD"](module)
+    inputs, targets = examples()
+    limits = []
+    for batch in range(6):
+        rows = slice(4 * batch, 4 * batch + 4)
+        opt.step(closure(opt, module, inputs[rows], targets[rows]))
+        limits.append(opt.limit)
+    assert [limit == float("inf") for limit in limits] == 4 * [True] + 2 * [False]
+    assert all(isinstance(limit, float) for limit in limits)
+
+
+def test_the_state_of_another_optimiser_is_no_state():
+    opt = DelayedSGD(nn.Linear(3, 2), lr=0.1)
+    with pytest.raises(ValueError, match="not the state of DelayedSGD: nothing is called 'plain' in it"):
+        opt.load_state_dict(torch.optim.SGD(nn.Linear(3, 2).parameters(), lr=0.1).state_dict())
+
+
+def test_softsync_refuses_a_loader_of_nothing_and_new_parameters():
+    module = nn.Linear(3, 2)
+    opt = Softsync(module, [module.weight], lr=0.1, learners=2, updates=4)
+    with pytest.raises(ValueError, match="the loader is empty"):
+        next(opt.batches([]))
+    with pytest.raises(ValueError, match="weights of several ages"):
+        opt.add_param_group({"params": [module.bias]})
+
+
+def test_a_state_with_what_no_file_can_hold_is_refused():
+    from suite.optim.files import pack
+
+    with pytest.raises(TypeError, match="a/0: a state holds tensors and plain values, not a object"):
+        pack({"a": [object()]}, "", {})
