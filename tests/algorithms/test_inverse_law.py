@@ -62,6 +62,13 @@ def test_optimum_equals_the_numeric_minimum():
     assert len(regimes) == 4
 
 
+def test_without_noise_no_batch_pays_for_its_exchange():
+    """alpha = 0: updates do not fall with the batch, so the smallest one that fills the learners is the best."""
+    law, system = Law(100.0, 0.0), System(1e-3, 32.0, 0.5)
+    assert forms.communication_bound_batch(law, system, 4) == 0.0
+    assert forms.optimal_batch(law, system, 4) == 4 * 32.0
+
+
 def test_one_learner_is_best_at_the_knee():
     law, system = Law(100, 5000), System(1e-3, 32, 0.5)
     assert forms.optimal_batch(law, system) == 32

@@ -64,6 +64,19 @@ def test_lack_of_fit_needs_a_batch_size_that_was_run_twice(repeated: int, told: 
     assert (fit_inverse_law(runs).lack_of_fit is not None) == told
 
 
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_intervals_follow_the_unit_of_the_counts(unit: float):
+    counted = simulate(np.random.default_rng(1), inverse)
+    fit = fit_inverse_law(counted)
+    scaled = fit_inverse_law([Updates(u.batch, tuple(unit * n for n in u.seen)) for u in counted])
+    for one, other in (
+        (fit.floor_interval(), scaled.floor_interval()),
+        (fit.sensitivity_interval(), scaled.sensitivity_interval()),
+        (fit.prediction_interval(24), scaled.prediction_interval(24)),
+    ):
+        assert [other.low / unit, other.high / unit] == pytest.approx([one.low, one.high], rel=1e-6)
+
+
 def test_a_root_law_is_rejected():
     """Power at five per cent scatter is practically one: no miss in 100 data sets."""
     rng = np.random.default_rng(8)
