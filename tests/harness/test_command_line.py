@@ -126,6 +126,13 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
         assert "does not match its checksum" in done.stdout + done.stderr
 
 
+def test_a_failed_run_is_told_and_ends_with_1(sgd):
+    done = sgd(*TABLE, TOY_DOES="refuse")
+    assert done.returncode == 1
+    assert done.stderr.count("size=7 must be even; use 6 or 8") == 3
+    assert done.stderr.splitlines()[-1] == "0 runs stored, 0 already there, 0 left for later, 3 failed"
+
+
 def test_explaining_a_red_verdict_is_red(sgd):
     assert sgd(*TABLE).returncode == 0
     codes = [sgd("explain", f"toy/table1/{claim}").returncode for claim in ("eight", "seven")]

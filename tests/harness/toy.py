@@ -74,7 +74,8 @@ def specs(**settings: object) -> tuple[RunSpec, ...]:
 
 
 def runs(profile: str) -> Groups:
-    return {"draws": specs(profile=profile, sleep=float(os.environ.get("TOY_SLEEP", "0")))}
+    does = {"does": os.environ["TOY_DOES"]} if "TOY_DOES" in os.environ else {}
+    return {"draws": specs(profile=profile, sleep=float(os.environ.get("TOY_SLEEP", "0")), **does)}
 
 
 def measures(found: Evidence) -> Iterator[tuple[str, Measured]]:
