@@ -96,7 +96,8 @@ def execute_pack(
         for slot, spec in enumerate(pack.specs):
             refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
             with until(around.late):
-                found = _open(claims, store, spec, resolve, around, refine, partial(advance, spec.id))
+                progressed, fraction = partial(advance, spec.id), partial(fractions.__getitem__, spec.id)
+                found = _open(claims, store, spec, resolve, around, refine, progressed, fraction)
             if isinstance(found, Report):
                 reports[spec.id] = found
                 advance(spec.id, 1.0)
@@ -104,12 +105,7 @@ def execute_pack(
                 opened.append(found)
         if not opened:
             return [reports[spec.id] for spec in pack.specs]
-        folders = {run.spec.id: run.claim.folder for run in opened}
-        with (
-            Watch(around.device, LOOK_SECONDS) as watch,
-            present(folders, fractions),
-            same_bits(around.device) as unordered,
-        ):
+        with Watch(around.device, LOOK_SECONDS) as watch, same_bits(around.device) as unordered:
             for run, ended in _compute(opened, resolve):
                 reports[run.spec.id] = _close(store, run, ended, watch, unordered)
                 if run.context.execution["width"] == 1:
@@ -126,8 +122,12 @@ def _open(
     around: Surroundings,
     refine: execution.Refine,
     progress: Callable[[float], None],
+    fraction: Callable[[], float],
 ) -> Opened | Report:
-    """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute."""
+    """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute.
+
+    Until then it gives signs of life, with what ``fraction`` returns.
+    """
     if asked_to_stop():
         return Report(spec, "late", NOT_BEGUN)
     claim = claims.enter_context(store.claim(spec.id))
@@ -147,8 +147,8 @@ def _open(
         return Report(spec, "late", NOT_BEGUN)
     try:
         folder, begun = partial_folder(claim, resolve(spec.experiment).code, around.register)
-        with present({spec.id: folder}, {}):  # measuring the execution takes a while too
-            fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
+        claims.enter_context(present(folder, fraction))  # measuring the execution takes a while too
+        fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
     except OutOfTime:  # while its execution was measured
         claim.forget()
         return Report(spec, "late", NOT_BEGUN)

@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +25,21 @@ SILENT = 60.0  # seconds without one after which a run is taken to stand still
 
 
 @contextlib.contextmanager
-def present(folders: Mapping[str, Path], fractions: Mapping[str, float]) -> Iterator[None]:
-    """Give signs of life of some runs, each in the folder that it works in, and a last one when the block ends."""
+def present(folder: Path, fraction: Callable[[], float]) -> Iterator[None]:
+    """Give signs of life of a run in the folder that it works in, and a last one when the block ends."""
     about = {"host": platform.node(), "pid": os.getpid(), "job": job(), "since": time.time()}
 
     def write(**more: bool) -> None:
-        for run_id, folder in folders.items():
-            note = about | {"fraction": fractions.get(run_id, 0.0)} | more
-            with contextlib.suppress(OSError):  # a note that cannot be written is no failure
-                write_whole(folder / NOTE, json.dumps(note).encode())
+        note = about | {"fraction": fraction()} | more
+        with contextlib.suppress(OSError):  # a note that cannot be written is no failure
+            write_whole(folder / NOTE, json.dumps(note).encode())
 
     write()
     try:
         with every(PERIOD, write, "presence"):
             yield
     finally:
-        write(left=True)  # of stored runs there is no folder any more
+        write(left=True)  # of a stored run there is no folder any more
 
 
 def job() -> str:

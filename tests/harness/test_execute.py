@@ -17,7 +17,8 @@ from suite.experiment import Context, Experiment
 from suite.papers.registry import experiment
 from suite.runner import spent
 from suite.runner.cost import TRAIN
-from suite.runner.execute import Surroundings, execute, execute_all
+from suite.runner.execute import Surroundings, execute, execute_all, execute_pack
+from suite.runner.packing import Pack
 from suite.runner.report import NOT_BEGUN
 from suite.runner.timing import alternating
 from suite.runs import store as store_module
@@ -246,6 +247,18 @@ def test_a_run_whose_execution_is_measured_is_under_way(around: Surroundings):
     measured = replace(TRAIN, seconds=lambda spec: 1e3, measure=lambda: measure)
     assert execute(toy.digits(), lambda name: measured, around).state == "stored"
     assert states == ["running"]
+
+
+def test_a_run_is_under_way_while_others_of_its_pack_are_opened(around: Surroundings):
+    pack, seen = Pack(tuple(toy.digits(rate=rate) for rate in (0.01, 0.02, 0.05))), []
+
+    def resolve(name: str) -> Experiment:
+        seen.append({run["state"] for run in status(around.store)["runs"].values()})
+        return experiment(name)
+
+    assert {report.state for report in execute_pack(pack, resolve, around)} == {"stored"}
+    assert {"running"} in seen
+    assert not any("interrupted" in states for states in seen)
 
 
 def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):
