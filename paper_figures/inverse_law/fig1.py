@@ -230,7 +230,10 @@ def inverse_law(evidence: Evidence) -> Evidence:
     return following(evidence, lambda batch: 200 * (1 + 4 / batch))
 
 
-@genuine("inverse_law/fig1b/cv-error-too", "inverse_law/fig1b/threshold-too")
+@genuine(
+    "inverse_law/fig1a/law-mnist_evenodd-lr0p05",
+    *(f"inverse_law/fig1b/{name}" for name in ("cv-error-too", "threshold-too", "classes-too")),
+)
 def steep_law(evidence: Evidence) -> Evidence:
     """Updates follow a law with ten times the rise: its exponent shows beside the scatter of one threshold."""
     return following(evidence, lambda batch: 200 * (1 + 40 / batch))

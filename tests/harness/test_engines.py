@@ -171,7 +171,7 @@ def test_status_tells_running_from_interrupted_and_failed(tmp_path: Path, monkey
     (tmp_path / "wanted").mkdir()
     runs = {run_id: {"artifact": "toy/table1", "seconds": 100.0} for run_id in ids}
     (tmp_path / "wanted" / "smoke-1.json").write_text(json.dumps(runs))
-    with present(folders, {ids[0]: 0.25, ids[1]: 0.5}):
+    with present(folders[ids[0]], lambda: 0.25), present(folders[ids[1]], lambda: 0.5):
         old = time.time() - 2 * SILENT
         os.utime(folders[ids[1]] / "progress.json", (old, old))
         (folders[ids[2]] / "failure.txt").write_text("Traceback")
@@ -192,7 +192,7 @@ def test_who_has_left_or_died_here_is_told_at_once(tmp_path: Path):
     folder = store.partial("a" * 20) / "x"
     folder.mkdir(parents=True)
     state = lambda: status_module.status(tmp_path)["runs"]["a" * 20]["state"]
-    with contextlib.suppress(KeyboardInterrupt), present({"a" * 20: folder}, {}):
+    with contextlib.suppress(KeyboardInterrupt), present(folder, lambda: 0.0):
         assert state() == "running"
         raise KeyboardInterrupt
     assert state() == "interrupted"
