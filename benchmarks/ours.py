@@ -45,6 +45,7 @@ def specification(workload: Workload) -> RunSpec:
     settings: dict[str, Any] = {
         "model": {"name": workload.network},
         "algorithm": {"name": algorithms.get(workload.family, "sgd")},
+        "descent": {"rule": "torch", "momentum": MOMENTUM, "decay": DECAY},
         "batch": workload.batch,
         "workers": workload.learners,
         "rate": RATE,

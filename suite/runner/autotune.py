@@ -6,6 +6,7 @@ device, ...) is written to the store and every later run of that kind takes it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -26,6 +27,9 @@ WORTH_SECONDS = 30.0  # a run estimated to take less is not worth a measurement 
 # every repeat, which noise alone does once in 128 times.
 MARGIN, STEADY = 0.05, 0.02
 REPEATS = 7
+FEWEST_BATCHES = 2  # of an epoch, below which ISGD has no chart
+# What a search leaves to its driver, and what updates that are timed never come to.
+ENDLESS = {"algorithm": {"name": "sgd"}, "updates": 10**9, "evaluate": {"every": 10**9}}
 
 
 def decide(
@@ -138,9 +142,10 @@ DEFAULT = Way("looped", True, True, 1)
 
 
 def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
-    """Path, memory format, kernels and width for training runs, by timing gradients on random pictures.
+    """Path, memory format, kernels and width for training runs, by timing ``width`` updates on random pictures.
 
-    On one CPU thread processor time is counted, which other processes disturb least.
+    What a server takes is timed by its gradients, since its updates differ in the learners that they hear of. On one
+    CPU thread processor time is counted, which other processes disturb least.
     """
     from suite.training.build import algorithm_class, random_classification
     from suite.training.gradients.cuda_graph import refusal
@@ -151,43 +156,45 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
     workers, batch = settings.get("workers", 1), settings["batch"]
     rows = workers if algorithm_class(algorithm_name(settings)).replicated else 1  # points of a turn
+    served = "server" in settings
     examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
+    pictures = examples if served else FEWEST_BATCHES * batch * workers
+
+    def call(problem: Any, path: str, shared: int = 1) -> Callable[[], object]:
+        if served:
+            return gradient_call(problem, path, rows, examples)
+        return update_call(spec, execution, problem, path, width, shared)
+
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
     build = ""
     for channels_last in (True, False):
-        problem = random_classification(settings["model"], examples, execution, channels_last)
-        calls[Way("looped", channels_last, True, 1)] = gradient_call(problem, "looped", width * rows, examples)
+        problem = random_classification(settings["model"], pictures, execution, channels_last)
+        calls[Way("looped", channels_last, True, 1)] = call(problem, "looped")
         if on_cpu and not channels_last:
             own = problem.under(replace(problem.numerics, onednn=False))
-            calls[Way("looped", False, False, 1)] = gradient_call(own, "looped", width * rows, examples)
+            calls[Way("looped", False, False, 1)] = call(own, "looped")
         if width * rows == 1:
             refused["vectorised"] = "there is one point only"
         elif problem.dropout:
             refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
-            calls[Way("vectorised", channels_last, True, width)] = (
-                gradient_call(problem, "vectorised", rows, examples)
-                if width == 1
-                else packed_call(problem, width * rows, examples)
-            )
+            calls[Way("vectorised", channels_last, True, width)] = call(problem, "vectorised", width)
         if channels_last:
             try:
                 build = Native(problem).library.build
-                calls[Way("native", True, True, 1)] = gradient_call(problem, "native", width * rows, examples)
+                calls[Way("native", True, True, 1)] = call(problem, "native")
             except NativeError as error:
                 refused["native"] = str(error)
         if why := refusal(problem):
             refused["captured"] = why
         else:
-            calls[Way("captured", channels_last, True, 1)] = gradient_call(problem, "captured", rows, examples)
+            calls[Way("captured", channels_last, True, 1)] = call(problem, "captured")
     refused |= failing(calls, execution["device"])
     clock = time.thread_time if on_cpu and execution["threads"] == 1 else time.perf_counter
     seconds = alternating({way: finished(call, execution["device"]) for way, call in calls.items()}, REPEATS, clock)
-    gradients = {way: rows if way.path == "captured" else rows * width for way in calls}
-    per_gradient = {way: [taken / gradients[way] for taken in seconds[way]] for way in calls}
-    middle = {way: statistics.median(taken) for way, taken in per_gradient.items()}
-    chosen = preferred(per_gradient, DEFAULT, MARGIN, STEADY)
+    middle = {way: statistics.median(taken) for way, taken in seconds.items()}
+    chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {
         **chosen._asdict(),
         **({"build": build} if chosen.path == "native" else {}),
@@ -229,21 +236,35 @@ def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable
     return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
 
 
-def packed_call(problem: Any, rows: int, examples: int) -> Callable[[], object]:
-    """The same as a pack does it: each run's points are copied to its seat first, which is part of the price."""
-    import torch
+def update_call(
+    spec: RunSpec, execution: Mapping[str, Any], problem: Any, path: str, width: int, shared: int
+) -> Callable[[], object]:
+    """A call that makes the next ``width`` updates as such a run does, ``shared`` of them in one step.
 
-    from suite.runner.packing import Seats
-    from suite.training.gradients.batching import Work
-    from suite.training.gradients.vectorised import Vectorised
+    Not gradients alone: what an algorithm does beside them is a good part of a small network's update, a captured or
+    native update takes it in, and a pack does it for each of its runs. Whatever fails, fails in a call.
+    """
+    from suite.communication.collectives import in_process
+    from suite.experiment import Context
+    from suite.runner.pilot import build, update_of
+    from suite.training.build import Assembly, make_algorithm, make_optimizer, make_order
 
-    gradients = Vectorised(problem)
-    index = torch.arange(examples, device=problem.flat.x.device)[None]
-    works = {
-        slot: Work(problem.flat.point()[None], problem.b0()[None], index.unbind(), False) for slot in range(rows)
-    }
-    seats = Seats(rows, 1, examples, works[0])
-    return lambda: seats.compute(gradients, works)
+    @functools.cache
+    def begun() -> Callable[[], object]:
+        settings = {**ENDLESS, **spec.settings, "evaluate": ENDLESS["evaluate"]}
+        workers = settings.get("workers", 1)
+        order = make_order({"kind": "fixed-cycle"}, problem.targets, settings["batch"], workers, 0)
+        solver = make_optimizer(settings["descent"], problem.flat)
+        algorithm = make_algorithm(settings["algorithm"], solver, in_process(workers), order.batches_per_epoch)
+        made = Assembly(problem, problem.flat.point(), order, algorithm, problem.inputs, problem.targets)
+        context = Context(Path(), {**execution, "path": path})
+        return update_of(build(RunSpec(spec.experiment, settings), context, made), made, shared)
+
+    def updates() -> None:
+        for _ in range(width // shared):
+            begun()()
+
+    return updates
 
 
 def finished(call: Callable[[], object], device: str) -> Callable[[], object]:

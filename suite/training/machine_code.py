@@ -29,6 +29,7 @@ FLAGS = (
     "-std=gnu++17",
     "-shared",
     "-fPIC",
+    "-pthread",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-Wno-psabi",

@@ -13,6 +13,7 @@ from suite.runner import autotune as choices
 from suite.runner.autotune import decide, measure_training
 from suite.runner.timing import alternating, preferred, until
 from suite.spec import RunSpec
+from suite.training.build import ALGORITHMS
 from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed, keep_freed_memory
 
 
@@ -90,6 +91,27 @@ def test_a_measurement_times_what_can_run_and_says_what_cannot():
         {"native"} if "native, channels-last" not in changes["measured"] else set()
     )
     json.dumps(changes)
+
+
+@pytest.mark.parametrize("algorithm", [{"name": "sgd"}, {"name": "isgd", "batches": "epoch", "zeta": 0.1}])
+def test_ways_are_timed_by_whole_updates_of_the_runs_own_algorithm(monkeypatch, algorithm):
+    """A clock that only the algorithm moves forward: a pack makes the updates of each of its runs."""
+    now = [0.0]
+    kind = ALGORITHMS[algorithm["name"]]
+    alone = kind.update
+
+    def update(self, *arguments):
+        now[0] += 1
+        return alone(self, *arguments)
+
+    monkeypatch.setattr(kind, "update", update)
+    monkeypatch.setattr("suite.training.loop.one_worker", lambda *_: None)  # which would step by itself
+    monkeypatch.setattr("time.thread_time", lambda: now[0])
+    spec = digits(0, batch=1, algorithm=algorithm)
+    changes = measure_training(spec, new(spec), 2)
+    assert set(changes["measured"].values()) == {1.0}
+    assert {"looped", "vectorised, 2 runs"} <= set(changes["measured"])
+    assert now[0] == 2 * (2 + choices.REPEATS) * len(changes["measured"])  # tried, warmed up, timed
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,41 @@ def test_a_native_gradient_is_autograds(name, examples):
     agree(expected, Native(case)(x, rows, batches), case.d)
 
 
+@pytest.fixture
+def torch_threads():
+    """Sets torch's threads, which are as many as before when the test has ended."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly", "dropout"])
+def test_threads_share_a_batch_and_round_no_worse(name, torch_threads):
+    """Shares of unequal size; a batch with fewer than two examples a thread is taken by fewer threads."""
+    made = {"rounded badly": lambda: of(rounded_badly()), "dropout": dropping_out}
+    case = made.get(name, lambda: problem(name, examples=26))()
+    x, rows, ours = points(case, 1), case.b0()[None], native_of(case)
+    for examples, alike in ((3, True), (5, False), (11, False)):
+        batch, found = [case.fetch(torch.arange(examples))], {}
+        for threads in (1, 2, 3, 2):
+            torch_threads(threads)
+            torch.manual_seed(0)
+            here = tuple(part.clone() for part in ours(x, rows, batch))
+            assert all(torch.equal(*pair) for pair in zip(found.setdefault(threads, here), here, strict=True))
+        torch.manual_seed(0)
+        expected = tuple(part.clone() for part in Bound(case)(x, rows, batch))
+        for here in found.values():
+            agree(expected, here, case.d)
+            assert torch.equal(here[1], found[1][1]) or not alike
+
+
+@pytest.mark.compiler
+def test_a_thread_takes_two_examples_or_more(torch_threads):
+    torch_threads(3)
+    assert [native.threads(examples) for examples in (1, 2, 3, 4, 5, 6, 100)] == [1, 1, 1, 2, 2, 3, 3]
+
+
 @pytest.mark.compiler
 def test_single_precision_errs_no_more_than_autograd_does():
     exact, case = problem("digits_lenet"), problem("digits_lenet", dtype=torch.float32)

@@ -17,6 +17,7 @@ from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training.build import Assembly
 from suite.training.fused_step import in_place
+from suite.training.gradients import native
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
 from suite.training.numerics import choose
@@ -75,6 +76,20 @@ def test_it_is_the_general_update_to_a_few_roundings(name, path, channels_last, 
     torch.testing.assert_close(found[2], expected[2], rtol=1e-4, atol=1e-6)
     moved = float((found[0] - general.made.x0).abs().max())
     assert moved > 100 * 2e-5 * scale  # the bound is small beside what was learnt
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("momentum", [0.9, 0.0])
+def test_threads_that_share_a_batch_step_as_one_does(monkeypatch, momentum):
+    """One must not move weights that another has yet to read."""
+    found = []
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(native, "threads", lambda examples, threads=threads: threads)
+        found.append(trained(session("digits_lenet", "native", CaffeSGD, multipliers=True, momentum=momentum)))
+    scale = float(found[0][0].abs().max())
+    for weights, losses, _ in found[1:]:
+        torch.testing.assert_close(weights, found[0][0], rtol=0, atol=2e-5 * scale)
+        torch.testing.assert_close(losses, found[0][1], rtol=2e-5, atol=0)
 
 
 def test_a_state_that_was_loaded_is_the_one_advanced():

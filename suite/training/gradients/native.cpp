@@ -10,10 +10,11 @@
 // [out][kh][kw][in], a linear layer's [out][in], each before its biases. `real` is float or double.
 //
 // Layers of one example each (convolutions, pools, activations) are taken example by example, so that maps stay in
-// the cache; linear layers and dropout take the whole batch. What dropout multiplies by is drawn by the caller, so that
-// it can be the framework's own draw: layer after layer, [examples][outputs] numbers each.
+// the cache; linear layers and dropout take the whole batch, or a thread's share of it. What dropout multiplies by is
+// drawn by the caller, so that it can be the framework's own draw: layer after layer, [examples][outputs] numbers each.
 
 #include "native_layers.h"
+#include "native_team.h"
 
 // ---------------------------------------------------------------- composition
 
@@ -89,23 +90,32 @@ struct Pictures {
     static constexpr long parameters = All::parameters;
     static constexpr int tensors = All::tensors;
     static constexpr long drawn = 0;
-    static long work(long M) { return All::ready + All::sums + All::scratch + M * All::kept; }
+    static constexpr long each = All::ready + All::sums + All::scratch;  // of a thread's own numbers
+    static long work(long M, long threads) { return threads * each + M * All::kept; }
 
-    static void forward(long M, const real* w, const real* in, real* out, real* work) {
-        real *ready = work, *scratch = ready + All::ready + All::sums, *kept = scratch + All::scratch;
+    static void forward(Team team, long M, const real* w, const real* in, real* out, real* work) {
+        real *ready = work + team.rank * each, *scratch = ready + All::ready + All::sums;
+        real* kept = work + team.size * each;
         All::prepare(w, ready);
-        for (long m = 0; m < M; ++m)
+        for (long m = team.first(M); m < team.last(M); ++m)
             All::forward(w, ready, in + m * inputs, out + m * outputs, kept + m * All::kept, scratch);
     }
     template <class Sink>
-    static void backward(long M, const real* w, const real* in, const real* out, const real* dout, real* din,
-                         Sink sink, real* work) {
-        real *sums = work + All::ready, *scratch = sums + All::sums, *kept = scratch + All::scratch;
+    static void backward(Team team, long M, const real* w, const real* in, const real* out, const real* dout,
+                         real* din, Sink sink, real* work) {
+        real *ready = work + team.rank * each, *sums = ready + All::ready, *scratch = sums + All::sums;
+        real* kept = work + team.size * each;
         std::memset(sums, 0, sizeof(real) * All::sums);
-        for (long m = 0; m < M; ++m)
+        for (long m = team.first(M); m < team.last(M); ++m)
             All::backward(w, in + m * inputs, out + m * outputs, kept + m * All::kept, dout + m * outputs,
                           din ? din + m * inputs : nullptr, scratch, sums);
-        All::finish(sums, work, sink);
+        if constexpr (parameters > 0) {
+            team.meet();
+            if (team.rank > 0) return;
+            for (long rank = 1; rank < team.size; ++rank)
+                for (long i = 0; i < All::sums; ++i) sums[i] += sums[rank * each + i];
+            All::finish(sums, ready, sink);
+        }
     }
 };
 
@@ -115,7 +125,8 @@ struct Linear {
     static constexpr int tensors = 2;
     static constexpr long drawn = 0;
     static long together(long M) { return M < 8 ? 8 : 64; }  // outputs whose weights stay in the cache
-    static long work(long M) { return std::max(together(M) * IN, OUT); }
+    static long block(long M) { return padded(std::max(together(M) * IN, OUT)); }
+    static long work(long M, long threads) { return threads * block(M); }
 
     template <int R, int O>
     static void some_rows(long& m, long M, const real* w, const real* in, real* out) {
@@ -126,24 +137,38 @@ struct Linear {
             for (; o < OUT; ++o) dots<R, 1, IN>(in + m * IN, w + o * IN, bias + o, out + m * OUT + o, OUT);
         }
     }
-    static void forward(long M, const real* w, const real* in, real* out, real*) {
-        long m = 0;
-        if constexpr (REGISTERS > 16) some_rows<4, 6>(m, M, w, in, out);
-        some_rows<2, REGISTERS / 4>(m, M, w, in, out);
-        some_rows<1, 8>(m, M, w, in, out);
+    static void forward(Team team, long M, const real* w, const real* in, real* out, real*) {
+        long m = team.first(M);
+        const long end = team.last(M);
+        if constexpr (REGISTERS > 16) some_rows<4, 6>(m, end, w, in, out);
+        some_rows<2, REGISTERS / 4>(m, end, w, in, out);
+        some_rows<1, 8>(m, end, w, in, out);
     }
-    // Some outputs at a time: their weights are read and their gradients used while the cache holds both.
+    // Some outputs at a time: one thread reads their weights and uses their gradients while the cache holds both.
+    // Several go through their examples first, since what is used changes weights that another one has yet to read.
     template <class Sink>
-    static void backward(long M, const real* w, const real* in, const real*, const real* dout, real* din, Sink sink,
-                         real* block) {
-        if (din) std::memset(din, 0, sizeof(real) * M * IN);
-        for (long o = 0; o < OUT; o += together(M)) {
-            const long some = std::min(together(M), OUT - o);
-            if (din) product<Into::More, 0, IN>(M, 1, some, {dout + o, OUT, 1, 0}, {w + o * IN, IN, 0}, din, IN);
+    static void backward(Team team, long M, const real* w, const real* in, const real*, const real* dout, real* din,
+                         Sink sink, real* work) {
+        const long some = together(M), from = team.first(M), rows = team.last(M) - from;
+        const auto inputs_of = [&](long o, long end) {
+            if (din)
+                product<Into::More, 0, IN>(rows, 1, std::min(some, end - o), {dout + from * OUT + o, OUT, 1, 0},
+                                           {w + o * IN, IN, 0}, din + from * IN, IN);
+        };
+        if (din) std::memset(din + from * IN, 0, sizeof(real) * rows * IN);
+        if (team.size > 1)
+            for (long o = 0; o < OUT; o += some) inputs_of(o, OUT);
+        team.meet();
+        real* block = work + team.rank * Linear::block(M);
+        const long end = team.last(OUT);
+        for (long o = team.first(OUT); o < end; o += some) {
+            const long count = std::min(some, end - o);
+            if (team.size == 1) inputs_of(o, end);
             real* dw = sink.room(o * IN, block);
-            product<Into::Fresh, 0, IN>(some, 1, M, {dout + o, 1, OUT, 0}, {in, IN, 0}, dw, IN);
-            sink.done(o * IN, some * IN, dw, 0);
+            product<Into::Fresh, 0, IN>(count, 1, M, {dout + o, 1, OUT, 0}, {in, IN, 0}, dw, IN);
+            sink.done(o * IN, count * IN, dw, 0);
         }
+        if (team.rank > 0) return;
         static const real one = 1;
         real* db = sink.room(OUT * IN, block);
         product<Into::Fresh, 1, OUT>(1, 1, M, {&one, 0, 0, 0}, {dout, OUT, 0}, db, OUT);
@@ -156,36 +181,37 @@ template <long N>
 struct Dropout {
     static constexpr long inputs = N, outputs = N, parameters = 0, drawn = N;
     static constexpr int tensors = 0;
-    static long work(long) { return 0; }
-    static void forward(long M, const real*, const real* in, real* out, const real* factors) {
-        for (long i = 0; i < M * N; ++i) out[i] = in[i] * factors[i];
+    static long work(long, long) { return 0; }
+    static void forward(Team team, long M, const real*, const real* in, real* out, const real* factors) {
+        for (long i = team.first(M) * N; i < team.last(M) * N; ++i) out[i] = in[i] * factors[i];
     }
     template <class Sink>
-    static void backward(long M, const real*, const real*, const real*, const real* dout, real* din, Sink,
+    static void backward(Team team, long M, const real*, const real*, const real*, const real* dout, real* din, Sink,
                          const real* factors) {
         if (din)
-            for (long i = 0; i < M * N; ++i) din[i] = dout[i] * factors[i];
+            for (long i = team.first(M) * N; i < team.last(M) * N; ++i) din[i] = dout[i] * factors[i];
     }
 };
 
-// The batch through all layers, its mean cross-entropy, and back.
+// The batch through all layers, the sum of this thread's cross-entropies, and the gradient of their mean back.
 template <class... Layers>
 struct Rows {
     static constexpr long parameters = 0;
     static constexpr int tensors = 0;
-    static long work(long) { return 0; }
+    static long work(long, long) { return 0; }
     template <long CLASSES, class Sink>
-    static double run(long M, const real*, Sink, const real* logits, real* dlogits, const std::int64_t* targets,
-                      real*, real*) {
+    static double run(Team team, long M, const real*, Sink, const real* logits, real* dlogits,
+                      const std::int64_t* targets, real*, real*) {
         double loss = 0;
-        for (long m = 0; m < M; ++m, logits += CLASSES, dlogits += CLASSES) {
+        logits += team.first(M) * CLASSES, dlogits += team.first(M) * CLASSES;
+        for (long m = team.first(M); m < team.last(M); ++m, logits += CLASSES, dlogits += CLASSES) {
             const real top = *std::max_element(logits, logits + CLASSES);
             real sum = 0;
             for (long c = 0; c < CLASSES; ++c) sum += dlogits[c] = std::exp(logits[c] - top);
             loss += std::log(sum) + top - logits[targets[m]];
             for (long c = 0; c < CLASSES; ++c) dlogits[c] = (dlogits[c] / sum - (c == targets[m])) / M;
         }
-        return loss / M;
+        return loss;
     }
 };
 
@@ -195,18 +221,20 @@ struct Rows<Layer, Rest...> {
     static constexpr long inputs = Layer::inputs, outputs = Ends<Layer, Rest...>::outputs;
     static constexpr long parameters = Layer::parameters + Next::parameters;
     static constexpr int tensors = Layer::tensors + Next::tensors;
-    static long work(long M) { return padded(Layer::work(M)) + 2 * padded(M * Layer::outputs) + Next::work(M); }
+    static long work(long M, long threads) {
+        return padded(Layer::work(M, threads)) + 2 * padded(M * Layer::outputs) + Next::work(M, threads);
+    }
     // `factors`: what dropout multiplies by in this layer and in those after it; only read.
     template <long CLASSES, class Sink>
-    static double run(long M, const real* w, Sink sink, const real* in, real* din, const std::int64_t* targets,
-                      real* work, real* factors) {
-        real *out = work + padded(Layer::work(M)), *dout = out + padded(M * Layer::outputs);
+    static double run(Team team, long M, const real* w, Sink sink, const real* in, real* din,
+                      const std::int64_t* targets, real* work, real* factors) {
+        real *out = work + padded(Layer::work(M, team.size)), *dout = out + padded(M * Layer::outputs);
         real* own = Layer::drawn ? factors : work;
-        Layer::forward(M, w, in, out, own);
-        const double loss = Next::template run<CLASSES>(M, w + Layer::parameters, sink.template after<Layer>(), out,
-                                                        dout, targets, dout + padded(M * Layer::outputs),
+        Layer::forward(team, M, w, in, out, own);
+        const double loss = Next::template run<CLASSES>(team, M, w + Layer::parameters, sink.template after<Layer>(),
+                                                        out, dout, targets, dout + padded(M * Layer::outputs),
                                                         factors + M * Layer::drawn);
-        Layer::backward(M, w, in, out, dout, din, sink, own);
+        Layer::backward(team, M, w, in, out, dout, din, sink, own);
         return loss;
     }
 };
@@ -216,18 +244,24 @@ using Plan = PLAN;
 
 extern "C" long parameters() { return Plan::parameters; }
 extern "C" int tensors() { return Plan::tensors; }
-extern "C" long work(long examples) { return Plan::work(examples); }  // numbers of scratch memory, aligned to BYTES
+extern "C" long work(long examples, long threads) { return Plan::work(examples, threads); }  // scratch, in numbers
 
 // Mean cross-entropy of `examples` pictures [h][w][channels] at w [parameters]; its gradient into dw [parameters].
 extern "C" double gradient(const real* w, real* dw, const real* pictures, const std::int64_t* targets, long examples,
-                           real* work, real* factors) {
-    return Plan::run<Plan::outputs>(examples, w, Write{dw}, pictures, nullptr, targets, work, factors);
+                           long threads, real* work, real* factors) {
+    const auto share = [&](Team team) {
+        return Plan::run<Plan::outputs>(team, examples, w, Write{dw}, pictures, nullptr, targets, work, factors);
+    };
+    return by_team(threads, share) / examples;
 }
 
 // The same loss, and a step of w and velocity [parameters] by a rule for each of the tensors.
 extern "C" double update(real* w, real* velocity, const Rule* rules, double momentum, const real* pictures,
-                         const std::int64_t* targets, long examples, real* work, real* factors) {
+                         const std::int64_t* targets, long examples, long threads, real* work, real* factors) {
     const Step step{w, velocity, rules, static_cast<real>(momentum)};
-    return Plan::run<Plan::outputs>(examples, w, step, pictures, nullptr, targets, work, factors);
+    const auto share = [&](Team team) {
+        return Plan::run<Plan::outputs>(team, examples, w, step, pictures, nullptr, targets, work, factors);
+    };
+    return by_team(threads, share) / examples;
 }
 #endif

@@ -30,7 +30,7 @@ from suite.training.gradients.types import Batch, Rows
 from suite.training.machine_code import NUMBERS, NativeError, Source
 
 FILE = Path(__file__).with_suffix(".cpp")
-SOURCE = Source(FILE, tuple(FILE.with_name(name) for name in ("native_layers.h", "native_products.h")))
+SOURCE = Source(FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "team")))
 
 
 def plan(module: nn.Module) -> str:
@@ -127,25 +127,25 @@ class Library:
         self.build, self.agrees = build, False  # with autograd, once compared
         library = ctypes.CDLL(str(path))
         self._work = library.work
-        self._work.restype, self._work.argtypes = ctypes.c_long, [ctypes.c_long]
+        self._work.restype, self._work.argtypes = ctypes.c_long, [ctypes.c_long] * 2
         self.gradient: Callable[..., float] = library.gradient
         library.gradient.restype = ctypes.c_double
-        library.gradient.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_long, *[ctypes.c_void_p] * 2]
+        library.gradient.argtypes = [*[ctypes.c_void_p] * 4, *[ctypes.c_long] * 2, *[ctypes.c_void_p] * 2]
         self.update: Callable[..., float] = library.update
         library.update.restype = ctypes.c_double
         library.update.argtypes = [
             *[ctypes.c_void_p] * 3,
             ctypes.c_double,
             *[ctypes.c_void_p] * 2,
-            ctypes.c_long,
+            *[ctypes.c_long] * 2,
             *[ctypes.c_void_p] * 2,
         ]
         library.parameters.restype = ctypes.c_long
         self.parameters: int = library.parameters()
 
-    def work(self, examples: int) -> int:
+    def work(self, examples: int, threads: int) -> int:
         """Numbers of scratch memory for a batch."""
-        return int(self._work(examples))
+        return int(self._work(examples, threads))
 
 
 @cache
@@ -167,7 +167,10 @@ def refusal(problem: Any) -> str | None:
 
 
 class Native:
-    """Gradients one at a time by a network's own machine code, in one thread.
+    """Gradients one at a time by a network's own machine code, each in the threads that torch has.
+
+    A thread takes two examples or more: with a few the same bits come from any number of threads, with more the sums
+    of convolutions and the loss are rounded in another order by each number, and no other.
 
     Raises NativeError where there is none, or where it is of another build than the one that a run began with.
     """
@@ -215,6 +218,7 @@ class Native:
             inputs.data_ptr(),
             targets.data_ptr(),
             len(targets),
+            threads(len(targets)),
             self._work.data_ptr(),
             factors.data_ptr(),
         )
@@ -234,13 +238,14 @@ class Native:
             inputs.data_ptr(),
             targets.data_ptr(),
             len(targets),
+            threads(len(targets)),
             self._work.data_ptr(),
             factors.data_ptr(),
         )
 
     def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """A batch with its pictures channels-last, and scratch memory for it."""
-        if len(self._work) < (needed := self.library.work(len(targets))):
+        if len(self._work) < (needed := self.library.work(len(targets), threads(len(targets)))):
             self._work = inputs.new_empty(needed)
         return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs, targets
 
@@ -270,6 +275,11 @@ class Native:
             if not float((ours - theirs).norm()) <= bound(flat.d, theirs):
                 raise NativeError("its machine code does not agree with autograd: the compiler is not to be trusted")
         self.library.agrees = True
+
+
+def threads(examples: int) -> int:
+    """How many share a batch."""
+    return max(1, min(torch.get_num_threads(), examples // 2))
 
 
 def _drawn(layer: nn.Dropout, factors: Tensor) -> Tensor:
