@@ -27,6 +27,7 @@ WORTH_SECONDS = 30.0  # a run estimated to take less is not worth a measurement 
 # every repeat, which noise alone does once in 128 times.
 MARGIN, STEADY = 0.05, 0.02
 REPEATS = 7
+REST = 0.02  # seconds, after which torch's threads have gone to sleep
 FEWEST_BATCHES = 2  # of an epoch, below which ISGD has no chart
 # What a search leaves to its driver, and what updates that are timed never come to.
 ENDLESS = {"algorithm": {"name": "sgd"}, "updates": 10**9, "evaluate": {"every": 10**9}}
@@ -191,8 +192,10 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         else:
             calls[Way("captured", channels_last, True, 1)] = call(problem, "captured")
     refused |= failing(calls, execution["device"])
-    clock = time.thread_time if on_cpu and execution["threads"] == 1 else time.perf_counter
-    seconds = alternating({way: finished(call, execution["device"]) for way, call in calls.items()}, REPEATS, clock)
+    alone = on_cpu and execution["threads"] == 1
+    clock = time.thread_time if alone else time.perf_counter
+    finishing = {way: finished(call, execution["device"]) for way, call in calls.items()}
+    seconds = alternating(finishing, REPEATS, clock, REST if on_cpu and not alone else 0.0)
     middle = {way: statistics.median(taken) for way, taken in seconds.items()}
     chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {

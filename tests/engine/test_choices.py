@@ -147,6 +147,19 @@ def test_interleaved_calls_take_turns():
     assert order == ["a", "b"] * 4
 
 
+def test_short_sides_settle_before_each_sample():
+    """One of no time at all is called twice, another once and warmed up twice."""
+    order, now = [], [0.0]
+
+    def slow():
+        order.append("slow")
+        now[0] += 1.0
+
+    found = alternating({"quick": lambda: order.append("quick"), "slow": slow}, 2, lambda: now[0], rest=1e-6)
+    assert found == {"quick": [0.0, 0.0], "slow": [1.0, 1.0]}
+    assert order == ["quick"] * 2 + ["slow"] * 2 + ["quick", "quick", "slow"] * 2
+
+
 def test_a_measurement_ends_with_the_time_that_was_given():
     order = []
     with until(lambda: len(order) == 3), pytest.raises(OutOfTime):
