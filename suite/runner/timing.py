@@ -41,8 +41,8 @@ def alternating(
     """Seconds of each side, measured in turns so that slow drifts of the machine hit all alike.
 
     One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
-    Threads of a framework turn round for some milliseconds after their work, and take the core from whoever comes next:
-    with ``rest`` a side that is done within ``SHORT`` such spells waits one and makes a call that is not timed, first.
+    Threads of a framework turn round for some milliseconds after their work and take the core from whoever comes
+    next: with ``rest`` a side that is done within ``SHORT`` such spells first waits one and makes a call untimed.
     Raises ValueError for fewer than one repeat, and OutOfTime within ``until``.
     """
     if repeats < 1:
