@@ -11,7 +11,20 @@ import pytest
 from test_regression import document
 
 from suite.speed.baselines import GateError
-from suite.speed.history import CREEP, FEWEST, Rise, _split, changes, draw, file_of, recall, remember, rises, session
+from suite.speed.history import (
+    CREEP,
+    FEWEST,
+    Rise,
+    _split,
+    changes,
+    draw,
+    file_of,
+    recall,
+    remember,
+    rises,
+    series,
+    session,
+)
 
 NOISE = 0.01  # between medians of sessions
 
@@ -32,6 +45,20 @@ def history(levels: list[float], seed: int, workloads: int = 4) -> list[dict]:
     ]
 
 
+def measured(values: list[float]) -> list[dict]:
+    """Sessions of one workload with these log ratios."""
+    return [
+        {"when": f"week {week:02}", "anew": False, "versions": {"torch": "2"}, "workloads": {"w": {"wall": value}}}
+        for week, value in enumerate(values)
+    ]
+
+
+def stepping(rise: float) -> list[float]:
+    """Eight sessions and eight more whose level lies higher by that share."""
+    before = [0.001 * (3 * i % 8) for i in range(8)]
+    return [*before, *(math.log1p(rise) + value for value in before)]
+
+
 def test_two_per_cent_a_week_is_found_though_no_week_is_a_regression():
     """Ten weeks of five sessions: nothing for five of them, then 2% a week."""
     levels = [0.02 * max(0, week - 4) for week in range(10) for _ in range(5)]
@@ -40,6 +67,13 @@ def test_two_per_cent_a_week_is_found_though_no_week_is_a_regression():
         assert (rise.workload, rise.clock) == ("w0", "wall")
         assert CREEP <= rise.after - rise.before < 0.12
         assert rise.changes
+
+
+@pytest.mark.parametrize(
+    ("rise", "told"), [(0.06, ["w: +6.0% by wall time in steps, at week 08"]), (0.04, [])], ids=["6%", "4%"]
+)
+def test_six_per_cent_in_all_is_told_with_its_place_and_four_is_nobodys(rise: float, told: list[str]):
+    assert [str(found) for found in rises(measured(stepping(rise)))] == told
 
 
 def test_a_split_is_where_the_energy_distance_of_its_sides_is_largest():
@@ -76,6 +110,33 @@ def test_changes_are_found_where_they_are():
     assert changes([0.0, 1.0], 0.01) == []
 
 
+def test_changes_are_listed_in_order_whichever_was_found_first():
+    assert changes(np.repeat([0.0, 3.0, 40.0, 43.0], 10).tolist(), 0.05) == [10, 20, 30]
+
+
+@pytest.mark.parametrize(("as_large", "places"), [(1, [4]), (2, [])])
+def test_the_order_that_was_seen_counts_as_one_of_the_permutations(
+    monkeypatch: pytest.MonkeyPatch, as_large: int, places: list[int]
+):
+    """With one of 40 as large the probability is (1 + 1) / (40 + 1) = 0.049, with two of them 0.073."""
+    sizes = iter([1.0, *[1.0] * as_large, *[0.0] * 60])
+    monkeypatch.setattr("suite.speed.history._split", lambda distances: (4, next(sizes)))
+    assert changes([0.0] * 8, 0.05) == places
+
+
+@pytest.mark.parametrize("step", [0.001, 0.1, 1 / 3])
+def test_of_eight_sessions_nothing_is_sure_to_one_in_a_hundred(step: float):
+    """Two of the 70 halves lie as far apart as these, also where their sums are rounded otherwise: 0.029."""
+    assert changes([step * i for i in range(8)], 0.01) == []
+
+
+def test_all_series_of_a_history_share_one_per_cent_of_false_alarms(monkeypatch: pytest.MonkeyPatch):
+    shares: list[float] = []
+    monkeypatch.setattr("suite.speed.history.changes", lambda values, alarm: shares.append(alarm) or [])
+    assert rises(history([0.0] * 8, 1, workloads=5)) == []
+    assert (len(shares), sum(shares)) == (5, pytest.approx(0.01))
+
+
 def test_a_change_needs_the_fewest_sessions_on_either_side_and_no_more():
     """Of the 70 ways to halve eight values in no order, two are as far apart as these halves."""
     values = [0.0, 0.1, 0.2, 0.3, 9.0, 9.1, 9.2, 9.3]
@@ -98,6 +159,43 @@ def test_a_recovered_level_is_no_rise_and_other_versions_begin_anew():
     for old in rising[:20]:
         old["versions"] = {"torch": "1"}
     assert rises(rising) == []
+
+
+def test_only_sessions_with_the_versions_of_the_last_one_are_compared():
+    sessions = measured([0.1, 0.2, 0.3, 0.4])
+    for one, version in zip(sessions, ("3", "2", "2", "3"), strict=True):
+        one["versions"] = {"torch": version}
+    assert series(sessions) == {("w", "wall"): (["week 00", "week 03"], [0.1, 0.4])}
+
+
+def test_sessions_are_added_unless_the_first_of_several_begins_anew(tmp_path: Path):
+    draws = np.random.default_rng(8)
+    documents = [document({"a": 0.1}, draws) for _ in range(3)]
+    for _ in range(2):
+        remember(documents, tmp_path)
+    assert [row["anew"] for row in recall(tmp_path, "cpu-a")] == [False] * 6
+    remember(documents, tmp_path, anew=True)
+    assert [row["anew"] for row in recall(tmp_path, "cpu-a")] == [True, False, False]
+    assert session(documents[0])["anew"] is False
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workloads": {"w": {"wall": 0.1, "processor": math.nan}}},
+        {"workloads": {"w": {"wall": math.inf}}},
+        {"when": 3},
+        {"versions": ["torch"]},
+    ],
+    ids=str,
+)
+def test_a_line_with_one_spoilt_value_is_no_session(tmp_path: Path, change: dict):
+    path = file_of(tmp_path, "cpu-a")
+    path.parent.mkdir()
+    good, other = measured([0.1, 0.2])
+    path.write_text(f"{json.dumps(good)}\n{json.dumps(other | change)}\n")
+    with pytest.raises(GateError, match="line 2, is no session"):
+        recall(tmp_path, "cpu-a")
 
 
 def test_accepted_sessions_are_remembered_until_a_level_is_wanted(tmp_path: Path):
@@ -128,6 +226,24 @@ def test_the_history_is_drawn(tmp_path: Path):
     assert len(levels) == 2
     with pytest.raises(GateError, match="begins a history"):
         draw([])
+
+
+def test_the_drawing_shows_every_session_and_the_level_between_changes():
+    values = stepping(0.06)
+    (axes,) = draw(measured(values)).axes
+    (points,) = axes.lines
+    assert points.get_ydata() == pytest.approx(np.exp(values))
+    levels = [segment for collection in axes.collections for segment in collection.get_segments()]
+    before, after = math.exp(0.0035), 1.06 * math.exp(0.0035)
+    assert np.ravel(levels) == pytest.approx([-0.5, before, 7.5, before, 7.5, after, 15.5, after])
+    assert axes.get_xticks().tolist() == [0, 15]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["week 00", "week 15"]
+
+
+def test_workloads_are_drawn_in_the_order_of_their_names_after_one_session_too():
+    (one,) = measured([0.1])
+    one["workloads"] = {name: {"wall": 0.1} for name in "bca"}
+    assert [axes.get_title() for axes in draw([one]).axes] == ["a", "b", "c"]
 
 
 def test_the_command_remembers_finds_and_draws(tmp_path: Path, sgd):
