@@ -93,6 +93,14 @@ def test_the_limit_is_where_the_probability_crosses_the_alarm(m: int, n: int, al
     assert lower_limit([1.0, 2.0], [0.0, 0.5], 0.1) == -math.inf
 
 
+def test_what_would_be_found_allows_for_what_centring_took_from_a_few_residuals():
+    """n values less their centre spread by sqrt((n - 1) / n) too little; samples of 5 and 5 mostly hold both ends."""
+    found = detectable([-0.01, 0.01] * 2, 5, 5, 0.05, 0.05)
+    assert found == pytest.approx(0.05 + 2 * 0.01 * math.sqrt(4 / 3))
+    assert math.isfinite(detectable([-0.01, 0.01], 5, 5, 0.05, 0.05))
+    assert detectable([0.01], 5, 5, 0.05, 0.05) == math.inf, "one residual is none"
+
+
 def test_unchanged_code_alarms_no_more_often_than_stated():
     """1,000 documents of unchanged code, each against a baseline of its own."""
     draw = np.random.default_rng(1)
@@ -146,9 +154,32 @@ def test_a_threshold_follows_the_spread_of_sessions_and_never_falls_below_the_fl
     assert threshold(few, 0.001) == pytest.approx(0.25 / 1.349)  # its quartiles with the median: -0.125 and 0.125
 
 
+def test_five_sessions_bound_what_a_sixth_exceeds_as_seldom_as_asked():
+    """Medians 0, 0.05, ..., 0.2 deviate by 0.05 sqrt(2.5); 7.1732 is in Student's table for 0.001 at 4 degrees."""
+    apart = [[0.05 * i] * 3 for i in range(5)]
+    assert threshold(apart, 0.001) == pytest.approx(7.1732 * 0.05 * math.sqrt(2.5 * (1 + 1 / 5)), rel=1e-4)
+    assert threshold(apart[:4], 0.001) == pytest.approx(math.log1p(0.05))  # fewer count by their rounds
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 4])
+def test_the_thresholds_of_all_workloads_share_the_other_half_of_the_alarm(pairs: int):
+    """One session of six lies far below: the others are passed by what passes the threshold above them."""
+    base = [[-0.1] * ROUNDS, *[[0.02] * ROUNDS] * 5]
+    at = 0.02 + threshold(base, ALARM / 2 / pairs)
+    for now, slower in ((at + 1e-6, True), (at - 1e-6, False)):
+        assert alarms([(base, [[now] * ROUNDS])] * pairs) == [slower] * pairs
+
+
+@pytest.mark.parametrize(("slower", "alarm"), [(0.06, True), (0.04, False)])
+def test_six_per_cent_is_a_regression_and_four_is_nobodys(slower: float, alarm: bool):
+    steady = [0.0, 0.001, -0.001, 0.002, -0.002]
+    assert alarms([([steady] * 5, [[math.log1p(slower) + value for value in steady] * 3])]) == [alarm]
+
+
 def test_holm_stops_at_the_first_that_is_not_small_enough():
     assert holm([0.2, 0.004, 0.011, 0.5], 0.04) == [False, True, True, False]
     assert holm([0.011, 0.02, 0.02, 0.02], 0.04) == [False] * 4
+    assert holm([0.02, 0.5], 0.04) == [True, False], "as small as its share is small enough"
     assert holm([], 0.04) == []
 
 
@@ -197,6 +228,39 @@ def test_missing_and_new_workloads_are_listed():
     assert (found["missing"], found["without_baseline"]) == (["gone"], ["fresh"])
     assert exit_code(found) == 3
     assert "MISSING gone: in the baseline, not measured now" in list(lines(found))
+
+
+def test_what_cannot_be_compared_is_listed_in_order_with_the_versions_that_changed():
+    base = several(dict.fromkeys("ecadb", 0.0), 10, count=1)
+    new = several(dict.fromkeys("jhfig", 0.0), 11, count=1)
+    base["versions"], new["versions"] = {"numpy": "2.4", "torch": "2.13.0"}, {"numpy": "2.4", "torch": "2.14.0"}
+    found = compare(base, new)
+    assert (found["missing"], found["without_baseline"]) == (list("abcde"), list("fghij"))
+    assert found["versions_changed"] == {"torch": ["2.13.0", "2.14.0"]}
+    told = list(lines(found))
+    assert "note: the baseline was measured with torch 2.13.0, not 2.14.0" in told
+    assert told.index("note: f has no baseline") < told.index("MISSING a: in the baseline, not measured now")
+
+
+def test_what_could_hide_a_slowdown_is_listed_in_order_and_nothing_is_promised(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("suite.speed.rank_shift.detectable", lambda *given: math.inf)
+    found = compare(several(dict.fromkeys("ecadb", 0.0), 8), several(dict.fromkeys("ecadb", 0.0), 9, count=1))
+    assert list(found["undecided"]) == list("abcde")
+    told = list(lines(found))
+    assert told[0].endswith("alarms below 1% over all 10 rows; 'finds' is the slowdown found with probability 90%")
+    assert all("finds nothing " in row for row in told[1:11])
+    assert "UNDECIDED a: a slowdown of 20% could go unseen; more rounds will not do" in "\n".join(told)
+    assert exit_code(found) == 3
+
+
+def test_a_note_is_made_when_it_concerns_one_workload_of_several(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("suite.speed.rank_shift.detectable", lambda *given: 0.1)
+    base, new = several({"a": 0.0, "b": 0.0}, 6), several({"a": -0.5, "b": 0.0}, 7, count=1)
+    kept, few = "note: what is faster stays guarded", "note: a baseline of 5 sessions or more bounds how"
+    told = "\n".join(lines(compare(base, new)))
+    assert (kept in told, few in told) == (True, False)
+    base["workloads"]["b"] = {clock: sessions[:4] for clock, sessions in base["workloads"]["b"].items()}
+    assert few in "\n".join(lines(compare(base, new)))
 
 
 def test_another_machine_class_is_refused_in_one_sentence():
