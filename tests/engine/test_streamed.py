@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suite.data.imagenet import Batch
+from suite.spec import RunSpec
 from suite.training import streamed
 from suite.training.build import make_network
 from suite.training.flat import FlatModule
-from suite.training.numerics import Numerics
+from suite.training.numerics import Numerics, choose
 
 CLASSES, SIDE, CROP = 7, 12, 8
 MODEL = {"name": "tiny_bn", "channels": 3, "classes": CLASSES, "input_size": CROP}
@@ -25,10 +26,13 @@ class Pictures:
 
     splits: list[tuple[str, int]]
     starts: list[int]
+    processes: list[int]
+    closed: list[str]
 
     def __init__(self, split: str, batch: int, root: object, *, device: torch.device, side: int, processes: int = 0):
         assert (device.type, side) == ("cpu", SIDE)
         self.splits.append((split, batch))
+        self.processes.append(processes)
         draw = torch.Generator().manual_seed(3)
         self.pixels = torch.randint(256, (450, 3, SIDE, SIDE), generator=draw, dtype=torch.uint8)
         self.targets = torch.randint(CLASSES, (450,), generator=draw)
@@ -38,7 +42,10 @@ class Pictures:
         return self
 
     def __exit__(self, *error: object) -> None:
-        pass
+        self.close()
+
+    def close(self) -> None:
+        self.closed.append(self.splits[-1][0])
 
     def batches(self, first: int = 0) -> Iterator[Batch]:
         self.starts.append(first)
@@ -51,8 +58,8 @@ class Pictures:
 
 @pytest.fixture(autouse=True)
 def pictures(monkeypatch: pytest.MonkeyPatch) -> type[Pictures]:
-    monkeypatch.setattr(Pictures, "splits", [], raising=False)
-    monkeypatch.setattr(Pictures, "starts", [], raising=False)
+    for noted in ("splits", "starts", "processes", "closed"):
+        monkeypatch.setattr(Pictures, noted, [], raising=False)
     monkeypatch.setattr(streamed, "ImageNetStream", Pictures)
     return Pictures
 
@@ -132,3 +139,40 @@ def test_a_batch_is_cropped_as_its_name_says(flat):
     assert one.is_contiguous(memory_format=torch.channels_last)
     assert -123 <= one.min() < -100
     assert 100 < one.max() <= 255 - 104
+
+
+def test_a_run_is_tested_on_the_first_validation_pictures_whatever_it_is_handed(flat):
+    images, x = images_of(flat, seed=0, workers=1), flat.point()
+    assert images.evaluate(x, flat.buffers.clone(), x[:0], x[:0]) == scores(flat, x, 1)[:2]
+
+
+@pytest.mark.parametrize(("cores", "workers", "each"), [(8, 2, 4), (8, 3, 2), (2, 3, 1), (None, 1, 1)])
+def test_decoding_processes_share_the_cores_and_every_worker_has_one(
+    monkeypatch: pytest.MonkeyPatch, flat, pictures, cores, workers, each
+):
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    images_of(flat, seed=0, workers=workers)
+    assert pictures.processes == [each] * workers
+
+
+@pytest.mark.parametrize("workers", [None, 3])
+def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers):
+    settings = {
+        "model": MODEL,
+        "algorithm": {"name": "sgd"},
+        "descent": {"rule": "caffe"},
+        "batch": 30,
+        "crop": CROP,
+        "side": SIDE,
+        "evaluate": {"examples": 1},
+        **({"workers": workers} if workers else {}),
+    }
+    spec = RunSpec("train", settings)
+    execution = choose(spec, "cpu", 1)
+    with streamed.assembled_streamed(spec.settings, 0, execution, None) as made:
+        assert made.algorithm.collective.workers == (workers or 1)
+        assert pictures.closed == []
+    assert pictures.closed == ["train"] * (workers or 1)
+    with pytest.raises(KeyboardInterrupt), streamed.assembled_streamed(spec.settings, 0, execution, None):
+        raise KeyboardInterrupt
+    assert pictures.closed == ["train"] * 2 * (workers or 1)
