@@ -18,6 +18,11 @@ def test_at_a_turn_every_worker_brings_a_gradient_of_the_newest_weights():
     ]
 
 
+def test_the_first_worker_is_number_0_and_begins_with_the_first_update():
+    turn = next(rounds(2))
+    assert (turn.t, [(e.worker, e.read, e.number) for e in turn.entries]) == (0, [(0, 0, 0), (1, 0, 0)])
+
+
 def test_a_pool_numbers_batches_over_all_workers():
     numbers = [[entry.number for entry in turn.entries] for turn in islice(rounds(2, pool=True), 3)]
     assert numbers == [[0, 1], [2, 3], [4, 5]]

@@ -68,6 +68,13 @@ def test_adam_equals_torch(decay):
         torch.testing.assert_close(run(Adam(beta1, beta2, decay=decay)), theirs, rtol=1e-12, atol=1e-12)
 
 
+def test_without_settings_the_rules_are_torchs_own():
+    for ours, theirs in ((Adam(), torch.optim.Adam), (TorchSGD(), torch.optim.SGD)):
+        expected = run_optimizer(lambda p, theirs=theirs: theirs(p, 1.0))
+        torch.testing.assert_close(run(ours), expected, rtol=1e-12, atol=1e-12)
+    assert torch.equal(run(CaffeSGD()), run(TorchSGD()))
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 def test_caffe_equals_its_rule_written_out(scaled):
     lr_mult = SCALE.tolist() if scaled else [1.0] * D
@@ -122,13 +129,20 @@ def test_rows_are_independent_and_keep_their_dtype(optimizer):
         assert torch.equal(kept[j], memory_alone)
 
 
+def test_values_on_the_edge_are_taken():
+    assert run(Adam(0.0, 0.0, 0.0, 0.0)).isfinite().all()
+    assert torch.equal(run(TorchSGD(0.0, 0.0)), run(TorchSGD()))
+
+
 @pytest.mark.parametrize(
     ("rule", "change"),
     [
         (CaffeSGD, {"momentum": 1.0}),
+        (CaffeSGD, {"momentum": -0.1}),
         (TorchSGD, {"decay": -1}),
         (Adam, {"beta1": 1}),
         (Adam, {"beta2": 1}),
+        (Adam, {"beta1": -0.1}),
         (Adam, {"epsilon": -1}),
         (Adam, {"decay": -1}),
     ],

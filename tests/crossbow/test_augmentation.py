@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import FixedCycle
 from suite.data.transforms import CropFlip
 from suite.spec import RunSpec
 from suite.training.build import assemble
+from suite.training.flat import FlatModule
+from suite.training.problem import Classification
 
 RULE = CropFlip(crop=6, margin=2)
 NUMBERS, WORKERS = torch.tensor([0, 3, 3]), torch.tensor([0, 0, 1])
@@ -103,3 +106,14 @@ def test_recomputed_batch_norm_statistics_are_those_of_the_point():
     torch.testing.assert_close(found[:16], mean, rtol=1e-4, atol=1e-5)
     assert flat.module.training
     assert torch.equal(flat.buffers, made.problem.b0()), "the module is left as it was"
+
+
+def test_recomputed_statistics_are_those_without_dropout():
+    module = nn.Sequential(nn.Dropout(0.5), nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    pictures = torch.randint(256, (8, 3, 6, 6), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
+    problem = Classification(FlatModule(module), pictures, torch.zeros(8, dtype=torch.int64), lambda x: x / 256)
+    first, again = (problem.recomputed_buffers(problem.flat.point(), pictures) for _ in range(2))
+    assert torch.equal(first, again)
+    with torch.no_grad():
+        torch.testing.assert_close(first[:4], module[1](pictures / 256).mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
+    assert all(layer.training for layer in module)

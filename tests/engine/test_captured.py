@@ -195,6 +195,18 @@ def test_a_captured_run_resumes_to_the_same_bits(tmp_path):
     assert torch.equal(later.state.memory, whole.state.memory)
 
 
+def test_workers_at_one_point_are_one_batch_unless_every_gradient_is_to_be_computed_by_itself(tmp_path):
+    spec = digits(0, precision="float64", workers=3)
+    made = assemble(spec.settings, spec.seed, EXECUTION | {"precision": "float64"}, None)
+    states = []
+    for options, branches in (({}, 1), ({"joins": False}, 3)):
+        one = Session(spec, Context(tmp_path, EXECUTION), made, rehearsed(made.problem), **options)
+        one.update(next(one.turns()))
+        assert set(one.gradients.recorder.branches) == {branches}
+        states.append(one.state.x)
+    torch.testing.assert_close(*states, rtol=1e-12, atol=1e-14)
+
+
 def test_a_captured_run_is_tested_captured(tmp_path):
     ours, theirs = session(tmp_path, rehearsed), session(tmp_path, Bound)
     for each in (ours, theirs):

@@ -8,13 +8,14 @@ import pytest
 import torch
 from engine_cases import digits
 
-from suite.experiment import Experiment, OutOfTime
+from suite.experiment import Context, Experiment, OutOfTime
 from suite.runner import autotune as choices
 from suite.runner.autotune import decide, measure_training
 from suite.runner.timing import alternating, preferred, until
 from suite.spec import RunSpec
 from suite.training.build import ALGORITHMS
-from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed, keep_freed_memory
+from suite.training.loop import train
+from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed, keep_freed_memory, pick_device
 
 
 def experiment(answers, seconds=1000.0):
@@ -194,6 +195,48 @@ def test_precision_is_strict_unless_named():
         assert choose(RunSpec("train"), "cpu", 1)["precision"] == "float32"
     finally:
         apply(choose(RunSpec("train"), "cpu", 1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "picked"), [("auto", "cuda", "cpu"), ("cpu", "cpu", "cpu"), ("cuda", "cuda", None)]
+)
+def test_a_gpu_is_taken_where_there_is_one_unless_the_cpu_is_asked_for(monkeypatch, asked, there, picked):
+    """``there``: what is picked on a machine with CUDA; ``picked``: on one without."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert pick_device(asked) == there
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    if picked is None:
+        with pytest.raises(ValueError, match="--device cuda: this machine has no usable CUDA device"):
+            pick_device(asked)
+    else:
+        assert pick_device(asked) == picked
+
+
+def test_a_new_run_is_alone_in_its_pack_and_deterministic_and_its_threads_and_switches_are_torchs(tmp_path):
+    execution = choose(digits(0), "cpu", 2)
+    assert (execution["path"], execution["width"], execution["slot"]) == ("looped", 1, 0)
+    try:
+        apply(execution)
+        assert torch.get_num_threads() == 2
+        assert torch.backends.cudnn.deterministic
+        assert not torch.backends.cudnn.benchmark
+        lowered = choose(digits(0, precision="tf32"), "cpu", 1)
+        train(digits(0, precision="tf32", updates=1), Context(tmp_path, lowered))
+        assert torch.get_num_threads() == 1
+        assert torch.backends.cuda.matmul.allow_tf32, "a run applies what was recorded of it"
+    finally:
+        apply(choose(digits(0), "cpu", 1))
+
+
+def test_convolutions_take_onednn_unless_the_run_recorded_torchs_own_kernels(monkeypatch):
+    """Runs from before there was a choice recorded nothing."""
+    assert Numerics.of({"precision": "float32"}) == Numerics() == Numerics(lowered=False, onednn=True)
+    for enabled in (True, False):
+        monkeypatch.setattr(torch.backends.mkldnn, "enabled", enabled)
+        for onednn in (True, False):
+            with Numerics(onednn=onednn).kernels():
+                assert torch.backends.mkldnn.enabled == (enabled and onednn)
+            assert torch.backends.mkldnn.enabled == enabled
 
 
 def test_keeping_freed_memory_is_safe_to_ask_for_anywhere(monkeypatch):

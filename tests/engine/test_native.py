@@ -244,6 +244,21 @@ def test_without_a_compiler_everything_else_goes_on(tmp_path, monkeypatch):
     )
 
 
+@pytest.mark.usefixtures("fresh")
+def test_a_compiler_that_does_not_run_is_passed_over(monkeypatch, tmp_path):
+    """Named is the next one, by the first line that it says of itself."""
+    for name, script in (("broken", "exit 1"), ("c++", 'printf "made up 1.0\\nfree software\\n"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CXX", str(tmp_path / "broken"))
+    assert machine_code.compiler() == (str(tmp_path / "c++"), "made up 1.0")
+    machine_code.compiler.cache_clear()
+    (tmp_path / "c++").unlink()
+    with pytest.raises(NativeError, match="there is no C\\+\\+ compiler here"):
+        machine_code.compiler()
+
+
 @pytest.mark.compiler
 def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeypatch, tmp_path):
     numbers = plan(problem("linear").flat.module), "double"
@@ -267,7 +282,7 @@ def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeyp
 def test_a_cache_that_cannot_be_written_is_a_reason(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert "cannot compile it" in (refusal(problem("linear")) or "")
+    assert "cannot compile it: [Errno 20] Not a directory" in (refusal(problem("linear")) or "")
 
 
 @pytest.mark.compiler
@@ -280,7 +295,7 @@ def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_pa
     source = native.SOURCE.file.read_text()
     monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, file=wrong))
     wrong.write_text("this is no C++")
-    assert "cannot compile it" in (refusal(case) or "")
+    assert f"cannot compile it: {wrong}:1:1: error: " in (refusal(case) or ""), "in the compiler's own words"
     for memory in (native.toolchain, native.library):
         memory.cache_clear()
     assert "(c == targets[m])) / M" in source
@@ -297,6 +312,9 @@ def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_pa
         (nn.AvgPool2d(2, padding=1, count_include_pad=False), r"layer odd \(AvgPool2d\)"),
         (nn.BatchNorm2d(3), r"layer odd \(BatchNorm2d\)"),
         (nn.Dropout(), r"layer odd \(Dropout\)"),
+        (nn.Flatten(2), r"layer odd \(Flatten\)"),
+        (nn.MaxPool2d(2, 2, dilation=2), r"layer odd \(MaxPool2d\)"),
+        (nn.AvgPool2d((3, 2)), r"layer odd \(AvgPool2d\)"),
         (nn.Linear(8, 3), "layer odd has no bias, or reads maps"),
     ],
 )
@@ -321,6 +339,10 @@ def test_what_else_has_no_native_gradient():
     assert "cross-entropy" in (refusal(other) or "")
     half = problem("digits_lenet", dtype=torch.bfloat16)
     assert refusal(half) == "its numbers must be one of float, double"
+    mixed = rounded_badly()
+    mixed.get_submodule("ip2").bfloat16()
+    with pytest.raises(NativeError, match="its numbers must be one of float, double"):
+        plan(mixed)
     lowered = problem("digits_lenet", dtype=torch.float32)
     lowered.numerics = Numerics(lowered=True)
     assert "another precision" in (refusal(lowered) or "")

@@ -16,10 +16,10 @@ from suite.training.flat import FlatModule
 from suite.training.gradients.batching import Work, answer, spread
 from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import Bound, Functional
-from suite.training.gradients.paths import PATHS, gradients_of_run
+from suite.training.gradients.paths import PATHS, gradients_of_run, refusals
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.numerics import Numerics
-from suite.training.problem import Quadratic
+from suite.training.problem import Classification, Quadratic
 
 SMALL = 1e8  # operations per example up to which a network is tested at every run
 
@@ -70,6 +70,17 @@ def with_dropout() -> list:
 def test_networks_that_drop_out_are_not_vectorised(name):
     with pytest.raises(ValueError, match="dropout cannot be packed or vectorised: its masks are drawn run by run"):
         gradients_of_run("vectorised", problem(name))
+
+
+def test_what_is_refused_is_what_cannot_be_had():
+    """A network whose dropout keeps everything draws no masks."""
+    masked = problem("crossbow_lenet")
+    assert "vectorised" in refusals(masked)
+    assert gradients_of_run("vectorised", without_masks(masked)).path == "vectorised"
+    quadratic = Quadratic(torch.ones(2, 2), torch.ones(2))
+    assert gradients_of_run("vectorised", quadratic).path == "vectorised"
+    for case in (problem("linear"), quadratic):
+        assert set(refusals(case)) - {"native"} == {"captured"}
 
 
 def test_joined_batches_drop_out_what_one_batch_of_all_would():
@@ -150,6 +161,17 @@ def test_unequal_shares_are_joined_by_every_path():
     agree(looped, answer(Vectorised(case), at, rows, examples), case.d)
 
 
+def test_unequal_shares_that_are_not_joined_are_summed_point_by_point():
+    case = problem("digits_lenet")
+    at = Points(points(case, 3), (1, 3, 2), torch.zeros(6, dtype=torch.int64))
+    examples, rows = torch.arange(12).view(6, 2), case.b0().repeat(6, 1)
+    assert spread(case, at, rows, examples).joined
+    joined = answer(Bound(case), at, rows, examples)[1].clone()
+    losses, sums, _ = answer(Bound(case), at, rows, examples, join=False)
+    assert (losses.shape, sums.shape) == ((6,), (3, case.d))
+    assert float((sums - joined).norm()) <= bound(joined, case.d)
+
+
 def test_batches_of_a_network_with_batch_norm_are_never_joined():
     case = problem("tiny_bn")
     at = Points(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
@@ -175,19 +197,35 @@ def test_quadratics_have_twins_too():
 
 
 def test_a_parameter_without_effect_has_gradient_zero():
-    class Half(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.used, self.unused = nn.Linear(4, 2), nn.Linear(3, 3)
-
-        def forward(self, x):
-            return self.used(x)
-
     flat = FlatModule(Half())
     flat.grad.fill_(7.0)
     grads = torch.autograd.grad(flat.module(torch.ones(1, 4)).sum(), flat.parameters, allow_unused=True)
     flat.flatten(grads, flat.grad)
     assert flat.grad.tolist() == [1.0] * 8 + [1.0] * 2 + [0.0] * 12
+
+
+class Half(nn.Module):
+    """Of its two layers it uses one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.unused = nn.Linear(4, 2), nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.used(x.flatten(1))
+
+
+def test_it_has_so_by_every_path_and_whatever_stood_there_before():
+    pixels = torch.randint(256, (6, 1, 2, 2), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
+    case = Classification(FlatModule(Half().double()), pixels, torch.arange(6) % 2, lambda x: x.double() / 256)
+    x, rows, batches = points(case, 1), case.b0()[None], [case.fetch(torch.arange(6))]
+    looped = Bound(case)
+    looped._grads.fill_(7.0)
+    expected = tuple(part.clone() for part in looped(x, rows, batches))
+    assert expected[1][0, :10].count_nonzero() == 10
+    assert not expected[1][0, 10:].any()
+    for twin in (Functional(case), Vectorised(case), Captured(case, Rehearsal())):
+        agree(expected, twin(x, rows, batches), case.d)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -203,6 +203,17 @@ def test_a_spoiled_checkpoint_means_starting_again_to_the_same_bits(around: Surr
     assert same(finished(around, spec), expected)
 
 
+@pytest.mark.parametrize(("seconds", "written"), [(0.0, 6), (3600.0, 0)])
+def test_a_checkpoint_is_written_when_it_is_due_and_not_before(
+    around: Surroundings, monkeypatch: pytest.MonkeyPatch, seconds: float, written: int
+):
+    saved, save = [], checkpoint.save
+    monkeypatch.setattr(checkpoint, "save", lambda *given: (saved.append(given), save(*given)))
+    spec = toy.digits(updates=6)
+    assert execute(spec, experiment, replace(around, checkpoint_seconds=seconds)).state == "stored"
+    assert len(saved) == written
+
+
 def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: Surroundings, reference, monkeypatch):
     spec, expected = reference
     left = [0]  # updates until the budget ends, counted instead of timed

@@ -145,6 +145,13 @@ def test_early_exit_stops_reading():
     assert len(list(source)) == 9
 
 
+def test_a_sum_is_given_up_above_the_threshold_and_not_at_it():
+    """Of ten examples, in two chunks: the threshold of 0.5 is a sum of 5. What was read in whole is no bound."""
+    assert read_loss([(5.0, 5), (0.0, 5)], 10, 0.5) == (0.5, False, 10)
+    assert read_loss([(5.1, 5), (0.0, 5)], 10, 0.5) == (0.51, True, 5)
+    assert read_loss([(4.0, 5), (6.0, 5)], 10, 0.5) == (1.0, False, 10)
+
+
 def test_an_infinite_loss_is_a_reading():
     assert math.isinf(read_loss([(math.nan, 5)], 5, 1.0).loss)
 

@@ -8,7 +8,7 @@ import torch
 from paper_figures.inverse_law import eq17, fig2
 from suite.data.text import load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD
-from suite.data.word_batches import word_batches
+from suite.data.word_batches import padded, word_batches
 from suite.models import build, initialise
 from suite.training.gradients.looped import Bound
 from suite.training.translation import (
@@ -167,6 +167,17 @@ def test_sentences_are_translated_alike_alone_and_in_chunks(problem, beam):
     assert translate(problem, given, beam=beam, limit=9) == alone
     assert len(set(alone)) > 1
     assert problem.network.training
+
+
+def test_a_translation_is_the_one_of_the_search_that_was_asked_for(problem):
+    given = [german for german, _ in load_pairs("number_phrases", "test")[:7]]
+    vocabulary, network = problem.corpus.vocabulary, problem.network
+    source = padded(vocabulary.encode(given), PAD)
+    searched = greedy(network, source, source != PAD, 9), beam_search(network, source, source != PAD, 3, 9)
+    plain, wide = map(vocabulary.decode, searched)
+    assert translate(problem, given, limit=9) == translate(problem, given, beam=1, limit=9) == plain
+    assert translate(problem, given, beam=3, limit=9) == wide
+    assert plain != wide
 
 
 def test_the_score_carries_its_signature():

@@ -30,6 +30,13 @@ def test_buckets_cover_everything_from_the_last_parameter_to_the_first(limit: in
     assert (len(parts) == 1) == (limit == 10**6)
 
 
+def test_a_bucket_is_filled_to_the_byte_from_behind():
+    """Of fifty numbers of four bytes: the last parameter of 10, 20, 30 and 40 stands alone, the next two fill one."""
+    vector = Vector([[nn.Parameter(torch.zeros(size)) for size in (10, 20, 30, 40)]])
+    assert buckets(vector, 200) == (slice(60, 100), slice(10, 60), slice(0, 10))
+    assert buckets(vector, 199) == (slice(60, 100), slice(30, 60), slice(0, 30))
+
+
 def test_segments_leave_during_backward_in_one_order():
     """When the first layer's gradient arrives, those of all others have left; without layers, nothing has."""
     for layerwise in (True, False):
