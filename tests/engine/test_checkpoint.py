@@ -23,7 +23,7 @@ class State(NamedTuple):
     x: Tensor
     moments: Moments
     sent: tuple[Any, ...]
-    count: int = 0
+    updates: int = 0
     rate: float | None = None
     warm: bool = False
 
@@ -31,13 +31,13 @@ class State(NamedTuple):
 def test_a_state_comes_back_with_its_types_and_more_sums_under_way_than_it_began_with(tmp_path: Path):
     x = torch.arange(4.0)
     sent = (slice(2, 4), Settled(x[2:])), (slice(0, 2), Settled(x[:2]))
-    state = State(x, Moments(2 * x, 3 * x), sent, count=7, rate=0.5, warm=True)
+    state = State(x, Moments(2 * x, 3 * x), sent, updates=7, rate=0.5, warm=True)
     save(tmp_path, state, {"t": 3}, {"buffers": 4 * x})
     found = load(tmp_path, State(torch.zeros(4), Moments(torch.zeros(4), torch.zeros(4)), ()), "cpu")
     assert found is not None
     again, values, tensors = found
     assert (type(again), type(again.moments)) == (State, Moments)
-    assert (again.count, again.rate, again.warm) == (7, 0.5, True)
+    assert (again.updates, again.rate, again.warm) == (7, 0.5, True)
     for ours, theirs in ((again.x, x), (again.moments.first, 2 * x), (again.moments.second, 3 * x)):
         assert torch.equal(ours, theirs)
     assert [part for part, _ in again.sent] == [slice(2, 4), slice(0, 2)]

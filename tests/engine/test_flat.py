@@ -38,4 +38,4 @@ def test_a_borrowed_point_comes_with_its_statistics_or_leaves_the_modules_own(dt
     assert torch.equal(flat.buffers, own)
     flat.borrow(point, statistics)
     assert torch.equal(flat.buffers, statistics)
-    assert torch.equal(flat.module[1].running_mean, statistics[:256])
+    assert torch.equal(dict(flat.module.named_buffers())["1.running_mean"], statistics[:256])
