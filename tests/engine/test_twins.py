@@ -16,6 +16,7 @@ from suite.training.flat import FlatModule
 from suite.training.gradients.batching import Work, answer, spread
 from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import Bound, Functional
+from suite.training.gradients.native import Native
 from suite.training.gradients.paths import PATHS, gradients_of_run, refusals
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.numerics import Numerics
@@ -153,12 +154,18 @@ def test_entries_that_share_a_point_may_be_joined(path):
     assert float((joined[0] - apart[0].view(2, 2).mean(1).repeat_interleave(2)).norm()) <= bound(apart[0], case.d)
 
 
-def test_unequal_shares_are_joined_by_every_path():
+@pytest.mark.parametrize(
+    "path",
+    [Vectorised, lambda case: Captured(case, Rehearsal()), pytest.param(Native, marks=pytest.mark.compiler)],
+    ids=["vectorised", "captured", "native"],
+)
+def test_unequal_shares_are_joined_by_every_path(path):
+    """Two of one length: what a path gave for the first is no longer there after the last."""
     case = problem("digits_lenet")
-    at = Points(points(case, 2), (3, 1), torch.zeros(4, dtype=torch.int64))
-    examples, rows = torch.arange(12).view(4, 3), case.b0().repeat(4, 1)
+    at = Points(points(case, 3), (1, 3, 1), torch.zeros(5, dtype=torch.int64))
+    examples, rows = torch.arange(10).view(5, 2), case.b0().repeat(5, 1)
     looped = tuple(part.clone() for part in answer(Bound(case), at, rows, examples))
-    agree(looped, answer(Vectorised(case), at, rows, examples), case.d)
+    agree(looped, answer(path(case), at, rows, examples), case.d)
 
 
 def test_unequal_shares_that_are_not_joined_are_summed_point_by_point():

@@ -60,8 +60,9 @@ def answer(gradients: Gradients, points: Points, buffers: Tensor, examples: Tens
     batches = [gradients.problem.fetch(rows) for rows in work.examples]
     if len({len(rows) for rows in work.examples}) == 1 or gradients.path == "looped":
         return collect(points, work, buffers, gradients(work.parameters, work.buffers, batches))
-    parts = [
-        gradients(work.parameters[i : i + 1], work.buffers[i : i + 1], [batch]) for i, batch in enumerate(batches)
-    ]
+    parts = []
+    for i, batch in enumerate(batches):
+        row = gradients(work.parameters[i : i + 1], work.buffers[i : i + 1], [batch])
+        parts.append([tensor.clone() for tensor in row])  # the next call may overwrite what this one gave
     losses, grads, after = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     return collect(points, work, buffers, (losses, grads, after))
