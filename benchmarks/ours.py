@@ -26,7 +26,7 @@ from suite.parameter_server.training import ServerSession
 from suite.runner.autotune import measure_training
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
-from suite.training.build import Assembly, make_algorithm, random_classification
+from suite.training.build import Assembly, make_algorithm, make_optimizer, random_classification
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.paths import PATHS
 from suite.training.loop import Session
@@ -83,7 +83,8 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
     served = workload.family == "server"
     order = (WithReplacement if served else FixedCycle)(len(problem.targets), workload.batch, 0)
     collective = rows_here(workload.learners)
-    algorithm = make_algorithm(rule, TorchSGD(MOMENTUM, DECAY), collective, order.batches_per_epoch)
+    solver = make_optimizer(spec.settings["descent"], problem.flat)
+    algorithm = make_algorithm(rule, solver, collective, order.batches_per_epoch)
     made = Assembly(
         problem,
         problem.flat.point(),

@@ -161,7 +161,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
     pictures = examples if served else FEWEST_BATCHES * batch * workers
 
-    def call(problem: Any, path: str, shared: int = 1) -> Callable[[], object]:
+    def turns(problem: Any, path: str, shared: int = 1) -> Callable[[], object]:
         if served:
             return gradient_call(problem, path, rows, examples)
         return update_call(spec, execution, problem, path, width, shared)
@@ -171,31 +171,32 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     build = ""
     for channels_last in (True, False):
         problem = random_classification(settings["model"], pictures, execution, channels_last)
-        calls[Way("looped", channels_last, True, 1)] = call(problem, "looped")
+        calls[Way("looped", channels_last, True, 1)] = turns(problem, "looped")
         if on_cpu and not channels_last:
             own = problem.under(replace(problem.numerics, onednn=False))
-            calls[Way("looped", False, False, 1)] = call(own, "looped")
+            calls[Way("looped", False, False, 1)] = turns(own, "looped")
         if width * rows == 1:
             refused["vectorised"] = "there is one point only"
         elif problem.dropout:
             refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
-            calls[Way("vectorised", channels_last, True, width)] = call(problem, "vectorised", width)
+            calls[Way("vectorised", channels_last, True, width)] = turns(problem, "vectorised", width)
         if channels_last:
             try:
                 build = Native(problem).library.build
-                calls[Way("native", True, True, 1)] = call(problem, "native")
+                calls[Way("native", True, True, 1)] = turns(problem, "native")
             except NativeError as error:
                 refused["native"] = str(error)
         if why := refusal(problem):
             refused["captured"] = why
         else:
-            calls[Way("captured", channels_last, True, 1)] = call(problem, "captured")
+            calls[Way("captured", channels_last, True, 1)] = turns(problem, "captured")
     refused |= failing(calls, execution["device"])
-    alone = on_cpu and execution["threads"] == 1
-    clock = time.thread_time if alone else time.perf_counter
-    finishing = {way: finished(call, execution["device"]) for way, call in calls.items()}
-    seconds = alternating(finishing, REPEATS, clock, REST if on_cpu and not alone else 0.0)
+    sides = {way: finished(call, execution["device"]) for way, call in calls.items()}
+    if on_cpu and execution["threads"] == 1:
+        seconds = alternating(sides, REPEATS, time.thread_time)
+    else:
+        seconds = alternating(sides, REPEATS, rest=REST if on_cpu else 0.0)
     middle = {way: statistics.median(taken) for way, taken in seconds.items()}
     chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {

@@ -210,7 +210,7 @@ class Native:
         return points.new_tensor(losses), self._grads[:n], buffers
 
     def _one(self, point: Tensor, grad: Tensor, *batch: Tensor) -> float:
-        inputs, targets = self._laid(*batch)
+        inputs, targets, shared_by = self._laid(*batch)
         factors = self._factors(len(targets))
         return self.library.gradient(
             point.data_ptr(),
@@ -218,7 +218,7 @@ class Native:
             inputs.data_ptr(),
             targets.data_ptr(),
             len(targets),
-            threads(len(targets)),
+            shared_by,
             self._work.data_ptr(),
             factors.data_ptr(),
         )
@@ -228,7 +228,7 @@ class Native:
 
         ``rules`` holds three numbers for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
         """
-        inputs, targets = self._laid(*batch)
+        inputs, targets, shared_by = self._laid(*batch)
         factors = self._factors(len(targets))
         return self.library.update(
             point.data_ptr(),
@@ -238,16 +238,18 @@ class Native:
             inputs.data_ptr(),
             targets.data_ptr(),
             len(targets),
-            threads(len(targets)),
+            shared_by,
             self._work.data_ptr(),
             factors.data_ptr(),
         )
 
-    def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """A batch with its pictures channels-last, and scratch memory for it."""
-        if len(self._work) < (needed := self.library.work(len(targets), threads(len(targets)))):
+    def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, int]:
+        """A batch with its pictures channels-last, how many threads share it, and scratch memory for them."""
+        shared_by = threads(len(targets))
+        if len(self._work) < (needed := self.library.work(len(targets), shared_by)):
             self._work = inputs.new_empty(needed)
-        return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs, targets
+        laid = inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
+        return laid, targets, shared_by
 
     def _factors(self, examples: int) -> Tensor:
         """What each dropout multiplies its outputs [examples, n] by, one after another; anything without one."""
