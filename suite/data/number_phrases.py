@@ -10,7 +10,6 @@ from suite.data import counter
 from suite.data.catalogue import dataset
 
 SEED = 2013
-LIMIT = 1_000_000  # numbers are below it
 FORMS = ("cardinal", "ordinal")
 
 

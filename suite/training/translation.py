@@ -153,6 +153,8 @@ def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: i
     A hypothesis that has reached the end mark keeps its place with probability one. With ``width`` 1 this is
     greedy search. Raises ValueError for a width below 1 or above the vocabulary.
     """
+    if width < 1:
+        raise ValueError(f"beam width={width} must be at least 1")
     count, device = len(source), source.device
     encoded = network.encode(source, mask).select(torch.arange(count, device=device).repeat_interleave(width))
     state = encoded.start
@@ -166,7 +168,7 @@ def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: i
         step = network.step(encoded, word, state)
         logs = torch.log_softmax(step.logits, 1).view(count, width, -1)
         vocabulary = logs.shape[2]
-        if not 1 <= width <= vocabulary:
+        if width > vocabulary:
             raise ValueError(f"beam width={width} must lie between 1 and the {vocabulary} words of the vocabulary")
         stay = torch.full_like(logs, -torch.inf)
         stay[:, :, END] = 0.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
+
 import pytest
 import torch
 from engine_cases import agree, bound, digits, points, problem
@@ -16,7 +19,7 @@ from suite.training.build import assemble
 from suite.training.evaluation import CapturedTest, scores
 from suite.training.gradients import cuda_graph_update as captured_update
 from suite.training.gradients.batching import answer
-from suite.training.gradients.cuda_graph import KEPT, Captured, CaptureError, CudaGraphs, RowGradients
+from suite.training.gradients.cuda_graph import KEPT, WARM, Captured, CaptureError, CudaGraphs, RowGradients
 from suite.training.gradients.cuda_graph_update import CapturedUpdate, overwrite, refusal, whole_update
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.paths import PATHS
@@ -267,6 +270,56 @@ def test_captured_gradients_agree_with_looped_ones(name):
         moved = at._replace(parameters=at.parameters * factor)
         ours = tuple(part.clone() for part in answer(captured, moved, rows, examples))
         agree(ours, answer(Bound(case), moved, rows, examples), case.d)
+
+
+@pytest.mark.gpu
+def test_a_graph_outlives_the_workspaces_of_others():
+    """torch.compile's graphs clear cuBLAS's workspaces, and one that another graph allocated goes with that graph."""
+    case = on_gpu(problem("digits_lenet", dtype=torch.float32))
+    at, rows, examples = three(case)
+    first, second = PATHS["captured"](case), PATHS["captured"](case)
+    for captured in (first, second):
+        answer(captured, at, rows, examples)
+    del first, captured
+    gc.collect()
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
+    others = torch.full((2**28,), torch.nan, device="cuda")  # 1 GiB, over what was freed
+    ours = tuple(part.clone() for part in answer(second, at, rows, examples))
+    torch.cuda.synchronize()
+    assert bool(others.isnan().all())
+    agree(ours, answer(Bound(case), at, rows, examples), case.d)
+
+
+def test_workspaces_are_cleared_around_a_capture(monkeypatch):
+    """The order of calls alone, where there is no GPU."""
+    calls = []
+
+    @contextmanager
+    def note(name):
+        calls.append(f"{name} begins")
+        yield
+        calls.append(f"{name} ends")
+
+    class Stream:
+        def wait_stream(self, other):
+            calls.append("wait")
+
+    class Graph:
+        def replay(self):
+            calls.append("replay")
+
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: calls.append("clear"), raising=False)
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: note("warm-up"))
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph: note("capture"))
+    replay = CudaGraphs().record(lambda: calls.append("body"))
+    warm = ["wait", "warm-up begins", *["body"] * WARM, "warm-up ends", "wait"]
+    assert calls == [*warm, "clear", "capture begins", "body", "capture ends", "clear"]
+    replay()
+    assert calls[-1] == "replay"
 
 
 @pytest.mark.gpu

@@ -136,6 +136,9 @@ def test_a_beam_wider_than_the_vocabulary_is_refused(network):
     batch = batch_of([4])
     with pytest.raises(ValueError, match="beam width=31"):
         beam_search(network, batch.source, batch.mask, 31, 3)
+    for width in (0, -1):
+        with pytest.raises(ValueError, match=f"beam width={width} must be at least 1"):
+            beam_search(network, batch.source, batch.mask, width, 3)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ device for a value and does the same operations every time. A :class:`Recorder` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -43,7 +44,7 @@ class CudaGraphs:
                 body()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with workspaces_of_its_own(), torch.cuda.graph(graph):
             body()
         return graph.replay
 
@@ -59,6 +60,21 @@ class CudaGraphs:
                 branch()
         for stream in streams:
             current.wait_stream(stream)
+
+
+@contextmanager
+def workspaces_of_its_own() -> Iterator[None]:
+    """Let what is captured inside allocate cuBLAS's workspaces anew, in the memory of its own graph.
+
+    torch keeps one workspace per stream. A graph replays with the address it was captured with, so that a workspace
+    that an earlier graph or an ordinary call allocated is freed under it once that graph goes, or when
+    ``torch.compile``'s own graphs clear them all: an illegal memory access, or products in memory that others use.
+    """
+    torch._C._cuda_clearCublasWorkspaces()
+    try:
+        yield
+    finally:
+        torch._C._cuda_clearCublasWorkspaces()  # nor may a later graph take this one's
 
 
 def recorder_of(gradients: Any) -> Recorder | None:
