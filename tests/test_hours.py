@@ -67,3 +67,9 @@ def test_what_workers_took_is_not_counted_so_theirs_leave_no_row():
 
 def test_runs_on_a_gpu_leave_no_row_since_a_plan_is_of_a_cpu():
     assert hours([run(0, 3.0, device="cuda")]) == ""
+
+
+def test_the_table_has_a_head_and_a_row_for_each_kind_of_run():
+    head, *rows = hours([run(0, 3600.0), run(0, 900.0, "large")]).splitlines()
+    assert head == "experiment,network,data,width,machine,runs,planned_hours,spent_hours,ratio"
+    assert rows == ["toy/train,large,digits,1,one,1,0.5,0.25,0.5", "toy/train,small,digits,1,one,1,0.5,1,2"]

@@ -1,0 +1,219 @@
+"""Departures of a training from what a paper prints, each at the edge of what still counts as the printed thing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from suite.claims.measured import SHORTENED, STAND_IN
+from suite.papers import grades
+from suite.papers.described import describe
+from suite.papers.grades import departures
+from suite.papers.printed_settings import Experiment as PrintedExperiment
+from suite.papers.printed_settings import Printed
+from suite.spec import RunSpec
+
+OURS = {
+    "data": {"name": "mnist", "transform": "scale", "labels": "digits"},
+    "model": {"name": "caffe_lenet"},
+    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.0},
+    "rate": 0.1,
+    "batch": 50,
+    "epochs": 100,
+}
+
+
+def spec(seed=0, **changes):
+    return RunSpec("toy/train", OURS | changes, seed)
+
+
+def printed(name="group", **fields):
+    """An experiment that prints its length, of 100 epochs, and these fields; a value may be a Printed of its own."""
+    made = {key: v if isinstance(v, Printed) else Printed("1", (v,)) for key, v in ({"epochs": 100} | fields).items()}
+    return PrintedExperiment(name, made)
+
+
+def found(experiment, **changes):
+    return list(departures(describe(spec(**changes)), experiment))
+
+
+def test_a_run_at_all_that_is_printed_departs_in_nothing():
+    same = {"data": "mnist", "network": "caffe_lenet", "labels": "digits", "preparation": "scale", "rule": "caffe"}
+    assert found(printed(**same, momentum=0.9, decay=0.0, rate=0.1, batch=50, workers=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"),
+    [
+        (99, []),
+        (98.9, [(SHORTENED, "98.9 of 100 epochs")]),
+        (101, []),
+        (101.1, [(STAND_IN, "101.1 epochs for 100")]),
+        (5000, [(STAND_IN, "5,000 epochs for 100")]),
+    ],
+)
+def test_a_length_within_a_hundredth_is_the_printed_one(epochs, expected):
+    assert found(printed(), epochs=epochs) == expected
+
+
+def test_a_length_in_updates_is_held_against_updates():
+    by_updates = printed(epochs=Printed("1", (100,)), updates=1000)
+    assert found(by_updates) == [(SHORTENED, "no number of updates for 1,000")]
+    assert found(by_updates, updates=1000) == []
+    assert found(by_updates, updates=10) == [(SHORTENED, "10 of 1,000 updates")]
+
+
+def test_an_experiment_that_prints_no_length_shortens_every_run():
+    assert found(PrintedExperiment("group", {})) == [(SHORTENED, "length not printed")]
+    assert found(PrintedExperiment("group", {"epochs": None, "until": Printed("1", (0.9,))})) == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (0.3 * (1 + 5e-10), []),
+        (0.3 * (1 + 1.2e-9), [(STAND_IN, "rate 0.30000000036 for 0.1 or 0.3")]),
+        (0.2, [(STAND_IN, "rate 0.2 for 0.1 or 0.3")]),
+        (None, [(STAND_IN, "rate None for 0.1 or 0.3")]),
+    ],
+)
+def test_numbers_are_equal_up_to_rounding_and_what_is_not_said_is_another(rate, expected):
+    assert found(printed(rate=Printed("1", (0.1, 0.3))), rate=rate) == expected
+
+
+def test_words_and_switches_are_compared_as_they_are():
+    assert found(printed(labels=Printed("1", ("parity", "digits")))) == []
+    assert found(printed(labels="parity")) == [(STAND_IN, "labels digits for parity")]
+    assert found(printed(momentum=Printed("1", (0.5,))), descent={"rule": "caffe"}) == [
+        (STAND_IN, "momentum None for 0.5")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"batch": 8, "workers": 16, "rate": 0.2}, []),  # sqrt(8 x 16 / 128) is one
+        ({"batch": 8, "workers": 64, "rate": 0.2}, []),  # twice 0.1
+        ({"batch": 8, "workers": 64, "rate": 0.4}, []),
+        ({"batch": 8, "workers": 64, "rate": 0.1}, [(STAND_IN, "rate 0.1 for 0.1 x sqrt(mu lambda / 128)")]),
+        ({"batch": None, "workers": 128, "rate": 0.1}, [(STAND_IN, "rate 0.1 for 0.1 x sqrt(mu lambda / 128)")]),
+    ],
+)
+def test_a_rate_that_scales_is_scaled_by_the_run_s_own_batch_and_workers(changes, expected):
+    scaled = Printed("1", (0.1, 0.2), times="sqrt(mu lambda / 128)")
+    assert found(printed(rate=scaled), **changes) == expected
+
+
+def test_a_rate_over_n_fits_no_run_without_n():
+    scaled = Printed("1", (0.1,), times="1 / n")
+    assert found(printed(rate=scaled), algorithm={"name": "rudra", "n": 4}, rate=0.025) == []
+    for algorithm in ({"name": "rudra", "n": 0}, {"name": "sgd"}):
+        assert found(printed(rate=scaled), algorithm=algorithm) == [(STAND_IN, "rate 0.1 for 0.1 x 1 / n")]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"name": "mnist", "subset": 60_000}, []),
+        ({"name": "mnist", "subset": 59_999}, [(SHORTENED, "59,999 of 60,000 images")]),
+        ({"name": "digits"}, [(STAND_IN, "digits for mnist or cifar10")]),
+        ({"name": "digits", "subset": 3}, [(STAND_IN, "digits for mnist or cifar10")]),
+    ],
+)
+def test_a_subset_shortens_and_another_data_set_is_a_stand_in(data, expected):
+    assert found(printed(data=Printed("1", ("mnist", "cifar10"))), data=data) == expected
+
+
+def test_a_part_of_another_data_set_is_no_part_of_the_printed_one(monkeypatch):
+    known = {
+        "whole": SimpleNamespace(sizes={"train": 4000}, part_of=""),
+        "part": SimpleNamespace(sizes={"train": 1200}, part_of="whole"),
+    }
+    monkeypatch.setattr(grades, "DATASETS", known)
+    monkeypatch.setattr("suite.papers.described.DATASETS", known)
+    assert found(printed(data="whole"), data={"name": "part"}) == [(SHORTENED, "1,200 of 4,000 examples")]
+    assert found(printed(data="whole"), data={"name": "part", "subset": 30}) == [(SHORTENED, "30 of 4,000 examples")]
+    assert found(printed(data="mnist"), data={"name": "part"}) == [(STAND_IN, "part for mnist")]
+
+
+@pytest.mark.parametrize(("batch", "within"), [(1, True), (64, True), (128, True), (129, False), (None, False)])
+def test_a_range_holds_its_ends(batch, within):
+    ranged = printed(batch=Printed("1", ends=(1, 128)))
+    assert found(ranged, batch=batch) == ([] if within else [(STAND_IN, f"batch {batch} outside 1 to 128")])
+
+
+def test_a_batch_of_all_workers_together_is_compared_with_theirs():
+    total = printed(batch=Printed("1", (256,), total=True))
+    assert found(total, batch=64, workers=4) == []
+    assert found(total, batch=256, workers=4) == [(STAND_IN, "batch 1024 for 256")]
+
+
+HALVED = Printed("1", ([[50, 0.5], [80, 0.25]],))
+
+
+def dropping(*turns, epochs=100, updates=1000):
+    return {"updates": updates, "epochs": epochs, "drops": [list(turn) for turn in turns]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reasons"),
+    [
+        (dropping((500, 0.5), (800, 0.25)), []),
+        (dropping((510, 0.5), (790, 0.25)), []),  # an epoch later, an epoch earlier
+        (dropping((515, 0.5), (800, 0.25)), ["drops [(52, 0.5), (80, 0.25)] for [(50, 0.5), (80, 0.25)]"]),
+        (dropping((500, 0.5), (785, 0.25)), ["drops [(50, 0.5), (78, 0.25)] for [(50, 0.5), (80, 0.25)]"]),
+        (dropping((500, 0.5), (900, 0.25)), ["drops [(50, 0.5), (90, 0.25)] for [(50, 0.5), (80, 0.25)]"]),
+        (dropping((500, 0.5), (800, 0.2)), ["drops [(50, 0.5), (80, 0.2)] for [(50, 0.5), (80, 0.25)]"]),
+        (dropping((500, 0.5)), ["drops [(50, 0.5)] for [(50, 0.5), (80, 0.25)]"]),
+        (dropping((200, 0.5), (400, 0.25), epochs=40), ["40 of 100 epochs"]),  # told by its length
+        (dropping((625, 0.5), epochs=80), ["80 of 100 epochs"]),  # ends where the second one would come
+        (dropping((600, 0.5), epochs=60), ["60 of 100 epochs", "drops [(36, 0.5)] for [(50, 0.5)]"]),
+        (dropping(epochs=40), ["40 of 100 epochs"]),
+        (dropping(epochs=50), ["50 of 100 epochs"]),
+        (dropping(epochs=51), ["51 of 100 epochs", "drops [] for [(50, 0.5)]"]),
+    ],
+)
+def test_drops_of_the_rate_come_within_an_epoch_as_far_as_the_run_goes(changes, reasons):
+    assert [reason for _, reason in found(printed(drops=HALVED), **changes)] == reasons
+
+
+def test_drops_count_where_no_number_of_epochs_is_printed():
+    by_updates = PrintedExperiment("group", {"drops": HALVED, "updates": Printed("1", (1000,))})
+    assert found(by_updates, **dropping((500, 0.5), (800, 0.25))) == []
+    assert found(by_updates, **dropping((500, 0.5))) == [
+        (STAND_IN, "drops [(50, 0.5)] for [(50, 0.5), (80, 0.25)]"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sample", "changes", "reasons"),
+    [
+        (Printed("1", (500,)), {}, []),  # nothing said: all are tested
+        (Printed("1", (500,)), {"sample": 500}, []),
+        (Printed("1", (500,)), {"sample": 499}, ["499 of 500 test examples"]),
+        (Printed("1", share=0.25), {"share": 0.25}, []),
+        (Printed("1", share=0.25), {"share": 0.2}, ["a share of 0.2 of 0.25 tested"]),
+        (Printed("1", share=0.25), {}, ["a share of 0 of 0.25 tested"]),
+        (Printed("1", share=0.25), {"share": 0.25, "sample": 15_000}, []),
+        (Printed("1", share=0.25), {"share": 0.25, "sample": 14_999}, ["14,999 of 15,000 test examples"]),
+    ],
+)
+def test_fewer_examples_tested_shorten(sample, changes, reasons):
+    assert found(printed(sample=sample), **changes) == [(SHORTENED, reason) for reason in reasons]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reasons"),
+    [
+        ({"every": 10}, []),
+        ({"every": 11}, ["tested every 11 updates for 10"]),
+        ({"every": 3}, []),
+        ({}, []),
+        ({"growth": 0.25, "every": 11}, ["tested on a grid that grows by 25%"]),
+    ],
+)
+def test_tests_further_apart_than_printed_shorten(changes, reasons):
+    assert found(printed(recorded=10), **changes) == [(SHORTENED, reason) for reason in reasons]
+
+

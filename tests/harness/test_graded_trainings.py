@@ -1,0 +1,190 @@
+"""Grades of made-up trainings: against several printed experiments, machines and kinds of run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pandas as pd
+import pytest
+from test_departures import printed, spec
+
+from reference_impls.inverse_law import SGD
+from suite.claims.measured import AS_PRINTED, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
+from suite.experiment import Experiment, lazily
+from suite.papers import grades
+from suite.papers.grades import Grade, ReadOf, Rests, grade, machine_of, read_of
+from suite.papers.printed_settings import Experiment as PrintedExperiment
+from suite.papers.printed_settings import Printed, Settings
+from suite.parameter_server.tree import server_tree
+from suite.runs.store import Outcome, encode, verified
+from suite.spec import RunSpec
+
+
+def measuring(evidence):
+    """Stands for a measure that only reads runs."""
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """Makes a paper's table of printed settings the one that is read."""
+
+    def made(*experiments, machine=None, entry=None, **more):
+        by_name = {each.name: each for each in experiments}
+        artifacts = {"fig1": {"from": tuple(by_name), **(entry or {})}}
+        settings = Settings("toy", by_name, machine, artifacts, **more)
+        monkeypatch.setattr(grades, "settings", lambda paper: {"toy": settings}[paper])
+
+    return made
+
+
+def graded(*reads, experiments=None, measure=measuring):
+    return grade("toy/fig1/claim", Rests(measure, reads), experiments or {})
+
+
+def read(made=None, machine="here", results=(), best=None):
+    return ReadOf(made or spec(), machine, frozenset(results), lambda: best)
+
+
+def test_a_run_is_held_against_the_experiment_that_it_is_nearest_to(table):
+    table(printed("far", network="vgg"), printed("short", epochs=200), printed("same"))
+    assert graded(read()) == Grade(AS_PRINTED, "", True)
+    table(printed("far", network="vgg"), printed("short", epochs=200))
+    assert graded(read()) == Grade(SHORTENED, "100 of 200 epochs", False)
+
+
+def test_less_of_two_things_is_nearer_than_another_of_one(table):
+    table(
+        printed("another", network="vgg", epochs=200),
+        printed("less", epochs=200, data=Printed("1", ("mnist",)), sample=10_000),
+    )
+    made = spec(data={"name": "mnist", "subset": 10}, sample=10)
+    assert graded(read(made)) == Grade(SHORTENED, "10 of 60,000 images", False)
+
+
+def test_of_two_experiments_with_like_departures_the_one_with_fewer_counts(table):
+    table(printed("two", epochs=200, sample=10_000), printed("one", epochs=300))
+    assert graded(read(spec(sample=10))).because == "100 of 300 epochs"
+
+
+def test_a_claim_on_every_experiment_is_short_of_it_until_each_has_a_run(table):
+    both = printed("a", network="caffe_lenet"), printed("b", network="vgg")
+    table(*both, entry={"every": True})
+    assert graded(read()) == Grade(SHORTENED, "1 of 2 printed experiments", False)
+    other = spec(model={"name": "vgg"})
+    assert graded(read(), read(other)) == Grade(AS_PRINTED, "", True)
+    table(*both)
+    assert graded(read()) == Grade(AS_PRINTED, "", True)
+
+
+def test_without_a_printed_experiment_a_training_stands_in(table):
+    table()
+    assert graded(read()) == Grade(STAND_IN, "the paper prints no experiment", False)
+
+
+def test_the_accuracy_until_which_a_paper_trains_is_reached_at_that_value(table):
+    table(PrintedExperiment("until", {"until": Printed("1", (0.875,))}))
+    assert graded(read(best=0.875)).rests_on == AS_PRINTED
+    assert graded(read(best=0.87)) == Grade(SHORTENED, "ends at 87.0% for 88%", False)
+
+
+def test_every_kind_of_training_has_the_printed_number_of_seeds(table):
+    table(printed(seeds=Printed("1", (2,)), rate=Printed("1", (0.1, 0.2))))
+    assert graded(read(spec(0)), read(spec(1))).rests_on == AS_PRINTED
+    several = [spec(0), spec(1), spec(2), spec(0, rate=0.2)]
+    assert graded(*map(read, several)) == Grade(SHORTENED, "1 of 2 seeds", False)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "because", "of_four"),
+    [
+        ((1, 8, 64), "", ""),
+        ((2, 64), "batches 2 to 64 of 1 to 64", "batches 8 to 256 of 4 to 256"),
+        ((1, 63), "batches 1 to 63 of 1 to 64", "batches 4 to 252 of 4 to 256"),
+    ],
+)
+def test_a_range_must_be_covered_from_end_to_end(table, sizes, because, of_four):
+    table(printed(batch=Printed("1", ends=(1, 64))))
+    assert graded(*(read(spec(batch=size)) for size in sizes)).because == because
+    table(printed(batch=Printed("1", ends=(4, 256), total=True)))
+    assert graded(*(read(spec(batch=size, workers=4)) for size in sizes)).because == of_four
+
+
+def test_any_of_the_printed_machines_gives_its_own_seconds(table):
+    table(printed(), machine=Printed("1", ("POWER7", "K80")))
+    seconds = {"results": ("seconds",)}
+    assert graded(read(machine="NVIDIA Tesla k80 24 GB", **seconds)) == Grade(AS_PRINTED, "", True)
+    assert graded(read(machine="here", **seconds)) == Grade(STAND_IN, "seconds of here for POWER7 or K80", False)
+    assert graded(read(machine="here", results=("update_seconds",))).rests_on == STAND_IN
+    assert graded(read(machine="here", results=("error",))).rests_on == AS_PRINTED
+    table(printed())
+    assert graded(read(**seconds)).because == "seconds of here for a machine not printed"
+
+
+def test_of_several_virtual_results_the_first_by_name_is_told(table):
+    table(printed())
+    both = read(results=("virtual_seconds", "mean_staleness"))
+    assert graded(both) == Grade(SIMULATED, "mean_staleness of its schedule", False)
+
+
+def test_a_body_that_reaches_a_time_model_is_simulated_and_one_that_does_not_is_exact(table):
+    table(printed())
+    run = read(RunSpec("toy/times", {"batch": 3}))
+    modelled = {"toy/times": Experiment(lazily("suite.cost_models.machines:network"))}
+    exact = {"toy/times": Experiment(lazily("suite.parameter_server.tree:server_tree"))}
+    assert graded(run, experiments=modelled).rests_on == SIMULATED
+    assert graded(run, experiments=modelled).because.startswith("toy/times uses suite.cost_models.machines:")
+    assert graded(run, experiments=exact) == Grade(PROPERTY, "no data of the paper", True)
+    assert graded(run).because == "the code of toy/times is not read"
+
+
+def test_a_definition_that_the_paper_s_table_calls_a_time_model_is_one(table):
+    run, place = read(RunSpec("toy/times", {"batch": 3})), "paper_figures.isgd.fig1:iid_runs"
+    named = {"toy/times": Experiment(lazily(place))}
+    table(printed())
+    before = graded(run, experiments=named).rests_on
+    table(printed(), time_models={"iid_runs": "made up for this test"})
+    assert (before, graded(run, experiments=named).rests_on) == (PROPERTY, SIMULATED)
+
+
+def test_an_exact_run_counts_only_for_a_claim_that_names_its_experiments(table):
+    exact = {"exact": {"toy/train": "arithmetic"}}
+    table(printed(epochs=200), **exact)
+    assert graded(read()) == Grade(PROPERTY, "no data of the paper", True)
+    table(printed(epochs=200), entry={"claims": {"claim": {"from": ("group",)}}}, **exact)
+    assert graded(read()) == Grade(SHORTENED, "100 of 200 epochs", False)
+
+
+def test_a_measure_without_runs_is_a_property_where_it_computes_with_an_implementation(table):
+    table(printed())
+    assert graded(measure=measuring) == Grade(STATED, "no run", True)
+    assert graded(measure=partial(measuring, server_tree)).rests_on == STATED
+    assert graded(measure=partial(measuring, server_tree, SGD)).rests_on == PROPERTY
+
+
+# --- what a stored run says of itself
+
+
+def run(environment=None, **curves):
+    made = RunSpec("toy/train")
+    tables = {name: pd.DataFrame(columns) for name, columns in curves.items()}
+    return verified(made.id, encode(made, environment or {}, Outcome("finished", {}, tables)))
+
+
+def test_the_best_test_of_any_table_is_how_far_a_training_came():
+    made = run(evaluations={"test_error": [0.5, 0.25]}, models={"centre_error": [0.75, 0.125]}, other={"x": [0.0]})
+    assert read_of(made).best() == 0.875
+    assert read_of(run(models={"centre_error": [0.75]})).best() == 0.25
+    assert read_of(run(other={"x": [0.0]})).best() is None
+
+
+def test_a_card_computed_a_run_before_the_processor_beside_it():
+    card, processor = {"device": {"name": "K80"}}, {"machine": {"cpu": "POWER7"}}
+    assert machine_of(run(card | processor)) == "K80"
+    assert machine_of(run({"device": {"device": "cpu"}, **processor})) == "POWER7"
+    assert machine_of(run()) == "unknown"
+
+
+def test_results_that_were_read_are_noted_by_name():
+    assert read_of(run(), ["a", "b", "a"]).results == {"a", "b"}
+    assert replace(read_of(run()), best=lambda: 1.0) == read_of(run())

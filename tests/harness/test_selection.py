@@ -1,0 +1,87 @@
+"""Selectors: a paper, an artifact or a glob, and no paper is imported that none of them can mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suite.papers import registry, selection
+from suite.papers.artifact import Artifact, Paper
+from suite.papers.selection import SelectorError, matching, meant, select
+
+ARTIFACTS = {"ant": ("fig1", "fig2", "table1"), "bee": ("fig1", "alg2")}
+
+
+@pytest.fixture
+def imported(monkeypatch):
+    """Two papers instead of the registered ones; the names of those that were imported."""
+    seen = []
+
+    def loading(name):
+        def load():
+            seen.append(name)
+            return Paper(name, "", "", tuple(Artifact(f"{name}/{a}", "") for a in ARTIFACTS[name]), {})
+
+        return load
+
+    papers = {name: registry.Registered(loading(name), Path()) for name in ARTIFACTS}
+    registry.paper.cache_clear()
+    for module in (registry, selection):
+        monkeypatch.setattr(module, "PAPERS", papers)
+    yield seen
+    registry.paper.cache_clear()
+
+
+def chosen(*selectors):
+    return [artifact.id for _, artifacts in select(selectors) for artifact in artifacts]
+
+
+ALL = ["ant/fig1", "ant/fig2", "ant/table1", "bee/fig1", "bee/alg2"]
+
+
+@pytest.mark.parametrize(
+    ("selectors", "ids", "papers"),
+    [
+        ((), ALL, ["ant", "bee"]),
+        (("ant",), ALL[:3], ["ant"]),
+        (("bee/fig1",), ["bee/fig1"], ["bee"]),
+        (("bee/fig1", "ant/fig2"), ["ant/fig2", "bee/fig1"], ["ant", "bee"]),
+        (("bee/*", "bee"), ALL[3:], ["bee"]),
+        (("ant/fig?",), ["ant/fig1", "ant/fig2"], ["ant"]),
+        (("*/fig1",), ["ant/fig1", "bee/fig1"], ["ant", "bee"]),
+        (("b[e]e/alg2",), ["bee/alg2"], ["bee"]),
+        (("a*1",), ["ant/fig1", "ant/table1"], ["ant", "bee"]),  # a star also stands for a slash
+        (("*",), ALL, ["ant", "bee"]),
+    ],
+)
+def test_a_selector_means_a_paper_an_artifact_or_a_glob(imported, selectors, ids, papers):
+    assert chosen(*selectors) == ids
+    assert imported == papers
+
+
+def test_the_papers_of_a_selection_come_with_their_chosen_artifacts(imported):
+    assert [(which.name, len(artifacts)) for which, artifacts in select(["*/fig1"])] == [("ant", 1), ("bee", 1)]
+    assert [which.name for which, _ in select(["bee"])] == ["bee"]
+
+
+@pytest.mark.parametrize(
+    ("selectors", "unknown"),
+    [(("wasp",), "wasp"), (("ant", "ant/fig9"), "ant/fig9"), (("ant/y", "ant/x"), "ant/y"), (("Ant",), "Ant")],
+)
+def test_the_first_selector_that_means_nothing_is_named(imported, selectors, unknown):
+    with pytest.raises(SelectorError, match=rf"^nothing is called '{unknown}'; name a paper \(ant, bee\)"):
+        select(selectors)
+    with pytest.raises(SelectorError, match=f"'{unknown}'"):
+        matching(selectors, ALL)
+
+
+def test_ids_are_matched_in_the_order_in_which_they_are_given(imported):
+    assert matching(["ant/*", "bee/alg2"], ALL[::-1]) == ["bee/alg2", "ant/table1", "ant/fig2", "ant/fig1"]
+    assert matching([], ALL[:2]) == ALL[:2]
+    assert imported == []
+
+
+def test_an_artifact_can_be_meant_by_several_selectors():
+    assert meant(["ant", "bee", "ant/fig1", "*1"], "ant/fig1") == ["ant", "ant/fig1", "*1"]
+    assert meant(["fig1", "an"], "ant/fig1") == []

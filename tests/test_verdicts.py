@@ -1,0 +1,341 @@
+"""From what was measured to verdicts: which profile decides, what a proxy is, and what stands in the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_paper import PUBLISHED, fill, registered, specs
+
+from suite.claims.measured import exact, point
+from suite.papers import index, register, remembered
+from suite.papers.artifact import Artifact, Evidence, Missing
+from suite.papers.grades import Rests, read_of
+from suite.papers.published import published
+from suite.papers.verdicts import Measurement, besides, grades, is_timed, measure, measure_evidence, verdicts
+from suite.report.page import Once
+from suite.runs import kept
+from suite.runs.archive import Archive, Layered, export
+from suite.runs.contest import Survey
+from suite.runs.store import DamagedRun
+
+MORE = """
+[fig4]
+where = "Section 7"
+because = "so"
+needs = "cpu-small"
+profile = "reduced"
+[fig4.speed]
+says = "Ten a second"
+printed = 10
+tolerance = 1
+known_difference = {because = "another card", shown_by = "cause"}
+[fig4.size]
+says = "Ten of them"
+printed = 10
+tolerance = 1
+"""
+
+
+def measuring(evidence):
+    """Stands for a measure that only reads runs."""
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    """The fake paper with an artifact more, whose quantities the tests say themselves."""
+    with registered(tmp_path) as made:
+        (tmp_path / "published" / "fake.toml").write_text(PUBLISHED + MORE)
+        published.cache_clear()
+        yield replace(made, artifacts=(*made.artifacts, Artifact("fake/fig4", "Fig. 4")))
+
+
+@pytest.fixture
+def found():
+    """Makes a measurement of quantities that no run stands behind, or those that are named."""
+
+    def made(runs=(), missing=None, damaged=(), contested=None, **values):
+        rests = {name: Rests(measuring, tuple(map(read_of, runs))) for name in values}
+        lacking = {measuring: Missing(missing)} if missing else {}
+        return Measurement(values, lacking, list(damaged), rests, Survey(contested=contested or {}))
+
+    return made
+
+
+def judged(paper, name="size", **measured):
+    at = {("fake/fig4", profile): measured.get(profile, Measurement()) for profile in ("smoke", "reduced", "paper")}
+    made = verdicts(paper, Layered([]), artifacts=["fake/fig4"], measured=at)
+    return {verdict.claim.id.rpartition("/")[2]: verdict for verdict in made}[name]
+
+
+def test_the_largest_profile_decides(paper, found):
+    verdict = judged(paper, reduced=found(size=exact(10)), paper=found(size=exact(20)))
+    assert (verdict.verdict, verdict.profile, verdict.red) == ("not reproduced", "paper", True)
+    verdict = judged(paper, reduced=found(size=exact(10)))
+    assert (verdict.verdict, verdict.profile, verdict.measured) == ("reproduced", "reduced", exact(10))
+
+
+def test_a_smaller_profile_than_the_claim_s_own_is_only_shown(paper, found):
+    verdict = judged(paper, smoke=found(size=exact(10)))
+    assert (verdict.verdict, verdict.measured, verdict.proxy) == ("not run", None, exact(10))
+    assert verdict.why == "needs profile reduced (cpu-small)"
+
+
+def test_of_several_proxies_the_one_of_the_largest_profile_is_shown(paper, found):
+    near, far = point(9, proxy=True), point(8, proxy=True)
+    verdict = judged(paper, smoke=found(size=exact(7)), reduced=found(size=far), paper=found(size=near))
+    assert (verdict.verdict, verdict.proxy) == ("not run", near)
+    verdict = judged(paper, smoke=found(size=exact(10)), paper=found(size=near))
+    assert verdict.proxy == near
+    verdict = judged(paper, reduced=found(size=exact(10)), paper=found(size=near))
+    assert (verdict.verdict, verdict.profile) == ("reproduced", "reduced")
+
+
+def test_what_is_damaged_is_red_where_it_hinders_the_claim(paper, found):
+    faults = ["run a: is broken", "run b: too"]
+    verdict = judged(paper, paper=found(damaged=faults), reduced=found(size=exact(10)))
+    assert (verdict.verdict, verdict.red, verdict.why, verdict.profile) == ("not run", True, faults[0], "paper")
+    verdict = judged(paper, paper=found(damaged=faults, size=exact(10)))
+    assert (verdict.verdict, verdict.red) == ("reproduced", False)
+
+
+def test_a_known_difference_is_shown_by_the_same_profile(paper, found):
+    fails = exact(20)
+    assert judged(paper, "speed", paper=found(speed=fails, cause=exact(1))).verdict == "known difference"
+    apart = judged(paper, "speed", paper=found(speed=fails), reduced=found(cause=exact(1)))
+    assert (apart.verdict, apart.red) == ("not reproduced", True)
+
+
+def test_values_that_do_not_fit_a_claim_are_red(paper, found):
+    verdict = judged(paper, paper=found(size=exact((10, 10))))
+    assert (verdict.verdict, verdict.red, verdict.measured) == ("not run", True, exact((10, 10)))
+    assert "2 values for 1" in verdict.why
+
+
+@pytest.fixture
+def runs(tmp_path):
+    store = fill(tmp_path / "store")
+    return sorted((store.read(spec.id) for spec in specs("smoke")), key=lambda run: run.id)
+
+
+@pytest.mark.parametrize(("odd", "more"), [(1, ""), (2, " (and 1 more runs)"), (3, " (and 2 more runs)")])
+def test_a_verdict_on_contested_runs_names_the_first_and_counts_the_others(paper, found, runs, odd, more):
+    contested = {run.id: f"run {run.id} is odd" for run in runs[::-1][-odd:]}
+    verdict = judged(paper, paper=found(runs, size=exact(10), contested=contested))
+    told = f"would be reproduced, but rests on contested evidence: run {min(contested)} is odd{more}"
+    assert (verdict.verdict, verdict.red, verdict.why) == ("inconclusive", True, told)
+
+
+def test_contested_runs_behind_what_shows_a_cause_or_nothing_of_the_claim(paper, found, runs):
+    contested = {runs[0].id: "odd"}
+    measured = found(speed=exact(20), cause=exact(1), size=exact(10), contested=contested)
+    measured.rests["cause"] = Rests(measuring, (read_of(runs[0]),))
+    assert judged(paper, "speed", paper=measured).verdict == "inconclusive"
+    assert judged(paper, "size", paper=measured).verdict == "reproduced"
+
+
+def test_a_verdict_says_whether_its_rule_stood_before_its_evidence(paper, found, tmp_path):
+    prints = {"rule": "a", "measure": "b", "runs": "c"}
+    size = "fake/fig4/size"
+    assert judged(paper, paper=found(size=exact(10))).order == "unregistered"
+    register.append(tmp_path, "d0", "begun", {size: {**prints, "change": "registered"}})
+    verdict = judged(paper, paper=found(size=exact(10)))
+    assert (verdict.order, verdict.rests_on, verdict.decides, verdict.earlier) == ("registered", "stated", True, None)
+    earlier = {"verdict": "inconclusive"}
+    register.append(tmp_path, "d1", "widened", {size: {**prints, "change": "amended", "earlier": earlier}})
+    verdict = judged(paper, paper=found(size=exact(10)))
+    assert (verdict.order, verdict.decides, verdict.earlier) == ("amended", False, earlier)
+    register.standings.cache_clear()
+
+
+def test_verdicts_of_the_chosen_artifacts_come_in_the_order_of_the_claims(paper, found):
+    every = verdicts(paper, Layered([]))
+    assert [v.claim.id for v in every] == [c.id for c in published("fake") if c.artifact != "fake/fig3"]
+    some = verdicts(paper, Layered([]), artifacts=["fake/fig4", "fake/fig3"])
+    assert [v.claim.id for v in some] == ["fake/fig3/nothing", "fake/fig4/speed", "fake/fig4/size"]
+    assert (some[0].verdict, some[0].why) == ("not run", "no experiment measures this artifact yet")
+    assert verdicts(paper, Layered([]), artifacts=[]) == []
+
+
+def test_what_was_measured_for_the_verdicts_is_handed_up_and_measured_once_where_runs_are_the_same(paper, tmp_path):
+    asked = []
+
+    def counting(evidence):
+        asked.append(evidence.profile)
+        yield "size", exact(10)
+
+    made = replace(paper, artifacts=(Artifact("fake/fig4", "", measures=(counting,)),))
+    measured = {}
+    (_, size) = verdicts(made, Layered([]), measured=measured)
+    assert (size.verdict, size.profile, asked) == ("reproduced", "paper", ["paper"])
+    assert set(measured) == {("fake/fig4", profile) for profile in ("smoke", "reduced", "paper")}
+    only = {}
+    verdicts(made, Layered([]), profile="smoke", measured=only)
+    assert (set(only), asked[1:]) == ({("fake/fig4", "smoke")}, ["smoke"])
+
+
+def test_what_no_claim_asks_for_is_told_at_the_largest_profile_or_the_smallest_that_says_the_same(paper, found):
+    measured = {
+        ("fake/fig4", "smoke"): found(size=exact(1), cause=exact(1), same=exact(3), other=exact(3), small=exact(5)),
+        ("fake/fig4", "reduced"): found(same=exact(3), other=exact(4)),
+        ("fake/fig4", "paper"): found(same=exact(3), other=exact(4), large=exact(6)),
+        ("fake/fig1", "paper"): found(elsewhere=exact(7)),
+    }
+    assert besides("fake/fig4", measured) == [
+        ("same", "smoke", exact(3)),
+        ("other", "reduced", exact(4)),
+        ("small", "smoke", exact(5)),
+        ("large", "paper", exact(6)),
+    ]
+
+
+def test_each_claim_that_was_measured_has_a_grade(paper, found):
+    rests = {name: grade.rests_on for name, grade in grades("fake/fig4", found(size=exact(1), more=exact(2))).items()}
+    assert rests == {"fake/fig4/size": "stated"}
+    assert grades("nobody/fig4", found(size=exact(1))) == {}
+
+
+def test_only_an_experiment_that_is_here_can_be_timed(paper):
+    assert not is_timed("train")
+    assert not is_timed("nobody/times")
+
+
+def test_what_one_function_read_last_is_not_what_the_next_one_rests_on(tmp_path):
+    first, second, *_ = specs("smoke")
+
+    def one(evidence):
+        yield "one", exact(evidence.run("a").results["best"])
+        evidence.run("b").results.get("best")
+
+    def two(evidence):
+        yield "two", exact(evidence.run("b").results["best"])
+        yield "none", exact(1)
+
+    artifact = Artifact("fake/x", "", lambda profile: {"a": (first,), "b": (second,)}, (one, two))
+    measured = measure(artifact, fill(tmp_path / "store"), "smoke")
+    reads = {name: {read.spec.id: set(read.results) for read in rests.runs} for name, rests in measured.rests.items()}
+    assert reads == {"one": {first.id: {"best"}}, "two": {second.id: {"best"}}, "none": {second.id: {"best"}}}
+
+
+def test_what_goes_wrong_in_one_function_hinders_no_other():
+    def damaged(evidence):
+        raise DamagedRun("run a: is broken")
+        yield
+
+    def wrong(evidence):
+        yield "before", exact(1)
+        raise ZeroDivisionError("by zero")
+
+    def lacking(evidence):
+        raise Missing("2 of 3 runs")
+        yield
+
+    def fine(evidence):
+        yield "fine", exact(2)
+
+    artifact = Artifact("fake/x", "", measures=(damaged, wrong, lacking, fine))
+    measured = measure_evidence(artifact, Evidence(Layered([]), {}, "smoke"))
+    assert measured.found == {"before": exact(1), "fine": exact(2)}
+    told = "fake/x could not be measured at smoke: ZeroDivisionError: by zero"
+    assert measured.damaged == ["run a: is broken", told]
+    assert {function.__name__: str(error) for function, error in measured.missing.items()} == {"lacking": "2 of 3 runs"}
+
+
+# --- verdicts that are kept, and the index of what there is
+
+
+@pytest.fixture
+def shipped(paper, tmp_path, monkeypatch):
+    """Two exported files with all runs of the fake paper's first figure; how often it was judged anew."""
+    anew = []
+
+    def noted(*given, artifacts, **options):
+        anew.extend(artifacts)
+        return verdicts(*given, artifacts=artifacts, **options)
+
+    place = tmp_path / "evidence"
+    place.mkdir()
+    made = fill(tmp_path / "filled", note="")
+    for name, some in (("a", specs("smoke")[:1]), ("b", specs("smoke")[1:])):
+        export({spec.id: made.files(spec.id) for spec in some}, place / f"{name}.zip", {})
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(remembered, "verdicts", noted)
+    monkeypatch.setattr(remembered, "state", lambda: "one")
+    return anew, [Archive(place / f"{name}.zip") for name in "ab"], made
+
+
+def test_verdicts_on_all_that_is_shipped_are_kept_and_on_a_part_of_it_are_not(paper, shipped):
+    anew, archives, _ = shipped
+    judge = lambda *layers, profile=None: remembered.judge_artifact(paper, "fake/fig1", profile, Layered(layers))
+    first = judge(*archives)
+    assert judge(*archives) == first
+    assert anew == ["fake/fig1"]
+    for _ in range(2):
+        judge(archives[0])
+    assert anew == ["fake/fig1"] * 3
+    judge(*archives, profile="smoke")  # kept apart
+    judge(*archives, profile="smoke")
+    assert anew == ["fake/fig1"] * 4
+
+
+def test_a_user_s_run_that_an_artifact_does_not_read_leaves_its_verdicts_kept(paper, shipped, tmp_path):
+    anew, archives, filled = shipped
+    own = fill(tmp_path / "own", "reduced")
+    for spec in specs("reduced"):
+        own.refuse(spec.id)
+    assert own.ids()
+    for layers in (archives, [own, *archives], [Once(own), *archives]):
+        remembered.judge_artifact(paper, "fake/fig1", None, Layered(layers))
+    assert anew == ["fake/fig1"]
+    remembered.judge_artifact(paper, "fake/fig1", None, Layered([filled, *archives]))
+    assert anew == ["fake/fig1"] * 2
+
+
+def test_who_asks_for_what_was_measured_gets_it_measured(paper, shipped):
+    anew, archives, _ = shipped
+    remembered.judge_artifact(paper, "fake/fig1", None, Layered(archives))
+    measured = {}
+    remembered.judge_artifact(paper, "fake/fig1", None, Layered(archives), measured=measured)
+    assert anew == ["fake/fig1"] * 2
+    assert measured["fake/fig1", "smoke"].found["accuracy"].n == 3
+    assert kept.place("verdicts", "one", "fake-fig1-largest.json").exists()
+
+
+def test_verdicts_of_several_artifacts_come_in_the_published_order(paper):
+    found = remembered.judge_artifacts(paper, ["fake/fig4", "fake/table1", "fake/fig1"], None, Layered([]))
+    wanted = [c.id for c in published("fake") if c.artifact not in ("fake/fig2", "fake/fig3")]
+    assert [verdict.claim.id for verdict in found] == wanted
+
+
+def test_the_index_has_a_row_for_each_artifact(paper):
+    rows = {row["id"]: row for row in index.build(["fake"])}
+    assert list(rows) == ["fake/fig1", "fake/table1", "fake/fig2"]
+    assert [row["drawn"] for row in rows.values()] == [True, False, True]
+    assert rows["fake/fig1"]["runs"]["smoke"] == sorted(spec.id for spec in specs("smoke"))
+    assert rows["fake/table1"]["runs"] == {"smoke": [], "reduced": [], "paper": []}
+    assert [claim["id"] for claim in rows["fake/fig2"]["claims"]] == ["fake/fig2/scales"]
+    assert rows["fake/fig2"]["claims"][0]["needs"] == "cluster"
+
+
+def test_the_index_is_compared_and_renewed_on_request(paper, tmp_path, monkeypatch):
+    def main(*arguments):
+        monkeypatch.setattr("sys.argv", ["index", *arguments])
+        return index.main()
+
+    path = tmp_path / index.NAME
+    assert (main(), path.exists()) == (1, False)
+    assert (main("--write"), path.read_text()) == (0, index.text(tmp_path))
+    assert main() == 0
+    path.write_text(path.read_text().replace("Fig. 1", "Fig. I"))
+    assert main() == 1
+
+
+def test_a_committed_index_is_read_as_it_is_unless_it_is_of_other_papers(paper, tmp_path):
+    path = tmp_path / index.NAME
+    assert index.rows() == index.build(["fake"])
+    path.write_text('{"papers": ["fake"], "artifacts": [{"id": "as written"}]}')
+    assert index.rows() == [{"id": "as written"}]
+    path.write_text('{"papers": ["fake", "gone"], "artifacts": [{"id": "as written"}]}')
+    assert index.rows() == index.build(["fake"])
+
+
