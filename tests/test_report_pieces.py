@@ -16,7 +16,6 @@ from suite.claims.measured import SHORTENED, STATED, Measured, exact, interval, 
 from suite.papers import register, verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.verdicts import Measurement
-
 from suite.report.behind import reasons, tried
 from suite.report.data import encoded, known, plotted, results, table_of, values
 from suite.report.page import Once, Section, Shown, show
@@ -137,8 +136,12 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
 def test_a_verdict_without_numbers_says_that_it_has_none(paper):
     told = dict(reasons(Verdict(claim(rule="holds", printed=()), "not run", "no run"), None))
     assert told == {
-        "printed": "holds", "ours": "not measured", "why": "no run", "rule": "holds, none: a reason", "register": "no entry"
-    }  # fmt: skip
+        "printed": "holds",
+        "ours": "not measured",
+        "why": "no run",
+        "rule": "holds, none: a reason",
+        "register": "no entry",
+    }
     simply = verdict(exact(10.0), rests_on=STATED, made=claim("fake/fig1/it", "bound", (1.0,), side="lower"))
     assert dict(reasons(simply, None))["rests on"] == "stated (decides nothing)"
 
@@ -185,7 +188,9 @@ class Given:
 def test_runs_share_an_environment_that_says_the_same_whenever_they_began_and_however_it_is_ordered():
     machine = {"cpu": "one", "memory_bytes": 2**33, "cores": 2, "swap_bytes": "none"}
     one = stored(0, {"machine": machine, "source": "s", "started": "early"})
-    same = stored(1, {"processor_seconds": 3, "source": "s", "machine": dict(reversed(machine.items())), "telemetry": {}})
+    same = stored(
+        1, {"processor_seconds": 3, "source": "s", "machine": dict(reversed(machine.items())), "telemetry": {}}
+    )
     other = stored(2, {"machine": {**machine, "cores": 4}, "source": "s"})
     asked = [one.id, "absent", same.id, "damaged", other.id]
     environments, described = runs_and_environments(Given(one, same, other), asked)
@@ -273,7 +278,10 @@ def test_the_runs_behind_an_artifact_are_those_named_and_those_planned_that_are_
     near = replace(verdict(), proxy=point(1.0, runs=["x"], proxy=True))
     shown = show("fake/fig1", paper.artifact("fake/fig1"), [named, near], store, {})
     assert shown.runs == sorted([spec.id for spec in specs("smoke")] + ["x", "y", "z"])
-    assert (shown.drawn.profile, shown.command.startswith("sgd-suite run fake/fig1 --profile smoke")) == ("smoke", True)
+    assert (shown.drawn.profile, shown.command.startswith("sgd-suite run fake/fig1 --profile smoke")) == (
+        "smoke",
+        True,
+    )
     (absent,) = [show("fake/fig9", None, [verdict()], store, {})]
     assert (absent.title, absent.undrawn) == ("fig9", "No experiment measures this artifact yet.")
 
@@ -286,5 +294,3 @@ def test_what_was_measured_is_not_measured_again_to_draw(paper, tmp_path, monkey
     assert shown.drawn.stamp == "smoke profile · stand-in · 3 runs"
     assert show("fake/fig1", artifact, [], store, {}).drawn.stamp == "smoke profile · 3 runs"
     assert isinstance(measured["fake/fig1", "smoke"], Measurement)
-
-

@@ -57,13 +57,18 @@ def test_the_most_telling_results_rest_on_the_best_then_teach_then_have_numbers_
 
 
 def test_of_each_paper_one_result_is_told_first_and_three_in_all():
-    several = [results_of(name, (SHORTENED, False, "within", n), (SHORTENED, False, "within", 1)) for n, name in enumerate("abcd", 2)]
+    several = [
+        results_of(name, (SHORTENED, False, "within", n), (SHORTENED, False, "within", 1))
+        for n, name in enumerate("abcd", 2)
+    ]
     found = [each for of_paper in several for each in of_paper]
     assert [each.claim.id for each in first_told(found)] == ["d/fig1/0", "c/fig1/0", "b/fig1/0"]
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():
-    found = results_of("a", (SHORTENED, True, "within", 2), (AS_PRINTED, False, "within", 2), (STATED, False, "holds", 1))
+    found = results_of(
+        "a", (SHORTENED, True, "within", 2), (AS_PRINTED, False, "within", 2), (STATED, False, "holds", 1)
+    )
     for block in table(found).split("\n\n"):
         if block.startswith("|"):
             lines = block.splitlines()
@@ -115,7 +120,8 @@ def test_thumbnails_have_eighty_dots_an_inch_in_whatever_folder(paper, tmp_path)
     store, pictures = fill(tmp_path / "store", note=""), tmp_path / "some" / "where"
     for _ in range(2):
         text = gallery.page(["fake"], store, pictures)
-    assert Image.open(pictures / "fake-fig1.png").size == (512, 320)
+    with Image.open(pictures / "fake-fig1.png") as image:
+        assert image.size == (512, 320)
     assert "![Loss falls.](where/fake-fig1.png)" in text
     assert "Not drawn" not in text
 

@@ -191,7 +191,14 @@ def pool(monkeypatch):
 
 @pytest.mark.parametrize(
     ("cores", "artifacts", "reopen", "processes"),
-    [(4, 9, True, 4), (20, 9, True, 8), (8, 8, True, None), (1, 9, True, None), (4, 9, False, None), (2, 0, True, None)],
+    [
+        (4, 9, True, 4),
+        (20, 9, True, 8),
+        (8, 8, True, None),
+        (1, 9, True, None),
+        (4, 9, False, None),
+        (2, 0, True, None),
+    ],
 )
 def test_many_artifacts_are_made_in_as_many_processes_as_there_are_cores_up_to_eight(
     pool, monkeypatch, cores, artifacts, reopen, processes

@@ -62,7 +62,7 @@ def found():
     return made
 
 
-def judged(paper, name="size", **measured):
+def judged(paper, name="size", /, **measured):
     at = {("fake/fig4", profile): measured.get(profile, Measurement()) for profile in ("smoke", "reduced", "paper")}
     made = verdicts(paper, Layered([]), artifacts=["fake/fig4"], measured=at)
     return {verdict.claim.id.rpartition("/")[2]: verdict for verdict in made}[name]
@@ -238,7 +238,9 @@ def test_what_goes_wrong_in_one_function_hinders_no_other():
     assert measured.found == {"before": exact(1), "fine": exact(2)}
     told = "fake/x could not be measured at smoke: ZeroDivisionError: by zero"
     assert measured.damaged == ["run a: is broken", told]
-    assert {function.__name__: str(error) for function, error in measured.missing.items()} == {"lacking": "2 of 3 runs"}
+    assert {function.__name__: str(error) for function, error in measured.missing.items()} == {
+        "lacking": "2 of 3 runs"
+    }
 
 
 # --- verdicts that are kept, and the index of what there is
@@ -337,5 +339,3 @@ def test_a_committed_index_is_read_as_it_is_unless_it_is_of_other_papers(paper, 
     assert index.rows() == [{"id": "as written"}]
     path.write_text('{"papers": ["fake", "gone"], "artifacts": [{"id": "as written"}]}')
     assert index.rows() == index.build(["fake"])
-
-

@@ -18,7 +18,15 @@ def timed(*seconds, threads=1, **more):
 
 def workload(family="training", *, examples=16, flops=5e8, moved=1e7, **sides):
     named = {name.replace("_", " "): side for name, side in sides.items()}
-    return {"family": family, "unit": "s", "examples": examples, "flops": flops, "bytes": moved, "sides": named, "ratio": None}
+    return {
+        "family": family,
+        "unit": "s",
+        "examples": examples,
+        "flops": flops,
+        "bytes": moved,
+        "sides": named,
+        "ratio": None,
+    }
 
 
 def document(**workloads):
@@ -109,9 +117,13 @@ def test_a_machine_is_called_by_its_card_or_its_processor():
     assert title({**made, "versions": {}}) == "K80, torch unknown, load average 0.25 to 3"
 
 
-@pytest.mark.parametrize(("medians", "said"), [((0.2, 12.4), "up to 12%"), ((12.4, 0.2), "up to 12%"), ((0.6,), "up to 1%")])
+@pytest.mark.parametrize(
+    ("medians", "said"), [((0.2, 12.4), "up to 12%"), ((12.4, 0.2), "up to 12%"), ((0.6,), "up to 1%")]
+)
 def test_the_most_time_lost_to_other_machines_is_said(medians, said):
-    lost = {f"w{n}": {**LENET, "telemetry": {"cpu": {"stolen_percent": {"median": m}}}} for n, m in enumerate(medians)}
+    lost = {
+        f"w{n}": {**LENET, "telemetry": {"cpu": {"stolen_percent": {"median": m}}}} for n, m in enumerate(medians)
+    }
     assert said in title(document(**lost))
 
 
@@ -197,11 +209,15 @@ def test_growth_has_a_panel_for_each_axis_and_one_for_memory():
     made["workloads"]["p1000"]["memory_per_replica_bytes"] = 300
     figure = speed_figures.growth(made).figure
     replicas, batch, parameters, memory = figure.axes
-    assert [axes.get_ylabel() for axes in figure.axes] == [*["seconds per gradient"] * 3, "bytes that a replica keeps"]
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        *["seconds per gradient"] * 3,
+        "bytes that a replica keeps",
+    ]
     assert [text.get_text() for text in parameters.get_legend().get_texts()] == ["ours", "plain loop"]
     (line,) = memory.get_lines()
     assert (list(line.get_xdata()), list(line.get_ydata())) == ([10.0, 1000.0], [100, 300])
     bars = [segment[:, 1].tolist() for segment in parameters.containers[0].lines[2][0].get_segments()]
     assert bars == [pytest.approx([1.5, 7.5])] * 2
-    assert not (replicas.containers or batch.containers)
+    assert not replicas.containers
+    assert not batch.containers
     assert tuple(figure.get_size_inches()) == (8.4, 5.6)

@@ -32,7 +32,9 @@ def run(run_id="a", **environment):
 
 
 def test_the_fingerprint_is_the_run_s_own_then_the_table_s_then_unknown(folders):
-    (folders[1] / code.TABLE).write_text(json.dumps({"a": {"code": "tabled", "revision": "r"}, "b": {"revision": "r"}}))
+    (folders[1] / code.TABLE).write_text(
+        json.dumps({"a": {"code": "tabled", "revision": "r"}, "b": {"revision": "r"}})
+    )
     assert code_of(run("a", code="own")) == "own"
     assert code_of(run("a")) == "tabled"
     assert code_of(run("b")) == code_of(run("c")) == UNKNOWN

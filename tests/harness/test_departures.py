@@ -215,5 +215,3 @@ def test_fewer_examples_tested_shorten(sample, changes, reasons):
 )
 def test_tests_further_apart_than_printed_shorten(changes, reasons):
     assert found(printed(recorded=10), **changes) == [(SHORTENED, reason) for reason in reasons]
-
-

@@ -60,7 +60,9 @@ def test_every_setting_has_its_place():
 def test_a_specification_that_says_nothing_is_described_as_one_worker_and_nothing_else():
     empty = describe(RunSpec("toy/train"))
     assert (empty.workers, empty.growth, empty.drops, empty.seed) == (1, 0.0, (), 0)
-    others = {name: value for name, value in vars(empty).items() if name not in ("workers", "growth", "drops", "seed")}
+    others = {
+        name: value for name, value in vars(empty).items() if name not in ("workers", "growth", "drops", "seed")
+    }
     assert set(others.values()) == {None}
     assert empty.total is None
 
@@ -137,7 +139,9 @@ def test_test_images_are_told_wherever_they_are_set():
 
 
 def test_what_a_problem_says_counts_unless_the_run_says_otherwise():
-    found = describe(RunSpec("toy/train", {"problem": {"data": {"name": "mnist"}, "batch": 4, "rate": 1.0}, "batch": 8}))
+    found = describe(
+        RunSpec("toy/train", {"problem": {"data": {"name": "mnist"}, "batch": 4, "rate": 1.0}, "batch": 8})
+    )
     assert (found.data, found.batch, found.rate) == ("mnist", 8, 1.0)
 
 

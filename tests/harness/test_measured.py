@@ -25,7 +25,9 @@ from suite.claims.measured import (
 
 
 def claim(rule="within", printed=(10.0,), **changes):
-    return Claim("toy/table1/it", "it is ten", "Table 1", rule, "reduced", "cpu-small", "rounding", printed, **changes)
+    return Claim(
+        "toy/table1/it", "it is ten", "Table 1", rule, "reduced", "cpu-small", "rounding", printed, **changes
+    )
 
 
 def decided(made, *spans):
@@ -84,7 +86,9 @@ def test_an_open_interval_can_be_judged_and_what_is_no_number_cannot(values, low
 def test_what_is_no_number_is_called_so():
     ours = Measured((10.0,), (-math.inf,), (math.nan,))
     assert judge(claim(), ours, "reduced").why == "what was measured is no number"
-    assert judge(claim(), Measured((10.0,), (-math.inf,), (11.0,)), "reduced").why == "the interval straddles the bound"
+    assert (
+        judge(claim(), Measured((10.0,), (-math.inf,), (11.0,)), "reduced").why == "the interval straddles the bound"
+    )
 
 
 # --- claims

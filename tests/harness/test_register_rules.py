@@ -11,7 +11,7 @@ import toy
 
 from suite.claims.judge import Claim, KnownDifference
 from suite.papers import register
-from suite.papers.artifact import Artifact, Paper
+from suite.papers.artifact import Artifact
 from suite.papers.register import fingerprints, measure_of, measuring, rule_of, runs_of, spells
 from suite.papers.registry import Registered
 from suite.runs.fingerprint import present
@@ -112,7 +112,11 @@ def test_what_a_measure_was_made_with_is_told_as_text():
 def test_an_artifact_without_measures_or_runs_has_fingerprints_all_the_same():
     empty, none = Artifact("toy/table1", ""), fingerprints(CLAIM, None)
     assert fingerprints(CLAIM, empty) == {**none, "runs": runs_of(empty)}
-    assert (none["rule"], none["measure"], none["runs"]) == (rule_of(CLAIM), measure_of(CLAIM, empty), register.digest(None))
+    assert (none["rule"], none["measure"], none["runs"]) == (
+        rule_of(CLAIM),
+        measure_of(CLAIM, empty),
+        register.digest(None),
+    )
 
 
 def test_the_runs_of_an_artifact_are_told_by_profile_and_group():
@@ -208,13 +212,3 @@ def test_whatever_is_not_as_it_was_registered_is_named_with_what_differs(home, m
     assert register.unregistered() == {"toy/b": ["rule", "runs"]}
     del now["toy/b"]
     assert register.unregistered() == {"toy/b": ["withdrawn"]}
-
-
-def test_all_published_claims_have_fingerprints_those_that_nothing_measures_too(papers):
-    found = register.today(Paper("toy", "", "", (), {}))
-    assert found
-    assert {prints["measure"] for prints in found.values()} == {register.digest(None)}
-    measured = register.today(toy.PAPER)
-    assert set(measured) == set(found)
-    assert measured["toy/table1/seven"]["runs"] == runs_of(toy.PAPER.artifact("toy/table1"))
-    assert [measured[claim]["rule"] for claim in found] == [prints["rule"] for prints in found.values()]

@@ -81,7 +81,9 @@ def test_a_reproduced_claim_must_fail_in_its_counterfeits(store, value, spread, 
     assert trial.measured == point(value, spread=spread)
 
 
-@pytest.mark.parametrize(("value", "found", "ending"), [(10.0, "reproduced", "flips"), (30.0, "not reproduced", "fails")])
+@pytest.mark.parametrize(
+    ("value", "found", "ending"), [(10.0, "reproduced", "flips"), (30.0, "not reproduced", "fails")]
+)
 def test_a_claim_that_failed_must_hold_in_its_genuine_worlds(store, value, found, ending):
     genuine(CLAIM.id, "toy/fig9/another")(setting(value))
     counterfeit(CLAIM.id)(setting(0.0))
@@ -204,7 +206,9 @@ def test_runs_that_are_not_stored_stay_so(evidence):
 
 def test_a_forged_run_keeps_what_is_not_replaced_however_often_it_is_forged(evidence):
     run = evidence.runs("a")[0]
-    told = forged(forged(run, {"value": 3.0}, t=pd.DataFrame({"x": [7.0]})), {"other": 4.0}, u=pd.DataFrame({"x": [8.0]}))
+    told = forged(
+        forged(run, {"value": 3.0}, t=pd.DataFrame({"x": [7.0]})), {"other": 4.0}, u=pd.DataFrame({"x": [8.0]})
+    )
     assert told.results == {"value": 3.0, "other": 4.0}
     assert [told.curve(name)["x"].tolist() for name in "tu"] == [[7.0], [8.0]]
     assert forged(run, t=pd.DataFrame({"x": [7.0]})).results == {"value": 10.0, "other": 1.0}
@@ -223,7 +227,9 @@ def test_what_was_forged_goes_along_when_it_is_told_as_another_run(evidence):
 
 
 def test_worlds_can_be_laid_over_each_other(evidence):
-    changed = exchanged(replaced(evidence, {SPECS["a"][0].id: forged(evidence.runs("a")[0], {"value": 3.0})}), "a", "b")
+    changed = exchanged(
+        replaced(evidence, {SPECS["a"][0].id: forged(evidence.runs("a")[0], {"value": 3.0})}), "a", "b"
+    )
     assert (read(changed, "a"), read(changed, "b")) == ([20.0, 21.0], [3.0, 11.0])
 
 
