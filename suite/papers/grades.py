@@ -279,8 +279,9 @@ def _rate(ours: Described, printed: Printed | None) -> Iterator[Departure]:
         return
     scale = SCALES[printed.times](ours.batch or 0, ours.workers, ours.splitting or 0)
     scaled = replace(printed, values=tuple(value * scale for value in printed.values))
-    if ours.rate is None or not any(_equal(ours.rate, value) for value in scaled.values):
-        yield STAND_IN, f"rate {ours.rate:g} for {printed.values[0]:g} x {printed.times}"
+    if not any(_equal(ours.rate, value) for value in scaled.values):
+        rate = "no rate" if ours.rate is None else f"rate {ours.rate:g}"
+        yield STAND_IN, f"{rate} for {printed.values[0]:g} x {printed.times}"
 
 
 def _length(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
@@ -353,5 +354,5 @@ def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Dep
             yield SHORTENED, f"{fewest} of {seeds.values[0]} seeds"
     if (batch := printed["batch"]) is not None and batch.ends:
         sizes = [size for run in runs if (size := run.total if batch.total else run.batch) is not None]
-        if min(sizes) > batch.ends[0] or max(sizes) < batch.ends[1]:
+        if sizes and (min(sizes) > batch.ends[0] or max(sizes) < batch.ends[1]):
             yield SHORTENED, f"batches {min(sizes)} to {max(sizes)} of {batch.ends[0]:g} to {batch.ends[1]:g}"

@@ -97,6 +97,7 @@ def test_words_and_switches_are_compared_as_they_are():
         ({"batch": 8, "workers": 64, "rate": 0.2}, []),  # twice 0.1
         ({"batch": 8, "workers": 64, "rate": 0.4}, []),
         ({"batch": 8, "workers": 64, "rate": 0.1}, [(STAND_IN, "rate 0.1 for 0.1 x sqrt(mu lambda / 128)")]),
+        ({"batch": 8, "workers": 64, "rate": None}, [(STAND_IN, "no rate for 0.1 x sqrt(mu lambda / 128)")]),
         ({"batch": None, "workers": 128, "rate": 0.1}, [(STAND_IN, "rate 0.1 for 0.1 x sqrt(mu lambda / 128)")]),
     ],
 )

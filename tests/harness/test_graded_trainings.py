@@ -110,6 +110,11 @@ def test_a_range_must_be_covered_from_end_to_end(table, sizes, because, of_four)
     assert graded(*(read(spec(batch=size, workers=4)) for size in sizes)).because == of_four
 
 
+def test_a_run_without_a_batch_stands_in_for_a_range_of_them(table):
+    table(printed(batch=Printed("1", ends=(1, 64))))
+    assert graded(read(spec(batch=None))) == Grade(STAND_IN, "batch None outside 1 to 64", False)
+
+
 def test_any_of_the_printed_machines_gives_its_own_seconds(table):
     table(printed(), machine=Printed("1", ("POWER7", "K80")))
     seconds = {"results": ("seconds",)}
