@@ -181,7 +181,10 @@ def _inherited(groups: Mapping[str, Any], name: str, file: str, below: tuple[str
 def _artifact(table: Any, names: set[str], experiments: Mapping[str, Experiment], where: str) -> dict[str, Any]:
     """An artifact's entry, its claims' entries under ``claims``."""
     claims = {name: entry for name, entry in table.items() if name in names and isinstance(entry, dict)}
-    entry = _entry({k: v for k, v in table.items() if k not in claims}, experiments, where, names)
+    own_fields = {name: entry for name, entry in table.items() if name not in claims}
+    if bare := sorted((set(own_fields) & names) - set(FIELDS)):
+        raise SettingsError(f"{where}: what is said of the claims {bare} must be tables")
+    entry = _entry(own_fields, experiments, where, names)
     entry["claims"] = {name: _entry(own, experiments, f"{where[:-1]}.{name}]") for name, own in claims.items()}
     return entry
 

@@ -232,7 +232,7 @@ def title(document: Mapping[str, Any]) -> str:
         for workload in document["workloads"].values()
         if (spread := workload.get("telemetry", {}).get("cpu", {}).get("stolen_percent"))
     ]
-    if not stolen or max(stolen) < 0.5:
+    if not stolen or max(stolen) <= 0.5:  # a half is rounded to 0 too
         return made
     return f"{made}, up to {max(stolen):.0f}% of the processors' time taken by other virtual machines"
 

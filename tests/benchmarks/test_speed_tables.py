@@ -127,6 +127,11 @@ def test_the_most_time_lost_to_other_machines_is_said(medians, said):
     assert said in title(document(**lost))
 
 
+def test_half_a_percent_lost_to_other_machines_is_not_told_as_none():
+    lost = {"w": {**LENET, "telemetry": {"cpu": {"stolen_percent": {"median": 0.5}}}}}
+    assert "other virtual machines" not in title(document(**lost))
+
+
 def test_a_row_names_the_threads_of_ours_and_leaves_an_unknown_limit_empty():
     several = {"ours": timed(2.0), "ours, 2 threads": timed(1.0, threads=2), "plain": timed(3.0)}
     one = rows(document(LeNet={**LENET, "sides": several}))

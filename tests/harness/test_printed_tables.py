@@ -71,6 +71,7 @@ def test_groups_that_are_like_each_other_are_refused(tmp_path):
         ("[groups.one]\nrate = { is = 3, where = '3', at = 3 }\n", r"rate: unknown \['at'\]"),
         ("hardware = 'K80'\n", "hardware = 'K80': it must be a table"),
         ("[artifacts.fig1.gain]\nfrom = ['two']\n", r"toy.toml \[artifacts.fig1.gain\]: there is no group 'two'"),
+        ("[artifacts.fig1]\ngain = 3\n", r"\[artifacts.fig1\]: what is said of the claims \['gain'\] must be tables"),
         ("[artifacts.fig1.gain]\nspeed = 3\n", r"toy.toml \[artifacts.fig1.gain\]: unknown \['speed'\]"),
         ("[artifacts.fig1]\nrate = 3\n", r"toy.toml \[artifacts.fig1\] rate = 3: it must be a table"),
     ],
