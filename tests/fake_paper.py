@@ -6,12 +6,15 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from suite.claims.measured import Measured, exact, interval, point
+from suite.claims.judge import Claim, Verdict
+from suite.claims.measured import SHORTENED, Measured, exact, interval, point
 from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
 from suite.papers.published import published as claims_of
@@ -166,8 +169,8 @@ def fake_paper() -> Paper:
 
 
 @contextlib.contextmanager
-def registered(home: Path) -> Iterator[Paper]:
-    """The fake paper as the only one registered, its claims published in the folder ``home``."""
+def registered(home: Path, *without_speed: ModuleType) -> Iterator[Paper]:
+    """The fake paper as the only one registered, its claims published in ``home``; these modules show no speed."""
     published = home / "published"
     published.mkdir()
     (published / "fake.toml").write_text(PUBLISHED)
@@ -178,9 +181,25 @@ def registered(home: Path) -> Iterator[Paper]:
         known = registry.PAPERS
         for module in [module for module in sys.modules.values() if getattr(module, "PAPERS", None) is known]:
             patch.setattr(module, "PAPERS", {"fake": registry.Registered(lambda: paper, home)})
+        for module in without_speed:
+            patch.setattr(module, "measured_speed", list)
         yield paper
     claims_of.cache_clear()
     registry.paper.cache_clear()
+
+
+def claim(name: str = "fake/fig1/it", rule: str = "within", printed: tuple = (10.0,), **more: Any) -> Claim:
+    return Claim(name, "It is ten", "1", rule, "smoke", "gpu", "a reason", printed, **more)
+
+
+def verdict(
+    measured: Measured | None = None,
+    said: str = "reproduced",
+    rests_on: str = SHORTENED,
+    made: Claim | None = None,
+    **more: Any,
+) -> Verdict:
+    return Verdict(made or claim(), said, "so it is", measured, "smoke", rests_on=rests_on, **more)
 
 
 def environment(index: int = 0) -> dict:

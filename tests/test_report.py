@@ -28,8 +28,7 @@ VOID = {"meta", "link", "br", "img", "hr", "input"}
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
     """The fake paper as the only one registered, its claims published in a temporary folder; no measured speed."""
-    with registered(tmp_path_factory.mktemp("home")) as paper, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "measured_speed", list)
+    with registered(tmp_path_factory.mktemp("home"), report) as paper:
         yield paper
 
 

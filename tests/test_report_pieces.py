@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from fake_paper import fig1_draw, fill, registered, specs
+from fake_paper import claim, fig1_draw, fill, registered, specs, verdict
 
-from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import SHORTENED, STATED, Measured, exact, interval, point
+from suite.claims.judge import Verdict
+from suite.claims.measured import STATED, Measured, exact, interval, point
 from suite.papers import register, verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.verdicts import Measurement
@@ -29,14 +29,6 @@ from suite.spec import RunSpec
 def paper(tmp_path):
     with registered(tmp_path) as made:
         yield made
-
-
-def claim(name="fake/fig1/it", rule="within", printed=(10.0,), **more):
-    return Claim(name, "It is ten", "1", rule, "smoke", "gpu", "a reason", printed, **more)
-
-
-def verdict(measured=None, said="reproduced", rests_on=SHORTENED, made=None, **more):
-    return Verdict(made or claim(), said, "so it is", measured, "smoke", rests_on=rests_on, **more)
 
 
 # --- tables of values

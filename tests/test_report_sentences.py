@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fake_paper import fill, registered
+from fake_paper import claim, fill, registered, verdict
 
-from suite.claims.judge import Claim, Verdict
+from suite.claims.judge import Verdict
 from suite.claims.measured import AS_PRINTED, SHORTENED, STAND_IN, STATED, exact, point
 from suite.report import changes, gallery
 from suite.report.readme import few, first_told, rewritten, table, telling
@@ -18,14 +18,6 @@ from suite.report.templates import engine
 def paper(tmp_path):
     with registered(tmp_path) as made:
         yield made
-
-
-def claim(name, rule="within", printed=(10.0,), **more):
-    return Claim(name, "It is ten", "1", rule, "smoke", "gpu", "a reason", printed, **more)
-
-
-def verdict(measured, said, rests_on, made, **more):
-    return Verdict(made, said, "so it is", measured, "smoke", rests_on=rests_on, **more)
 
 
 def results_of(paper, *weights):

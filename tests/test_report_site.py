@@ -29,9 +29,7 @@ EMBEDDED = ("src", "srcset", "data", "poster", "background")  # attributes that 
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
-    with registered(tmp_path_factory.mktemp("home")) as paper, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "measured_speed", list)
-        patch.setattr(single, "measured_speed", list)
+    with registered(tmp_path_factory.mktemp("home"), build, single) as paper:
         yield paper
 
 

@@ -137,8 +137,7 @@ def test_a_row_knows_the_pictures_there_are():
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
-    with registered(tmp_path_factory.mktemp("home")) as made, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "measured_speed", list)
+    with registered(tmp_path_factory.mktemp("home"), build) as made:
         yield made
 
 
