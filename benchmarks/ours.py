@@ -63,8 +63,8 @@ def execution(workload: Workload, device: str, threads: int, width: int = 1) -> 
     """How the suite would execute it here: path, memory format and width, measured as before a first run."""
     spec = specification(workload)
     chosen = choose(spec, device, threads)
-    if workload.family in ("server", "translation"):
-        return chosen  # these experiments measure nothing beforehand
+    if workload.family == "translation":
+        return chosen  # its experiment measures nothing beforehand
     return chosen | dict(measure_training(spec, chosen, width))
 
 

@@ -54,6 +54,26 @@ def test_a_compiler_that_is_not_there_is_a_reason_and_no_failure(monkeypatch):
     assert "--compile-all" in absent["compiled"]
 
 
+@pytest.mark.parametrize(
+    ("workload", "experiment"),
+    [
+        ("LeNet/MNIST, M=16", "train"),
+        ("LeNet/MNIST, 10 seeds, M=16", "inverse_law/sweep"),
+        ("SMA LeNet, b=16, k=4", "train"),
+        ("full/CIFAR-10, 30 learners, mu=4, hardsync", "rudra/train"),
+        ("cGRU, 800 words", "inverse_law/translate"),
+    ],
+)
+def test_ours_is_measured_beforehand_where_its_experiment_is(monkeypatch, workload, experiment):
+    """A benchmark that leaves it out times a slower execution than the runs have."""
+    from benchmarks import ours
+    from suite.papers import registry
+
+    monkeypatch.setattr(ours, "measure_training", lambda spec, execution, width: {"path": "measured"})
+    measured = ours.execution(named(workload), "cpu", 1)["path"] == "measured"
+    assert measured == (registry.experiment(experiment).measure is not None)
+
+
 def test_both_sides_train_the_same_workload_and_learn(monkeypatch):
     """A short race by loss on the same pictures would differ in order; here each side's weights must simply move."""
     import torch
