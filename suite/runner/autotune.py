@@ -22,7 +22,7 @@ from suite.experiment import Experiment
 from suite.runner.timing import alternating, leave_if_late, preferred
 from suite.spec import RunSpec, canonical
 
-WORTH_SECONDS = 30.0  # a run estimated to take less is not worth a measurement of about a second
+WORTH_SECONDS = 10.0  # runs of one kind estimated to take less are not worth a measurement of about a second
 # How much less time than the default another execution must take, as a share: the second where it was the faster in
 # every repeat, which noise alone does once in 128 times.
 MARGIN, STEADY = 0.05, 0.02

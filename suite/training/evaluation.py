@@ -111,6 +111,33 @@ def read(
         return read_loss(sums(), len(targets), threshold)
 
 
+class WorstFirst:
+    """Reads the loss of one sample again and again, the examples first that were worst when last looked at.
+
+    Losses are not negative, so that a test may end as soon as their sum exceeds threshold x N, and the worst get there
+    soonest. What is decided, and the loss of a whole test, do not depend on the order; how far a test looks does.
+    ``losses(point, inputs, targets)`` gives that of each example [b]; ``last`` [N] holds what each was last.
+    """
+
+    def __init__(
+        self, losses: Callable[[Tensor, Tensor, Tensor], Tensor], inputs: Tensor, targets: Tensor, chunk: int
+    ):
+        _some(targets)
+        self.losses, self.inputs, self.targets, self.chunk = losses, inputs, targets, chunk
+        self.last = torch.zeros(len(targets), dtype=torch.float64)
+
+    def read(self, point: Tensor, threshold: float) -> Reading:
+        """The loss at a point [d] against a threshold, as :func:`read` says."""
+
+        def sums() -> Iterator[tuple[float, int]]:
+            for rows in self.last.argsort(descending=True, stable=True).split(self.chunk):
+                self.last[rows] = found = self.losses(point, self.inputs[rows], self.targets[rows])
+                yield found.sum().item(), len(rows)
+
+        reading = read_loss(sums(), len(self.targets), threshold)
+        return reading if reading.cut else Reading(self.last.mean().item(), False, reading.examples)
+
+
 class CapturedTest:
     """Scores of n models whose forward passes on a chunk are one recorded call, side by side.
 

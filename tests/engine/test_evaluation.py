@@ -8,7 +8,7 @@ import pytest
 import torch
 from engine_cases import bound, points, problem
 
-from suite.training.evaluation import decoded, read, scores
+from suite.training.evaluation import WorstFirst, decoded, read, scores
 
 
 @pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "crossbow_lenet"])
@@ -59,6 +59,44 @@ def test_a_loss_that_is_no_number_is_not_below_anything():
     case = problem("digits_lenet")
     reading = read(case, case.flat.point() * torch.nan, case.b0(), case.inputs, case.targets, 1e9, chunk=4)
     assert (reading.loss, reading.cut, reading.examples) == (math.inf, True, 4)
+
+
+def told(losses):
+    """A sample whose losses at a point are that multiple of these; the examples asked for are noted."""
+    asked = []
+
+    def at(point, inputs, targets):
+        asked.append(inputs.tolist())
+        return point * torch.tensor(losses, dtype=torch.float64)[inputs]
+
+    return WorstFirst(at, torch.arange(len(losses)), torch.zeros(len(losses)), 2), asked
+
+
+def test_the_examples_that_were_worst_are_looked_at_first_and_decide_soonest():
+    sample, asked = told([1.0, 2.0, 9.0, 3.0, 5.0])
+    assert sample.read(1.0, 100.0) == (4.0, False, 5)
+    assert asked == [[0, 1], [2, 3], [4]]
+    asked.clear()
+    assert sample.read(2.0, 5.0) == (2 * 14 / 5, True, 2)  # 18 + 10 exceed 25
+    assert sample.read(0.5, 2.0) == (2.0, False, 5)  # at the threshold: never certain to lie above it
+    assert asked == [[2, 4], [2, 4], [3, 1], [0]]
+
+
+def test_what_was_not_looked_at_keeps_its_loss_and_equals_their_order():
+    sample, asked = told([1.0, 1.0, 9.0, 1.0])
+    sample.read(1.0, 100.0)
+    sample.read(0.1, 0.2)  # the worst two, now 0.9 and 0.1, are enough
+    assert sample.last.tolist() == pytest.approx([0.1, 1.0, 0.9, 1.0])
+    asked.clear()
+    sample.read(1.0, 100.0)
+    assert asked == [[1, 3], [2, 0]]
+
+
+def test_a_sample_of_nothing_is_refused_and_a_loss_that_is_no_number_is_infinite():
+    with pytest.raises(ValueError, match="at least one image"):
+        told([])
+    sample, asked = told([1.0, math.nan, 1.0, 1.0])
+    assert sample.read(1.0, 5.0) == (math.inf, True, 2)
 
 
 @pytest.mark.parametrize("channels_last", [True, False])

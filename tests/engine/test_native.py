@@ -8,6 +8,7 @@ import pytest
 import torch
 from engine_cases import agree, compute, digest, digits, points, problem, stored
 from torch import nn
+from torch.nn import functional as F
 
 from suite.experiment import Context
 from suite.models.initialisers import Constant, Xavier
@@ -99,6 +100,25 @@ def test_threads_share_a_batch_and_round_no_worse(name, torch_threads):
         for here in found.values():
             agree(expected, here, case.d)
             assert torch.equal(here[1], found[1][1]) or not alike
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly", "dropout"])
+def test_a_native_test_gives_the_loss_of_each_example_without_dropout(name, torch_threads):
+    made = {"rounded badly": lambda: of(rounded_badly()), "dropout": dropping_out}
+    case = made.get(name, lambda: problem(name, examples=26))()
+    x, ours = points(case, 1)[0], native_of(case)
+    inputs, targets = case.fetch(torch.arange(11))
+    case.flat.load(x)
+    case.flat.module.eval()
+    with torch.no_grad():
+        expected = F.cross_entropy(case.flat.module(inputs), targets, reduction="none").double()
+    case.flat.module.train()
+    for threads in (1, 3):
+        torch_threads(threads)
+        found = ours.losses(x, inputs, targets)
+        assert found.dtype == torch.float64
+        assert float((found - expected).norm()) <= native.bound(case.d, expected)
 
 
 @pytest.mark.compiler

@@ -83,13 +83,15 @@ def test_seeds_may_read_samples_of_their_own(tmp_path):
         assert rows[1] | rows[2] <= {row.numpy().tobytes() for row in whole.samples[name][0]}
 
 
-def test_a_resumed_search_ends_in_the_same_crossings(tmp_path):
+@pytest.mark.parametrize("path", ["looped", pytest.param("native", marks=pytest.mark.compiler)])
+def test_a_resumed_search_ends_in_the_same_crossings(tmp_path, path):
+    """And in the same tests, though the native ones look at the examples in an order that their last losses set."""
     spec = spec_of(sample=60)
     (tmp_path / "whole").mkdir()
-    whole = sweep(spec, context_in(tmp_path / "whole"))
+    whole = sweep(spec, context_in(tmp_path / "whole", path=path))
     broken = tmp_path / "broken"
     broken.mkdir()
-    late = Context(broken, EXECUTION, deadline=time.monotonic() - 1)
+    late = Context(broken, {**EXECUTION, "path": path}, deadline=time.monotonic() - 1)
     for _ in range(500):
         try:
             result = sweep(spec, late)
@@ -100,6 +102,23 @@ def test_a_resumed_search_ends_in_the_same_crossings(tmp_path):
     assert result.results["crossed_training"] == whole.results["crossed_training"]
     assert result.results["crossed_validation"] == whole.results["crossed_validation"]
     assert result.curves["tests"].equals(whole.curves["tests"])
+
+
+@pytest.mark.compiler
+def test_native_tests_decide_the_same_and_look_at_fewer_examples(tmp_path):
+    spec = spec_of(sample=120)
+    found = {}
+    for path in ("looped", "native"):
+        (tmp_path / path).mkdir()
+        found[path] = sweep(spec, context_in(tmp_path / path, path=path))
+    looped, native = found["looped"], found["native"]
+    for name in ("updates", "crossed_training", "crossed_validation"):
+        assert native.results[name] == looped.results[name]
+    slow, fast = looped.curves["tests"], native.curves["tests"]
+    whole = ~(slow["cut"] | fast["cut"])
+    assert list(fast["update"]) == list(slow["update"])
+    assert fast["loss"][whole].to_numpy() == pytest.approx(slow["loss"][whole].to_numpy(), rel=1e-9)
+    assert fast["examples"].sum() < slow["examples"].sum()
 
 
 def test_a_checkpoint_holds_crossings_and_tests(tmp_path):

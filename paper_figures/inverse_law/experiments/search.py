@@ -45,6 +45,7 @@ class SteppedSgd:
         self.algorithm = in_place(SGD(optimizer, in_process(workers)), self.flat.x.device)
         self.buffers = self.problem.b0()[None].repeat(workers, 1)
         self.seconds = 0.0  # spent on updates alone
+        self.looked: dict[str, Tensor] = {}  # by sample, what the order of its next test depends on; in checkpoints
 
     def examples(self, t: int) -> Tensor:
         """Numbers of the examples [workers, b] of update t."""
@@ -204,7 +205,8 @@ def save(context: Context, trainer: SteppedSgd, search: Search) -> None:
         "crossed": {m.name: sorted(m.crossed.items()) for m in search.monitors},
         "tests": [[t.monitor, t.update, *t.reading] for t in search.tests],
     }
-    checkpoint.save(context.folder, state, values, {"buffers": trainer.buffers})
+    looked = {f"looked/{name}": losses for name, losses in trainer.looked.items()}
+    checkpoint.save(context.folder, state, values, {"buffers": trainer.buffers, **looked})
 
 
 def resume(spec: RunSpec, context: Context, trainer: SteppedSgd) -> Search:
@@ -216,6 +218,8 @@ def resume(spec: RunSpec, context: Context, trainer: SteppedSgd) -> Search:
         return Search(watched, state, **grid)
     state, values, tensors = found
     update, trainer.seconds, trainer.buffers = values["update"], values["seconds"], tensors["buffers"]
+    for name, losses in trainer.looked.items():
+        losses.copy_(tensors[f"looked/{name}"])
     for monitor in watched:
         monitor.crossed = dict(values["crossed"][monitor.name])
     search = Search(watched, state, **grid, update=update)

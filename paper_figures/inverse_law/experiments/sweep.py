@@ -35,12 +35,14 @@ from suite.training.build import DTYPES, make_network, make_optimizer
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import FlatModule
 from suite.training.gradients.cuda_graph import recorder_of
+from suite.training.gradients.native import Native
 from suite.training.gradients.paths import gradients_of_run
 from suite.training.numerics import Numerics, apply
 from suite.training.problem import Classification
 from suite.training.reading import Reading, read_loss
 
-CHUNKS = {"cpu": 50, "cuda": 2000}  # examples of a test read at a time: small ones let a test end early
+# Examples of a test read at a time: small ones let a test end early, and machine code takes few as fast as many.
+CHUNKS = {"cpu": 50, "cuda": 2000, "native": 20}
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "digits": lambda targets: targets,
     "classes": lambda targets: targets,
@@ -102,6 +104,10 @@ class Trainer(SteppedSgd):
     def reader(self, sample: str) -> Callable[[Any, float], Reading]:
         """How a monitor reads the loss of a state on a sample."""
         inputs, targets = self.samples[sample]
+        if isinstance(self.gradients, Native):
+            worst = evaluation.WorstFirst(self.gradients.losses, inputs, targets, CHUNKS["native"])
+            self.looked[sample] = worst.last
+            return lambda state, threshold: worst.read(self.algorithm.model(state), threshold)
         chunk = CHUNKS[inputs.device.type]
 
         def read(state: Any, threshold: float) -> Reading:

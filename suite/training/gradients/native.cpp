@@ -213,6 +213,17 @@ struct Rows {
         }
         return loss;
     }
+    template <long CLASSES>
+    static void test(Team team, long M, const real*, const real* logits, const std::int64_t* targets, double* losses,
+                     real*) {
+        for (long m = team.first(M); m < team.last(M); ++m) {
+            const real* mine = logits + m * CLASSES;
+            const real top = *std::max_element(mine, mine + CLASSES);
+            real sum = 0;
+            for (long c = 0; c < CLASSES; ++c) sum += std::exp(mine[c] - top);
+            losses[m] = std::log(sum) + top - mine[targets[m]];
+        }
+    }
 };
 
 template <class Layer, class... Rest>
@@ -237,6 +248,19 @@ struct Rows<Layer, Rest...> {
         Layer::backward(team, M, w, in, out, dout, din, sink, own);
         return loss;
     }
+    // Forward alone, as networks are tested: nothing is dropped. The cross-entropy of each of this thread's examples.
+    template <long CLASSES>
+    static void test(Team team, long M, const real* w, const real* in, const std::int64_t* targets, double* losses,
+                     real* work) {
+        if constexpr (Layer::drawn > 0) {
+            Next::template test<CLASSES>(team, M, w, in, targets, losses, work);
+        } else {
+            real* out = work + padded(Layer::work(M, team.size));
+            Layer::forward(team, M, w, in, out, work);
+            Next::template test<CLASSES>(team, M, w + Layer::parameters, out, targets, losses,
+                                         out + padded(M * Layer::outputs));
+        }
+    }
 };
 
 #ifdef PLAN
@@ -255,7 +279,16 @@ extern "C" double gradient(const real* w, real* dw, const real* pictures, const 
     return by_team(threads, share) / examples;
 }
 
-// The same loss, and a step of w and velocity [parameters] by a rule for each of the tensors.
+// The cross-entropy of each picture at w, without dropout, into losses [examples].
+extern "C" void test(const real* w, const real* pictures, const std::int64_t* targets, long examples, long threads,
+                     real* work, double* losses) {
+    by_team(threads, [&](Team team) {
+        Plan::test<Plan::outputs>(team, examples, w, pictures, targets, losses, work);
+        return 0.0;
+    });
+}
+
+// The mean cross-entropy, and a step of w and velocity [parameters] by a rule for each of the tensors.
 extern "C" double update(real* w, real* velocity, const Rule* rules, double momentum, const real* pictures,
                          const std::int64_t* targets, long examples, long threads, real* work, real* factors) {
     const Step step{w, velocity, rules, static_cast<real>(momentum)};

@@ -140,6 +140,9 @@ class Library:
             *[ctypes.c_long] * 2,
             *[ctypes.c_void_p] * 2,
         ]
+        self.test: Callable[..., None] = library.test
+        library.test.restype = None
+        library.test.argtypes = [*[ctypes.c_void_p] * 3, *[ctypes.c_long] * 2, *[ctypes.c_void_p] * 2]
         library.parameters.restype = ctypes.c_long
         self.parameters: int = library.parameters()
 
@@ -243,6 +246,22 @@ class Native:
             factors.data_ptr(),
         )
 
+    def losses(self, point: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each example [b] at a point [d], in double precision, as networks are tested: without dropout."""
+        point = point.detach().contiguous()
+        inputs, targets, shared_by = self._laid(inputs, targets)
+        found = torch.empty(len(targets), dtype=torch.float64)
+        self.library.test(
+            point.data_ptr(),
+            inputs.data_ptr(),
+            targets.data_ptr(),
+            len(targets),
+            shared_by,
+            self._work.data_ptr(),
+            found.data_ptr(),
+        )
+        return found
+
     def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, int]:
         """A batch with its pictures channels-last, how many threads share it, and scratch memory for them."""
         shared_by = threads(len(targets))
@@ -258,7 +277,10 @@ class Native:
         return torch.cat([_drawn(layer, self._work.new_empty(examples, n)).view(-1) for layer, n in self._dropouts])
 
     def _compare(self) -> None:
-        """Raises NativeError unless loss and gradient are autograd's at a random point, to the bound of rounding."""
+        """Raises NativeError unless loss, gradient and a test's losses are torch's, to the bound of rounding.
+
+        At a random point.
+        """
         flat, generator = self.flat, torch.Generator().manual_seed(0)
         looped = Bound(self.problem)
         point = 0.05 * torch.randn(1, flat.d, generator=generator, dtype=flat.x.dtype)
@@ -267,13 +289,17 @@ class Native:
         held = flat.x.clone()
         with torch.random.fork_rng(devices=()):
             torch.default_generator.manual_seed(0)
+            trained = flat.module.training
             try:
                 expected, wanted, _ = (part.clone() for part in looped(point, flat.buffers[None], [batch]))
+                with torch.no_grad():
+                    tested = F.cross_entropy(flat.module.eval()(inputs), batch[1], reduction="none")
             finally:
+                flat.module.train(trained)
                 flat.load(held)  # a run may begin with the weights that it finds in its network
             torch.default_generator.manual_seed(0)
             loss, grads, _ = self(point, flat.buffers[None], [batch])
-        for ours, theirs in ((loss, expected), (grads, wanted)):
+        for ours, theirs in ((loss, expected), (grads, wanted), (self.losses(point[0], *batch), tested)):
             if not float((ours - theirs).norm()) <= bound(flat.d, theirs):
                 raise NativeError("its machine code does not agree with autograd: the compiler is not to be trusted")
         self.library.agrees = True
