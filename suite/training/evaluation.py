@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 METRICS = ("loss", "error")
 Decode = Callable[[Tensor], Tensor]
 Sums = tuple[Tensor, Tensor]  # of a chunk: losses [n] and wrong answers [n]
+Losses = Callable[[Tensor, Tensor, Tensor], Tensor]  # at a point [d], on images with labels: of each example [b]
 
 
 class Scores(NamedTuple):
@@ -114,9 +115,9 @@ def read(
 class WorstFirst:
     """Reads the loss of one sample again and again, the examples first that were worst when last looked at.
 
-    Losses are not negative, so that a test may end as soon as their sum exceeds threshold x N, and the worst get there
-    soonest. What is decided, and the loss of a whole test, do not depend on the order; how far a test looks does.
-    ``losses(point, inputs, targets)`` gives that of each example [b]; ``last`` [N] holds what each was last.
+    Losses are not negative, so that a test may end as soon as their sum exceeds threshold x N, and the worst get
+    there soonest. What is decided, and the loss of a whole test, do not depend on the order; how far a test looks does.
+    ``last`` [N] holds what the loss of each example was last.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ def test_what_was_not_looked_at_keeps_its_loss_and_equals_their_order():
 def test_a_sample_of_nothing_is_refused_and_a_loss_that_is_no_number_is_infinite():
     with pytest.raises(ValueError, match="at least one image"):
         told([])
-    sample, asked = told([1.0, math.nan, 1.0, 1.0])
+    sample, _ = told([1.0, math.nan, 1.0, 1.0])
     assert sample.read(1.0, 5.0) == (math.inf, True, 2)
 
 

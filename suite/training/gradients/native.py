@@ -247,7 +247,7 @@ class Native:
         )
 
     def losses(self, point: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
-        """The loss of each example [b] at a point [d], in double precision, as networks are tested: without dropout."""
+        """The loss of each example [b] at a point [d], in float64, as networks are tested: without dropout."""
         point = point.detach().contiguous()
         inputs, targets, shared_by = self._laid(inputs, targets)
         found = torch.empty(len(targets), dtype=torch.float64)
