@@ -127,4 +127,8 @@ def test_nothing_leaves_by_buckets_unless_asked_for(made: type):
     """Layer by layer only MaTEx' exchange sends, and that by a setting of its own."""
     algorithm = object.__new__(made)
     assert not algorithm.segmented
-    assert not algorithm.sends or made is DelayedSGD
+    assert algorithm.sends == (made is DelayedSGD)
+
+
+def test_an_algorithm_is_written_by_its_settings_alone():
+    assert repr(SGD(HEAVY, THREE)) == "SGD()"
