@@ -75,6 +75,11 @@ class TestStackable(Stackable):
     pass
 
 
+@of(list(CASES))
+def test_at_the_start_no_exchange_is_under_way(case):
+    assert case.algorithm.under_way(start(case)) == 0
+
+
 LIMITS = {
     "inverse_law": (SGD, lambda s: s.x),
     "isgd-stop-0": (partial(ISGD, batches=BATCHES, zeta=0.1, stop=0, margin=0.0), lambda s: s.x),
