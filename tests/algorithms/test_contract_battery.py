@@ -75,6 +75,11 @@ class TestStackable(Stackable):
     pass
 
 
+@of(list(CASES))
+def test_at_the_start_no_exchange_is_under_way(case):
+    assert case.algorithm.under_way(start(case)) == 0
+
+
 LIMITS = {
     "inverse_law": (SGD, lambda s: s.x),
     "isgd-stop-0": (partial(ISGD, batches=BATCHES, zeta=0.1, stop=0, margin=0.0), lambda s: s.x),
@@ -127,4 +132,8 @@ def test_nothing_leaves_by_buckets_unless_asked_for(made: type):
     """Layer by layer only MaTEx' exchange sends, and that by a setting of its own."""
     algorithm = object.__new__(made)
     assert not algorithm.segmented
-    assert not algorithm.sends or made is DelayedSGD
+    assert algorithm.sends == (made is DelayedSGD)
+
+
+def test_an_algorithm_is_written_by_its_settings_alone():
+    assert repr(SGD(HEAVY, THREE)) == "SGD()"

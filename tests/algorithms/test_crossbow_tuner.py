@@ -51,8 +51,28 @@ def test_settling_respects_memory_and_never_leaves_less_than_one():
     assert walk(settling, Settling(), [0, 10, 20, 30, 40], 60, most=3)[-1] == 3
     assert walk(settling, Settling(), [0, 10, 1, 1], 60)[-1] == 1
     assert min(walk(settling, Settling(), [0, 0.0, 0.0], 60)) == 1
-    with pytest.raises(ValueError, match="readings"):
-        settling(Settling(), 1.0, readings=0)
+
+
+@pytest.mark.parametrize("wrong", [{"readings": 0}, {"most": 0}, {"threshold": -0.1}])
+def test_settling_refuses_numbers_that_mean_nothing(wrong):
+    with pytest.raises(ValueError, match="must be at least 1 and threshold"):
+        settling(Settling(), 1.0, **wrong)
+
+
+def test_settling_takes_the_least_it_may_be_given():
+    """One reading at each count, any gain at all, room for one learner."""
+    grown = settling(Settling(), 10.0, readings=1, threshold=0.0)
+    assert settling(grown, 10.5, readings=1, threshold=0.0).learners == 3
+    assert settling(Settling(), 10.0, readings=1, most=1) == Settling(1, 10.0, holding=True)
+
+
+@pytest.mark.parametrize(("throughput", "settled"), [(15.0, 1), (15.1, 3)])
+def test_a_further_learner_must_bring_more_than_the_threshold(throughput, settled):
+    assert settling(Settling(2, 10.0), throughput, readings=1, threshold=0.5).learners == settled
+
+
+def test_the_usual_threshold_is_a_tenth():
+    assert [settling(Settling(2, 100.0), now, readings=1).learners for now in (109.0, 112.0)] == [1, 3]
 
 
 def test_settling_ends_within_one_of_the_peak():

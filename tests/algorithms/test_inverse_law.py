@@ -76,6 +76,25 @@ def test_one_learner_is_best_at_the_knee():
     assert system.exchange(1) == 0
 
 
+def test_one_learner_has_a_best_batch_under_any_fitted_floor():
+    """The paper fits floors below zero; only with something to exchange do they leave no finite optimum."""
+    assert forms.optimal_batch(Law(-5, 10), System(1, 32, 1)) == 32
+
+
+def test_times_of_no_stated_number_of_learners_are_those_of_one():
+    law, system = Law(100, 5000), System(1e-3, 32, 0.5)
+    assert forms.convergence_seconds(law, system, 64) == forms.convergence_seconds(law, system, 64, 1)
+
+
+def test_a_system_of_no_stated_exchange_exchanges_for_nothing():
+    assert System(1, 1).exchange(8) == 0
+
+
+def test_a_floor_below_one_update_has_a_best_batch_too():
+    """sqrt(2 x 1 x 2 / (0.5 x 2)) = 2; the exchange takes a second exactly."""
+    assert forms.communication_bound_batch(Law(0.5, 2.0), System(2.0, 0.1, 1.0), 2) == 2
+
+
 def test_many_learners_approach_the_floor_and_weak_scaling():
     law, system = Law(100, 5000), System(1e-3, 32, 0.5)
     assert forms.minimal_seconds(law, system, 10**9) == pytest.approx(100 * (0.032 + 0.5), rel=1e-6)
@@ -155,6 +174,13 @@ def test_mix_of_hardware_equals_the_numeric_minimum():
     assert regimes == {True, False}
 
 
+def test_a_mix_by_hand_below_one_update_and_one_update_example():
+    """alpha = N_inf = 1/2, two learners: r^3 = 1 / 2, and r is above 2 knee^2, so communication bounds the batch."""
+    compute, bandwidth = forms.best_mix(Law(0.5, 0.5), Prices(1, 1), 0.1, 2, 3.0)
+    assert compute / bandwidth == pytest.approx(0.5 ** (1 / 3))
+    assert compute + bandwidth == pytest.approx(3.0)
+
+
 @pytest.mark.parametrize("rate", [1e-2, 1e-3])
 @pytest.mark.parametrize("target", [0.1, 0.3])
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.8, 0.95])
@@ -182,20 +208,38 @@ def test_small_noise_form_is_the_inverse_law_and_fails_where_it_must():
         exact(least)
 
 
-def test_constants_of_the_bound_by_hand():
-    """eta = 1, L = 1, R = 2, phi^2 = 3: lambda = 1/2 / 4, sigma^2 = 4 * 3 / 1."""
-    bound = Recursion.of(1.0, 1.0, 2.0, 3.0)
-    assert (bound.rate, bound.noise) == (0.125, sqrt(12))
-    with pytest.raises(ValueError, match="eta L"):
-        Recursion.of(2.0, 1.0, 2.0, 3.0)
+def test_the_small_noise_form_by_hand():
+    """A = 2 - 1/2, B = 8 - 1/8: A / lambda = 15, theta B / (3 lambda) = 3 x 7.875 / 0.3."""
+    law = forms.law_of_bound(0.1, 3.0, start=2.0, target=0.5)
+    assert (law.floor, law.sensitivity) == pytest.approx((15.0, 78.75))
+
+
+@pytest.mark.parametrize(
+    ("constants", "rate", "variance"),
+    [
+        ((1.0, 1.0, 2.0, 3.0), 0.5 / 4, 4 * 3),
+        ((0.5, 3.0, 3.0, 2.0), 0.5 * 0.25 / 9, 1.5 * 9 * 2 / 0.5),
+    ],
+)
+def test_constants_of_the_bound_by_hand(constants, rate, variance):
+    """lambda = eta (1 - eta L / 2) / R^2 and sigma^2 = eta L R^2 phi^2 / (2 - eta L)."""
+    bound = Recursion.of(*constants)
+    assert (bound.rate, bound.noise) == pytest.approx((rate, sqrt(variance)))
 
 
 @pytest.mark.parametrize(
     "ask",
     [
         lambda: forms.optimal_batch(Law(-5, 10), System(1, 1, 1), 2),
+        lambda: forms.communication_bound_batch(Law(0, 10), System(1, 1, 1), 2),
         lambda: forms.best_mix(Law(0, 10), Prices(1, 1), 1, 2, 1),
+        lambda: forms.best_mix(Law(10, 0), Prices(1, 1), 1, 2, 1),
+        lambda: forms.best_mix(Law(10, 10), Prices(1, 1), 1, 1, 1),
+        lambda: Recursion.of(0.0, 1.0, 2.0, 3.0),
+        lambda: Recursion.of(2.0, 1.0, 2.0, 3.0),
+        lambda: Recursion(1e-3, 0.0).updates(1.0, 0.1),
         lambda: System(0, 1),
+        lambda: System(1, 0),
         lambda: System(1, 1, -inf),
         lambda: System(1, 1, 1, "ring"),
     ],

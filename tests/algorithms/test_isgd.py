@@ -47,6 +47,10 @@ def test_chart_by_hand():
     assert record(algorithm, [1.0, 3.0, 6.0, 2.0]) == [(1.0, inf), (2.0, inf), (4.5, 6.0), (4.0, 6.0)]
 
 
+def test_unless_told_otherwise_the_limit_is_three_deviations_above_the_mean():
+    assert [limit for _, limit in record(made(2, zeta=0.0, stop=0), [1.0, 3.0, 6.0, 2.0])[2:]] == [9.0, 10.0]
+
+
 def test_limit_follows_its_definition_on_a_recorded_sequence():
     draw = random.Random(0)
     losses = [draw.expovariate(0.01 + i / 100) for i in range(200)]
@@ -192,6 +196,44 @@ def test_equals_the_branching_loop(queue):
     assert float(state.limit) == pytest.approx(iterations[-1].limit, rel=1e-9)
 
 
+def branching(losses, **settings):
+    """What the loops see of these losses, two or three to an epoch; margin 1/2."""
+    told, zeros = iter(losses), torch.zeros(2)
+    usual = {"n": 2, "stop": 5, "zeta": 0.1, "margin": 0.5, "refill": True, "optimizer": PLAIN, "eta": LR}
+    return isgd.literal(
+        zeros, lambda w, t: (torch.tensor(next(told)), zeros), gradients=len(losses), **usual | settings
+    )[1]
+
+
+@pytest.mark.parametrize("queue", ["working", "literal"])
+def test_every_mean_and_limit_is_that_of_the_branching_loop(queue):
+    """Three losses to an epoch: the printed queue is empty after two epochs, which ends limits and holds the mean."""
+    losses = [4.0, 1.0, 7.0, 3.0, 8.0, 2.0, 5.0, 9.0, 6.0, 0.5, 3.5]
+    found = record(made(3, zeta=0.0, stop=0, margin=0.5, queue=queue), losses)
+    seen = branching(losses, n=3, stop=0, refill=queue == "working")
+    assert found == [pytest.approx((iteration.mean, iteration.limit)) for iteration in seen]
+
+
+@pytest.mark.parametrize(
+    ("losses", "stop", "chased"),
+    [
+        ([1.0, 1.0, 9.0, 1.0], 5, [0, 0, 0, 0]),
+        ([1.0, 1.0, 1.0, 1.0, 1.0], 5, [0, 0, 0, 0, 0]),
+        ([1.0, 1.0, 1.0, 9.0, 7.0, 1.0], 5, [0, 0, 0, 1, 0]),
+        ([1.0, 1.0, 1.0, 9.0, 8.0, 1.0], 1, [0, 0, 0, 1, 0]),
+        ([1.0, 1.0, 1.0, 9.0, 8.0], 5, [0, 0, 0, 1]),
+    ],
+    ids=["iteration n", "never above the limit", "down to the limit of 7", "one step at most", "out of gradients"],
+)
+def test_batches_are_left_where_the_printed_loops_leave_them(losses, stop, chased):
+    assert [iteration.chased for iteration in branching(losses, stop=stop)] == chased
+    algorithm = made(2, zeta=0.1, stop=stop, margin=0.5)
+    state = start(algorithm)
+    for psi in losses:
+        state = feed(algorithm, state, psi)
+    assert int(state.iteration) + int(state.chasing) == len(chased)
+
+
 def test_the_printed_queue_stops_accelerating_after_two_epochs():
     counts = {}
     for refill in (True, False):
@@ -260,6 +302,19 @@ def test_rate_falls_with_the_mean_loss_and_never_rises():
     assert steps == [1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
 
 
+@pytest.mark.parametrize(
+    ("losses", "rates"), [((1.0, 1.0, 1.0), (0.5, 0.5, 0.25)), ((1.0, 1.0, 3.0, 0.5), (0.5, 0.5, 0.5, 0.25))]
+)
+def test_the_rate_falls_as_soon_as_the_mean_of_an_epoch_is_below_the_threshold(losses, rates):
+    """From the first loss of the second epoch on; at a mean of 2, the threshold itself, it has not passed it."""
+    algorithm = made(2, zeta=0.0, stop=0, thresholds=(2.0,), factors=(0.5, 0.25))
+    state = start(algorithm, (0.0, 0.0))
+    for psi, rate in zip(losses, rates, strict=True):
+        moved = feed(algorithm, state, psi, (-1.0, -1.0), lr=1.0)
+        assert float(moved.x[0] - state.x[0]) == rate
+        state = moved
+
+
 def test_the_batch_asked_for_follows_the_iteration_and_not_the_turn():
     algorithm = made(BATCHES, HEAVY, zeta=0.02, margin=0.5)
     state = algorithm.init(torch.ones(D, dtype=torch.float64))
@@ -279,7 +334,9 @@ def test_the_batch_asked_for_follows_the_iteration_and_not_the_turn():
         {"zeta": float("nan")},
         {"thresholds": (1.0,)},
         {"thresholds": (1.0, 2.0), "factors": (1, 1, 1)},
+        {"thresholds": (1.0, 1.0), "factors": (1, 1, 1)},
         {"queue": "x"},
+        {"anchor": "x"},
     ],
 )
 def test_refuses_a_algorithmuration_that_means_nothing(wrong):

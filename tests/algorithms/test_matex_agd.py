@@ -24,7 +24,7 @@ SCALED = CaffeSGD(
     torch.tensor([1.0, 1, 2, 1, 1, 2], dtype=torch.float64),
     torch.tensor([1.0, 1, 0, 1, 1, 0], dtype=torch.float64),
 )
-BUCKETS = (slice(0, 2), slice(2, 3), slice(3, 6))
+BUCKETS = (slice(0, 1), slice(1, 3), slice(3, 6))  # a first of one parameter, as near to the second as can be
 NOTHING = torch.zeros(0), torch.zeros(0, D, dtype=torch.float64)
 
 

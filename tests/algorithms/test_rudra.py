@@ -75,6 +75,22 @@ def test_softsync_by_hand():
         assert state.x.item() == pytest.approx(expected)
 
 
+def test_two_gradients_of_an_update_are_averaged():
+    """Four learners in two groups, c = 2: theta = 1 - 0.1 (3 + 5) / 2."""
+    server, algorithm = rudra.Server(4, 2), softsync(4, 2, CaffeSGD())
+    assert server.push(0) is None
+    turn = server.push(3)
+    sums = torch.tensor([[3.0], [5.0]])
+    state = algorithm.update(algorithm.init(torch.ones(1)), turn, torch.zeros(2), sums, torch.tensor(0.1))
+    assert state.x.item() == pytest.approx(0.6)
+
+
+def test_unless_told_otherwise_an_update_takes_a_gradient_of_each_and_no_older_weights_are_kept():
+    algorithm = rudra.Softsync(HEAVY, Local(3), 3)
+    assert algorithm.n == 1
+    assert len(algorithm.init(torch.ones(1)).versions) == 1
+
+
 def test_vector_clock_by_hand():
     turn = Turn(5, tuple(Entry(worker, read, 0) for worker, read in enumerate((3, 4, 4, 5))))
     assert rudra.average_staleness(turn) == 1
@@ -172,6 +188,14 @@ def test_a_gradient_older_than_the_history_is_an_error():
     state = algorithm.init(torch.ones(D))
     with pytest.raises(ValueError, match="set history to at least 4"):
         algorithm.points(state, Turn(5, (Entry(0, 2, 0),)))
+    with pytest.raises(ValueError, match="set history to at least 3"):
+        algorithm.points(state, Turn(5, (Entry(0, 3, 0),)))
+
+
+def test_gradients_are_gathered_in_the_order_of_their_timestamps():
+    assert rudra.gather(Turn(9, tuple(Entry(i, read, 0) for i, read in enumerate((1, 1, 8))))) == ([1, 8], (2, 1))
+    with pytest.raises(ValueError, match="order of their reads"):
+        rudra.gather(Turn(9, (Entry(0, 8, 0), Entry(1, 1, 0))))
 
 
 def test_points_serve_a_later_turn_whose_weights_exist():
@@ -218,7 +242,14 @@ def test_refuses_workers_that_are_not_those_of_the_sums():
         rudra.Softsync(HEAVY, Local(2), 3)
 
 
+@pytest.mark.parametrize("asked", [rudra.Server.push, rudra.Server.may_pull, rudra.Server.pull])
 @pytest.mark.parametrize("worker", [-1, 3])
-def test_refuses_an_unknown_learner(worker):
+def test_refuses_an_unknown_learner(worker, asked):
     with pytest.raises(ValueError, match="counted from 0"):
-        rudra.Server(3, 1).push(worker)
+        asked(rudra.Server(3, 1), worker)
+
+
+def test_a_learner_may_compute_several_gradients_before_it_pushes_one():
+    """Each has a batch of its own, on the weights that it holds."""
+    server = rudra.Server(2, 2)
+    assert [server.begin(1) for _ in range(3)] == [Entry(1, 0, number) for number in range(3)]

@@ -152,6 +152,11 @@ def test_what_is_small_or_faster_is_no_rise(levels: list[float]):
     assert rises(history(levels, 2)) == []
 
 
+def test_a_rise_of_just_what_counts_is_one():
+    (rise,) = rises(measured([0.0] * 20 + [CREEP] * 20))
+    assert (rise.before, rise.after, rise.changes) == (0.0, CREEP, ("week 20",))
+
+
 def test_a_recovered_level_is_no_rise_and_other_versions_begin_anew():
     assert rises(history([0.0] * 20 + [0.2] * 10 + [0.0] * 10, 3)) == []
     rising = history([0.0] * 20 + [0.2] * 20, 4)
@@ -244,6 +249,12 @@ def test_workloads_are_drawn_in_the_order_of_their_names_after_one_session_too()
     (one,) = measured([0.1])
     one["workloads"] = {name: {"wall": 0.1} for name in "bca"}
     assert [axes.get_title() for axes in draw([one]).axes] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("workloads", "rows", "columns"), [(1, 1, 1), (3, 1, 3), (4, 1, 4), (5, 2, 4)])
+def test_a_row_of_the_drawing_holds_four_workloads_at_most(workloads: int, rows: int, columns: int):
+    first, *_ = draw(history([0.0], 0, workloads)).axes
+    assert first.get_subplotspec().get_gridspec().get_geometry() == (rows, columns)
 
 
 def test_the_command_remembers_finds_and_draws(tmp_path: Path, sgd):
