@@ -156,11 +156,6 @@ class Algorithm(ABC, Generic[State]):
         """Whether ``send`` is to be called for each bucket while backward produces it, not once for all of d."""
         return False
 
-    @property
-    def extra_buffers(self) -> int:
-        """Gradient buffers, and communication threads to fill them, needed beside the gradient's own."""
-        return 0
-
     def send(self, rows: Tensor) -> Pending:
         """Begin exchanging gradients [m, s] of a bucket."""
         return self.collective.start(rows)

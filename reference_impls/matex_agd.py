@@ -74,10 +74,6 @@ class DelayedSGD(Algorithm[State]):
         if self.solver not in ("arrival", "read"):
             raise ValueError(f"matex_agd: solver={self.solver!r} must be 'arrival' or 'read'")
 
-    @property
-    def extra_buffers(self) -> int:
-        return self.delay
-
     def init(self, x0: Tensor) -> State:
         read = (x0.clone(),) * self.delay if self.solver == "read" else ()
         return State(x0.clone(), self.optimizer.init(x0), ((),) * self.delay, read)

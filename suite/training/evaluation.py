@@ -116,7 +116,8 @@ class WorstFirst:
     """Reads the loss of one sample again and again, the examples first that were worst when last looked at.
 
     Losses are not negative, so that a test may end as soon as their sum exceeds threshold x N, and the worst get
-    there soonest. What is decided, and the loss of a whole test, do not depend on the order; how far a test looks does.
+    there soonest. What is decided, and the loss of a whole test, do not depend on the order; how far a test looks
+    does.
     ``last`` [N] holds what the loss of each example was last.
     """
 

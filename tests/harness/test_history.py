@@ -248,7 +248,9 @@ def test_the_drawing_shows_every_session_and_the_level_between_changes():
 def test_workloads_are_drawn_in_the_order_of_their_names_after_one_session_too():
     (one,) = measured([0.1])
     one["workloads"] = {name: {"wall": 0.1} for name in "bca"}
-    assert [axes.get_title() for axes in draw([one]).axes] == ["a", "b", "c"]
+    drawn = draw([one]).axes
+    assert [axes.get_title() for axes in drawn] == ["a", "b", "c"]
+    assert {tuple(label.get_text() for label in axes.get_xticklabels()) for axes in drawn} == {("week 00",)}
 
 
 @pytest.mark.parametrize(("workloads", "rows", "columns"), [(1, 1, 1), (3, 1, 3), (4, 1, 4), (5, 2, 4)])
