@@ -11,7 +11,7 @@ from rich.console import Console
 from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.claims.measured import exact, interval
 from suite.commands.check import evidence
-from suite.commands.check_table import NAMES, UNLIMITED, folded, reasons, table
+from suite.commands.check_table import NAMES, UNLIMITED, few, folded, reasons, show, table
 from suite.commands.terminal import folded as fold_lines
 from suite.runner.progress import Progress
 
@@ -42,6 +42,36 @@ def test_printed_stands_beside_ours_with_interval_and_unit():
     ]
 
 
+def test_columns_stand_two_spaces_apart_and_rows_without_a_line_between():
+    found = verdicts()
+    head, *rows = drawn(found, UNLIMITED)
+    assert head.startswith("claim".ljust(len(CLAIM.id)) + "  printed  ours  ")
+    assert [row.startswith(f"{CLAIM.id}  25%      ") for row in rows] == [True] * len(found)
+
+
+@pytest.mark.parametrize(("width", "lines"), [(109, 2), (110, 1)])
+def test_from_110_columns_on_an_id_stays_on_one_line(width: int, lines: int):
+    assert len(drawn(verdicts()[2:], width)) == 1 + lines
+
+
+def test_of_many_values_four_are_shown():
+    assert few(["a", "b", "c", "d"]) == "a, b, c, d"
+    assert few(["a", "b", "c", "d", "e"]) == "a, b, c, d, and 1 more"
+    assert few([]) == ""
+
+
+def test_reasons_and_closing_lines_follow_the_table_as_they_are(capsys):
+    red = Verdict(CLAIM, "not reproduced", "no [runs] of [draws]", exact(40.0), "smoke", red=True)
+    show([red], verbose=False, closing=["closing [bold]line"])
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "",
+        f"{CLAIM.id}: no [runs] of [draws]",
+        "closing [bold]line",
+    ]
+    show([], verbose=True, closing=["nothing"])
+    assert capsys.readouterr().out == "nothing\n"
+
+
 def test_what_a_verdict_rests_on_has_a_column_where_one_of_them_says():
     found = [Verdict(CLAIM, "reproduced", "so", exact(25.0), "smoke", rests_on="shortened"), verdicts()[0]]
     assert drawn(found, UNLIMITED)[0].split() == ["claim", "printed", "ours", "rests", "on", "verdict"]
@@ -60,6 +90,7 @@ def test_ids_break_after_slashes_and_hyphens():
     assert folded(CLAIM.id, NAMES).split("\n") == ["toy/fig1/an-error-of-", "the-network"]
     assert folded("a" * 40, NAMES) == "a" * 40
     assert folded(CLAIM.id, 200) == CLAIM.id
+    assert folded("toy/fig1", len("toy/fig1")) == "toy/fig1"
 
 
 def test_other_commands_fold_their_lines_at_words():

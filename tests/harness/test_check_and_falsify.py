@@ -1,0 +1,114 @@
+"""What ``check`` and ``falsify`` write for programs, whom they leave out, and the codes they end with."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from suite.claims.judge import Claim, Verdict
+from suite.claims.measured import Measured, exact
+from suite.commands import check, falsify
+from suite.commands.falsify import Tried
+from suite.papers.trials import UNTRIED, Trial
+from suite.runs.archive import Layered
+
+CLAIM = Claim("toy/fig1/gain", "it gains", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,))
+RED = Verdict(CLAIM, "not reproduced", "zu groß", exact(40.0), "smoke", red=True)
+GREEN = Verdict(CLAIM, "reproduced", "inside", exact(25.0), "smoke")
+NOTHING = Layered([])
+
+
+def test_what_json_cannot_hold_is_written_as_text():
+    ours = Measured((0.5, math.nan), (-math.inf, 0.25), (math.inf, 1.0), n=3, runs=("a",))
+    found = check.row(Verdict(CLAIM, "inconclusive", "wide", ours, "smoke"))
+    spans = {name: found["ours"][name] for name in ("values", "low", "high")}
+    assert spans == {"values": [0.5, "nan"], "low": ["-inf", 0.25], "high": ["inf", 1.0]}
+    assert (found["ours"]["n"], found["ours"]["runs"], found["proxy"]) == (3, ["a"], None)
+    json.dumps(found, allow_nan=False)
+
+
+def test_junit_says_in_which_encoding_it_is(tmp_path: Path):
+    check.junit([RED], tmp_path / "claims.xml")
+    head, *rest = (tmp_path / "claims.xml").read_bytes().splitlines()
+    assert head.startswith(b"<?xml version=")
+    assert b"utf-8" in head
+    assert "zu groß".encode() in b"".join(rest)
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, *found: Verdict) -> int:
+    def judge(selectors: object, profile: object, source: object, survey: Any) -> list[Verdict]:
+        survey.kinds["a" * 20] = "confirmed"
+        return list(found)
+
+    monkeypatch.setattr(check, "judge_selection", judge)
+    return check.check_selection([], None, NOTHING, (), as_json=True, junit_path=None, verbose=False)
+
+
+def test_one_red_claim_makes_a_check_red_and_runs_held_twice_are_told_beside(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert [checked(monkeypatch, *found) for found in ((GREEN, RED), (GREEN,), ())] == [1, 0, 0]
+    told = capsys.readouterr()
+    assert told.err == "1 runs are held in several versions: 1 confirmed; the first source decides\n" * 3
+
+
+FLIPS = Trial(CLAIM.id, "exchanged", "not reproduced", "not reproduced", "flips", exact(3.0))
+WEAK = Trial(CLAIM.id, "halved", "not reproduced", "inconclusive", "weak", exact(12.0))
+FAILS = Trial(CLAIM.id, "emptied", "not reproduced", "reproduced", "fails")
+
+
+@pytest.mark.parametrize(
+    ("trials", "fault"),
+    [
+        ((FLIPS, WEAK), ""),
+        ((WEAK,), "its counterfeits are all weak"),
+        ((), UNTRIED),
+        ((FLIPS, FAILS), "emptied: reproduced"),
+    ],
+)
+def test_a_claim_is_at_fault_that_no_world_flips_or_one_leaves_as_it_was(trials: tuple[Trial, ...], fault: str):
+    assert Tried(GREEN, trials, (1.0,)).fault == fault
+
+
+def test_each_world_is_a_line_and_all_of_them_a_sum():
+    tried = [Tried(GREEN, (FLIPS, WEAK), (1.0, 2.345678)), Tried(RED, (FLIPS, FAILS), (math.inf,))]
+    assert falsify.lines(tried) == [
+        "toy/fig1/gain: reproduced; catches a departure of 1, 2.35 %",
+        "    flips  exchanged: not reproduced",
+        "    weak   halved: inconclusive",
+        "toy/fig1/gain: not reproduced; catches a departure of inf %",
+        "    flips  exchanged: not reproduced",
+        "    fails  emptied: reproduced",
+        "    FAULT  emptied: reproduced",
+        "2 counted claims, 4 worlds: 2 flip the verdict, 1 leave it open, 1 fail; 1 claims at fault",
+    ]
+
+
+@pytest.mark.parametrize(("tried", "code"), [([], 0), ([(FLIPS,)], 0), ([(FLIPS,), (WEAK,)], 1)])
+def test_one_claim_at_fault_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tried: list[tuple[Trial, ...]], code: int
+):
+    made = [Tried(GREEN, trials, (math.inf, 1.0)) for trials in tried]
+    monkeypatch.setattr(falsify, "falsified", lambda selectors, source: made)
+    assert falsify.falsify_selection([], NOTHING, as_json=True) == code
+    for each, row in zip(made, json.loads(capsys.readouterr().out), strict=True):
+        assert row["power"] == ["inf", 1.0]
+        assert (row["ours"], row["fault"]) == ([25.0], each.fault)
+        assert [world["ending"] for world in row["worlds"]] == [trial.ending for trial in each.trials]
+    falsify.falsify_selection([], NOTHING, as_json=False)
+    assert capsys.readouterr().out.splitlines() == falsify.lines(made)
+
+
+def test_only_what_counts_and_was_measured_is_tried(monkeypatch: pytest.MonkeyPatch):
+    open_ = Verdict(CLAIM, "inconclusive", "wide", exact(25.0), "smoke")
+    unmeasured = Verdict(CLAIM, "reproduced", "by a table", None, "smoke")
+    artifact = SimpleNamespace(id=CLAIM.artifact)
+    monkeypatch.setattr(falsify, "select", lambda selectors: [("paper", [artifact])])
+    monkeypatch.setattr(falsify, "verdicts", lambda paper, source, artifacts: [open_, unmeasured, GREEN])
+    monkeypatch.setattr(falsify, "trials", lambda *given: [FLIPS])
+    assert falsify.falsified([], NOTHING) == [Tried(GREEN, (FLIPS,), (1.0,))]

@@ -1,0 +1,106 @@
+"""What ``plan`` says of runs that are still to be made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suite.commands import plan as planning
+from suite.commands.plan import Planned, lines, rows, summary
+from suite.runner import calibration
+from suite.runner.calibration import Calibration, known
+from suite.spec import RunSpec
+
+SPECS = [RunSpec("toy/draw", {}, seed) for seed in range(3)]
+PLAN = [
+    Planned(SPECS[0], 1.005, 4_000_000, (), ("toy/table1",)),
+    Planned(SPECS[1], 20.125, 2_000_000, ("imagenet",), ("toy/fig1", "toy/table1")),
+    Planned(SPECS[2], 3.257, 3_000_000, (), ("toy/fig1",)),
+]
+FIRST = {SPECS[0].id}
+MADE = Calibration(calibration.machine_class(), "cuda", {}, 2.0, 3.0)
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No data set is here but the digits."""
+    monkeypatch.setattr(planning, "available", lambda name, root: (name == "digits", f"{name} is not below {root}"))
+
+
+def test_what_is_left_is_what_is_not_yours():
+    assert summary(PLAN, FIRST, {SPECS[0].id, SPECS[1].id}, "smoke", Path("d"), None) == {
+        "profile": "smoke",
+        "runs": 3,
+        "yours": 1,
+        "committed": 1,
+        "core_seconds": 23.4,
+        "peak_memory_bytes": 3_000_000,
+        "missing_data": {"imagenet": "imagenet is not below d"},
+        "calibrated": None,
+    }
+
+
+def test_where_all_is_yours_nothing_is_left():
+    found = summary(PLAN, {spec.id for spec in SPECS}, set(), "smoke", None, MADE)
+    assert (found["yours"], found["core_seconds"], found["peak_memory_bytes"]) == (3, 0, 0)
+    assert (found["missing_data"], found["calibrated"]) == ({}, "cuda")
+
+
+def test_missing_data_are_named_in_alphabetical_order():
+    names = tuple("hgfedcba")
+    wanted = [Planned(SPECS[0], 1.0, 1, (*names, "digits"), ())]
+    assert list(planning.missing_data(wanted, None)) == sorted(names)
+
+
+def test_a_row_holds_a_run_with_hundredths_of_seconds():
+    assert rows(PLAN[1:], {SPECS[2].id}) == [
+        {
+            "id": SPECS[1].id,
+            "experiment": "toy/draw",
+            "seconds": 20.12,
+            "memory_bytes": 2_000_000,
+            "data": ["imagenet"],
+            "yours": False,
+            "artifacts": ["toy/fig1", "toy/table1"],
+        },
+        {
+            "id": SPECS[2].id,
+            "experiment": "toy/draw",
+            "seconds": 3.26,
+            "memory_bytes": 3_000_000,
+            "data": [],
+            "yours": True,
+            "artifacts": ["toy/fig1"],
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("made", "basis"), [(None, "of one core of the reference CPU"), (MADE, "measured here on cuda")]
+)
+def test_the_longest_run_comes_first_and_the_sum_last(made: Calibration | None, basis: str):
+    text = lines(PLAN, FIRST, summary(PLAN, FIRST, set(), "smoke", Path("d"), made))
+    told = [" ".join(line.split()) for line in text]
+    assert told == [
+        f"{SPECS[1].id} 20.1 s 2 MB toy/draw toy/fig1, toy/table1",
+        f"{SPECS[2].id} 3.3 s 3 MB toy/draw toy/fig1",
+        f"{SPECS[0].id} yours toy/draw toy/table1",
+        f"3 runs at smoke: 1 yours, 0 committed; what is not yours takes about 23 s {basis}, at most 3 MB each",
+        "missing: imagenet: imagenet is not below d",
+    ]
+
+
+def test_a_calibration_is_made_of_the_planned_runs_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    given = []
+
+    def here(specs, resolve, device, data, seconds, note):
+        given.append((specs, device, data, seconds))
+        return MADE
+
+    monkeypatch.setattr(calibration, "here", here)
+    store = planning.folder_for_calibration(tmp_path / "new" / "store")
+    assert planning.calibrate(PLAN, store, "cpu", tmp_path, 5.0) == MADE
+    assert given == [(SPECS, "cpu", tmp_path, 5.0)]
+    assert known(store) == MADE
+    assert [item.seconds for item in planning.calibrated(PLAN[:1], MADE)] == [pytest.approx(3 * 1.005)]
