@@ -68,6 +68,9 @@ def test_unequal_files_name_the_first_line_without_a_partner(tmp_path: Path) -> 
     write_text(tmp_path / "newstest2013", "newstest2013", "a\nb\nc\nd\n", "a\nb\n")
     with pytest.raises(DataError, match=r"line 3 of .*2013.de has no partner.*2013.en ends at line 2"):
         load_pairs("newstest2013", "test", tmp_path)
+    write_text(tmp_path / "newstest2013", "newstest2013", "a\n", "a\nb\nc\n")
+    with pytest.raises(DataError, match=r"line 2 of .*2013.en has no partner.*2013.de ends at line 1"):
+        load_pairs("newstest2013", "test", tmp_path)
 
 
 def test_an_empty_side_names_its_line_except_where_a_corpus_is_known_for_it(tmp_path: Path) -> None:
@@ -85,6 +88,9 @@ def test_damaged_corpora_are_named(tmp_path: Path) -> None:
     folder = tmp_path / "newstest2013"
     write_text(folder, "newstest2013", "a\nb\n", "a\nb\n")
     (folder / "newstest2013.de").write_bytes(b"a\n\xff\n")
+    with pytest.raises(DataError, match=r"line 2 of .*newstest2013.de is not UTF-8"):
+        load_pairs("newstest2013", "test", tmp_path)
+    (folder / "newstest2013.de").write_bytes(b"\n\xff\n")
     with pytest.raises(DataError, match=r"line 2 of .*newstest2013.de is not UTF-8"):
         load_pairs("newstest2013", "test", tmp_path)
     (folder / "newstest2013.de").unlink()
@@ -110,6 +116,44 @@ def test_what_is_no_corpus_is_refused(tmp_path: Path) -> None:
         load_pairs("europarl", "test", tmp_path)
     with pytest.raises(DataError, match="examples=0"):
         load_pairs("number_phrases", "test", examples=0)
+    with pytest.raises(DataError, match="split 'dev' does not exist; it has train, validation, test"):
+        load_pairs("number_phrases", "dev")
+    assert len(load_pairs("number_phrases", "test", examples=1)) == 1
+
+
+def test_a_corpus_is_fetched_when_it_is_absent_and_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def snapshot(hub: str, *, local_dir: Path, **_: object) -> None:
+        asked.append(hub)
+        write_parquet(local_dir / "de-en" / "validation-00000-of-00001.parquet", PAIRS)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    with pytest.raises(DataError, match="newstest2013 is not below"):
+        load_pairs("newstest2013", "test", tmp_path)
+    assert not asked
+    for _ in range(2):
+        assert load_pairs("newstest2013", "test", tmp_path, fetch=True) == PAIRS
+    assert asked == ["wmt/wmt14"]
+
+
+def test_shards_are_those_of_one_whole_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "multi30k" / "de-en"
+    for split, names in {
+        "train": ["train-00001-of-00002.parquet"],
+        "validation": ["validation-00000-of-00001.parquet", "validation-00001-of-00003.parquet"],
+        "test": ["test-all.parquet"],  # says nothing of others
+    }.items():
+        for name in names:
+            write_parquet(folder / name, PAIRS)
+        assert available("multi30k", tmp_path)[0] == (split == "test")
+    with pytest.raises(DataError, match="shard 0 of 2 is missing"):
+        load_pairs("multi30k", "train", tmp_path)
+    with pytest.raises(DataError, match="mixes shards of several exports"):
+        load_pairs("multi30k", "validation", tmp_path)
+    assert load_pairs("multi30k", "test", tmp_path) == PAIRS
+    assert not list((tmp_path / "cache").rglob("*.arrow"))  # a shard is read where it lies, not copied first
 
 
 def test_number_phrases_are_right_reproducible_and_never_in_two_splits() -> None:
@@ -178,8 +222,17 @@ def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path) 
     assert len(list(tmp_path.glob("vocabularies/*.model"))) == 3
 
 
+def test_of_a_long_text_every_so_manieth_sentence_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = phrases()[:300]
+    thinned = [train_vocabulary(lines[::step], 60, tmp_path).checksum for step in (1, 2, 3)]
+    assert len(set(thinned)) == 3
+    for most, expected in zip((300, 150, 149), thinned, strict=True):
+        monkeypatch.setattr("suite.data.vocabulary.SAMPLE", most)
+        assert train_vocabulary(lines, 60, tmp_path).checksum == expected
+
+
 def test_impossible_vocabularies_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="size=500 can be trained on 1 sentences"):
+    with pytest.raises(DataError, match=r"size=500 can be trained on 1 sentences \(.*500"):
         train_vocabulary(["a b"], 500, tmp_path)
     with pytest.raises(DataError, match="on 0 sentences"):
         train_vocabulary([], 50, tmp_path)
@@ -219,7 +272,9 @@ def test_word_batches_follow_seed_and_epoch() -> None:
     drawn = [torch.cat(word_batches(lengths, 20, *key)).tolist() for key in ((1, 0), (1, 1), (2, 0), (1, 0))]
     assert drawn[0] == drawn[3]
     assert len({tuple(row) for row in drawn}) == 3
+    assert torch.cat(word_batches(lengths, 20, 1)).tolist() == drawn[0]  # the first epoch
     assert torch.cat(word_batches(lengths, 20, None)).tolist() == list(range(50))
+    assert [batch.tolist() for batch in word_batches([2, 1, 1], 1, None)] == [[0], [1], [2]]
 
 
 def test_word_order_gives_any_batch_alone() -> None:
