@@ -12,7 +12,7 @@ from torch.func import functional_call, grad, vmap
 from torch.utils.flop_counter import FlopCounterMode
 
 from paper_figures.crossbow.experiments import operators
-from suite.models import build, initialise, names, table
+from suite.models import build, classifier, initialise, names, table
 from suite.models.caffe_imagenet import _auxiliary_head
 from suite.models.network import Network
 from suite.models.registry import CLASSIFIERS, construct
@@ -256,6 +256,12 @@ def test_initialise_resets_running_statistics() -> None:
     assert (buffers["norm1.running_var"] == 1).all()
 
 
+def test_running_statistics_are_there_before_the_first_initialisation() -> None:
+    buffers = dict(build("tiny_bn").named_buffers())
+    assert (buffers["norm1.running_mean"] == 0).all()
+    assert (buffers["norm1.running_var"] == 1).all()
+
+
 def test_initialise_refuses_a_foreign_module() -> None:
     with pytest.raises(ValueError, match=r"parameter 0\.weight has no initialiser"):
         initialise(torch.nn.Sequential(torch.nn.Linear(2, 2)), 0)
@@ -372,3 +378,9 @@ def test_googlenet_has_auxiliary_heads_in_training_only() -> None:
 def test_refusals(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build(name, **options)
+
+
+def test_a_translator_is_no_classifier() -> None:
+    assert classifier("linear", classes=2).classes == 2
+    with pytest.raises(ValueError, match="cgru is no classifier"):
+        classifier("cgru", vocabulary=4, embedding=2, hidden=2)

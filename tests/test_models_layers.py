@@ -1,6 +1,7 @@
 """Layers against literal twins of Caffe's loops."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,10 +17,13 @@ from suite.models.initialisers import (
     Uniform,
     Xavier,
     fans,
+    initialise,
 )
 from suite.models.layers import (
     AcrossChannelLRN,
     BatchNorm,
+    Linear,
+    ResidualBlock,
     WithinChannelLRN,
     ZeroPaddedShortcut,
     caffe_average_pool,
@@ -68,9 +72,10 @@ def test_pooling_is_caffes(size: int, kernel: int, stride: int, padding: int, av
     np.testing.assert_allclose(got, caffe_pool(x, kernel, stride, padding, average), rtol=0, atol=1e-14)
 
 
-def test_pooling_with_gaps_is_refused() -> None:
+@pytest.mark.parametrize("pool", [caffe_max_pool, caffe_average_pool])
+def test_pooling_with_gaps_is_refused(pool: Callable[..., nn.Module]) -> None:
     with pytest.raises(ValueError, match="stride 3 leaves gaps"):
-        caffe_max_pool(2, 3)
+        pool(2, 3)
 
 
 def test_across_channel_normalisation_is_caffes() -> None:
@@ -115,7 +120,9 @@ def test_batch_norm_is_torchs_but_counts_no_batches(shape: tuple[int, ...]) -> N
     torch.testing.assert_close(ours.eval()(x), theirs.eval()(x))
     ours.reset_running_stats()
     assert ours.running_mean is not None
+    assert ours.running_var is not None
     assert (ours.running_mean == 0).all()
+    assert (ours.running_var == 1).all()
 
 
 def test_option_a_shortcut_keeps_every_second_pixel_and_adds_empty_channels() -> None:
@@ -124,6 +131,13 @@ def test_option_a_shortcut_keeps_every_second_pixel_and_adds_empty_channels() ->
     assert y.shape == (2, 6, 2, 2)
     assert torch.equal(y[:, :3], x[:, :, ::2, ::2])
     assert (y[:, 3:] == 0).all()
+
+
+def test_a_residual_block_adds_its_shortcut_and_then_drops_what_is_negative() -> None:
+    x = torch.tensor([-2.0, 1.0, 3.0])
+    assert ResidualBlock(nn.Identity(), nn.Tanh())(x).tolist() == pytest.approx(
+        [0.0, 1 + math.tanh(1), 3 + math.tanh(3)]
+    )
 
 
 # A weight with different fans: fan_in 10 * 25 = 250, fan_out 40 * 25 = 1000.
@@ -155,3 +169,11 @@ def test_initialisers_have_their_moments(rule: Initialiser, std: float, bound: f
     assert abs(values.double().std().item() - std) <= 6 * std / math.sqrt(2 * n) + 1e-8
     if bound is not None:
         assert 0.999 * bound < values.abs().max() <= bound * (1 + 1e-6)
+
+
+def test_a_layer_s_weight_and_bias_are_drawn_with_the_fans_of_its_weight() -> None:
+    """Of 500 biases at a fixed seed some come close to the bound 1 / sqrt(4), and none lies beyond it."""
+    layer = Linear(4, 500, weight=Xavier(), bias=FanInUniform())
+    initialise(layer, 0)
+    for values, bound in ((layer.weight, math.sqrt(3 / 4)), (layer.bias, 0.5)):
+        assert 0.95 * bound < values.abs().max() <= bound

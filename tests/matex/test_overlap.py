@@ -63,8 +63,14 @@ def test_delayed_by_hand():
 
 def test_more_lanes_hide_start_ups_but_not_transfers():
     """A start-up of 25 s passes side by side on every lane: 25 / delay seconds an iteration, or compute."""
-    slow = bus(1e12, call=25)
+    slow, slower = bus(1e12, call=25), bus(1e12, call=60)
     assert [delayed(SMALL, slow, delay) for delay in (1, 2, 3)] == pytest.approx([25, 12.5, 11])
+    assert [delayed(SMALL, slower, delay) for delay in (1, 2, 3)] == pytest.approx([60, 30, 20])
+
+
+def test_iteration_1_waits_for_the_sum_of_iteration_0():
+    """It begins at 11, is through backward at 20, and applies from 9 + 22 = 31 to 33: 22 s, as every one after it."""
+    assert delayed(SMALL, bus(80 / 22), 1, iterations=3) == pytest.approx(22)
 
 
 def test_one_worker_communicates_nothing():
@@ -103,6 +109,26 @@ def test_backward_after_the_first_gradient_is_that_below_the_last_layer_that_has
     """Layers of 1, 2, 4 seconds, some without parameters."""
     made = Network(tuple(Layer(1.0, 2.0**i, (size,) if size else ()) for i, size in enumerate(layers)))
     assert made.after_first_gradient == left
+
+
+@pytest.mark.parametrize("machine", [DGX1, SANDY_BRIDGE], ids=lambda machine: machine.name)
+def test_the_centre_is_as_many_times_the_lower_end_as_the_upper_end_is_of_it(machine):
+    centre = machine.centre()
+    reached = (centre.flops / machine.peak, centre.alpha, centre.beta, centre.call)
+    for value, (low, high) in zip(
+        reached, (machine.efficiency, machine.alpha, machine.beta, machine.call), strict=True
+    ):
+        assert value / low == pytest.approx(high / value)
+        assert low < value < high
+
+
+def test_what_is_known_of_the_machines_is_what_their_data_sheets_say():
+    """NVLink at 20 GB/s in one to four rings at 90%; E5-2670: 16 cores of 16 operations, 8 channels of 12.8 GB/s."""
+    assert (DGX1.peak, DGX1.memory, max(DGX1.devices)) == (10.6e12, 732e9, 8)
+    assert DGX1.beta == pytest.approx((0.9 * 20e9, 0.9 * 80e9))
+    assert (SANDY_BRIDGE.peak, SANDY_BRIDGE.memory) == pytest.approx((16 * 16 * 2.6e9, 8 * 12.8e9))
+    for machine in (DGX1, SANDY_BRIDGE):
+        assert machine.devices == (1, 2, 4, 8)
 
 
 def test_corners_surround_the_centre():
