@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import optim_bodies as bodies
 import pytest
 import torch
 from door import RATE, closure, examples, network, rows, weights
-from torch import nn
+from torch import Tensor, nn
 
-from suite.communication.collectives import Counted
+from suite.communication.collectives import Alone, Counted, Settled
 from suite.communication.launch import spawn
 from suite.optim import DelayedSGD
 from suite.optim.vector import Vector
@@ -137,3 +137,102 @@ def test_a_state_is_loaded_after_what_is_on_its_way_has_landed(stepped: bool, op
 def test_refuses_settings_that_mean_nothing(options: dict, message: str):
     with pytest.raises(ValueError, match=message):
         DelayedSGD(network(), lr=RATE, **options)
+
+
+@dataclass(frozen=True)
+class Awaited(Settled):
+    """A sum that is there, and is told whether it was waited for."""
+
+    seen: list[Tensor]
+
+    def wait(self) -> Tensor:
+        self.seen.append(self.value)
+        return self.value
+
+
+class Watched(Alone):
+    """The one worker, whose sums are under way until they are waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[Tensor] = []
+        self.awaited: list[Tensor] = []
+
+    def start(self, rows: Tensor, each: int | None = None) -> Settled:
+        self.sent.append(rows[0])
+        return Awaited(rows[0], self.awaited)
+
+
+def branched(**options) -> tuple[DelayedSGD, nn.Module, Watched]:
+    """An optimiser of two layers, of which batches may use the last one alone, and what it sends."""
+    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    opt, watched = DelayedSGD(module, lr=RATE, fused=False, **options), Watched()
+    opt.core.algorithm = replace(opt.core.algorithm, collective=watched)
+    return opt, module, watched
+
+
+@pytest.mark.parametrize("delay", [1, 3])
+def test_all_that_is_on_its_way_is_waited_for_before_a_state_is_loaded(delay: int):
+    opt, module, watched = branched(delay=delay)
+    begun = opt.state_dict()
+    for _ in range(delay):
+        module(torch.ones(1, 2)).sum().backward()
+        opt.step()
+        opt.zero_grad()
+    assert watched.awaited == []
+    opt.load_state_dict(begun)
+    assert list(map(id, watched.awaited)) == list(map(id, watched.sent))
+    assert len(watched.awaited) == delay
+
+
+def test_a_backward_pass_that_no_step_followed_is_sent_whole_and_waited_for_before_a_state_is_loaded():
+    """Other processes may have used the layers that this one left out, and one that began none sends none."""
+    opt, module, watched = branched(layerwise=True)
+    begun = opt.state_dict()
+    opt.load_state_dict(begun)
+    assert watched.sent == []
+    module[1](torch.ones(1, 2)).sum().backward()
+    assert len(watched.sent) == 2
+    opt.load_state_dict(begun)
+    assert [part.numel() for part in watched.sent] == [1, 2, 2, 4]
+    assert list(map(id, watched.awaited)) == list(map(id, watched.sent))
+
+
+def test_gradients_that_were_forgotten_after_they_had_left_are_noticed_where_a_layer_had_none():
+    opt, module, _ = branched(layerwise=True)
+    module[1](torch.ones(1, 2)).sum().backward()
+    opt.zero_grad()
+    with pytest.raises(ValueError, match="changed between backward and step"):
+        opt.step()
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["figures' solver", "fused solver"])
+def test_to_finish_applies_what_is_under_way_to_the_weights_that_the_module_holds(fused: bool):
+    module = nn.Linear(3, 1, bias=False)
+    opt = DelayedSGD(module, lr=1.0, delay=2, fused=fused)
+    for _ in range(2):
+        module(torch.ones(1, 3)).sum().backward()
+        opt.step()
+        opt.zero_grad()
+    with torch.no_grad():
+        module.weight.fill_(7)
+    with pytest.raises(ValueError, match=r"take_up came with exchanges under way; call finish\(\) first"):
+        opt.take_up()
+    with pytest.raises(ValueError, match="add_param_group came with exchanges under way"):
+        opt.add_param_group({"params": []})
+    opt.finish()
+    assert module.weight.tolist() == opt.average().weight.tolist() == [[5.0] * 3]
+    opt.take_up()
+
+
+def test_gradients_that_wait_for_their_step_are_dropped_when_weights_are_taken_up():
+    module = nn.Linear(3, 1, bias=False)
+    opt = DelayedSGD(module, lr=1.0, layerwise=True)
+    module(torch.full((1, 3), 100.0)).sum().backward()
+    with torch.no_grad():
+        module.weight.fill_(7)
+    opt.take_up()
+    opt.zero_grad()
+    module(torch.ones(1, 3)).sum().backward()
+    opt.step()
+    assert module.weight.tolist() == [[6.0] * 3]

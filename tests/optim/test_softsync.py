@@ -18,7 +18,7 @@ from reference_impls.rudra_rates import softsync_rate
 from suite.communication.collectives import Local
 from suite.communication.group import Group
 from suite.communication.launch import WorkersFailed, spawn
-from suite.optim import Softsync
+from suite.optim import Softsync, parameter_server
 from suite.training.optimizers import TorchSGD
 
 LEARNERS = 3
@@ -137,3 +137,102 @@ def test_hardsync_without_a_learner_and_softsync_without_its_server_end(tmp_path
         spawn(bodies.serve_and_lose, 3, 0 if lost else 2, lost, str(tmp_path / "said"), timeout=8)
     for rank in {0, 1, 2} - {lost}:
         assert says in json.loads((tmp_path / f"said{rank}").read_text())["error"]
+
+
+def halved(n: int, learners: int, steps: int, **options) -> list[list[float]]:
+    """The weight that the module holds and the server's, after each gradient of w squared over 2 from 64 on."""
+    module = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.constant_(module.weight, 64.0)
+    opt = Softsync(module, lr=0.5, n=n, learners=learners, modulate=False, **options)
+    seen = []
+    for _ in range(steps):
+        opt.zero_grad()
+        (module.weight.square().sum() / 2).backward()
+        opt.step()
+        seen.append([module.weight.item(), opt.average().weight.item()])
+    return seen
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["figures' solver", "fused solver"])
+@pytest.mark.parametrize(
+    ("n", "learners", "expected"),
+    [
+        (1, 1, [[32, 32], [16, 16], [8, 8]]),
+        (2, 2, [[64, 32], [32, 0], [0, -16], [-16, -16]]),  # asynchronous: each holds what it pulled after its last
+        (1, 2, [[64, 64], [64, 32], [32, 32], [32, 8]]),  # the first learner goes on before the update is made
+        (0, 2, [[64, 64], [32, 32], [32, 32], [16, 16]]),
+        (2, 4, [[64, 64], [64, 32], [64, 32], [64, 0], [32, 0], [32, -24]]),
+    ],
+)
+def test_learners_compute_on_what_they_pulled(n: int, learners: int, expected: list[list[float]], fused: bool):
+    """At a rate of a half, which nothing divides."""
+    assert halved(n, learners, len(expected), fused=fused) == expected
+
+
+def test_the_rate_is_divided_by_the_mean_staleness_unless_it_is_not_to_be():
+    moved = []
+    for options in ({}, {"modulate": False}):
+        module = torch.nn.Linear(1, 1, bias=False)
+        opt = Softsync(module, lr=0.5, n=2, learners=2, **options)
+        begun = module.weight.item()
+        module.weight.sum().backward()
+        opt.step()
+        moved.append(begun - opt.average().weight.item())
+    assert moved == pytest.approx([0.25, 0.5], rel=1e-6)
+
+
+def test_a_loader_is_gone_through_over_and_over_until_the_updates_are_made():
+    module = torch.nn.Linear(1, 1)
+    opt = Softsync(module, lr=0.1, n=1, learners=2, updates=4)
+    seen = []
+    for batch in opt.batches("abc"):
+        seen.append(batch)
+        module(torch.ones(1, 1)).sum().backward()
+        opt.step()
+    assert "".join(seen) == "abcabcab"
+    assert list(opt.batches("abc")) == []
+
+
+def test_every_learner_has_its_own_statistics_and_the_tested_model_their_mean():
+    module = torch.nn.BatchNorm1d(1, momentum=1.0)
+    opt = Softsync(module, lr=0.1, n=2, learners=2)
+    for mean in (3.0, 5.0):
+        assert module.running_mean.item() == 0
+        module(torch.tensor([[mean - 1], [mean + 1]])).sum().backward()
+        opt.step()
+    assert module.running_mean.item() == 3
+    assert opt.average().running_mean.item() == 4
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_after_weights_are_taken_up_all_learners_begin_anew_with_the_first(n: int):
+    """In the middle of a round: the gradient that waits is dropped, and none is stale."""
+    module, turns = torch.nn.Linear(1, 1), []
+    opt = Softsync(module, lr=0.1, n=n, learners=2, watch=turns.append)
+
+    def push(count: int) -> None:
+        for _ in range(count):
+            module(torch.ones(1, 1)).sum().backward()
+            opt.step()
+
+    push(3)
+    begun = opt.t
+    turns.clear()
+    opt.take_up()
+    push(2)
+    entries = [entry for turn in turns for entry in turn.entries]
+    assert [entry.worker for entry in entries] == [0, 1]
+    assert [entry.read for entry in entries] == [begun, begun]
+
+
+def test_several_processes_are_sent_to_the_parameter_server():
+    group = Group(dist.HashStore(), 0, 2, 0.1, "gloo")
+    group.agree = group.broadcast = lambda given: None  # of both it is all alike
+    with pytest.raises(ValueError, match="one of them as the server: use `with parameter_server"):
+        Softsync(network(), lr=0.1, group=group)
+
+
+def test_the_parameter_server_of_one_process_has_two_learners_unless_it_is_told():
+    for options, learners in (({}, 2), ({"learners": 3}, 3)):
+        with parameter_server(network(), lr=0.1, updates=1, **options) as opt:
+            assert (opt.learners, opt.updates) == (learners, 1)

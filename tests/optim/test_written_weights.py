@@ -215,3 +215,36 @@ def test_steps_under_inference_mode_are_as_others():
                 opt.step()
         ends.append(weights(opt.average()))
     assert torch.equal(*ends)
+
+
+@FUSED
+def test_weights_written_for_the_one_learner_are_not_the_centres(fused: bool):
+    module = network()
+    opt = SMA(module, lr=0.0, learners=1, alpha=0.25, centre_momentum=0.0, fused=fused)
+    begun = module[6].bias.detach().clone()
+    with torch.no_grad():
+        module[6].bias.add_(4)
+    assert torch.equal(opt.average()[6].bias, begun)
+    steps(opt, module, 1)
+    torch.testing.assert_close(opt.average()[6].bias, begun + 1)
+    torch.testing.assert_close(module[6].bias.detach(), begun + 3)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_weights_of_a_module_that_was_moved_are_not_taken_up(name: str):
+    module = network()
+    opt = MAKERS[name](module, lr=RATE)
+    replaced(module)
+    with pytest.raises(ValueError, match=r"parameter 4\.weight lies elsewhere"):
+        opt.take_up()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_written_numbers_of_a_narrow_type_are_taken_up_by_all(name: str):
+    module = network()
+    module[4].bfloat16()
+    opt = MAKERS[name](module, lr=RATE)
+    with torch.no_grad():
+        module[4].weight.fill_(3)
+    opt.take_up()
+    assert opt.average()[4].weight.unique().tolist() == module[4].weight.unique().tolist() == [3.0]

@@ -1,0 +1,93 @@
+"""When ISGD's optimiser trains on a batch again, by losses that the closure makes up; and its mean over workers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from door import RATE, examples, network, rows
+from torch import Tensor, nn
+
+from suite.communication.collectives import Local
+from suite.optim import ISGD
+
+FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused solver", "figures' solver"])
+
+
+class Told:
+    """An ISGD of epochs of two batches whose closure returns the losses that it is told, and counts its calls."""
+
+    def __init__(self, fused: bool, **settings: float):
+        self.module = nn.Linear(1, 1, bias=False)
+        self.opt = ISGD(self.module, lr=0.0, batches=2, zeta=0.01, fused=fused, **settings)
+        for _ in range(3):
+            assert self.calls(1.0) == 1
+
+    def calls(self, *losses: float) -> int:
+        """How often a batch is trained on whose losses these are, the last one from there on."""
+        count = 0
+
+        def closure() -> Tensor:
+            nonlocal count
+            count += 1
+            self.module.weight.grad = torch.ones(1, 1)
+            return torch.tensor(losses[min(count, len(losses)) - 1], dtype=torch.float64)
+
+        self.opt.step(closure)
+        return count
+
+
+@FUSED
+def test_a_loss_at_the_limit_is_not_above_it(fused: bool):
+    told = Told(fused, margin=0.0)
+    assert told.opt.limit == 1.0
+    assert told.calls(1.0) == 1
+    assert told.calls(9.0, 9.0, 5.0) == 3
+    assert told.opt.limit == 5.0
+
+
+@FUSED
+@pytest.mark.parametrize("stop", [0, 1, 2, 5])
+def test_a_batch_is_trained_on_again_at_most_so_often(fused: bool, stop: int):
+    told = Told(fused, margin=0.0, stop=stop)
+    assert told.calls(9.0) == 1 + stop
+    assert told.calls(20.0, 0.0) == 1 + min(stop, 1)
+
+
+@FUSED
+def test_the_deviation_is_that_of_an_epochs_losses(fused: bool):
+    """Losses of 1 and 3: a mean of 2, a deviation of 1, so at a margin of 1 the limit is the larger loss itself."""
+    told = Told(fused, margin=1.0)
+    assert told.calls(3.0) == 1
+    assert told.opt.limit == 3.0
+    assert told.calls(1.0) == 1
+    assert told.opt.limit == 3.0
+    assert told.calls(4.0) == 1
+    assert told.opt.limit == 4.0
+
+
+@FUSED
+def test_losses_and_gradients_are_means_over_workers(monkeypatch: pytest.MonkeyPatch, fused: bool):
+    """A worker beside one whose losses and gradients are nothing trains as one alone at half of its loss."""
+    monkeypatch.setattr(ISGD, "_pieces", lambda self: None)  # gathered in a vector, as for several processes
+    ends = []
+    for workers in (1, 2):
+        module = network()
+        opt = ISGD(module, lr=RATE, momentum=0.9, batches=4, zeta=0.5, stop=3, margin=0.0, fused=fused)
+        opt.core.algorithm = replace(opt.core.algorithm, collective=Local(workers))
+        inputs, targets = examples()
+        losses = []
+        for t in range(16):
+
+            def closure(t: int = t, module: nn.Module = module, workers: int = workers, opt: ISGD = opt) -> Tensor:
+                opt.zero_grad()
+                loss = workers * nn.functional.cross_entropy(module(inputs[rows(t)]), targets[rows(t)])
+                loss.backward()
+                return loss
+
+            losses.append(opt.step(closure).item() / workers)
+        assert opt.t > 16, "no batch was trained on again"
+        ends.append((opt.t, losses, opt.limit, opt.vector.x))
+    assert ends[0][:3] == ends[1][:3]
+    assert torch.equal(ends[0][3], ends[1][3])

@@ -1,0 +1,113 @@
+"""States that are loaded twice, in the middle of a round, or of which a folder holds several; refusals of saving."""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from door import RATE, closure, examples, network, rows, weights
+from torch import Tensor, nn
+
+from suite.communication.group import Group
+from suite.optim import ISGD, SMA, DelayedSGD, Softsync
+
+MAKERS: dict[str, Any] = {
+    "SMA": SMA,
+    "SMA, 1 learner": partial(SMA, learners=1, alpha=0.2),
+    "ISGD": partial(ISGD, batches=4, zeta=0.1, margin=0.0),
+    "DelayedSGD": partial(DelayedSGD, delay=2),
+    "hardsync": partial(Softsync, n=0, learners=3),
+    "Softsync": partial(Softsync, n=1, learners=3),
+    "asynchronous": partial(Softsync, n=3, learners=3),
+}
+FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused solver", "figures' solver"])
+
+
+def made(name: str, **options: Any) -> tuple[Any, nn.Module]:
+    module = network()
+    return MAKERS[name](module, lr=RATE, momentum=0.9, **options), module
+
+
+def steps(opt: Any, module: nn.Module, first: int, count: int) -> Tensor:
+    inputs, targets = examples()
+    for t in range(first, first + count):
+        opt.step(closure(opt, module, inputs[rows(t)], targets[rows(t)]))
+    return torch.cat([weights(module), weights(opt.average())])
+
+
+@FUSED
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_state_of_the_middle_of_a_round_is_gone_on_from_twice(name: str, fused: bool):
+    opt, module = made(name, fused=fused)
+    steps(opt, module, 0, 7)
+    state = opt.state_dict()
+    end = steps(opt, module, 7, 6)
+    for _ in range(2):
+        opt.load_state_dict(state)
+        assert torch.equal(steps(opt, module, 7, 6), end)
+    again, other = made(name, fused=fused)
+    again.load_state_dict(state)
+    assert torch.equal(steps(again, other, 7, 6), end)
+
+
+def test_a_lone_learner_has_the_buffers_that_its_module_has_now():
+    """Also after a state was loaded: what the module's statistics are made of since then counts."""
+    opt, module = made("DelayedSGD")
+    steps(opt, module, 0, 1)
+    opt.load_state_dict(opt.state_dict())
+    module[1].running_mean.fill_(7)
+    assert opt.average()[1].running_mean.tolist() == [7.0] * 6
+    steps(opt, module, 1, 1)
+    module[1].running_mean.fill_(8)
+    assert opt.average()[1].running_mean.tolist() == [8.0] * 6
+
+
+def test_of_several_states_the_newest_is_taken_up(tmp_path: Path):
+    """A state that another user keeps beside, in a folder of another name, is none."""
+    for t in (2, 9, 10):
+        opt, module = made("SMA, 1 learner")
+        steps(opt, module, 0, t)
+        opt.save(tmp_path / str(t), at=t)
+        shutil.copytree(tmp_path / str(t) / f"update-{t}", tmp_path / "all" / f"update-{t}")
+    shutil.copytree(tmp_path / "all" / "update-2", tmp_path / "all" / "update-best")
+    opt, _ = made("SMA, 1 learner")
+    assert opt.resume(tmp_path / "all") == {"at": 10}
+    assert opt.t == 10
+
+
+def test_a_state_may_be_saved_twice_at_the_same_update_and_removes_older_ones(tmp_path: Path):
+    opt, module = made("SMA, 1 learner")
+    opt.save(tmp_path, at="first")
+    steps(opt, module, 0, 1)
+    for at in ("then", "now"):
+        opt.save(tmp_path, at=at)
+    assert [path.name for path in tmp_path.iterdir()] == ["update-1"]
+    assert made("SMA, 1 learner")[0].resume(tmp_path) == {"at": "now"}
+
+
+def test_processes_at_different_updates_cannot_save(tmp_path: Path):
+    store = dist.HashStore()
+    group = Group(store, 0, 1, 0.1, "gloo")
+    opt, _ = made("DelayedSGD", group=group)
+    opt.save(tmp_path, at="begun")
+    group.size = 2
+    store.set(f"suite/facts/{group._agreements + 1}/1", '{"update at which it saves": 3}')
+    with pytest.raises(ValueError, match="worker 1 has update at which it saves = 3 where worker 0 has 0"):
+        opt.save(tmp_path)
+
+
+def test_the_middle_of_an_update_is_no_time_to_restart_or_to_add_parameters():
+    opt, module = made("SMA")
+    inputs, targets = examples()
+    opt.step(closure(opt, module, inputs[rows(0)], targets[rows(0)]))
+    for what, asked in (("restart", opt.restart), ("add_param_group", lambda: opt.add_param_group({"params": []}))):
+        with pytest.raises(ValueError, match=f"{what} came when 1 of 2 learners had had their batch of update 0"):
+            asked()
+    steps(opt, module, 1, 1)
+    opt.restart()
+    assert torch.equal(module[0].weight, opt.average()[0].weight)
