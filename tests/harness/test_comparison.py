@@ -6,11 +6,12 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from toy import files_of
 
-from suite.runs.comparison import ALARM, compare_runs, lines
-from suite.runs.store import Store, verified
+from suite.runs.comparison import ALARM, compare_runs, identical, lines, quantity
+from suite.runs.store import Outcome, Run, Store, encode, verified
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("train", {"setting": s}, r) for s in range(6) for r in range(3)]
@@ -91,27 +92,152 @@ def test_rounding_alarms_as_seldom_as_stated(tmp_path: Path):
     specs = [RunSpec("train", {"setting": s}, r) for s in range(2) for r in range(3)]
     noise = random.Random(2)
 
-    class Memory:
-        def __init__(self) -> None:
-            self.runs = {
-                s.id: verified(s.id, files_of(s, test_error=error(s) * (1 + noise.gauss(0, 1e-3)))) for s in specs
-            }
-
-        def ids(self) -> set[str]:
-            return set(self.runs)
-
-        def read(self, run_id: str):
-            return self.runs[run_id]
-
-    alarms = sum(bool(compare_runs(Memory(), Memory())["regressions"]) for _ in range(400))
+    noisy = lambda: Memory({s: {"test_error": error(s) * (1 + noise.gauss(0, 1e-3))} for s in specs})
+    alarms = sum(bool(compare_runs(noisy(), noisy())["regressions"]) for _ in range(400))
     assert alarms <= 20
     assert ALARM == 0.01
 
 
-@pytest.mark.parametrize(("shift", "moved"), [(3e-5, False), (1e-3, True), (-1e-3, True)])
+@pytest.mark.parametrize(("shift", "moved"), [(3e-5, False), (9e-5, True), (-9e-5, True)])
 def test_either_way_a_steady_shift_counts_beyond_a_hundredth_of_the_spread(tmp_path: Path, shift: float, moved: bool):
     """Two seeds 0.01 apart, a deviation of 0.007: both shifted alike, no spread is left over the pairs."""
     specs = [RunSpec("train", {"setting": 0}, r) for r in range(2)]
     base = filled(tmp_path / "base", lambda s: {"test_error": error(s)}, finished, specs)
     new = filled(tmp_path / "new", lambda s: {"test_error": error(s) + shift}, finished, specs)
     assert bool(compare_runs(base, new, either_way=True)["regressions"]) == moved
+
+
+class Memory:
+    """A source of runs with these test errors or other results, by specification."""
+
+    def __init__(self, results: dict[RunSpec, dict], status: str = "finished"):
+        self.runs = {spec.id: verified(spec.id, files_of(spec, status, **found)) for spec, found in results.items()}
+
+    def ids(self) -> set[str]:
+        return set(self.runs)
+
+    def read(self, run_id: str) -> Run:
+        return self.runs[run_id]
+
+
+def seeds(values: Iterable[float], name: str = "test_error", setting: int = 0) -> Memory:
+    return Memory({RunSpec("train", {"setting": setting}, r): {name: value} for r, value in enumerate(values)})
+
+
+def test_either_way_a_steady_shift_of_just_a_hundredth_is_negligible():
+    """0, 100 and 200 have a deviation of 100, in doubles too."""
+    base = seeds([0.0, 100.0, 200.0], "test_loss")
+    for shift, moved in ((1.0, False), (-1.0, False), (2.0, True), (-2.0, True)):
+        new = seeds([shift, 100.0 + shift, 200.0 + shift], "test_loss")
+        found = compare_runs(base, new, either_way=True)
+        assert bool(found["regressions"]) == moved
+        assert [row["rose"] or row["fell"] for row in found["changed"]] == [moved]
+
+
+def test_one_way_no_steady_rise_is_negligible():
+    found = compare_runs(seeds([0.1, 0.2, 0.3]), seeds([0.10001, 0.20001, 0.30001]))
+    assert [line.partition(":")[0] for line in found["regressions"]] == ["train, one setting"]
+
+
+def test_either_way_a_fall_is_said_in_words():
+    (line,) = compare_runs(seeds([0.1, 0.2]), seeds([0.05, 0.15]), either_way=True)["regressions"]
+    assert line.startswith("train, one setting: test_error fell by 0.05 over 2 runs, ")
+
+
+@pytest.mark.parametrize("either_way", [False, True])
+@pytest.mark.parametrize(("share", "alarms"), [(0.99, False), (1.01, True)])
+def test_a_change_counts_beyond_the_interval_that_alarms_once_in_100(either_way: bool, share: float, alarms: bool):
+    """One way two quantities change, of the setting and of all: each takes half of the alarm, on one side.
+
+    4.6041 is Student's t at 0.005 and four degrees of freedom, from a table.
+    """
+    mean = share * 4.6041 * (2.5 / 5) ** 0.5
+    base, new = [1000.0] * 5, [1000.0 + mean + change for change in (-2.0, -1.0, 0.0, 1.0, 2.0)]
+    found = compare_runs(seeds(base), seeds(new), either_way=either_way)
+    assert bool([line for line in found["regressions"] if "one setting" in line]) == alarms
+
+
+def test_one_run_alone_tells_nothing_of_spread():
+    for either_way in (False, True):
+        found = compare_runs(seeds([0.1]), seeds([0.9]), either_way=either_way)
+        assert found["regressions"] == []
+        row = found["changed"][0]
+        assert (row["change"], row["low"], row["high"], row["n"]) == (pytest.approx(0.8), None, None, 1)
+
+
+def test_changes_are_differences_in_one_setting_and_ratios_over_all():
+    spec = [RunSpec("train", {"setting": i}) for i in range(2)]
+    base = Memory({spec[0]: {"test_error": 0.25}, spec[1]: {"test_error": 0.5}})
+    new = Memory({spec[0]: {"test_error": 0.5}, spec[1]: {"test_error": 1.0}})
+    found = compare_runs(base, new)
+    whole = [row for row in found["changed"] if row["group"] == "train, all settings"]
+    assert [(row["change"], row["low"], row["high"], row["relative"]) for row in whole] == [
+        (*[pytest.approx(1.0)] * 3, True)
+    ]
+    single = [row for row in found["changed"] if row["group"] == "train, one setting"]
+    assert {(row["change"], row["low"], row["high"], row["relative"]) for row in single} == {
+        (0.25, None, None, False),
+        (0.5, None, None, False),
+    }
+    assert sum(" relative over 2 runs" in line for line in lines(found)) == 1
+
+
+def test_where_a_run_has_no_error_left_changes_over_all_are_differences():
+    found = compare_runs(seeds([0.0, 0.5]), seeds([0.5, 1.0]))
+    assert [(row["change"], row["relative"]) for row in found["changed"]] == [(0.5, False)] * 2
+
+
+def test_a_result_that_one_side_lacks_is_not_compared():
+    spec = [RunSpec("train", {"setting": 0}, r) for r in range(2)]
+    base = Memory({spec[0]: {"test_error": 0.1}, spec[1]: {"test_error": 0.1}})
+    new = Memory({spec[0]: {"test_error": 0.1}, spec[1]: {"train_error": 0.3}})
+    found = compare_runs(base, new)
+    assert (found["changed"], found["differ"]) == ([], [spec[1].id])
+
+
+def test_runs_that_differ_are_named_in_order():
+    found = compare_runs(seeds([0.1] * 9), seeds([0.2] * 9))
+    assert found["differ"] == sorted(RunSpec("train", {"setting": 0}, r).id for r in range(9))
+    assert all(row["runs"] == found["differ"] for row in found["changed"])
+
+
+@pytest.mark.parametrize("settings", [{"stop": {"below": 0.1}}, {"monitors": ["test_error"]}, {}])
+def test_updates_are_a_result_where_something_may_stop_them(settings: dict):
+    spec = RunSpec("train", settings)
+    run = verified(spec.id, files_of(spec, updates=7, test_error=0.5))
+    assert quantity(run, "updates") == (7.0 if settings else None)
+    assert quantity(run, "test_error") == 0.5
+
+
+@pytest.mark.parametrize("value", [True, "0.1", None, float("inf"), float("nan"), [0.1]])
+def test_what_is_no_finite_number_is_no_quantity(value: object):
+    spec = RunSpec("train")
+    assert quantity(verified(spec.id, files_of(spec, test_error=value)), "test_error") is None
+
+
+def held(results: dict, **curves: dict) -> Run:
+    spec = RunSpec("train")
+    tables = {name: pd.DataFrame(columns) for name, columns in curves.items()}
+    return verified(spec.id, encode(spec, {}, Outcome("finished", results, tables)))
+
+
+ONE = held({"a": 1, "b": 2, "seconds": 3.0}, t={"x": [1], "y": [2], "seconds": [3]}, u={"z": [4], "seconds": [5]})
+T, U = {"x": [1], "y": [2], "seconds": [9]}, {"z": [4], "seconds": [9]}
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (held({"b": 2, "seconds": 9.0, "a": 1}, t=T, u=U), True),
+        (held({"a": 1, "b": 3, "seconds": 3.0}, t=T, u=U), False),
+        (held({"a": 1, "b": 2}, t=T), False),
+        (held({"a": 1, "b": 2}, t=T, u=U, v=U), False),
+        (held({"a": 1, "b": 2}, t=T | {"x": [0]}, u=U), False),
+        (held({"a": 1, "b": 2}, t=T | {"y": [0]}, u=U), False),
+        (held({"a": 1, "b": 2}, t=T, u=U | {"z": [0]}), False),
+        (held({"a": 1, "b": 2}, t=T | {"w": [0]}, u=U), False),
+    ],
+)
+def test_two_runs_are_identical_in_all_but_their_times(other: Run, expected: bool):
+    assert identical(ONE, other) == expected
+    assert identical(other, ONE) == expected

@@ -44,6 +44,7 @@ def run(value: float = 1.0, seconds: float = 1.0, seed: int = 0, where: dict = H
         (run(value=2.0, where=HERE | {"source": "t"}), False, "other execution"),
         (run(value=2.0), False, "contested"),
         (run(curve=1.0), False, "contested"),
+        (run(value=2.0, where=ELSEWHERE), True, "other execution"),
     ],
 )
 def test_how_two_versions_relate(other: Run, timed: bool, expected: str):
@@ -78,9 +79,11 @@ def test_honest_seeds_are_called_implausible_as_often_as_stated(
 ):
     import numpy as np
 
-    said = lambda value: SimpleNamespace(results={"value": value})  # all that is read of a run
     rows = np.random.default_rng(0).normal(size=(draws, seeds + 1))
-    alarms = sum(bool(implausible(said(first), [said(value) for value in others], alarm)) for first, *others in rows)
+    alarms = sum(
+        bool(implausible(said(value=first), [said(value=value) for value in others], alarm))
+        for first, *others in rows
+    )
     assert least < alarms < most
 
 
@@ -114,6 +117,88 @@ def test_the_other_execution_is_judged_by_its_own_seeds_wherever_they_stand_amon
     assert run(seed=3).id in found.contested
     assert "value is 5" in found.contested[run(seed=3).id]
     assert not found.untold
+
+
+def said(**results: object) -> SimpleNamespace:
+    """All that is read of a run where its seeds judge it."""
+    return SimpleNamespace(results=results)
+
+
+def test_three_seeds_are_enough_to_judge_and_two_are_not():
+    seeds = [run(1 + 0.1 * i, seed=i) for i in range(3)]
+    assert implausible(run(9.0), seeds, 0.01).startswith("value is 9, where 3 seeds")
+    assert implausible(run(9.0), seeds[:2], 0.01) is None
+
+
+@pytest.mark.parametrize(
+    ("seeds", "alarm", "numbers", "t"),  # Student's t from a table, at half the alarm of each number
+    [(10, 0.01, 1, 3.2498), (10, 0.02, 2, 3.2498), (10, 0.1, 1, 1.8331), (4, 0.02, 1, 4.5407)],
+)
+def test_the_interval_of_a_further_run_is_student_s(seeds: int, alarm: float, numbers: int, t: float):
+    values = [float((-1) ** i) for i in range(seeds)]
+    reach = t * (seeds / (seeds - 1)) ** 0.5 * (1 + 1 / seeds) ** 0.5
+    names = [f"n{i}" for i in range(numbers)]
+    others = [said(**dict.fromkeys(names, value)) for value in values]
+    at = lambda value: implausible(said(**(dict.fromkeys(names, 0.0) | {"n0": value})), others, alarm)
+    assert [at(0.999 * reach), at(-0.999 * reach)] == ["", ""]
+    assert at(1.001 * reach).startswith("n0 is")
+    assert at(-1.001 * reach).startswith("n0 is")
+
+
+def test_seeds_that_agree_forgive_a_millionth_of_their_size_times_student_s_t():
+    """5.8409 from a table, at 0.005 and three degrees of freedom."""
+    reach = 5.8409 * 1e-6 * 1.25**0.5
+    seeds = [said(value=-2.0)] * 4
+    assert implausible(said(value=-2.0 * (1 + 0.99 * reach)), seeds, 0.01) == ""
+    assert implausible(said(value=-2.0 * (1 + 1.01 * reach)), seeds, 0.01)
+    assert implausible(said(value=0.0), [said(value=0.0)] * 4, 0.01) == ""
+
+
+def test_only_plain_finite_numbers_that_are_no_times_are_judged():
+    seeds = [said(value=1.0 + i, name="a", good=True, lost=float("nan"), seconds=1.0 + i / 9) for i in range(4)]
+    other = said(value=2.0, name="b", good=False, lost=float("inf"), seconds=1e9)
+    assert implausible(other, seeds, 0.01) == ""
+
+
+def test_the_first_number_by_name_is_told():
+    names = [f"n{i}" for i in range(9)]
+    seeds = [said(**dict.fromkeys(names, float(i))) for i in range(4)]
+    assert implausible(said(**dict.fromkeys(reversed(names), 1e9)), seeds, 0.01).startswith("n0 is")
+
+
+@pytest.mark.parametrize(("odd", "t"), [(1, 3.2498), (2, 3.6897)])
+def test_a_survey_alarms_once_in_a_hundred_however_many_runs_it_judges(odd: int, t: float):
+    """Ten seeds of either execution, of which ``odd`` differ, the first of them by a little more or less."""
+    told = []
+    for share in (0.999, 1.001):
+        reach = share * t * (10 / 9) ** 0.5 * 1.1**0.5
+        held = {}
+        for seed in range(10):
+            there = float((-1) ** seed)
+            here = reach if seed == 0 else 0.0 if seed < odd else there
+            held[run(seed=seed).id] = [run(here, seed=seed), run(there, seed=seed, where=ELSEWHERE)]
+        told.append(list(survey(held, lambda name: False).contested))
+    assert told == [[], [run(seed=0).id]]
+
+
+def test_versions_that_agree_ask_for_no_seeds():
+    for other in (run(), run(seconds=2.0), run(where=ELSEWHERE)):
+        found = survey({run().id: [run(), other]}, lambda name: False)
+        assert (found.contested, found.untold) == ({}, set())
+
+
+def test_of_many_versions_the_one_that_differs_most_counts():
+    versions = [run(), run(seconds=2.0), run(2.0), run(2.0, where=ELSEWHERE)]
+    found = survey({run().id: versions}, lambda name: False)
+    assert found.kinds == {run().id: "contested"}
+
+
+def test_the_order_in_which_an_environment_was_written_says_nothing():
+    files = {name: data for name, data in run().files.items() if name != CHECKSUMS}
+    where = json.loads(files["environment.json"])
+    files["environment.json"] = json.dumps(dict(reversed(where.items()))).encode()
+    turned = verified(run().id, files | {CHECKSUMS: seal(files)})
+    assert relation(run(), turned, timed=False) == "timed again"
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -128,6 +129,11 @@ def test_runs_of_a_pack_share_what_was_spent_on_all(tmp_path: Path):
     (folders[0] / spent.SPENT).write_text("{")
     spent.charge([folders[0], tmp_path / "gone"], 1.0)
     assert [spent.spent(folder) for folder in (*folders, tmp_path / "gone")] == [0.5, 3.0, 0.0]
+
+
+def test_processor_seconds_are_of_this_process_and_its_children_and_no_time_on_the_wall(monkeypatch):
+    monkeypatch.setattr("os.times", lambda: os.times_result((1.0, 2.0, 4.0, 8.0, 1000.0)))
+    assert spent.processor_seconds() == 15.0
 
 
 def test_out_of_time_is_no_failure(around: Surroundings, counted):

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from toy import files_of
 
 from suite.runs import store as store_module
-from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, encode, seal, verified
+from suite.runs.store import (
+    CHECKSUMS,
+    DamagedRun,
+    Entry,
+    Outcome,
+    Store,
+    StoreError,
+    digest,
+    encode,
+    is_run_id,
+    plain_name,
+    seal,
+    verified,
+)
 from suite.spec import RunSpec
 
 SPEC = RunSpec("toy/draw", {"a": 1}, 3)
@@ -205,3 +221,124 @@ def test_run_folders_explain_themselves(folder: Path):
 def test_unknown_status_is_refused():
     with pytest.raises(ValueError, match="status must be one of"):
         Outcome("splendid")
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("a", True),
+        ("spec.json", True),
+        ("a" * 128, True),
+        ("a" * 129, False),
+        ("\u00e4" * 64, True),
+        ("\u00e4" * 65, False),
+        ("", False),
+        (".a", False),
+        ("a/b", False),
+        ("a\\b", False),
+        ("a:b", False),
+        ("a\nb", False),
+        ("a\udcff", False),
+    ],
+)
+def test_a_file_name_is_visible_leads_nowhere_and_has_128_bytes_at_most(name: str, plain: bool):
+    assert plain_name(name) is plain
+
+
+@pytest.mark.parametrize(
+    ("name", "is_id"),
+    [
+        ("0123456789abcdef0123", True),
+        ("0" * 19, False),
+        ("0" * 21, False),
+        ("A" * 20, False),
+        ("g" + "0" * 19, False),
+        ("", False),
+    ],
+)
+def test_a_run_s_name_is_twenty_hex_digits(name: str, is_id: bool):
+    assert is_run_id(name) is is_id
+
+
+def test_the_same_run_has_the_same_bytes_in_whatever_order_it_was_told():
+    spec = files_of(SPEC)
+    del spec[CHECKSUMS]
+    assert seal(dict(reversed(spec.items()))) == seal(spec)
+    where = {"machine": {"cpu": "c"}, "code": "d"}
+    assert encode(SPEC, where, Outcome("finished")) == encode(
+        SPEC, dict(reversed(where.items())), Outcome("finished")
+    )
+
+
+def test_curves_are_tables_of_their_own_columns_named_in_order():
+    tables = {name: pd.DataFrame({"x": [1.0]}, index=[7]) for name in ("c", "a", "b")}
+    run = verified(SPEC.id, encode(SPEC, {}, Outcome("finished", {}, tables)))
+    assert run.curves == ["a", "b", "c"]
+    assert pq.read_schema(io.BytesIO(run.files["a.parquet"])).names == ["x"]
+
+
+def test_a_run_is_shown_by_its_name_alone():
+    assert repr(verified(SPEC.id, files_of(SPEC))) == f"Run(id='{SPEC.id}')"
+
+
+def test_a_link_to_the_very_same_bytes_is_no_file_of_a_run(store: Store, folder: Path, tmp_path: Path):
+    (folder / "outcome.json").rename(tmp_path / "elsewhere.json")
+    (folder / "outcome.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(DamagedRun, match=r"'outcome\.json' is not a plain file"):
+        store.read(SPEC.id)
+
+
+def test_what_is_in_the_way_of_a_run_is_no_run_that_was_there_already(store: Store):
+    (store.root / "runs" / SPEC.id).write_text("not a folder")
+    with pytest.raises(StoreError, match=f"could not store run {SPEC.id}"):
+        store.commit(SPEC.id, files_of(SPEC))
+    assert list((store.root / "staging").iterdir()) == []
+
+
+def test_of_several_runs_each_is_said_to_be_new_or_not(store: Store, folder: Path):
+    other = RunSpec("toy/draw", {"a": 2})
+    entries = [Entry(spec.id, files_of(spec)) for spec in (other, SPEC)]
+    assert store.commit_all(entries) == [True, False]
+    assert store.commit_all(entries) == [False, False]
+
+
+def test_a_run_that_replaces_another_moves_it_aside_and_one_that_does_not_leaves_it(store: Store, folder: Path):
+    for times in (1, 2):
+        assert store.commit_all([Entry(SPEC.id, files_of(SPEC, value=float(times)), replaces=True)]) == [True]
+        assert store.read(SPEC.id).results == {"value": float(times)}
+        assert len(list((store.root / "refused").iterdir())) == times
+
+
+def test_versions_come_after_the_stored_one_by_their_checksums(store: Store, folder: Path):
+    brought = sorted((files_of(SPEC, value=float(i)) for i in range(6)), key=lambda files: digest(files[CHECKSUMS]))
+    for files in reversed(brought):
+        store.commit_all([Entry(SPEC.id, files, contests=True)])
+    values = [run.results["value"] for run in store.versions(SPEC.id)]
+    assert values == [0.1, *(verified(SPEC.id, files).results["value"] for files in brought)]
+    assert store.ids() == {SPEC.id}
+
+
+def test_a_store_without_a_folder_for_staging_takes_runs(store: Store):
+    shutil.rmtree(store.root / "staging")
+    assert Store(store.root).commit(SPEC.id, files_of(SPEC)) is True
+
+
+def test_a_disk_that_is_too_full_for_a_folder_is_named(store: Store, monkeypatch: pytest.MonkeyPatch):
+    def full(path: Path, *given: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store_module.Path, "mkdir", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        store.commit(SPEC.id, files_of(SPEC))
+
+
+def test_what_stages_for_an_hour_is_a_dead_process_s_and_no_file_stops_the_sweep(store: Store):
+    staging = store.root / "staging"
+    for minutes in (50, 70):
+        (staging / f"{minutes} minutes").mkdir()
+    (staging / "file").touch()
+    for path in staging.iterdir():
+        past = time.time() - 60 * int(path.name.partition(" ")[0] if path.is_dir() else 99)
+        os.utime(path, (past, past))
+    Store(store.root, create=True)
+    assert {path.name for path in staging.iterdir() if path.is_dir()} == {"50 minutes"}

@@ -83,10 +83,12 @@ def test_the_card_is_the_first_that_cuda_sees(monkeypatch, visible, name):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     assert Gpu(nvml=Card()).handle == name
-    card = SimpleNamespace(uuid="aa-bb")
-    cuda = SimpleNamespace(is_available=lambda: True, get_device_properties=lambda index: card)
+    cards = [SimpleNamespace(uuid="aa-bb"), SimpleNamespace(uuid="cc-dd")]
+    cuda = SimpleNamespace(is_available=lambda: bool(cards), get_device_properties=cards.__getitem__)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     assert Gpu(nvml=Card()).handle == "card GPU-aa-bb"
+    cards.clear()
+    assert Gpu(nvml=Card()).handle == name
 
 
 def test_the_dictionary_is_filled_when_the_block_ends_even_by_an_error():
@@ -165,3 +167,19 @@ def test_a_kernel_that_does_not_count_it_is_no_reason_to_fail(monkeypatch):
     monkeypatch.setattr("psutil.cpu_times", lambda: Times(1.0, 2.0))
     host = Host()
     assert "stolen_percent" not in host.look() | host.look()
+
+
+def test_all_reasons_for_which_a_card_was_held_back_are_named_in_order(monkeypatch: pytest.MonkeyPatch):
+    card = Card()
+    names = ("SwThermalSlowdown", "HwPowerBrakeSlowdown", "DisplayClockSetting", "SyncBoost", "HwThermalSlowdown")
+    for place, name in enumerate(names):
+        setattr(card, f"nvmlClocksThrottleReason{name}", 16 << place)
+    monkeypatch.setattr(card, "nvmlDeviceGetCurrentClocksThrottleReasons", lambda handle: 0xFFF, raising=False)
+    with watch("cuda", nvml=card) as seen:
+        pass
+    assert seen["gpu"]["throttled"] == sorted([*names, "SwPowerCap", "HwSlowdown"])
+
+
+def test_the_load_is_that_of_the_last_minute(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (1.5, 15.0, 150.0))
+    assert Host().look()["load_average"] == 1.5

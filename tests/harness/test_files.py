@@ -1,0 +1,92 @@
+"""Small files: written whole or not at all, and kept in the user's cache folder for the last few states."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from suite.runs import kept
+from suite.runs.files import check_file, check_writable, nearest, sync_folder, write_whole
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_full_disk_is_an_error_and_leaves_the_old_file_or_the_new(tmp_path: Path, monkeypatch, at: int):
+    """The file is flushed, then its folder."""
+    (tmp_path / "note").write_text("old")
+    real, calls = os.fsync, []
+
+    def full(handle: int) -> None:
+        calls.append(handle)
+        if len(calls) == at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(tmp_path / "note", b"new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"note": "old" if at == 1 else "new"}
+
+
+def test_what_cannot_be_replaced_is_left_alone(tmp_path: Path):
+    (tmp_path / "note").mkdir()
+    with pytest.raises(OSError, match="note"):
+        write_whole(tmp_path / "note", b"new")
+    assert [path.name for path in tmp_path.rglob("*")] == ["note"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="the system does not list open files")
+def test_no_file_stays_open(tmp_path: Path):
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        sync_folder(tmp_path)
+        write_whole(tmp_path / "note", b"new")
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_place_for_a_file_is_tried_and_left_as_it_was(tmp_path: Path):
+    (tmp_path / "file").write_text("in the way")
+    check_file(tmp_path / "deep" / "down" / "new")
+    check_file(tmp_path / "file")
+    check_writable(tmp_path / "deep")
+    with pytest.raises(ValueError, match=f"could not write {tmp_path}: it is a folder; name a file"):
+        check_file(tmp_path)
+    with pytest.raises(ValueError, match=f"could not write {tmp_path}/file: Not a directory"):
+        check_file(tmp_path / "file" / "below")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert nearest(tmp_path / "deep" / "down") == nearest(tmp_path) == tmp_path
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "far" / "cache"))
+    return tmp_path / "far" / "cache"
+
+
+def test_what_is_kept_lies_under_its_kind_state_and_name(cache: Path):
+    for name in ("one", "two"):
+        kept.keep(kept.place("kind", "state", name), name.encode())
+    assert kept.place("kind", "state", "two") == cache / "kind" / "state" / "two"
+    assert [kept.place("kind", "state", name).read_text() for name in ("one", "two")] == ["one", "two"]
+
+
+def test_the_oldest_states_of_a_kind_are_dropped_and_no_others(cache: Path):
+    for age, state in enumerate(["d", "a", "c", "b", "e"]):
+        kept.keep(kept.place("kind", state, "x"), b"")
+        kept.keep(kept.place("other", "state", "x"), b"")
+        for folder in (cache / "kind").iterdir():
+            if folder.name == state:
+                os.utime(folder, (age, age))
+    assert {path.name for path in (cache / "kind").iterdir()} == {"c", "b", "e"}
+    kept.keep(kept.place("kind", "c", "y"), b"")
+    assert {path.name for path in (cache / "kind").iterdir()} == {"c", "b", "e"}
+    assert kept.place("other", "state", "x").exists()
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing_but_time(cache: Path):
+    cache.parent.mkdir()
+    cache.write_text("a file in the way")
+    kept.keep(kept.place("kind", "state", "x"), b"")
+    assert cache.read_text() == "a file in the way"

@@ -1,0 +1,89 @@
+"""Signs of life of a run under way: what they say, and when who gave them is taken to be gone."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from suite.runner.presence import at_work, job, note_in, present
+
+HERE = {"host": platform.node(), "pid": os.getpid()}
+ELSEWHERE = {"host": "elsewhere", "pid": -1}
+
+
+def ended() -> int:
+    """The number of a process that there is no more."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize(
+    ("note", "silent", "expected"),
+    [
+        (HERE, 0.0, True),
+        (HERE, 59.9, True),
+        (HERE, 60.0, False),
+        (ELSEWHERE, 59.9, True),
+        (ELSEWHERE, 60.0, False),
+        (HERE | {"left": False}, 0.0, True),
+        (HERE | {"left": True}, 0.0, False),
+        (ELSEWHERE | {"left": True}, 0.0, False),
+    ],
+)
+def test_who_was_silent_for_a_minute_or_has_left_is_no_more_at_work(note: dict, silent: float, expected: bool):
+    assert at_work({**note, "seen": 1000.0}, 1000.0 + silent) is expected
+
+
+def test_a_process_of_this_host_that_has_ended_is_not_at_work():
+    assert not at_work({**HERE, "pid": ended(), "seen": 1000.0}, 1000.0)
+
+
+def test_a_run_says_where_since_when_and_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    before = time.time()
+    assert note_in(tmp_path) is None
+    with present(tmp_path, lambda: 0.25):
+        note = note_in(tmp_path)
+    assert {name: note[name] for name in ("host", "pid", "job", "fraction")} == {
+        **HERE,
+        "job": "12",
+        "fraction": 0.25,
+    }
+    assert before <= note["since"] <= time.time()
+    assert at_work(note, note["seen"])
+    left = note_in(tmp_path)
+    assert left["left"] is True
+    assert left["seen"] == (tmp_path / "progress.json").stat().st_mtime
+    (tmp_path / "progress.json").write_text("[")
+    assert note_in(tmp_path) is None
+
+
+def test_a_folder_that_is_taken_away_is_no_failure(tmp_path: Path):
+    (tmp_path / "x").mkdir()
+    with present(tmp_path / "x", lambda: 0.0):
+        (tmp_path / "x").rename(tmp_path / "another's")
+    assert note_in(tmp_path / "x") is None
+    assert "left" not in note_in(tmp_path / "another's")
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, ""),
+        ({"SLURM_JOB_ID": "7"}, "7"),
+        ({"SLURM_JOB_ID": "9", "SLURM_ARRAY_JOB_ID": "8", "SLURM_ARRAY_TASK_ID": "3"}, "8_3"),
+    ],
+)
+def test_a_job_is_named_as_its_scheduler_does(monkeypatch: pytest.MonkeyPatch, variables: dict, name: str):
+    for variable in ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert job() == name

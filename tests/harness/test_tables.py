@@ -1,0 +1,92 @@
+"""Tables from anybody: how large they may be, and what the process is left with."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import resource
+import sys
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from suite.runs import tables
+from suite.runs.tables import read_table
+
+
+def written(columns: dict[str, object], **options: object) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream, **options)
+    return stream.getvalue()
+
+
+def test_cells_are_counted_over_rows_and_columns(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tables, "MOST_CELLS", 10)
+    assert read_table(written({"a": range(5), "b": range(5)})).shape == (5, 2)
+    with pytest.raises(ValueError, match=r"a table of 12 cells and 0 MB unpacked; a run's may have 10 cells"):
+        read_table(written({"a": range(6), "b": range(6)}))
+
+
+def test_bytes_are_those_that_the_pages_unpack_to(monkeypatch: pytest.MonkeyPatch):
+    data = written({"a": ["y" * 1000] * 100}, use_dictionary=False, compression="zstd")
+    unpacked = pq.read_metadata(io.BytesIO(data)).row_group(0).total_byte_size
+    assert unpacked > 100_000 > 10 * len(data)
+    monkeypatch.setattr(tables, "MOST_BYTES", unpacked)
+    assert len(read_table(data)) == 100
+    monkeypatch.setattr(tables, "MOST_BYTES", unpacked - 1)
+    with pytest.raises(ValueError, match="a table of 100 cells and 0 MB unpacked"):
+        read_table(data)
+
+
+def test_a_run_s_table_may_have_eight_million_cells_and_67_megabytes():
+    with pytest.raises(ValueError, match=r"a run's may have 8,000,000 cells and 67 MB$"):
+        read_table(written({"a": pa.array([True] * 8_000_001)}))
+
+
+def test_text_that_unfolds_in_memory_alone_is_refused_too(monkeypatch: pytest.MonkeyPatch):
+    """Two thousand times the same kilobyte, where nothing else bounds it."""
+    monkeypatch.setattr(sys, "platform", "elsewhere")
+    monkeypatch.setattr(tables, "PARSING", 10**6)
+    data = written({"a": pa.array(["y" * 1000] * 2000).dictionary_encode().cast(pa.string())})
+    assert pq.read_metadata(io.BytesIO(data)).row_group(0).total_byte_size < 10_000
+    with pytest.raises(ValueError, match=r"a table of 2,000 cells and 2 MB unpacked"):
+        read_table(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1 is no table PAR1", written({"a": [1]})[:-9]])
+def test_what_is_no_table_is_refused_with_the_reason_in_one_line(data: bytes):
+    with pytest.raises(ValueError, match=r"^not a table that can be read: \w+: \w[^\n]+$"):
+        read_table(data)
+
+
+def test_an_error_without_words_is_told_by_its_kind(monkeypatch: pytest.MonkeyPatch):
+    def fail(*given: object, **more: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(pd, "read_parquet", fail)
+    with pytest.raises(ValueError, match=r"^not a table that can be read: MemoryError: $"):
+        read_table(written({"a": [1]}))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is set")
+@pytest.mark.parametrize("data", [written({"a": [1]}), b"no table"])
+def test_the_process_may_take_as_much_afterwards_as_before(data: bytes):
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with contextlib.suppress(ValueError):
+        read_table(data)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is set")
+@pytest.mark.parametrize(("soft", "bounded"), [(resource.RLIM_INFINITY, True), (2**60, True), (1, False)])
+def test_only_a_limit_that_is_tighter_already_stays(monkeypatch: pytest.MonkeyPatch, soft: int, bounded: bool):
+    told = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (soft, -1))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: told.append(limits))
+    read_table(written({"a": [1]}))
+    assert told[-1] == (soft, -1)
+    assert len(told) == 1 + bounded
+    if bounded:
+        assert tables.PARSING < told[0][0] < 2**60
