@@ -30,7 +30,7 @@ def chosen(seconds):
 @pytest.fixture
 def terminal(monkeypatch):
     made = Terminal()
-    monkeypatch.setattr("sys.stderr", made)
+    monkeypatch.setattr("suite.batch_size.choice.sys", SimpleNamespace(stderr=made))
     yield made
     shown(chosen(0.0))  # the next test's first line is one of a new choice
 
