@@ -59,6 +59,7 @@ def test_growing_from_one_learner_to_four_by_hand():
             corrections.append(correction)
         w, z, z_prev = stepped, z + sum(corrections) + 0.5 * (z - z_prev), z
     assert learners.k == 4
+    assert learners.t == 6
     assert learners.taken == batch == 2 + 4 * 4
     torch.testing.assert_close(learners.state.replicas, torch.stack(w), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(learners.centre, z, rtol=1e-12, atol=1e-12)

@@ -87,3 +87,48 @@ def test_refuses_what_means_nothing():
         online([], 0, 1)
     with pytest.raises(ValueError, match="lag=-1"):
         online([], 1, -1)
+
+
+def test_the_smallest_free_buffer_that_fits_is_taken_and_else_the_largest_grown():
+    pool = Pool()
+    assert [pool.take(size, 1) for size in (6, 3, 5)] == [0, 1, 2]
+    for buffer in range(3):
+        pool.release(buffer)
+    assert [pool.take(4, 1), pool.take(7, 1), pool.take(8, 1)] == [2, 0, 1]
+    assert pool.sizes == [7, 8, 5]
+
+
+def test_of_free_buffers_of_one_size_the_first_is_taken_and_grown():
+    for size in (4, 5):
+        pool = Pool()
+        assert [pool.take(4, 1), pool.take(4, 1)] == [0, 1]
+        pool.release(1)
+        pool.release(0)
+        assert pool.take(size, 1) == 0
+        assert pool.sizes == [size, 4]
+
+
+def test_a_buffer_that_nobody_holds_cannot_be_released():
+    pool = Pool()
+    pool.release(pool.take(4, 1))
+    with pytest.raises(AssertionError, match="released more often than it was taken"):
+        pool.release(0)
+
+
+def test_the_operators_of_a_training_by_hand():
+    """2 reads 0 and 1, 1 reads 0, which reads the batch: what arrives at 0 are the gradients of 2 and of 1."""
+    forward = [Operator("forward 0", (), 4), Operator("forward 1", (0,), 8), Operator("forward 2", (0, 1), 2)]
+    backward = [
+        Operator("gradient 2", (2, 0, 1), 8),
+        Operator("gradient 1", (3, 1, 0), 4),
+        Operator("gradient 0", (3, 4, 0), 0),
+    ]
+    assert training_operators([4, 8, 2], [(), (0,), (0, 1)]) == [*forward, *backward]
+
+
+def test_learners_of_a_chain_share_by_hand():
+    """One operator apart, c of the first finds both buffers held and takes a third; two apart, it has that of a."""
+    chain = [Operator("a", (), 8), Operator("b", (0,), 4), Operator("c", (1,), 8)]
+    assert online(chain, 2, 1) == online(chain, 3, 1) == 8 + 4 + 8
+    assert online(chain, 2, 2) == 8 + 8, "the small one is grown for a of the second"
+    assert online(chain, 2, 3) == online(chain, 3, 3) == 8 + 4

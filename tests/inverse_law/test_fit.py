@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from suite.batch_size.law import FitError, Updates, fit_inverse_law, free_exponent
+from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law, free_exponent
 
 BATCHES = (1, 4, 16, 64, 256, 1024)
 
@@ -199,3 +201,135 @@ def test_bad_counts_are_refused():
         fit_inverse_law([Updates(1, (9.0, 8.0)), Updates(4, (5.0,)), Updates(16, (4.0,))], blocks=True)
     with pytest.raises(FitError, match="three batch sizes"):
         free_exponent([Updates(1, (9.0, 8.0)), Updates(4, (5.0, 5.1))])
+
+
+BY_HAND = InverseLawFit(10.0, 60.0, ((4.0, 0.5), (0.5, 9.0)), 1, 0.1, (1, 4, 16), 3, 0, None)
+
+
+def test_intervals_by_hand():
+    """Of one degree of freedom, where Student's t is Cauchy's: half of it lies within 1, 95% within 12.706."""
+    for found, middle, variance in (
+        (BY_HAND.floor_interval, 10.0, 4.0),
+        (BY_HAND.sensitivity_interval, 60.0, 9.0),
+        (lambda *confidence: BY_HAND.prediction_interval(2.0, *confidence), 40.0, 4.0 + 0.5 + 9.0 / 4),
+    ):
+        half = math.sqrt(variance)
+        assert astuple(found(0.5)) == pytest.approx((middle, middle - half, middle + half, 3))
+        assert found().high == pytest.approx(middle + 12.7062 * half, rel=1e-5)
+
+
+def test_without_a_degree_of_freedom_an_interval_is_open_on_both_sides():
+    open_ended = replace(BY_HAND, degrees=0)
+    assert astuple(open_ended.floor_interval()) == (10.0, -math.inf, math.inf, 3)
+
+
+@pytest.mark.parametrize(
+    ("p", "verdict"), [(1.0, "holds"), (0.012, "holds"), (0.01, "holds"), (0.0099, "does not hold")]
+)
+def test_the_law_is_given_up_below_one_per_cent(p, verdict):
+    assert replace(BY_HAND, lack_of_fit=p).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("batch", "seen", "limit"), [(0, (5.0,), None), (4, (5.0, 0.0), None), (4, (5.0, math.inf), None)]
+)
+def test_one_bad_number_among_good_ones_is_refused(batch, seen, limit):
+    with pytest.raises(FitError, match="positive and finite"):
+        Updates(batch, seen, limit)
+
+
+@pytest.mark.parametrize("limit", [None, 0.0, math.inf])
+def test_a_censored_run_needs_a_limit_that_it_can_have_reached(limit):
+    with pytest.raises(FitError, match="1 censored runs; say at which limit"):
+        Updates(4, (None, 10.0), limit)
+    assert Updates(4, (None, 0.5), 1.0).censored == 1
+
+
+SCATTERED = [Updates(1, (1700.0, 1600.0, 1900.0)), Updates(4, (600.0, 640.0)), Updates(16, (250.0, 270.0, 260.0))]
+
+
+@pytest.mark.parametrize("measured", [SCATTERED, [*SCATTERED, Updates(64, (240.0,))]])
+def test_lack_of_fit_is_the_scatter_of_means_about_the_curve_against_that_of_runs_about_means(measured):
+    fit = fit_inverse_law(measured)
+    logs = {u.batch: np.log(u.seen) for u in measured}
+    between = sum(len(y) * (y.mean() - math.log(fit.predict(m))) ** 2 for m, y in logs.items())
+    within = sum(((y - y.mean()) ** 2).sum() for y in logs.values())
+    spare, repeats = len(logs) - 2, sum(len(y) - 1 for y in logs.values())
+    f = (between / spare) / (within / repeats)
+    assert fit.lack_of_fit == pytest.approx(stats.f.sf(f, spare, repeats), rel=1e-6)
+    assert fit.degrees == sum(len(y) for y in logs.values()) - 2
+    assert fit.scatter == pytest.approx(math.sqrt((between + within) / fit.degrees))
+
+
+def test_runs_without_scatter_hold_the_law_or_break_it():
+    kept, broken = ([Updates(m, (law(m),) * 2) for m in BATCHES] for law in (inverse, root))
+    assert (fit_inverse_law(kept).lack_of_fit, fit_inverse_law(broken).lack_of_fit) == (1.0, 0.0)
+
+
+def test_a_censored_run_leaves_no_degree_of_freedom():
+    censored = [Updates(1, (1700.0, None), 1800.0), *SCATTERED[1:]]
+    fit = fit_inverse_law(censored)
+    assert (fit.runs, fit.censored, fit.degrees) == (7, 1, 4)
+
+
+def test_a_censored_run_counts_as_its_mean_beyond_the_limit():
+    """The fixed point: the same fit comes out of it and of the mean that the fitted normal has beyond the limit."""
+    seen, limit = (
+        [Updates(4, (600.0, 640.0)), Updates(16, (250.0, 270.0, 260.0)), Updates(64, (215.0, 225.0))],
+        1650.0,
+    )
+    fit = fit_inverse_law([Updates(1, (1600.0, None), limit), *seen])
+    middle = math.log(fit.predict(1))
+    finished = {1: (1600.0,), **{u.batch: u.seen for u in seen}}
+    square = sum((math.log(n) - math.log(fit.predict(m))) ** 2 for m, counts in finished.items() for n in counts)
+    scatter = math.sqrt(square / (8 - 2))
+    beyond = (math.log(limit) - middle) / scatter
+    imputed = math.exp(middle + scatter * stats.norm.pdf(beyond) / stats.norm.sf(beyond))
+    again = fit_inverse_law([Updates(1, (1600.0, imputed)), *seen])
+    assert (again.floor, again.sensitivity) == pytest.approx((fit.floor, fit.sensitivity), rel=1e-7)
+
+
+def test_a_censored_run_is_named_where_two_batch_sizes_do_not_tell():
+    with pytest.raises(FitError, match="need 100/censored and 120/130 updates"):
+        fit_inverse_law([Updates(4, (100.0, None), 110.0), Updates(64, (120.0, 130.0))])
+
+
+def squares(measured, exponent):
+    """Of the law in M ** exponent, which has the floor and the sensitivity fitted."""
+    fit = fit_inverse_law([replace(u, batch=u.batch**exponent) for u in measured])
+    return fit.scatter**2 * fit.degrees
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.5])
+def test_the_interval_of_the_exponent_holds_what_fits_as_well_by_the_f_bound(confidence):
+    measured = [*SCATTERED, Updates(64, (215.0, 230.0))]
+    found = free_exponent(measured, confidence=confidence)
+    least, degrees = squares(measured, found.mean), 10 - 3
+    assert all(squares(measured, found.mean * off) > least for off in (0.99, 1.01))
+    bound = least * (1 + stats.f.ppf(confidence, 1, degrees) / degrees)
+    assert [squares(measured, end) for end in (found.low, found.high)] == pytest.approx([bound, bound], rel=1e-6)
+    assert found.n == 10
+    if confidence == 0.95:
+        assert found == free_exponent(measured)
+
+
+def test_a_censored_run_widens_the_interval_of_the_exponent():
+    """As it leaves no degree of freedom: five runs with one of them censored leave one, and four none."""
+    most = [Updates(1, (1700.0, None), 1800.0), Updates(4, (600.0, 590.0)), Updates(16, (250.0,))]
+    assert free_exponent(most).n == 5
+    with pytest.raises(FitError, match="not 3 with 4 runs"):
+        free_exponent([most[0], Updates(4, (600.0,)), most[2]])
+
+
+def test_an_exponent_needs_one_run_to_spare_at_three_batch_sizes():
+    assert free_exponent([Updates(1, (1700.0, 1690.0)), Updates(4, (575.0,)), Updates(16, (294.0,))]).n == 4
+    with pytest.raises(FitError, match="not 3 with 3 runs"):
+        free_exponent([Updates(1, (1700.0,)), Updates(4, (575.0,)), Updates(16, (294.0,))])
+
+
+def test_an_exponent_that_may_be_as_small_as_one_likes_is_open_below():
+    """The counts fall evenly with the logarithm of M, which is what small exponents come to."""
+    slow = [Updates(2**k, tuple(900 - 100 * k + more for more in (-30.0, 30.0))) for k in range(6)]
+    found = free_exponent(slow)
+    assert found.low == -math.inf
+    assert math.isfinite(found.high)

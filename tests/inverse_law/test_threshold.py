@@ -167,3 +167,33 @@ def test_bad_input_is_refused():
         Search([], 0, growth=-1, limit=5)
     with pytest.raises(ValueError, match="limit=0"):
         Search([], 0, growth=0, limit=0)
+
+
+@pytest.mark.parametrize("thresholds", [(), (0.5, 0.0), (0.5, math.inf)])
+def test_a_monitor_without_thresholds_or_with_one_bad_is_refused(thresholds):
+    with pytest.raises(ValueError, match="positive and finite"):
+        Monitor("training", read_loss, thresholds)
+
+
+def test_a_loss_at_a_threshold_is_not_below_it():
+    assert find([2.0, 0.5, 0.5, 0.4], (1.0, 0.5), growth=0.0)[0] == {1.0: 1, 0.5: 3}
+
+
+def test_a_test_that_finds_the_loss_at_a_threshold_repeats_no_update():
+    """Of tests after 1, 2, 4 and 8 updates the third finds it there."""
+    crossed, path = find([2.0] * 4 + [1.0] + [2.0] * 4, (1.0,), growth=1.0)
+    assert (crossed, path.made, path.read) == ({}, 8, [1, 2, 4, 8])
+
+
+def test_testing_every_update_repeats_none():
+    crossed, path = find([2.0, 1.9, 1.8, 0.9], (1.0,), growth=0.0)
+    assert (crossed, path.made, path.read) == ({1.0: 3}, 3, [1, 2, 3])
+
+
+def test_a_grid_of_two_counts_in_twos():
+    crossed, path = find([2.0] * 5 + [0.5] * 6, (1.0,), growth=0.0, every=2)
+    assert (crossed, path.read) == ({1.0: 6}, [2, 4, 6])
+
+
+def test_a_limit_of_one_update_is_enough_for_a_crossing_at_once():
+    assert find([2.0, 0.5], (1.0,), limit=1)[0] == {1.0: 1}

@@ -17,7 +17,8 @@ from reference_impls.contract import Turn
 from suite.communication.collectives import Local
 from suite.experiment import Context, OutOfTime
 from suite.parameter_server import training as server_training
-from suite.parameter_server.protocol import GammaDurations, play
+from suite.parameter_server.placement import simulation
+from suite.parameter_server.protocol import GammaDurations, Staleness, play
 from suite.parameter_server.training import train
 from suite.parameter_server.waves import Waves, jobs_of, wave_points, wave_turn
 from suite.spec import RunSpec, thaw
@@ -134,6 +135,35 @@ def test_one_run_gives_error_and_virtual_time(tmp_path: Path) -> None:
     assert made.results["gradients"] == 60
     assert 3 < made.results["mean_staleness"] <= 5
     assert made.results["parameters"] == 89_578
+
+
+def test_an_update_of_several_gradients_gets_each_loss_and_a_sum_for_each_timestamp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three of six learners make one, on weights of up to three ages."""
+    update, seen = rudra.Softsync.update, []
+
+    def watched(self: Any, state: Any, turn: Turn, losses: Tensor, sums: Tensor, lr: Tensor) -> Any:
+        seen.append((len(losses), len(sums), len({entry.read for entry in turn.entries})))
+        return update(self, state, turn, losses, sums, lr)
+
+    monkeypatch.setattr(rudra.Softsync, "update", watched)
+    wanted = spec(2, 6, 12, evaluate={"every": 6})
+    made = train(wanted, Context(folder(tmp_path, "run"), EXECUTION))
+    assert all((losses, sums) == (3, timestamps) for losses, sums, timestamps in seen)
+    assert {1, 2} <= {timestamps for _, _, timestamps in seen}
+    timed = list(islice(simulation(thaw(wanted.settings)["server"], 6, 2, 4, wanted.seed), 12))
+    counted = Staleness().add(timed)
+    assert made.results["gradients"] == counted.total == 36
+    assert made.results["mean_staleness"] == pytest.approx(counted.mean)
+    rows = made.curves["evaluations"]
+    assert rows["virtual_seconds"].tolist() == [0.0, timed[5][0], timed[11][0]]
+    assert rows["epoch"].tolist() == [0.0, 6 * 12 / 400, 12 * 12 / 400]
+
+
+def test_one_gradient_is_counted_as_one(tmp_path: Path) -> None:
+    made = train(spec(1, 1, 1), Context(folder(tmp_path, "run"), EXECUTION))
+    assert (made.results["gradients"], made.results["mean_staleness"]) == (1, 0.0)
 
 
 def test_batch_norm_is_refused(tmp_path: Path) -> None:
