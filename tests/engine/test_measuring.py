@@ -52,6 +52,13 @@ def test_a_measurement_is_taken_with_the_threads_of_the_run(pictures):
         torch.set_num_threads(1)
 
 
+class Compiled:
+    """Stands for the native gradients of a problem, without a compiler."""
+
+    def __init__(self, problem):
+        self.library = SimpleNamespace(build="a build")
+
+
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch) -> dict:
     """Ways and clock of a measurement in which nothing runs; all take a second but those that are named here."""
@@ -63,7 +70,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> dict:
 
     monkeypatch.setattr(autotune, "alternating", alternating)
     monkeypatch.setattr(autotune, "failing", lambda calls, device: {})
-    monkeypatch.setattr(native, "Native", lambda problem: SimpleNamespace(library=SimpleNamespace(build="a build")))
+    monkeypatch.setattr(native, "Native", Compiled)
     return seen
 
 
