@@ -88,6 +88,57 @@ def test_options_that_are_none_are_refused(tmp_path: Path, option: dict):
         Slurm().script(Job("n", [["x"]], tmp_path, options=option))
 
 
+def test_a_job_is_one_worker_on_one_core_unless_it_says_more(tmp_path: Path):
+    text = Slurm().script(Job("n", [["x"]], tmp_path, options={"qos": ""}))
+    directives = {line.removeprefix("#SBATCH ") for line in text.splitlines() if line.startswith("#SBATCH")}
+    assert directives == {
+        "--requeue",
+        "--open-mode=append",
+        "--job-name=n",
+        "--array=0-0",
+        "--cpus-per-task=1",
+        f"--output={tmp_path}/%A_%a.txt",
+        "--signal=B:TERM@60",
+    }
+    assert "#SBATCH --ntasks=1\n" in Slurm().script(Job("n", [["x"]], tmp_path, gpus=2))
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Makes a program of Slurm's that a shell line stands for."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (tmp_path / "bin").mkdir()
+
+    def make(name: str, line: str) -> None:
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{line}\n")
+        (tmp_path / "bin" / name).chmod(stat.S_IRWXU)
+
+    return make
+
+
+def test_the_states_of_a_jobs_workers_are_counted_and_those_of_others_are_not(programs):
+    programs("squeue", "printf '7 RUNNING\\n7 PENDING\\n8 RUNNING\\n9 RUNNING\\n'")
+    assert Slurm().states(["7", "9"]) == {"running": 2, "pending": 1}
+    programs("squeue", "exit 1")
+    assert Slurm().states([]) == {}
+
+
+def test_a_job_is_known_by_its_number_and_its_logs_have_a_folder(programs, tmp_path: Path):
+    programs("sbatch", "cat > /dev/null; echo '7;cluster'")
+    job = Job("n", [["x"]], tmp_path / "store" / "jobs")
+    assert [Slurm().submit(job), Slurm().submit(job)] == ["7", "7"]
+    assert job.logs.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [("echo 'no  such\n queue' >&2; exit 3", "no such"), ("echo no; exit 1", "no")]
+)
+def test_the_complaint_of_a_program_is_handed_on_in_a_sentence(programs, line: str, said: str):
+    programs("squeue", line)
+    with pytest.raises(EngineError, match=f"^slurm: {said}"):
+        Slurm().states(["7"])
+
+
 def test_engines_are_found_by_name(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(engine("slurm"), Slurm)
     with pytest.raises(EngineError, match="no engine is called 'ray'; there are slurm"):

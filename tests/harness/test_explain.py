@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from suite.commands import explain
 from suite.commands.explain import found, lines
 from suite.papers.evidence import committed
 from suite.papers.selection import SelectorError
+from suite.papers.trials import UNTRIED
 from suite.runs.archive import Layered
 
 CLAIM = "rudra/fig4a/one-softsync-mean"
@@ -59,3 +61,15 @@ def test_a_figure_is_named_where_there_is_one(source: Layered, claim: str, drawn
 def test_a_wrong_name_is_answered_with_near_ones(source: Layered, name: str, helped: str):
     with pytest.raises(SelectorError, match=helped):
         found(name, source)
+
+
+def test_a_counted_claim_without_a_counterfeit_is_told_to_be_at_fault(
+    source: Layered, monkeypatch: pytest.MonkeyPatch
+):
+    _, artifact, verdict = found(CLAIM, source)
+    faults = lambda: [line for line in lines(artifact, verdict, source) if line.startswith("  FAULT")]
+    assert faults() == []
+    monkeypatch.setattr(explain, "tried", lambda *given: [])
+    assert faults() == [f"  FAULT      {UNTRIED}"]
+    monkeypatch.setattr(explain, "counted", lambda verdict: False)
+    assert faults() == []

@@ -6,10 +6,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import toy
 
+from suite.claims.judge import Claim, Verdict
+from suite.claims.measured import Measured, exact
+from suite.commands.pytest_plugin import ClaimItem, RedVerdict
 from suite.papers.registry import experiment
 from suite.runner.execute import Surroundings, execute_all
 
@@ -46,7 +52,7 @@ def outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
 
 @pytest.mark.processes
 def test_every_claim_is_one_item(filled: Path):
-    done = claims(PUBLISHED, "--store", filled)
+    done = claims(PUBLISHED, "--store", filled, "--junitxml", filled.with_name("claims.xml"))
     assert done.returncode == 1, done.stdout + done.stderr
     assert outcomes(done) == {
         "table1/seven": "PASSED",
@@ -60,6 +66,27 @@ def test_every_claim_is_one_item(filled: Path):
     assert "printed 8 , measured 7 [7, 7]; rule within, because arithmetic" in done.stdout
     assert "claims by what they rest on" in done.stdout
     assert re.search(r"^  as printed: +none$", done.stdout, re.MULTILINE)
+    cases = {case.get("name"): case for case in ElementTree.parse(filled.with_name("claims.xml")).iter("testcase")}
+    properties = lambda name: {each.get("name"): each.get("value") for each in cases[name].iter("property")}
+    assert properties("table1/eight") == {"verdict": "not reproduced", "rests on": "stated"}
+    assert properties("table1/mean")["verdict"] == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "told"),
+    [
+        ((), None, "printed no number , measured nothing; rule holds"),
+        ((8.0, 9.0), exact((7, 8)), "printed 8, 9 , measured 7 [7, 7], 8 [8, 8]; rule holds"),
+    ],
+)
+def test_a_red_claim_says_what_is_printed_and_what_was_measured(printed: tuple, ours: Measured | None, told: str):
+    claim = Claim("toy/fig1/a", "it holds", "1", "holds", "smoke", "cpu-small", "so", printed)
+    verdict = Verdict(claim, "not reproduced", "no", ours, "smoke", red=True)
+    item: Any = SimpleNamespace(verdict=verdict, user_properties=[])
+    with pytest.raises(RedVerdict) as caught:
+        ClaimItem.runtest(item)
+    said = ClaimItem.repr_failure(item, caught)
+    assert said.splitlines() == ["toy/fig1/a: not reproduced: no", "  it holds (1)", f"  {told}, because so"]
 
 
 @pytest.mark.processes

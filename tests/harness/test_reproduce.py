@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -71,3 +72,37 @@ def test_what_is_accepted_is_written_and_compared_with_nothing(job, capsys):
     assert job(verdict("a", "inconclusive"), accept=True) == 0
     assert "verdicts written to verdicts-smoke.json" in capsys.readouterr().out
     assert job(verdict("a", "inconclusive"), accept=True, failed=1) == 1
+
+
+def test_claims_that_are_gone_are_named_in_alphabetical_order():
+    expected = {f"p/fig1/{name}": "reproduced" for name in "hgfedcba"}
+    found = reproduce.changes([verdict("a", "not run")], expected, whole=True)
+    assert [line.partition(":")[0] for line in found] == [f"p/fig1/{name}" for name in "abcdefgh"]
+    assert found[0] == "p/fig1/a: not run, committed reproduced (so it came)"
+    assert reproduce.changes([verdict("new", "holds")], {}, whole=True) == [
+        "p/fig1/new: holds, committed nothing (so it came)"
+    ]
+
+
+def test_accepted_verdicts_are_written_sorted_to_the_home_of_their_paper_beside_those_that_were_not_judged(
+    tmp_path, monkeypatch
+):
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    (mine / "evidence").mkdir(parents=True)
+    other.mkdir()
+    monkeypatch.setattr(reproduce, "homes", lambda: [mine, other])
+    monkeypatch.setattr(reproduce, "folders", lambda: [home / "evidence" for home in (mine, other)])
+    papers = {"p": SimpleNamespace(home=mine), "q": SimpleNamespace(home=other)}
+    monkeypatch.setattr(reproduce, "PAPERS", papers)
+    (mine / "evidence" / "verdicts-smoke.json").write_text(json.dumps({**COMMITTED, "p/fig1/c": "holds"}))
+    foreign = SimpleNamespace(claim=SimpleNamespace(id="q/fig1/a"), verdict="holds")
+    written = reproduce.write_verdicts("smoke", [verdict("d", "holds"), verdict("a", "not run"), foreign])
+    assert written == [home / "evidence" / "verdicts-smoke.json" for home in (mine, other)]
+    wanted = {"p/fig1/a": "not run", "p/fig1/b": "not reproduced", "p/fig1/c": "holds", "p/fig1/d": "holds"}
+    assert [json.loads(path.read_text()) for path in written] == [wanted, {"q/fig1/a": "holds"}]
+    assert written[0].read_text().splitlines()[1:-1] == [
+        f'"p/fig1/{name}": "{wanted[f"p/fig1/{name}"]}"' + "," * (name != "d") for name in "abcd"
+    ]
+    assert written[0].read_text().endswith("}\n")
+    assert reproduce.committed_verdicts("smoke") == wanted | {"q/fig1/a": "holds"}
+    assert reproduce.committed_verdicts("paper") == {}

@@ -230,6 +230,19 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(PaperError, match="is not an empty folder; name another with --into"):
         new_paper(NAME, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(PaperError, match="is not an empty folder; name another with --into"):
+        new_paper(NAME, tmp_path / "mine")
+
+
+def test_a_folder_that_is_empty_or_not_there_is_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    for folder, into in (("empty", tmp_path / "empty"), ("a/b", tmp_path / "a" / "b"), (NAME, None)):
+        told = new_paper(NAME, into)
+        root = tmp_path / folder
+        made = {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
+        assert made == files(NAME)
+        assert told[0].startswith(f"{len(made)} files in {into or NAME}: ")
 
 
 @pytest.mark.parametrize(

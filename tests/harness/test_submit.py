@@ -175,6 +175,13 @@ def planned(*needs: tuple[float, int]) -> list[Planned]:
     return [Planned(RunSpec("toy/draw", {}, i), *need, (), ("toy/table1",)) for i, need in enumerate(needs)]
 
 
+def test_arrays_of_other_memory_do_not_wait_for_one_another(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    left = planned((1.0, GIB), (1.0, 2 * GIB), (1.0, 4 * GIB))
+    monkeypatch.setattr(submit, "plan", lambda selection, profile: left)
+    hand_over(Request("x"))
+    assert [(job.memory // GIB, job.after) for job in cluster.jobs] == [(4, ()), (2, ()), (1, ())]
+
+
 def test_a_node_s_worker_asks_for_the_memory_of_the_largest_run_times_its_processes(tmp_path: Path):
     options = {"node_local": "/scratch", "exports": str(tmp_path)}
     base = ["sgd", "run", "--profile", "smoke"]

@@ -1,0 +1,96 @@
+"""Seconds: those of a clock that is stopped, and those that a connection or a device is charged by its model."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+
+from suite import clock
+from suite.clock import ChargedClock, Compute, Link, WallClock
+from suite.experiment import Context, Experiment
+from suite.spec import RunSpec
+
+
+def test_a_clock_counts_training_and_no_pause_and_waits_for_the_device_around_each(monkeypatch: pytest.MonkeyPatch):
+    """Three seconds of work, a pause of 50, two more; a device's queue takes a second each time it is waited for."""
+    now, seen = [100.0], []
+    monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def synchronise() -> None:
+        now[0] += 1.0
+        seen.append(now[0])
+
+    wall = WallClock(synchronise=synchronise)
+    assert wall.spent == 0.0
+    now[0] += 3.0
+    with wall.paused() as spent:
+        assert spent == wall.spent == 4.0
+        now[0] += 50.0
+    now[0] += 2.0
+    assert wall.spent == 4.0
+    with wall.paused() as spent:
+        assert spent == 7.0
+    assert seen == [104.0, 155.0, 158.0, 159.0]
+
+
+def test_a_clock_goes_on_from_what_was_spent_before_and_after_a_pause_that_failed(monkeypatch: pytest.MonkeyPatch):
+    now = [0.0]
+    monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    wall = WallClock(10.0)
+    now[0] = 1.0
+    with contextlib.suppress(KeyError), wall.paused():
+        now[0] = 5.0
+        raise KeyError
+    now[0] = 6.0
+    with wall.paused() as spent:
+        assert spent == 12.0
+
+
+def test_a_charged_clock_shows_what_it_was_charged():
+    charged = ChargedClock(3.0)
+    charged.spent += 2.0
+    with charged.paused() as spent:
+        assert spent == 5.0
+
+
+LINK = Link(latency=0.5, bandwidth=100.0)
+
+
+def test_a_message_takes_its_latency_and_its_bytes_over_the_bandwidth():
+    assert LINK.seconds(200.0) == 2.5
+    assert LINK.seconds(0.0) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("workers", "ring", "tree"),
+    [
+        (1, 0.0, 0.0),
+        (2, 2 * (0.5 + 2.0), 2 * 4.5),
+        (3, 4 * (0.5 + 4 / 3), 4 * 4.5),
+        (4, 6 * (0.5 + 1.0), 4 * 4.5),
+        (5, 8 * (0.5 + 0.8), 6 * 4.5),
+    ],
+)
+def test_an_allreduce_of_400_bytes_by_ring_and_by_tree(workers: int, ring: float, tree: float):
+    assert LINK.ring_allreduce(400.0, workers) == pytest.approx(ring)
+    assert LINK.tree_allreduce(400.0, workers) == pytest.approx(tree)
+
+
+def test_a_gradient_takes_a_fixed_part_and_one_per_example():
+    assert Compute(per_call=0.5, per_example=0.25).seconds(6) == 2.0
+
+
+def test_an_experiment_that_says_nothing_of_its_cost_is_taken_for_a_second_and_300_megabytes_and_untimed():
+    plain, spec = Experiment(lambda: pytest.fail("not run")), RunSpec("toy/draw")
+    assert (plain.seconds(spec), plain.memory(spec), plain.data(spec)) == (1.0, 300_000_000, ())
+    assert (plain.pack(spec, "cpu"), plain.timed) == (None, False)
+
+
+def test_a_run_is_late_when_it_is_asked_to_stop_or_past_its_deadline(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("suite.experiment.time", SimpleNamespace(monotonic=lambda: 100.0))
+    late = lambda **given: Context(tmp_path, {}, **given).late
+    assert [late(), late(deadline=101.0), late(deadline=99.0)] == [False, False, True]
+    assert late(deadline=101.0, stop=lambda: True)
+    assert late(stop=lambda: True)
