@@ -14,12 +14,12 @@ from suite.runs.files import check_file, check_writable, nearest, sync_folder, w
 
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_full_disk_is_an_error_and_leaves_the_old_file_or_the_new(tmp_path: Path, monkeypatch, at: int):
-    """The file is flushed, then its folder."""
+    """The file is synced with all that was written, then its folder."""
     (tmp_path / "note").write_text("old")
     real, calls = os.fsync, []
 
     def full(handle: int) -> None:
-        calls.append(handle)
+        calls.append(os.fstat(handle).st_size)
         if len(calls) == at:
             raise OSError(errno.ENOSPC, "No space left on device")
         real(handle)
@@ -27,6 +27,7 @@ def test_a_full_disk_is_an_error_and_leaves_the_old_file_or_the_new(tmp_path: Pa
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_whole(tmp_path / "note", b"new")
+    assert calls[0] == len(b"new")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"note": "old" if at == 1 else "new"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,12 +36,42 @@ def exchange(group: Group, lanes: int) -> dict[str, Any]:
     kept = torch.full((1, 5), float(group.rank), dtype=torch.float64)
     Processes(group).sum(kept)
     return {
+        "early": early(group),
         "sums": [s.unique().tolist() for s in sums],
         "done": all(flight.done() for flight in flights),
         "same memory": total.data_ptr() == rows.data_ptr(),
         "untouched": kept.unique().tolist() == [float(group.rank)],
         "rows": Processes(group, rows=3).sum(torch.ones(3, 4)).tolist(),
     }
+
+
+def early(group: Group) -> list[bool]:
+    """Whether a sum is done that worker 0 begins before the others do, and once it was waited for."""
+    collective = Processes(group)
+    if group.rank:
+        group.everyone("worker 0 has begun")
+        flight = collective.start(torch.ones(1, 3))
+        flight.wait()
+        group.everyone("all have ended")
+    else:
+        flight = collective.start(torch.ones(1, 3))
+        begun = flight.done()
+        group.everyone("worker 0 has begun")
+        flight.wait()
+        group.everyone("all have ended")
+        return [begun, flight.done()]
+    return [True, flight.done()]
+
+
+def waits_for_nobody(group: Group, folder: str) -> None:
+    """Worker 0 fails and worker 2 leaves without a word while worker 1 goes on for ever."""
+    Path(folder, str(group.rank)).write_text(str(os.getpid()))
+    group.everyone("all have written")
+    if group.rank == 0:
+        raise KeyError("lost")
+    if group.rank == 2:
+        os._exit(0)
+    time.sleep(600)
 
 
 def loses_one(group: Group, how: str) -> None:
