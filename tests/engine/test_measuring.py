@@ -217,9 +217,9 @@ def chosen(tmp_path, spec, *, seconds=1e6, width=3, slot=2, brings=()):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "width", "measured"), [(30.0, 1, 1), (29.9, 1, 0), (10.0, 3, 1), (9.9, 3, 0), (60.0, 3, 1)]
+    ("seconds", "width", "measured"), [(10.0, 1, 1), (9.9, 1, 0), (4.0, 3, 1), (3.0, 3, 0), (60.0, 3, 1)]
 )
-def test_runs_of_half_a_minute_in_all_are_worth_a_measurement(tmp_path, seconds, width, measured):
+def test_runs_of_ten_seconds_in_all_are_worth_a_measurement(tmp_path, seconds, width, measured):
     execution, made = chosen(tmp_path, digits(0), seconds=seconds, width=width)
     assert made == measured
     assert execution.get("reason", "too short to measure") == "too short to measure"

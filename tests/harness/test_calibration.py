@@ -143,10 +143,10 @@ def test_a_kind_is_timed_in_the_largest_of_its_packs_and_costs_as_much_as_all():
 @pytest.mark.parametrize(
     ("seconds", "path", "measures", "measured"),
     [
-        (10.0, {}, True, True),
-        (9.9, {}, True, False),  # three of them are too short to measure
-        (10.0, {"path": "looped"}, True, False),
-        (10.0, {}, False, False),
+        (4.0, {}, True, True),
+        (3.0, {}, True, False),  # three of them are too short to measure
+        (4.0, {"path": "looped"}, True, False),
+        (4.0, {}, False, False),
     ],
 )
 def test_a_pilot_takes_the_execution_that_the_first_run_would_choose(seconds, path, measures, measured):

@@ -165,7 +165,10 @@ def test_largest_stable_rate_against_the_roots(delay, momentum):
 
 
 def test_rounding_sets_synchronous_and_serial_training_apart_by_next_to_nothing(tmp_path):
-    """The arms of the doubt about Table 1: the same batches, hence the same losses but for float32."""
+    """The arms of the doubt about Table 1: the same batches, hence the same losses but for float32.
+
+    On some processors four gradients sum up to the bits of one.
+    """
     from paper_figures.matex_agd.experiments.serial_gap import serial_gap
     from suite.experiment import Context
     from suite.training import numerics as execution
@@ -175,7 +178,7 @@ def test_rounding_sets_synchronous_and_serial_training_apart_by_next_to_nothing(
     loss = table.pivot_table(index="update", columns="arm", values="loss")
     assert len(loss) == 5
     rounding = (loss["split"] / loss["serial"] - 1).abs()
-    assert 0 < rounding.max() < 1e-5, "four gradients were computed and summed in float32"
+    assert rounding.max() < 1e-5, "four gradients were computed and summed in float32"
     assert loss["partitioned"][0] == loss["serial"][0], "the same weights to begin with"
     assert (loss["partitioned"][1:] / loss["serial"][1:] - 1).abs().min() > 1e-3, "other batches"
 

@@ -159,8 +159,8 @@ class Watched(Alone):
         self.awaited: list[Tensor] = []
 
     def start(self, rows: Tensor, each: int | None = None) -> Settled:
-        self.sent.append(rows[0])
-        return Awaited(rows[0], self.awaited)
+        self.sent.append(value := rows[0])
+        return Awaited(value, self.awaited)
 
 
 def branched(**options) -> tuple[DelayedSGD, nn.Module, Watched]:
