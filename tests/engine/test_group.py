@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import json
 import threading
 import time
 from unittest.mock import Mock
 
 import pytest
+import torch
 import torch.distributed as dist
 
 from suite.communication import group as group_module
-from suite.communication.group import Group, Heartbeat, WorkerLost
+from suite.communication.collectives import Flight, Processes
+from suite.communication.group import Group, Heartbeat, WorkerLost, join
+from suite.optim import joining
 
 PATIENCE = 0.2  # seconds: a look at who is missing takes 0.6 of them
 
@@ -153,3 +158,151 @@ def test_one_worker_alone_has_nobody_to_sign_for():
     beat.start()
     assert not beat._thread.is_alive()
     beat.stop()
+
+
+def ticks(beat: Heartbeat) -> int:
+    """How often it looks before it ends."""
+    waits = beat._done.wait
+    seen: list[float] = []
+    beat._done.wait = lambda seconds: seen.append(seconds) or waits(seconds)
+    beat._beat()
+    return len(seen)
+
+
+def test_a_heartbeat_whose_store_is_gone_ends_at_once_where_nothing_is_under_way(ticking, monkeypatch):
+    monkeypatch.setattr(ticking, "_sign", gone)
+    assert ticks(ticking) == 1
+
+
+def test_a_process_is_ended_two_timeouts_after_another_was_seen_last(workers, ticking, capfd):
+    """One to miss it, and a further one in which an exchange may fail by itself."""
+    begun = group_module.time.monotonic()
+    with workers[1].watched(), pytest.raises(Ended):
+        ticking._beat()
+    assert 2 * PATIENCE <= group_module.time.monotonic() - begun <= 3 * PATIENCE
+    group_module.os._exit.assert_called_once_with(70)
+    told = capfd.readouterr().err
+    assert told.startswith(f"worker 1 is ended: worker 0 has not signed for {PATIENCE:g} s; last stack:\n")
+    assert "most recent call first" in told
+
+
+def test_an_exchange_that_is_over_ends_nobody_and_the_next_one_does(workers, ticking):
+    for _ in range(2):
+        with workers[1].watched():
+            pass
+        ticking._beat()
+        with pytest.raises(WorkerLost), workers[1].watched():
+            raise RuntimeError
+        ticking._beat()
+        with workers[1].watched(), pytest.raises(Ended):
+            ticking._beat()
+
+
+def looked(workers, monkeypatch, alive=()) -> str:
+    """Whom worker 0 suspects; ``alive`` sign while it looks, and sleeping takes no time."""
+    now = [10.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        for rank in alive:
+            workers[rank].heartbeat._sign()
+
+    monkeypatch.setattr(group_module.time, "sleep", sleep)
+    monkeypatch.setattr(group_module.time, "monotonic", lambda: now[0])
+    return workers[0].heartbeat.suspect()
+
+
+@pytest.mark.parametrize(
+    ("updates", "told"),
+    [
+        ((7, 7, 5), "worker 2 of 3 is alive but has not answered within 0.2 s; it stands at update 5, this one at 7"),
+        ((7, 4, 5), "worker 1 of 3 is alive but has not answered within 0.2 s; it stands at update 4, this one at 7"),
+        ((7, 6, 5), "worker 2 of 3 is alive but has not answered within 0.2 s; it stands at update 5, this one at 7"),
+        ((7, 7, 7), "another worker has not answered within 0.2 s"),
+        ((7, 7, 8), "another worker has not answered within 0.2 s"),
+    ],
+)
+def test_of_workers_that_are_alive_the_one_furthest_behind_is_named(workers, monkeypatch, updates, told):
+    for worker, made in zip(workers, updates, strict=True):
+        worker.heartbeat.updates = made
+    assert looked(workers, monkeypatch, alive=(1, 2)) == told
+
+
+@pytest.mark.parametrize("later", [1, 2])
+def test_of_workers_that_are_silent_the_one_seen_least_lately_is_named(workers, monkeypatch, later: int):
+    monkeypatch.setattr(group_module.time, "monotonic", lambda: 0.0)
+    workers[0].heartbeat._look()
+    workers[later].heartbeat._sign()
+    assert looked(workers, monkeypatch).startswith(f"worker {3 - later} of 3 is gone")
+
+
+def test_a_worker_that_never_made_an_update_is_one_of_update_0_and_signs_as_it_starts(workers, monkeypatch):
+    store = dist.HashStore()
+    pair = [Group(store, rank, 2, PATIENCE, "gloo") for rank in range(2)]
+    assert looked(pair, monkeypatch) == "worker 1 of 2 has left"
+    monkeypatch.setattr(pair[1].heartbeat._thread, "start", lambda: None)
+    pair[1].heartbeat.start()
+    assert looked(pair, monkeypatch) == "worker 1 of 2 is gone; it was last seen after update 0"
+
+
+def test_a_new_timeout_begins_when_all_have_agreed_and_beats_alone():
+    store = dist.HashStore()
+    group = Group(store, 0, 2, PATIENCE, "gloo")
+    group.heartbeat.start()
+    for number, (timeout, agreed_within) in enumerate(((0.5, 0.5), (0.1, 0.5)), start=1):
+        store.set(f"suite/facts/{number}/1", f'{{"timeout": {timeout}}}')
+        waited, everyone = [], group.everyone
+        group.everyone = lambda facts, waited=waited, ask=everyone: waited.append(group.timeout) or ask(facts)
+        group.wait_for(timeout)
+        group.everyone = everyone
+        assert waited == [agreed_within]
+        assert group.timeout == timeout
+    beating = [thread for thread in threading.enumerate() if thread.name == "heartbeat"]
+    group.heartbeat.stop()
+    assert beating == [group.heartbeat._thread]
+    assert beating[0].daemon, "a program that leaves nobody would not end"
+
+
+def test_of_many_facts_that_differ_the_first_by_name_is_told():
+    store = dist.HashStore()
+    group = Group(store, 0, 2, PATIENCE, "gloo")
+    names = [f"fact {letter}" for letter in "hgfedcba"]
+    store.set("suite/facts/1/1", json.dumps(dict.fromkeys(names, 1)))
+    with pytest.raises(ValueError, match="worker 1 has fact a = 1 where worker 0 has 2"):
+        group.agree(dict.fromkeys(names, 2))
+
+
+def test_a_worker_that_does_not_come_to_agree_is_lost():
+    with pytest.raises(WorkerLost, match="worker 1 of 2 has left"):
+        Group(dist.HashStore(), 0, 2, PATIENCE, "gloo").agree({"batch": 32})
+
+
+def test_one_process_needs_no_other_and_leaves_none(monkeypatch):
+    """It exchanges nothing, in whatever lanes, and broadcasts to nobody."""
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with join(timeout=0.5) as group:
+        assert (group.rank, group.size, group.backend, group.timeout) == (0, 1, "gloo", 0.5)
+        assert not dist.is_initialized()
+        collective = Processes(group, lanes=3)
+        rows = torch.ones(1, 4)
+        assert collective.sum(rows).tolist() == [1.0] * 4
+        assert collective.start(rows).done()
+        group.broadcast(rows)
+        group.wait_for(0.25)
+        assert group.everyone("alone") == ["alone"]
+    assert inspect.signature(join).parameters["timeout"].default == joining.group().timeout == 60.0
+
+
+def test_a_gpu_that_waits_for_an_exchange_is_known_to(monkeypatch):
+    """Under NCCL a wait returns at once, and the event behind it tells when the exchange is over."""
+    events = [Mock(query=lambda: False) for _ in range(2)]
+    stream = Mock(record_event=Mock(side_effect=events))
+    monkeypatch.setattr("torch.cuda.current_stream", lambda: stream)
+    monkeypatch.setattr(dist, "broadcast", lambda tensor, source: None)
+    group = Group(dist.HashStore(), 0, 2, PATIENCE, "nccl")
+    group.broadcast(torch.ones(1))
+    assert group.heartbeat.queued is events[0]
+    Flight(group, torch.ones(1), Mock()).wait()
+    assert group.heartbeat.queued is events[1]

@@ -35,12 +35,31 @@ def exchange(group: Group, lanes: int) -> dict[str, Any]:
     kept = torch.full((1, 5), float(group.rank), dtype=torch.float64)
     Processes(group).sum(kept)
     return {
+        "early": early(group),
         "sums": [s.unique().tolist() for s in sums],
         "done": all(flight.done() for flight in flights),
         "same memory": total.data_ptr() == rows.data_ptr(),
         "untouched": kept.unique().tolist() == [float(group.rank)],
         "rows": Processes(group, rows=3).sum(torch.ones(3, 4)).tolist(),
     }
+
+
+def early(group: Group) -> list[bool]:
+    """Whether a sum is done that worker 0 begins before the others do, and once it was waited for."""
+    collective = Processes(group)
+    if group.rank:
+        group.everyone("worker 0 has begun")
+        flight = collective.start(torch.ones(1, 3))
+        flight.wait()
+        group.everyone("all have ended")
+    else:
+        flight = collective.start(torch.ones(1, 3))
+        begun = flight.done()
+        group.everyone("worker 0 has begun")
+        flight.wait()
+        group.everyone("all have ended")
+        return [begun, flight.done()]
+    return [True, flight.done()]
 
 
 def loses_one(group: Group, how: str) -> None:
@@ -91,11 +110,6 @@ def beats_after_the_group(group: Group) -> bool:
     dist.destroy_process_group()
     group.heartbeat._thread.join(60)
     return group.heartbeat._thread.is_alive()
-
-
-def surroundings(group, name: str) -> tuple[str | None, int]:
-    """An environment variable, and how many threads compute."""
-    return os.environ.get(name), torch.get_num_threads()
 
 
 def listening(group: Group) -> list[str]:

@@ -38,7 +38,21 @@ def test_each_learner_keeps_its_own_and_their_sum_is_over_learners():
 def test_a_lone_learner_has_those_of_the_module():
     buffers = Buffers(normalised(), 1)
     assert buffers.total().tolist() == [1.0, 2.0, 1.0, 1.0]
+    buffers.module[1].running_mean.add_(10)
+    assert buffers.total().tolist() == [11.0, 12.0, 1.0, 1.0]
     assert Buffers(nn.Linear(2, 2), 1).total().tolist() == []
+
+
+def test_a_buffer_of_another_shape_than_was_kept_is_the_modules_for_every_learner():
+    """Or one that was not there."""
+    module = normalised()
+    module.register_buffer("scales", torch.zeros(1))
+    module.register_buffer("shifts", None)
+    buffers = Buffers(module, 2)
+    module.scales, module.shifts = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0])
+    buffers.load(1)
+    assert (module.scales.tolist(), module.shifts.tolist()) == ([1.0, 2.0, 3.0], [4.0])
+    assert buffers.total().tolist() == [2.0, 4.0, 6.0, 8.0, 2.0, 4.0, 2.0, 2.0]
 
 
 class Positions(nn.Module):
@@ -75,6 +89,7 @@ def test_buffers_that_grow_are_the_modules_for_every_learner_and_in_the_tested_c
         model = opt.average()
         assert torch.equal(model.cache, module.cache)
         assert torch.equal(model.scales, module.scales)
+        assert list(model.state_dict()) == list(module.state_dict())
     sets = opt.buffers.sets()
     assert torch.allclose(model.norm.running_var, sum(held["norm.running_var"] for held in sets) / len(sets))
 
@@ -103,6 +118,7 @@ def test_a_state_that_counts_buffers_instead_of_naming_them_is_taken_up():
     for learner in range(2):
         for place, name in enumerate(("1.running_mean", "1.running_var", "1.num_batches_tracked")):
             tensors[f"buffers/{learner}/{place}"] = tensors.pop(f"buffer/{learner}/{name}") + learner
+        tensors[f"buffers/{learner}/3"] = torch.zeros(1)  # one that the module has no more
     opt = SMA(module, lr=0.1)
     opt.load_state_dict(state)
     assert opt.buffers.own[1]["1.running_mean"].tolist() == [2.0, 3.0]

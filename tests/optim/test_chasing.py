@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -16,12 +17,12 @@ FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused solver", "fi
 
 
 class Told:
-    """An ISGD of epochs of two batches whose closure returns the losses that it is told, and counts its calls."""
+    """An ISGD of epochs of two batches, after a few whose loss is 1, and how often a batch is trained on."""
 
-    def __init__(self, fused: bool, **settings: float):
+    def __init__(self, fused: bool, batches: int = 3, **settings: float):
         self.module = nn.Linear(1, 1, bias=False)
         self.opt = ISGD(self.module, lr=0.0, batches=2, zeta=0.01, fused=fused, **settings)
-        for _ in range(3):
+        for _ in range(batches):
             assert self.calls(1.0) == 1
 
     def calls(self, *losses: float) -> int:
@@ -56,15 +57,32 @@ def test_a_batch_is_trained_on_again_at_most_so_often(fused: bool, stop: int):
 
 
 @FUSED
-def test_the_deviation_is_that_of_an_epochs_losses(fused: bool):
-    """Losses of 1 and 3: a mean of 2, a deviation of 1, so at a margin of 1 the limit is the larger loss itself."""
-    told = Told(fused, margin=1.0)
+def test_the_first_batch_that_has_a_limit_is_not_held_against_it(fused: bool):
+    """Line 22 of Algorithm 1 has iter > n."""
+    told = Told(fused, batches=1, margin=0.0)
     assert told.calls(3.0) == 1
-    assert told.opt.limit == 3.0
-    assert told.calls(1.0) == 1
-    assert told.opt.limit == 3.0
-    assert told.calls(4.0) == 1
-    assert told.opt.limit == 4.0
+    assert told.opt.limit == float("inf")
+    assert told.calls(9.0) == 1
+    assert told.opt.limit == 6.0
+    assert told.calls(12.0, 0.0) == 2
+
+
+@FUSED
+def test_the_deviation_is_that_of_an_epochs_losses(fused: bool):
+    """Losses of 1 and 1.5: the larger one is a deviation above the mean, and so the limit at a margin of 1."""
+    told = Told(fused, margin=1.0)
+    for loss in (1.5, 1.0, 1.5, 2.0):
+        assert told.calls(loss) == 1
+        assert told.opt.limit == max(loss, 1.5)
+
+
+def scaled(opt: ISGD, module: nn.Module, t: int, by: int) -> Tensor:
+    """The loss of a batch, so many times, and its gradients."""
+    inputs, targets = examples()
+    opt.zero_grad()
+    loss = by * nn.functional.cross_entropy(module(inputs[rows(t)]), targets[rows(t)])
+    loss.backward()
+    return loss
 
 
 @FUSED
@@ -76,17 +94,7 @@ def test_losses_and_gradients_are_means_over_workers(monkeypatch: pytest.MonkeyP
         module = network()
         opt = ISGD(module, lr=RATE, momentum=0.9, batches=4, zeta=0.5, stop=3, margin=0.0, fused=fused)
         opt.core.algorithm = replace(opt.core.algorithm, collective=Local(workers))
-        inputs, targets = examples()
-        losses = []
-        for t in range(16):
-
-            def closure(t: int = t, module: nn.Module = module, workers: int = workers, opt: ISGD = opt) -> Tensor:
-                opt.zero_grad()
-                loss = workers * nn.functional.cross_entropy(module(inputs[rows(t)]), targets[rows(t)])
-                loss.backward()
-                return loss
-
-            losses.append(opt.step(closure).item() / workers)
+        losses = [opt.step(partial(scaled, opt, module, t, workers)).item() / workers for t in range(16)]
         assert opt.t > 16, "no batch was trained on again"
         ends.append((opt.t, losses, opt.limit, opt.vector.x))
     assert ends[0][:3] == ends[1][:3]
