@@ -63,17 +63,6 @@ def early(group: Group) -> list[bool]:
     return [True, flight.done()]
 
 
-def waits_for_nobody(group: Group, folder: str) -> None:
-    """Worker 0 fails and worker 2 leaves without a word while worker 1 goes on for ever."""
-    Path(folder, str(group.rank)).write_text(str(os.getpid()))
-    group.everyone("all have written")
-    if group.rank == 0:
-        raise KeyError("lost")
-    if group.rank == 2:
-        os._exit(0)
-    time.sleep(600)
-
-
 def loses_one(group: Group, how: str) -> None:
     """Worker 1 dies, stops or dawdles after its third update while the others go on."""
     module = nn.Linear(5, 3)
@@ -122,11 +111,6 @@ def beats_after_the_group(group: Group) -> bool:
     dist.destroy_process_group()
     group.heartbeat._thread.join(60)
     return group.heartbeat._thread.is_alive()
-
-
-def surroundings(group, name: str) -> tuple[str | None, int]:
-    """An environment variable, and how many threads compute."""
-    return os.environ.get(name), torch.get_num_threads()
 
 
 def listening(group: Group) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import bodies
+import light_bodies
 import psutil
 import pytest
 import torch
@@ -127,19 +128,18 @@ def test_a_server_has_connections_that_report_a_loss_on_a_gpu_too(made, backend)
 
 def test_workers_have_the_environment_of_now_and_their_own_besides(monkeypatch):
     """They are forked from a process that began with that of then."""
-    spawn(bodies.surroundings, 1, "SAID")
+    spawn(light_bodies.surroundings, 1, "SAID")
     monkeypatch.delenv("PATH")
-    assert spawn(bodies.surroundings, 1, "PATH") == [(None, 1)]
+    assert spawn(light_bodies.surroundings, 1, "PATH") == [(None, 1)]
     monkeypatch.setenv("SAID", "now")
-    assert spawn(bodies.surroundings, 1, "SAID", threads=2) == [("now", 2)]
-    own = spawn(bodies.surroundings, 2, "SAID", environment=lambda rank: {"SAID": str(rank)})
+    assert spawn(light_bodies.surroundings, 1, "SAID", threads=2) == [("now", 2)]
+    own = spawn(light_bodies.surroundings, 2, "SAID", environment=lambda rank: {"SAID": str(rank)})
     assert own == [("0", 1), ("1", 1)]
 
 
-@pytest.mark.parametrize("prefix", [None, lambda rank: ["env"]], ids=["forked", "interpreters"])
-def test_workers_that_do_not_stop_when_one_has_failed_are_killed(tmp_path, prefix):
+def test_workers_that_do_not_stop_when_one_has_failed_are_killed(tmp_path):
     with pytest.raises(WorkersFailed) as caught:
-        spawn(bodies.waits_for_nobody, 3, str(tmp_path), timeout=0.25, prefix=prefix)
+        spawn(light_bodies.waits_for_nobody, 3, str(tmp_path), timeout=0.25)
     assert caught.value.errors == {
         0: ("KeyError", "'lost'"),
         1: ("Killed", "it had not stopped by itself"),

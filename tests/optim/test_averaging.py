@@ -81,7 +81,7 @@ def test_what_one_pass_cannot_do_is_done_by_torch(passes: list[int], options: di
 @pytest.mark.parametrize("settings", [{"learners": averaging.LEARNERS}, {"learners": 1, "alpha": 0.3}], ids=str)
 def test_as_many_learners_and_threads_as_one_pass_serves(passes: list[int], settings: dict[str, Any]):
     torch.set_num_threads(averaging.THREADS)
-    trained(**settings)
+    trained(4, **settings)
     assert passes == []
 
 
