@@ -203,15 +203,15 @@ def test_bad_counts_are_refused():
         free_exponent([Updates(1, (9.0, 8.0)), Updates(4, (5.0, 5.1))])
 
 
-BY_HAND = InverseLawFit(10.0, 60.0, ((4.0, 0.5), (0.5, 9.0)), 1, 0.1, (1, 4, 16), 3, 0, None)
+BY_HAND = InverseLawFit(10.0, 60.0, ((0.25, 0.5), (0.5, 9.0)), 1, 0.1, (1, 4, 16), 3, 0, None)
 
 
 def test_intervals_by_hand():
     """Of one degree of freedom, where Student's t is Cauchy's: half of it lies within 1, 95% within 12.706."""
     for found, middle, variance in (
-        (BY_HAND.floor_interval, 10.0, 4.0),
+        (BY_HAND.floor_interval, 10.0, 0.25),
         (BY_HAND.sensitivity_interval, 60.0, 9.0),
-        (lambda *confidence: BY_HAND.prediction_interval(2.0, *confidence), 40.0, 4.0 + 0.5 + 9.0 / 4),
+        (lambda *confidence: BY_HAND.prediction_interval(2.0, *confidence), 40.0, 0.25 + 0.5 + 9.0 / 4),
     ):
         half = math.sqrt(variance)
         assert astuple(found(0.5)) == pytest.approx((middle, middle - half, middle + half, 3))

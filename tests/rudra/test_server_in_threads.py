@@ -79,6 +79,14 @@ def test_a_job_has_the_values_of_its_recorded_clocks(learners: int, n: int, monk
     assert (served.lost, served.left) == ({}, [])
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_more_groups_than_learners_are_refused_by_every_process(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "connect", lambda group, facts, x0: [None, None])
+    options = {"optimizer": CaffeSGD(), "rate": rate, "updates": 3}
+    with pytest.raises(ValueError, match="n=3 with 2 learners"):
+        train(SimpleNamespace(rank=rank, size=3), 3, bodies.start(), bodies.gradient, **options)
+
+
 class Script(End):
     """A learner that says what is written, and then its connection breaks; keeps what it is told."""
 
