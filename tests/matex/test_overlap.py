@@ -129,6 +129,9 @@ def test_what_is_known_of_the_machines_is_what_their_data_sheets_say():
     assert (SANDY_BRIDGE.peak, SANDY_BRIDGE.memory) == pytest.approx((16 * 16 * 2.6e9, 8 * 12.8e9))
     for machine in (DGX1, SANDY_BRIDGE):
         assert machine.devices == (1, 2, 4, 8)
+        assert 0 < machine.efficiency[0] < machine.efficiency[1] < 1
+    quadruple, fourteen = 4e9, 6.8e9  # InfiniBand's data rates, QDR and FDR, before any protocol
+    assert SANDY_BRIDGE.beta[0] < quadruple / 2 < quadruple < SANDY_BRIDGE.beta[1] < fourteen
 
 
 def test_corners_surround_the_centre():
