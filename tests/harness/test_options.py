@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,14 +11,13 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
-from suite.cli import app, surroundings
+from suite.cli import main, surroundings
 from suite.commands.submit import Request
 from suite.data import catalogue
 
 STORE, REPORT = Path("runs.store"), Path("report")
-Sgd = Callable[..., Any]
+Sgd = Callable[..., SimpleNamespace]
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +30,17 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def call() -> Sgd:
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sgd:
+    """Runs the command line in this process."""
+
+    def made(*words: str) -> SimpleNamespace:
+        monkeypatch.setattr(sys, "argv", ["sgd-suite", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        stdout, stderr = capsys.readouterr()
+        return SimpleNamespace(exit_code=ended.value.code, stdout=stdout, stderr=stderr)
+
+    return made
 
 
 RUN = "run isgd --profile paper --store s --data d --device cpu --workers 1 --budget 1"
@@ -135,6 +144,19 @@ def test_register_says_a_sentence_for_each_home(call: Sgd, monkeypatch: pytest.M
     Path("r.toml").write_text('"isgd/*" = "thus"\n')
     monkeypatch.setattr("suite.commands.register.register", lambda *some: [f"{some}", "b"])
     assert call(*words).stdout == f"{given}\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "given"), [(["list"], ([], None)), (["list", "isgd", "--store", "s"], (["isgd"], "s"))]
+)
+def test_list_says_a_line_for_each_artifact_or_one_document(
+    call: Sgd, monkeypatch: pytest.MonkeyPatch, words: list[str], given: tuple
+):
+    listing = lambda selectors, store: [[selectors, store and str(store)]]
+    monkeypatch.setattr("suite.commands.list_.listing", listing)
+    monkeypatch.setattr("suite.commands.list_.lines", lambda rows: [*map(str, rows), "b"])
+    assert call(*words).stdout == f"{[*given]}\nb\n"
+    assert json.loads(call(*words, "--json").stdout) == [[*given]]
 
 
 @pytest.mark.parametrize(("red", "code"), [(False, 0), (True, 1)])
@@ -263,5 +285,6 @@ def test_options_that_do_not_go_together_or_say_nothing_are_refused(call: Sgd, w
     assert not Path("runs.store").exists()
 
 
-def test_the_shells_completion_can_be_installed(call: Sgd):
-    assert call("--show-completion", "bash").exit_code == 0
+def test_the_shells_completion_can_be_installed(call: Sgd, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "--install-completion" in call("--help").stdout
