@@ -208,7 +208,7 @@ def draw(sessions: Sequence[Mapping[str, Any]]) -> Figure:
         for begin, end, part in zip(ends, ends[1:], _parts(values, places), strict=False):
             axes.hlines(math.exp(statistics.median(part)), begin - 0.5, end - 0.5, color="tab:red")
         axes.set_title(name, fontsize=8)
-        marked = [0, len(values) - 1] if len(values) > 1 else [0]
+        marked = sorted({0, len(values) - 1})
         axes.set_xticks(marked, [times[place][:10] for place in marked])
         axes.tick_params(labelsize=7)
     figure.supylabel("seconds of ours over the plain loop's", fontsize=8)

@@ -7,7 +7,6 @@ partial sums, which settle most comparisons after a few chunks because losses an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,20 +32,6 @@ class Scores(NamedTuple):
 
     losses: Tensor  # [n] float64, mean loss in nats
     errors: Tensor  # [n] float64, share of images whose largest output is not their class
-
-
-@contextmanager
-def evaluating(problem: Any) -> Iterator[None]:
-    """A problem's network in evaluation mode, without gradients; its buffers come out as they went in."""
-    flat = problem.flat
-    was_training, saved = flat.module.training, flat.buffers.clone()
-    flat.module.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        flat.module.train(was_training)
-        flat.restore(saved)
 
 
 def scores(
@@ -108,7 +93,7 @@ def read(
             else:
                 yield (answer.argmax(-1) != labels).sum().item(), len(labels)
 
-    with evaluating(problem):
+    with problem.flat.evaluating():
         return read_loss(sums(), len(targets), threshold)
 
 
@@ -117,13 +102,10 @@ class WorstFirst:
 
     Losses are not negative, so that a test may end as soon as their sum exceeds threshold x N, and the worst get
     there soonest. What is decided, and the loss of a whole test, do not depend on the order; how far a test looks
-    does.
-    ``last`` [N] holds what the loss of each example was last.
+    does. ``last`` [N] holds what the loss of each example was last.
     """
 
-    def __init__(
-        self, losses: Callable[[Tensor, Tensor, Tensor], Tensor], inputs: Tensor, targets: Tensor, chunk: int
-    ):
+    def __init__(self, losses: Losses, inputs: Tensor, targets: Tensor, chunk: int):
         _some(targets)
         self.losses, self.inputs, self.targets, self.chunk = losses, inputs, targets, chunk
         self.last = torch.zeros(len(targets), dtype=torch.float64)
@@ -246,7 +228,7 @@ def _over_chunks(
     _some(targets)
     losses = points.new_zeros(len(points), dtype=torch.float64)
     wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
-    with evaluating(problem):
+    with problem.flat.evaluating():
         for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
             more_losses, more_wrong = tested(images, labels)
             losses += more_losses

@@ -8,6 +8,7 @@ module functionally was slower.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -126,6 +127,18 @@ class FlatModule:
         """The module's own vector again, and buffers [q]."""
         self._attach(self.x)
         self.buffers.copy_(buffers)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """The module in evaluation mode, without gradients; its buffers come out as they went in."""
+        was_training, saved = self.module.training, self.buffers.clone()
+        self.module.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.module.train(was_training)
+            self.restore(saved)
 
     def borrow(self, x: Tensor, buffers: Tensor | None = None) -> None:
         """Let the module read a point [d] where it lies, until the next ``load`` or ``borrow``.

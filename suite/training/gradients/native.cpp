@@ -193,6 +193,14 @@ struct Dropout {
     }
 };
 
+// The cross-entropy of one example; e to the power of each output, from the largest on, and the sum of these.
+template <long CLASSES>
+real cross_entropy(const real* logits, std::int64_t target, real* powers, real& sum) {
+    const real top = *std::max_element(logits, logits + CLASSES);
+    for (long c = 0; c < CLASSES; ++c) sum += powers[c] = std::exp(logits[c] - top);
+    return std::log(sum) + top - logits[target];
+}
+
 // The batch through all layers, the sum of this thread's cross-entropies, and the gradient of their mean back.
 template <class... Layers>
 struct Rows {
@@ -205,10 +213,8 @@ struct Rows {
         double loss = 0;
         logits += team.first(M) * CLASSES, dlogits += team.first(M) * CLASSES;
         for (long m = team.first(M); m < team.last(M); ++m, logits += CLASSES, dlogits += CLASSES) {
-            const real top = *std::max_element(logits, logits + CLASSES);
             real sum = 0;
-            for (long c = 0; c < CLASSES; ++c) sum += dlogits[c] = std::exp(logits[c] - top);
-            loss += std::log(sum) + top - logits[targets[m]];
+            loss += cross_entropy<CLASSES>(logits, targets[m], dlogits, sum);
             for (long c = 0; c < CLASSES; ++c) dlogits[c] = (dlogits[c] / sum - (c == targets[m])) / M;
         }
         return loss;
@@ -216,12 +222,10 @@ struct Rows {
     template <long CLASSES>
     static void test(Team team, long M, const real*, const real* logits, const std::int64_t* targets, double* losses,
                      real*) {
+        real powers[CLASSES];
         for (long m = team.first(M); m < team.last(M); ++m) {
-            const real* mine = logits + m * CLASSES;
-            const real top = *std::max_element(mine, mine + CLASSES);
             real sum = 0;
-            for (long c = 0; c < CLASSES; ++c) sum += std::exp(mine[c] - top);
-            losses[m] = std::log(sum) + top - mine[targets[m]];
+            losses[m] = cross_entropy<CLASSES>(logits + m * CLASSES, targets[m], powers, sum);
         }
     }
 };

@@ -277,10 +277,7 @@ class Native:
         return torch.cat([_drawn(layer, self._work.new_empty(examples, n)).view(-1) for layer, n in self._dropouts])
 
     def _compare(self) -> None:
-        """Raises NativeError unless loss, gradient and a test's losses are torch's, to the bound of rounding.
-
-        At a random point.
-        """
+        """Raises NativeError unless, at a random point, losses and gradient are torch's to the bound of rounding."""
         flat, generator = self.flat, torch.Generator().manual_seed(0)
         looped = Bound(self.problem)
         point = 0.05 * torch.randn(1, flat.d, generator=generator, dtype=flat.x.dtype)
@@ -289,13 +286,12 @@ class Native:
         held = flat.x.clone()
         with torch.random.fork_rng(devices=()):
             torch.default_generator.manual_seed(0)
-            trained = flat.module.training
             try:
                 expected, wanted, _ = (part.clone() for part in looped(point, flat.buffers[None], [batch]))
-                with torch.no_grad():
-                    tested = F.cross_entropy(flat.module.eval()(inputs), batch[1], reduction="none")
+                flat.load(point[0])
+                with flat.evaluating():
+                    tested = F.cross_entropy(flat.module(inputs), batch[1], reduction="none")
             finally:
-                flat.module.train(trained)
                 flat.load(held)  # a run may begin with the weights that it finds in its network
             torch.default_generator.manual_seed(0)
             loss, grads, _ = self(point, flat.buffers[None], [batch])
