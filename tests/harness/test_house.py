@@ -118,3 +118,9 @@ def test_an_experiment_names_places_that_exist(name: str):
             node.name for node in ast.parse(Path(found.origin).read_text()).body if isinstance(node, ast.FunctionDef)
         }
         assert function in names, place.place
+
+
+def test_test_files_have_names_of_their_own():
+    """pytest imports them by their name alone, and refuses the second of two."""
+    names = [path.name for path in sources("tests") if path.name.startswith("test_")]
+    assert sorted(names) == sorted(set(names))
