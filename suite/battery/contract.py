@@ -109,8 +109,9 @@ class Contract:
             found = found_at(points, seed=t)
             kept, lr = copy.deepcopy(found), LR.clone()
             after = update(case, state, t, *found, lr)
+            reached = copy.deepcopy(after)
             case.algorithm.model(after)
-            for given, copied in ((state, before), (found, kept), (lr, LR)):
+            for given, copied in ((state, before), (found, kept), (lr, LR), (after, reached)):
                 assert all(map(torch.equal, tensors(given), tensors(copied)))
             state = after
 

@@ -56,9 +56,9 @@ Selectors = Annotated[
         autocompletion=complete_selector,
     ),
 ]
-DatasetName = Annotated[
-    str, typer.Argument(metavar="NAME", help="as `data list` calls it", autocompletion=complete_dataset)
-]
+_DATASET = typer.Argument(metavar="NAME", help="as `data list` calls it", autocompletion=complete_dataset)
+DatasetName = Annotated[str, _DATASET]
+DatasetNames = Annotated[list[str] | None, _DATASET]
 
 
 def a_path(text: str | Path) -> Path:

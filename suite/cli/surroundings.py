@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from suite.cli.options import DataOption, DatasetName, Json, a_path
+from suite.cli.options import DataOption, DatasetName, DatasetNames, Json, a_path
 from suite.cli.output import emit
 
 data_app = typer.Typer(help="Data sets: list, fetch, verify.", no_args_is_help=True)
@@ -35,12 +35,15 @@ def data_fetch(name: DatasetName, *, data: DataOption = None) -> None:
 
 
 @data_app.command("verify")
-def data_verify(name: DatasetName | None = None, *, data: DataOption = None) -> None:
-    """Read data sets and compare sizes, labels and statistics with what they must be. Exit 1 when one differs."""
+def data_verify(names: DatasetNames = None, *, data: DataOption = None) -> None:
+    """Compare data sets, or all that are here, with the sizes, labels and statistics they must have.
+
+    Exit 1 when one differs.
+    """
     from suite.data.catalogue import DATASETS, available
     from suite.data.verify import verify
 
-    reports = [verify(each, data) for each in ([name] if name else [n for n in DATASETS if available(n, data)[0]])]
+    reports = [verify(each, data) for each in names or [n for n in DATASETS if available(n, data)[0]]]
     for found in reports:
         for part in found.checks:
             print(f"{found.name:<16} {'ok' if part.passed else 'WRONG':<6} {part.name}: {part.detail}")

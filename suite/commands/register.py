@@ -61,8 +61,10 @@ def replay(revision: str, selectors: Iterable[str], home: Path) -> dict[str, dic
     top = repository(home)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
-        files = subprocess.run(["git", "-C", str(top), "archive", revision], capture_output=True, check=True).stdout
-        subprocess.run(["tar", "x", "-C", str(tree)], input=files, check=True)
+        laid = subprocess.run(["git", "-C", str(top), "archive", "--end-of-options", revision], capture_output=True)
+        if laid.returncode:
+            raise ReplayError(f"git does not know the revision {revision!r}: {laid.stderr.decode().strip()}")
+        subprocess.run(["tar", "x", "-C", str(tree)], input=laid.stdout, check=True)
         for shipped in (each.resolve() for each in folders() if each.exists()):
             if shipped.is_relative_to(top):
                 target = tree / shipped.relative_to(top)

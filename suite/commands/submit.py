@@ -155,6 +155,7 @@ def memory_step(needed: int) -> int:
 
 
 def _submit(chosen: Engine, on: str, job: Job, after: Sequence[str], held: Store) -> str:
+    job.logs.mkdir(parents=True, exist_ok=True)
     name = chosen.submit(replace(job, after=tuple(after)))
     record = {"engine": on, "job": name, "workers": job.workers, "submitted": time.time()}
     write_whole(held.root / "jobs" / f"{on}-{name}.json", json.dumps(record).encode())

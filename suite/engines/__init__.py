@@ -29,7 +29,8 @@ class EngineError(ValueError):
 class Job:
     """``workers`` equal workers, each of which runs ``commands`` one after another.
 
-    ``memory`` is bytes. ``after`` names jobs that must have ended. ``options`` are the user's, for this engine.
+    ``memory`` is bytes. ``logs`` is a folder that is there. ``after`` names jobs that must have ended. ``options``
+    are the user's, for this engine.
     """
 
     name: str

@@ -69,7 +69,6 @@ class Slurm:
         )
 
     def submit(self, job: Job) -> str:
-        job.logs.mkdir(parents=True, exist_ok=True)
         return _call("sbatch", "--parsable", text=self.script(job)).partition(";")[0]
 
     def states(self, jobs: Sequence[str]) -> Mapping[str, int]:

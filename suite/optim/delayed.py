@@ -158,6 +158,7 @@ class DelayedSGD(Algorithm):
 
     def take_up(self) -> None:
         self._require_rest("take_up")
+        self._settle()  # sums of layers that backward has sent already
         super().take_up()
 
     def finish(self) -> None:

@@ -143,8 +143,9 @@ class WorkerPool:
                     yield from message
 
     def hand_out(self, left: list[Pack]) -> None:
-        """Give every idle worker a pack from the end of ``left``, starting them up to the pool's size."""
-        while left and len(self.workers) < self.size:
+        """Give every idle worker a pack from the end of ``left``, starting what they need up to the pool's size."""
+        idle = sum(worker.pack is None for worker in self.workers)
+        for _ in range(min(self.size - len(self.workers), len(left) - idle)):
             self.start()
         for worker in list(self.workers):
             if left and worker.pack is None:

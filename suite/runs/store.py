@@ -227,8 +227,12 @@ class Store:
         with os.scandir(self.root / "staging") as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    if time.time() - entry.stat().st_mtime > ABANDONED:
+                    if time.time() - entry.stat().st_mtime <= ABANDONED:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
                         shutil.rmtree(entry.path, ignore_errors=True)
+                    else:
+                        os.unlink(entry.path)
 
     def ids(self) -> set[str]:
         """Names of all finished runs, unverified."""

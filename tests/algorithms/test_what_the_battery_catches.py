@@ -91,6 +91,13 @@ class Noting(SGD):
         return state.x
 
 
+class Halving(SGD):
+    """Halves its weights when it is evaluated."""
+
+    def model(self, state):
+        return state.x.mul_(0.5)
+
+
 class Aliased(SGD):
     """Starts from the tensor itself that it was given."""
 
@@ -125,6 +132,7 @@ class Partial(SGD):
         (InPlace, "nothing_passed_in_is_modified"),
         (Forgetful, "nothing_passed_in_is_modified"),
         (Noting, "nothing_passed_in_is_modified"),
+        (Halving, "nothing_passed_in_is_modified"),
         (Counting, "resuming_from_a_copied_state_is_bit_equal"),
         (Aliased, "initial_weights_are_not_aliased"),
     ],

@@ -54,7 +54,7 @@ MISTAKES = {
     "unwritable history": (["gate", "--history", "blocked/h.svg"], "could not write blocked: Not a directory"),
     "unwritable paper": (["new-paper", "foo", "--into", "blocked/p"], "could not write blocked/p: Not a directory"),
     "untestable store": (["doctor", "--store", "blocked/s"], "could not write blocked/s: Not a directory"),
-    "unknown data set": (["data", "verify", "mnits"], "mnits"),
+    "unknown data set": (["data", "verify", "mnits"], "sgd-suite: no data set is called 'mnits'"),
 }
 
 

@@ -10,9 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 
-from suite.cli import main, surroundings
+from suite.cli import main
 from suite.commands.submit import Request
 from suite.data import catalogue
 
@@ -234,21 +233,27 @@ def test_a_download_says_where_it_went(call: Sgd, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize(
-    ("name", "wrong", "code"), [(None, "", 0), (None, "imagenet", 1), ("mnist", "imagenet", 0), ("mnist", "mnist", 1)]
+    ("names", "wrong", "code"),
+    [
+        ((), "", 0),
+        ((), "imagenet", 1),
+        (("mnist",), "imagenet", 0),
+        (("mnist",), "mnist", 1),
+        (("mnist", "digits"), "", 0),
+    ],
 )
-def test_the_data_that_are_here_or_one_that_is_named_are_verified(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str | None, wrong: str, code: int
+def test_the_data_that_are_here_or_those_that_are_named_are_verified(
+    call: Sgd, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], wrong: str, code: int
 ):
     def verify(name: str, root: Path | None) -> SimpleNamespace:
         check = SimpleNamespace(passed=name != wrong, name="labels", detail="10")
         return SimpleNamespace(name=name, passed=name != wrong, checks=[check])
 
     monkeypatch.setattr("suite.data.verify.verify", verify)
-    with pytest.raises(typer.Exit) as ended:
-        surroundings.data_verify(name)
-    assert ended.value.exit_code == code
-    told = [line.split() for line in capsys.readouterr().out.splitlines()]
-    read = [name] if name else ["digits", "imagenet"]
+    done = call("data", "verify", *names)
+    assert done.exit_code == code
+    told = [line.split() for line in done.stdout.splitlines()]
+    read = names or ["digits", "imagenet"]
     assert told == [[each, "WRONG" if each == wrong else "ok", "labels:", "10"] for each in read]
 
 

@@ -69,6 +69,14 @@ def test_one_worker_takes_the_packs_in_order_and_tells_how_far_each_is():
     assert told == [(pack.id, fraction) for pack in packs(4) for fraction in (0.5, 1.0)]
 
 
+def test_no_more_workers_are_started_than_there_are_packs():
+    with Pool(3, lambda pack, *, progress: stored(pack)) as pool:
+        assert seeds(pool.compute(packs(1), lambda *one: None)) == [0]
+        assert pool.started == 1
+        assert seeds(pool.compute(packs(1), lambda *one: None)) == [0]
+        assert pool.started == 1
+
+
 def test_no_more_workers_are_started_than_were_asked_for_and_each_is_used_again():
     both = threading.Barrier(2)
 

@@ -182,6 +182,11 @@ def test_what_the_rules_of_before_could_not_judge_is_told_by_the_end_of_their_co
     assert str(caught.value) == f"the code of HEAD could not judge the stored runs: {said}"
 
 
+def test_a_revision_that_git_does_not_know_is_named(checkout: Callable[[str], Path]):
+    with pytest.raises(ReplayError, match="git does not know the revision 'HAED'"):
+        replay("HAED", ["toy"], checkout("reproduced"))
+
+
 def test_a_home_in_no_checkout_has_no_rules_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(ReplayError, match="lies in no git checkout"):

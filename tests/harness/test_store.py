@@ -206,8 +206,11 @@ def test_what_a_killed_process_was_storing_is_swept_away_later(store: Store):
     for path in (old, new):
         path.mkdir()
         (path / "spec.json").write_text("{}")
+    probe = store.root / "staging" / "probe-0"  # of one killed while it asked whether it can write here
+    probe.touch()
     past = time.time() - 2 * store_module.ABANDONED
-    os.utime(old, (past, past))
+    for path in (old, probe):
+        os.utime(path, (past, past))
     Store(store.root, create=True)
     assert [p.name for p in (store.root / "staging").iterdir()] == ["new"]
 

@@ -33,7 +33,7 @@ class Cluster:
         return f"script of {job.name}"
 
     def submit(self, job: Job) -> str:
-        job.logs.mkdir(parents=True, exist_ok=True)
+        assert job.logs.is_dir()
         self.jobs.append(job)
         return f"job-{len(self.jobs)}"
 

@@ -71,6 +71,7 @@ def test_more_lanes_hide_start_ups_but_not_transfers():
 def test_iteration_1_waits_for_the_sum_of_iteration_0():
     """It begins at 11, is through backward at 20, and applies from 9 + 22 = 31 to 33: 22 s, as every one after it."""
     assert delayed(SMALL, bus(80 / 22), 1, iterations=3) == pytest.approx(22)
+    assert delayed(SMALL, bus(80 / 22), 1, iterations=2) == pytest.approx(11)  # before one had to wait
 
 
 def test_one_worker_communicates_nothing():
@@ -157,6 +158,8 @@ def test_refuses_what_means_nothing():
         AllReduce(0, 0, 2)
     with pytest.raises(ValueError, match="delay=0"):
         delayed(SMALL, bus(1), 0)
+    with pytest.raises(ValueError, match="iterations=1 must be at least 2"):
+        delayed(SMALL, bus(1), 1, iterations=1)
     with pytest.raises(ValueError, match="lanes=0"):
         Wire(bus(1), 0)
 

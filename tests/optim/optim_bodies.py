@@ -128,8 +128,8 @@ def different_graphs(group: Group) -> dict[str, list[float]]:
     return ends
 
 
-def rolled_back(group: Group, stepped: bool, options: dict[str, Any]) -> list[float]:
-    """The weights after two gradients of 1, from a state that is loaded while one of 100 is on its way."""
+def rolled_back(group: Group, stepped: bool, written: bool, options: dict[str, Any]) -> list[float]:
+    """The weights after two gradients of 1, from a state, or weights, loaded while one of 100 is on its way."""
     module = nn.Linear(3, 1).double()
     for parameter in module.parameters():
         nn.init.zeros_(parameter)
@@ -143,7 +143,10 @@ def rolled_back(group: Group, stepped: bool, options: dict[str, Any]) -> list[fl
     backward(100.0)
     if stepped:
         opt.step()
-    opt.load_state_dict(begun)
+    if written:
+        opt.take_up()
+    else:
+        opt.load_state_dict(begun)
     for _ in range(2):
         backward(1.0)
         opt.step()

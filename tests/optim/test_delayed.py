@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import partial
 
 import optim_bodies as bodies
 import pytest
@@ -123,7 +124,12 @@ def test_processes_whose_graphs_differ_meet_in_the_same_sums():
 )
 def test_a_state_is_loaded_after_what_is_on_its_way_has_landed(stepped: bool, options: dict):
     """Else a sum would land in memory that a later gradient lies in."""
-    assert spawn(bodies.rolled_back, 2, stepped, options, timeout=20) == [[-2.0] * 3] * 2
+    assert spawn(bodies.rolled_back, 2, stepped, False, options, timeout=20) == [[-2.0] * 3] * 2
+
+
+@pytest.mark.processes
+def test_weights_are_taken_up_after_what_is_on_its_way_has_landed():
+    assert spawn(bodies.rolled_back, 2, False, True, {"layerwise": True}, timeout=20) == [[-2.0] * 3] * 2
 
 
 @pytest.mark.parametrize(
@@ -185,15 +191,17 @@ def test_all_that_is_on_its_way_is_waited_for_before_a_state_is_loaded(delay: in
     assert len(watched.awaited) == delay
 
 
-def test_a_backward_pass_that_no_step_followed_is_sent_whole_and_waited_for_before_a_state_is_loaded():
+@pytest.mark.parametrize("loaded", [True, False], ids=["a state is loaded", "weights are taken up"])
+def test_a_backward_pass_that_no_step_followed_is_sent_whole_and_waited_for_before(loaded: bool):
     """Other processes may have used the layers that this one left out, and one that began none sends none."""
     opt, module, watched = branched(layerwise=True)
     begun = opt.state_dict()
-    opt.load_state_dict(begun)
+    put = partial(opt.load_state_dict, begun) if loaded else opt.take_up
+    put()
     assert watched.sent == []
     module[1](torch.ones(1, 2)).sum().backward()
     assert len(watched.sent) == 2
-    opt.load_state_dict(begun)
+    put()
     assert [part.numel() for part in watched.sent] == [1, 2, 2, 4]
     assert list(map(id, watched.awaited)) == list(map(id, watched.sent))
 

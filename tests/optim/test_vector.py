@@ -121,3 +121,17 @@ def test_a_parameter_that_is_thawed_later_is_trained_once_it_is_added():
     begun = module[0].bias.detach().clone()
     step()
     assert not torch.equal(module[0].bias, begun)
+
+
+def test_a_parameter_that_a_batch_does_not_use_has_no_gradient_left_of_the_batch_before():
+    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    vector = Vector([list(module.parameters())])
+    place = torch.full_like(vector.x, 7.0)
+    views = vector.views(place)
+    module(torch.ones(1, 2)).sum().backward()
+    vector.gradient(views)
+    assert torch.equal(place, torch.cat([p.grad.flatten() for p in module.parameters()]))
+    module.zero_grad()
+    module[1](torch.ones(1, 2)).sum().backward()
+    vector.gradient(views)
+    assert place.tolist() == [0.0] * 6 + [1.0] * 3
