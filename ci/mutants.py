@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
@@ -51,6 +51,7 @@ LOOKS = {
     "maxsize", "ncols", "pad", "s", "saturation", "size", "sizes", "width", "width_ratios", "zorder",
 }  # fmt: skip
 PATIENCE, SLOWEST = 4.0, 240.0  # times the seconds without a mutant; seconds that the tests of a module may take
+HASTY = 40.0  # seconds after which others are asked first
 PYTEST = ("pytest", "-q", "-x", "-p", "no:cacheprovider")
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 # These reach the papers by no import.
@@ -278,24 +279,29 @@ class Trial:
     def ending(self, mutant: Mutant) -> dict[str, Any]:
         """What became of a mutant: killed, by whom; survived; or without any test.
 
-        Asked are the module's commands one by one, for SLOWEST seconds in all. One that fails is asked once more
+        Asked are the module's commands one by one, for SLOWEST seconds in all; those that take longer than HASTY
+        are put off, since another one may tell sooner, and have as long again. One that fails is asked once more
         without the mutant: what fails then too, or takes as long, kills nobody.
         """
         place = self.root / mutant.path
         text = place.read_text(encoding="utf-8")
         told, tests, spent = "no test", 0, 0.0
-        for command in self.commands(mutant.path):
-            if spent > SLOWEST:
-                break
+        queue = deque((command, True) for command in self.commands(mutant.path))
+        while queue:
+            command, hasty = queue.popleft()
             passes, usual = self._alone.get(command, (True, None))
-            if not passes:
+            if not passes or spent > (SLOWEST if hasty else 2 * SLOWEST):
                 continue
+            enough = SLOWEST if usual is None else PATIENCE * usual + 60
             place.write_text(applied(mutant, text), encoding="utf-8")
             try:
-                code, seconds = self.run(command, SLOWEST if usual is None else PATIENCE * usual + 60)
+                code, seconds = self.run(command, HASTY if hasty else enough)
             finally:
                 place.write_text(text, encoding="utf-8")
             spent += seconds
+            if hasty and code is None:
+                queue.append((command, False))
+                continue
             if code == 0:
                 told, tests = "survived", tests + 1
                 continue

@@ -178,6 +178,14 @@ def test_the_cache_holds_the_same_batches_and_states_its_size_first(root: Path) 
         take(root, 0, 1, cache=folder)
 
 
+def test_what_a_cache_holds_is_not_decoded_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = build_cache("train", root, root / "cache", allowed_bytes=10**9, side=SIDE, processes=0)
+    expected = take(root, 3, 4)
+    monkeypatch.setattr("suite.data.imagenet.decode_resized", lambda pictures, side: pytest.fail("decoded"))
+    for one, other in zip(expected, take(root, 3, 4, cache=folder), strict=True):
+        assert torch.equal(one.inputs, other.inputs)
+
+
 def test_pictures_have_256_pixels_a_side_unless_told_otherwise(root: Path) -> None:
     assert cache_bytes("train", root) == cache_bytes("train", root, 256)
     with ImageNetStream("train", 5, root, processes=0) as stream:

@@ -7,6 +7,8 @@ import itertools
 import json
 import threading
 import time
+from collections.abc import Iterator
+from datetime import timedelta
 from unittest.mock import Mock
 
 import pytest
@@ -306,3 +308,27 @@ def test_a_gpu_that_waits_for_an_exchange_is_known_to(monkeypatch):
     assert group.heartbeat.queued is events[0]
     Flight(group, torch.ones(1), Mock()).wait()
     assert group.heartbeat.queued is events[1]
+
+
+@pytest.mark.parametrize(("timeout", "patience"), [(5.0, group_module.START_UP), (90.0, 90.0)])
+def test_others_have_the_longer_of_the_timeout_and_the_time_to_start_up_to_come(
+    monkeypatch: pytest.MonkeyPatch, timeout: float, patience: float
+):
+    """torch's store and its first meeting wait as long, whatever an exchange may take later."""
+    waits = []
+
+    def meet(url: str, rank: int, size: int, timeout: timedelta) -> Iterator[tuple[dist.Store, int, int]]:
+        waits.append(timeout.total_seconds())
+        return iter([(dist.HashStore(), rank, size)])
+
+    def connect(backend: str, timeout: timedelta, **_: object) -> None:
+        waits.append(timeout.total_seconds())
+        raise KeyError(backend)  # no failure of an exchange, which would be waited for
+
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(dist, "rendezvous", meet)
+    monkeypatch.setattr(dist, "init_process_group", connect)
+    with pytest.raises(KeyError), join(timeout=timeout, backend="gloo"):
+        pytest.fail("joined alone")
+    assert waits == [patience] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -53,6 +54,24 @@ def ask(process: subprocess.Popen[str], word: str) -> str:
 @pytest.fixture
 def leased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SGD_SUITE_LOCKS", "lease")
+
+
+def test_a_claim_ends_even_where_a_child_process_still_has_the_file_open(tmp_path: Path):
+    """As one that was forked meanwhile does: a lock lasts until every copy of its file is closed, or it is undone."""
+    store = Store(tmp_path, create=True)
+    with store.claim(RUN):
+        held = [fd for fd in os.listdir("/proc/self/fd") if _leads_to(fd, tmp_path / "locks" / RUN)]
+        copies = [os.dup(int(fd)) for fd in held]
+    assert copies
+    assert not store.busy(RUN)
+    for copy in copies:
+        os.close(copy)
+
+
+def _leads_to(fd: str, path: Path) -> bool:
+    with contextlib.suppress(OSError):  # one that listed them
+        return os.readlink(f"/proc/self/fd/{fd}") == str(path)
+    return False
 
 
 @pytest.mark.parametrize("kind", ["flock", "lease"])

@@ -32,14 +32,20 @@ from suite.training.machine_code import NUMBERS, NativeError, Source
 FILE = Path(__file__).with_suffix(".cpp")
 SOURCE = Source(FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "team")))
 
+MONOTONE = nn.ReLU | nn.Tanh
+
 
 def plan(module: nn.Module) -> str:
-    """The type in ``native.cpp`` that stands for a network. Raises NativeError for one that has none."""
+    """The type in ``native.cpp`` that stands for a network. Raises NativeError for one that has none.
+
+    An activation before a maximum is taken after it, of fewer numbers: it is monotone, so the outputs are the same
+    but for the rounding of the activation.
+    """
     if not isinstance(module, Chain):
         raise NativeError("the network is no chain of layers")
     if any(p.dtype not in NUMBERS for p in module.parameters()):
         raise NativeError(f"its numbers must be one of {', '.join(NUMBERS.values())}")
-    rows, pictures, after = list[str](), list[str](), tuple[int, ...]()
+    rows, pictures, after, before = list[str](), list[str](), tuple[int, ...](), None
     for name, layer, shape, after in _layers(module):
         if isinstance(layer, nn.Linear):
             if layer.bias is None or len(shape) != 1:
@@ -51,6 +57,9 @@ def plan(module: nn.Module) -> str:
             pictures = []
         else:
             pictures.append(_of_one_example(name, layer, shape, after))
+            if isinstance(layer, nn.MaxPool2d) and isinstance(before, MONOTONE):
+                pictures[-2:] = [pictures[-1], _of_one_example(name, before, after, after)]
+        before = layer
     if len(after) != 1:
         raise NativeError("the network does not end in one row of outputs for each example")
     return f"Rows<{', '.join([*rows, *_together(pictures)])}>"
@@ -78,7 +87,7 @@ def _together(pictures: list[str]) -> list[str]:
 
 def _of_one_example(name: str, layer: nn.Module, shape: tuple[int, ...], after: tuple[int, ...]) -> str:
     """The template of a layer that takes examples one by one, from maps [channels, height, width] or a row."""
-    if isinstance(layer, nn.ReLU | nn.Tanh):
+    if isinstance(layer, MONOTONE):
         return f"{'Relu' if isinstance(layer, nn.ReLU) else 'Tanh'}<{math.prod(shape)}>"
     if isinstance(layer, nn.Flatten) and len(after) == 1:
         channels, *extent = shape
