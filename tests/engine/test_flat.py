@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector
 
-from suite.training.flat import FlatModule
+from suite.training.flat import FlatModule, aligned, misaligned
 
 
 def test_parameters_lie_as_torch_flattens_them_unless_pictures_are_to_lie_channels_last():
@@ -39,3 +39,13 @@ def test_a_borrowed_point_comes_with_its_statistics_or_leaves_the_modules_own(dt
     flat.borrow(point, statistics)
     assert torch.equal(flat.buffers, statistics)
     assert torch.equal(dict(flat.module.named_buffers())["1.running_mean"], statistics[:256])
+
+
+def test_a_part_is_copied_only_where_a_gpu_could_not_read_it():
+    """Kernels of 16 bytes a load want the address to be a multiple of them."""
+    vector = torch.arange(64.0)
+    for start, copied in ((0, False), (1, True), (3, True), (4, False), (16, False), (18, True)):
+        part = vector[start : start + 5]
+        assert misaligned(part) is copied
+        assert torch.equal(aligned(part), part)
+        assert (aligned(part).data_ptr() != part.data_ptr()) is copied
