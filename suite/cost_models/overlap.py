@@ -163,8 +163,6 @@ def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 61)
     """
     if delay < 1:
         raise ValueError(f"delay={delay} must be at least 1; without delay it is synchronous")
-    if iterations < 2:
-        raise ValueError(f"iterations={iterations} must be at least 2: a period lies between two of them")
     wire, now = Wire(cost, delay), 0.0
     ends: list[float] = []
     began: list[float] = []

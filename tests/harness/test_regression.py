@@ -12,7 +12,7 @@ import pytest
 from hostile import shaken
 from scipy import stats
 
-from suite.speed import rank_shift
+from suite.speed import gate, rank_shift
 from suite.speed.baselines import GateError, accept, baseline, find_baseline, log_ratios, read
 from suite.speed.gate import ALARM, FLOOR, alarms, compare, exit_code, holm, lines, threshold
 from suite.speed.history import session
@@ -372,3 +372,22 @@ def test_the_command_gates_and_accepts(tmp_path: Path, sgd):
     assert json.loads(red.stdout)["rows"][0]["sessions"] == 5
     same = sgd("gate", names[5], "--base", names[5], "--baselines", folder, "--json")
     assert (same.returncode in (0, 3), json.loads(same.stdout)["rows"][0]["sessions"]) == (True, 1)
+
+
+@pytest.mark.parametrize(("sees_from", "needed"), [(10, 12), (400, 400), (401, None), (1_000, None)])
+def test_rounds_that_would_see_the_slowdown_are_named_up_to_400(
+    monkeypatch: pytest.MonkeyPatch, sees_from: int, needed: int | None
+):
+    """Half as many again at a time, from those there are, until they see a slowdown of 20%."""
+    asked = []
+
+    def sees(residuals: list[float], rounds: int, *_: float) -> float:
+        asked.append(rounds)
+        return math.log1p(gate.TARGET if rounds >= sees_from else 2 * gate.TARGET)
+
+    monkeypatch.setattr(rank_shift, "detectable", sees)
+    now = 12 if sees_from == 10 else 400
+    old = [[0.0, 0.01, -0.01]] * 3
+    row = gate._row(old, [[0.0, 0.02] * (now // 2)], 0.01)
+    assert row["rounds_needed"] == needed
+    assert asked == ([now, now] if needed else [now, now, 600])

@@ -70,6 +70,8 @@ def write_site(
     tell(f"{len(todo)} of {len(keys)} artifacts are to be made")
     try:
         with makers(source, todo, reopen) as made:
+            if not folder.holds(SPEED, state()):  # while others make the artifacts
+                folder.put(SPEED, state(), _speed())
             for section in sections:
                 anew = 0
                 for place, row in enumerate(section.artifacts):
@@ -83,8 +85,6 @@ def write_site(
                 tell(f"{section.paper.name}: {len(section.artifacts)} artifacts, {anew} made anew")
     finally:
         folder.save()
-    if not folder.holds(SPEED, state()):
-        folder.put(SPEED, state(), _speed())
     folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files)))
     folder.close(whole, [SHARED, SPEED, *keys])
     return Built(index, len(keys), len(todo), len(folder.written))
