@@ -51,3 +51,18 @@ def test_one_spoilt_session_among_good_ones_is_refused(tmp_path: Path, spoilt: l
     path.write_text(accepted({"wall": [[0.1, 0.2], spoilt, [0.3]]}))
     with pytest.raises(GateError, match="'w' has sessions that are no lists of log ratios"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "accepted"),
+    [
+        ([baselines.LARGEST, -baselines.LARGEST], True),
+        ([math.nextafter(baselines.LARGEST, math.inf)], False),
+        ([math.nextafter(-baselines.LARGEST, -math.inf)], False),
+        ([], False),
+        ([True], False),
+        ([math.nan], False),
+    ],
+)
+def test_log_ratios_are_numbers_of_which_the_largest_is_one(values: list[float], accepted: bool):
+    assert baselines._numbers(values, least=-baselines.LARGEST) is accepted

@@ -63,6 +63,8 @@ def test_shares_are_disjoint_whole_and_alike():
     costs = [sum(p.seconds for p in part) for part in parts]
     assert max(costs) - min(costs) <= 6
     assert len(share_of(plan, None)) == 20
+    for part in [*parts, share_of(plan, None)]:  # the longest first, that none is left over at the end
+        assert [p.seconds for p in part] == sorted((p.seconds for p in part), reverse=True)
 
 
 def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
