@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -38,6 +39,21 @@ def test_junit_says_in_which_encoding_it_is(tmp_path: Path):
     assert head.startswith(b"<?xml version=")
     assert b"utf-8" in head
     assert "zu groß".encode() in b"".join(rest)
+
+
+def test_junit_has_a_failure_for_each_red_claim_and_a_skip_for_each_that_was_not_run(tmp_path: Path):
+    """What passed, and what failed and is explained, has neither."""
+    explained = Verdict(CLAIM, "not reproduced", "as found", exact(40.0), "smoke")
+    unread = Verdict(CLAIM, "not run", "nothing is stored")
+    check.junit([RED, GREEN, explained, unread], tmp_path / "claims.xml")
+    suite = ElementTree.parse(tmp_path / "claims.xml").getroot()
+    assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["4", "1", "1"]
+    assert [[(said.tag, said.get("message")) for said in case] for case in suite] == [
+        [("failure", "not reproduced")],
+        [],
+        [],
+        [("skipped", "nothing is stored")],
+    ]
 
 
 def checked(monkeypatch: pytest.MonkeyPatch, *found: Verdict) -> int:
