@@ -161,6 +161,10 @@ def test_a_corpus_is_the_first_sentences_of_those_that_are_short_enough(problem)
         prepare("number_phrases", 60, longest=0)
 
 
+def test_a_translation_has_no_buffers(problem):
+    assert problem.q == problem.b0().numel() == problem.flat.buffers.numel() == 0
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_sentences_are_translated_alike_alone_and_in_chunks(problem, beam):
     """Padding to a chunk's longest sentence changes no translation, and none changes places."""
