@@ -350,35 +350,6 @@ def test_a_dilation_of_one_is_none_however_it_is_written():
     assert plan(made[0]) == plan(made[1])
 
 
-def between(activation: nn.Module, pool: nn.Module) -> Chain:
-    """A convolution, an activation and a pool over windows in which all may be negative."""
-    layers = [
-        ("conv", Conv2d(3, 4, 3, weight=Xavier(), bias=Constant(-0.3))),
-        ("activation", activation),
-        ("pool", pool),
-        ("flatten", nn.Flatten()),
-        ("ip", Linear(4 * 4 * 4, 5, weight=Xavier(), bias=Constant())),
-    ]
-    return Chain(layers, (3, 10, 10), 5)
-
-
-@pytest.mark.parametrize(("activation", "written"), [(nn.Tanh(), "Tanh"), (nn.ReLU(), "Relu")])
-def test_an_activation_is_taken_of_the_maximum_and_of_what_is_averaged(activation: nn.Module, written: str):
-    """The same of fewer numbers, as it is monotone; an average of it is another thing."""
-    assert f"MaxPool<8, 8, 4, 2, 2, 0, 4, 4>, {written}<64>, Flatten" in plan(between(activation, nn.MaxPool2d(2)))
-    assert f"{written}<256>, AveragePool<8, 8, 4" in plan(between(activation, nn.AvgPool2d(2)))
-
-
-@pytest.mark.compiler
-@pytest.mark.parametrize("activation", [nn.Tanh(), nn.ReLU()])
-def test_a_maximum_before_its_activation_has_autograds_gradient(activation: nn.Module):
-    case = of(between(activation, nn.MaxPool2d(2)))
-    x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(11))]
-    expected = tuple(part.clone() for part in Bound(case)(x, rows, batch))
-    assert (case.flat.module.pool(case.flat.module.conv(batch[0][0])) < 0).any()
-    agree(expected, Native(case)(x, rows, batch), case.d)
-
-
 def test_what_else_has_no_native_gradient():
     channels_first = problem("digits_lenet", channels_last=False)
     assert refusal(channels_first) == "weights of convolutions must lie channels-last"
