@@ -7,10 +7,11 @@ A mutant changes one operator, constant, comparison or call of the last commit, 
 when a test fails, when it takes far longer than it did without the mutant, when a committed result moves or a run is
 another, or, for a paper's module, when ``falsify`` no longer passes or a figure that it has a part in is no longer
 the accepted one. The tests that import the module most directly are asked first, others only about what those let
-live, for ``SLOWEST`` seconds in all. ``--without PATTERN`` leaves out files. Which mutants a seed draws depends on
-the commit, the folders and that alone. Each is written to the log when it is done: the same command goes on where it
-stopped, be it by its budget in seconds or by Ctrl-C. Not part of the automatic checks: a hundred take an hour and
-more. A survivor is a gap in the tests or an equivalent of the code; that is for a reader to say.
+live, for ``SLOWEST`` seconds in all, and those that take long last. ``--without PATTERN`` leaves out files. Which
+mutants a seed draws depends on the commit, the folders and that alone. Each is written to the log when it is done:
+the same command goes on where it stopped, be it by its budget in seconds or by Ctrl-C. Not part of the automatic
+checks: a hundred take an hour and more. A survivor is a gap in the tests or an equivalent of the code; that is for a
+reader to say.
 """
 
 from __future__ import annotations

@@ -163,7 +163,9 @@ def test_each_module_runs_afresh_in_a_fork_that_has_the_libraries(tmp_path):
 
 
 @pytest.mark.processes
-def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root):
+@pytest.mark.parametrize("hasty", [mutants.HASTY, 0.0], ids=["at once", "when all were put off"])
+def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root, monkeypatch, hasty):
+    monkeypatch.setattr(mutants, "HASTY", hasty)
     (root / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     (root / "suite/near.py").write_text("def twice(x, unused=7):\n    return 2 * x\n")
     (root / "tests/a/helper.py").write_text("")

@@ -1,10 +1,11 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and their removal."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -52,3 +53,11 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def remove(path: Path) -> None:
+    """Remove a folder as far as can be, or a file, which may be gone already."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from suite.runs.files import remove
+
 LEASE = 60.0  # seconds without a sign of life after which a claim may be taken over; the same for all of a store
 BEATS = 6  # signs of life in that time
 SHARED = ".leases"  # in the folder of locks: some process sees this store through a network
@@ -73,10 +75,7 @@ class Claim:
             os.rename(max(good, key=lambda path: path.stat().st_mtime_ns), self.folder)
         self.folder.mkdir(exist_ok=True)
         for path in left:
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            remove(path)
         return self.folder
 
     def forget(self) -> None:

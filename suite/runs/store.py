@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suite.runs.files import sync_folder
+from suite.runs.files import remove, sync_folder
 from suite.runs.lease import Claim, Locks
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
@@ -226,13 +226,9 @@ class Store:
         """Remove what processes that died while storing a run left behind."""
         with os.scandir(self.root / "staging") as entries:
             for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    if time.time() - entry.stat().st_mtime <= ABANDONED:
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        shutil.rmtree(entry.path, ignore_errors=True)
-                    else:
-                        os.unlink(entry.path)
+                with contextlib.suppress(FileNotFoundError, PermissionError):  # gone, or another user's to remove
+                    if time.time() - entry.stat().st_mtime > ABANDONED:
+                        remove(Path(entry.path))
 
     def ids(self) -> set[str]:
         """Names of all finished runs, unverified."""
