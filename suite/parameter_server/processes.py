@@ -177,7 +177,10 @@ class Learner:
         server.send(INQUIRE, self.timestamp)
         timestamp = server.receive()[0]
         if timestamp == BROKEN:
-            raise WorkerLost(f"learner {self.learner} stops: another learner is gone and hardsync needs all of them")
+            raise WorkerLost(
+                f"learner {self.learner} stops: another learner is gone, and hardsync needs all of them, "
+                "or the server met an error"
+            )
         if timestamp == STOP:
             self.stopped = True
             left = weights.new_zeros(0) if self._leaves is None else self._leaves()
@@ -256,7 +259,10 @@ class Service:
         if kind == PUSH:
             vector = connection.receive_vector(self.served.x.new_empty(len(self.served.x) + 1 + self.notes))
             with self.changed:
-                self.push(learner, read, number, vector)
+                try:
+                    self.push(learner, read, number, vector)
+                except Exception as error:  # this learner too is told, when it inquires
+                    self.failure = self.failure or error
                 self.changed.notify_all()
             return True
         if kind == INQUIRE:

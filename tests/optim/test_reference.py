@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -21,15 +20,6 @@ def over(method: Method, processes: int) -> Method:
     if devices is None:
         return method
     return method._replace(algorithm=partial(method.algorithm, devices=processes * devices))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """As the processes that are started have: sums over more threads round differently."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("fused", [False, True], ids=["figures' solver", "fused solver"])
