@@ -275,7 +275,7 @@ def draw_curves(evidence: Evidence, figure: Figure) -> None:
         axes.set_xlabel("mini-batch size M (examples)")
         if place % columns == 1:
             axes.set_ylabel("updates to the threshold, $N$")
-    key(figure)
+    key(figure, [counted for _, thresholds in panels for counted in thresholds.values()])
 
 
 def frame_laws(evidence: Evidence) -> pd.DataFrame:

@@ -188,7 +188,7 @@ def draw_panel(evidence: Evidence, figure: Figure) -> None:
             power = Interval(law.values[0], law.low[0], law.high[0], law.n)
             title += f"\n{told(power, printed_value('inverse_law/fig2d/law'))}"  # the same in every panel
         axes.set_title(title)
-    key(figure)
+    key(figure, [counted for runs in panels.values() for counted in counts(runs).values()])
 
 
 ARTIFACTS = tuple(

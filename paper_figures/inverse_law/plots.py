@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.readings import law_fit
@@ -89,20 +89,16 @@ def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> 
 
 
 def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
-    """Limits that the runs decide, not the intervals; scales and legend, the largest counts first as in the panel."""
+    """Limits that the runs decide, not the intervals; scales; legend in the order of the curves at large batches."""
     everyone = [u for counted in found for u in counted]
     values = [n if n is not None else u.limit or 1.0 for u in everyone for n in u.seen]
     axes.set_yscale("log")
     low, high = min(values) / 1.25, max(values) * 1.25
-    axes.set_ylim(low, high * (high / low) ** (0.1 * len(found) + 0.08))  # room for the legend
+    axes.set_ylim(low, high * (high / low) ** (0.13 * len(found) + 0.08))  # room for the legend
     logarithmic(axes, [u.batch for u in everyone])
     handles, said = axes.get_legend_handles_labels()
-    order = sorted(range(len(said)), key=lambda i: -max((n or 0) for u in found[i] for n in u.seen))
-    handles, said = [handles[i] for i in order], [said[i] for i in order]
-    if any(u.censored for u in everyone):
-        (hollow,) = axes.plot([], [], linestyle="none", marker="o", color=GRID, markerfacecolor="none")
-        handles, said = [*handles, hollow], [*said, "not reached (limit)"]
-    axes.legend(handles, said, fontsize="small", loc="upper right")
+    order = sorted(range(len(said)), key=lambda i: -max((n or 0 for n in found[i][-1].seen), default=0))
+    axes.legend([handles[i] for i in order], [said[i] for i in order], fontsize="small", loc="upper right")
     axes.set(xlabel="", ylabel="")
 
 
@@ -113,8 +109,8 @@ def told(found: Interval, printed: float) -> str:
     return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), printed {printed:g}"
 
 
-def key(figure: Figure) -> None:
-    """What the marks of ``draw_law`` mean, once above all panels."""
+def key(figure: Figure, found: Iterable[Sequence[Updates]]) -> None:
+    """What the marks of ``draw_law`` mean, once above all panels of these curves."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -126,4 +122,8 @@ def key(figure: Figure) -> None:
         Line2D([], [], linestyle="-", linewidth=1, color=GRID, label="$N_\\infty + \\alpha/M$ fitted"),
         Patch(color=GRID, alpha=0.3, linewidth=0, label="its 95% interval"),
     ]
+    if any(u.censored for counted in found for u in counted):
+        hollow = Line2D([], [], linestyle="none", marker="o", color=GRID, markerfacecolor="none")
+        hollow.set_label("not reached within its limit")
+        marks.append(hollow)
     figure.legend(handles=marks, ncols=len(marks), loc="outside upper left", fontsize="small")
