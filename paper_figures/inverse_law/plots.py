@@ -66,7 +66,7 @@ def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> 
     table = updates_table({0.0: counted})
     seen, lost = table.dropna(subset="updates"), table[table["updates"].isna()]
     try:
-        fit = law_fit(counted)
+        fit = law_fit(counted) if len(seen) else None
     except FitError:
         fit = None
     said = f"{label}: {fit.floor:,.0f} + {fit.sensitivity:,.0f}/M" if fit else f"{label}: no fit"
@@ -96,9 +96,9 @@ def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
     low, high = min(values) / 1.25, max(values) * 1.25
     axes.set_ylim(low, high * (high / low) ** (0.13 * len(found) + 0.08))  # room for the legend
     logarithmic(axes, [u.batch for u in everyone])
-    handles, said = axes.get_legend_handles_labels()
-    order = sorted(range(len(said)), key=lambda i: -max((n or 0 for n in found[i][-1].seen), default=0))
-    axes.legend([handles[i] for i in order], [said[i] for i in order], fontsize="small", loc="upper right")
+    entries = zip(found, *axes.get_legend_handles_labels(), strict=True)
+    ordered = sorted(entries, key=lambda entry: -max((n or 0 for n in entry[0][-1].seen), default=0))
+    axes.legend([e[1] for e in ordered], [e[2] for e in ordered], fontsize="small", loc="upper right")
     axes.set(xlabel="", ylabel="")
 
 

@@ -9,8 +9,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from paper_figures.inverse_law import PAPER, fig2, settings
+from paper_figures.inverse_law import PAPER, fig2, plots, settings
 from paper_figures.inverse_law.plots import TICKS
+from suite.batch_size.law import Updates
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence
 from suite.papers.published import published
@@ -50,7 +51,7 @@ def test_a_panel_of_figure_1_for_every_curve_with_the_law_in_its_legend(store):
         ticks = [float(t.get_text()) for t in axes.get_xticklabels()]
         assert ticks == list(row.powers[:: 1 if len(row.powers) <= TICKS else 2])
         said = legend(axes)
-        assert len(said) == len(row.halvings) + len(row.lower) + (1 in row.powers and len(row.halvings) > 2)
+        assert len(said) == len(row.halvings) + len(row.lower)
         (first,) = (text for text in said if text.startswith(f"loss {row.thresholds('reduced')[0]:.3g}: "))
         floor, sensitivity = (
             float(number.replace(",", "")) for number in re.search(r": ([\d,]+) \+ ([\d,]+)/M", first).groups()
@@ -111,12 +112,31 @@ def test_the_table_of_the_laws_has_each_quantity_of_each_curve_once(store):
 
 
 def test_translation_shows_runs_that_did_not_reach_a_threshold(store):
-    panels = drawn(store, "fig2d").axes
+    figure = drawn(store, "fig2d")
+    panels = figure.axes
     assert ["sittings" in axes.get_title(loc="left") for axes in panels] == [True, False]
     assert "stand-in" in panels[1].get_title(loc="left")
     for axes, sizes in zip(panels, (fig2.WORD_BATCHES, fig2.CAPTION_WORDS), strict=True):
         assert [t.get_text() for t in axes.get_xticklabels()] == [str(words) for words in sizes]
-        assert legend(axes)[-1] == "not reached (limit)"
+        hollow = [line for line in axes.lines if line.get_markerfacecolor() == "none" and len(line.get_xdata())]
+        assert hollow
+    assert [text.get_text() for text in figure.legends[0].get_texts()][-1] == "not reached within its limit"
+
+
+def test_a_curve_that_no_run_reached_is_drawn_and_the_legend_keeps_each_mark():
+    figure = Figure()
+    axes = figure.add_subplot()
+    lost = [Updates(m, (None, None), 50.0) for m in (1, 2, 4)]
+    rising = [Updates(m, (10.0 + 100 / m, 11.0 + 101 / m), 500.0) for m in (1, 2, 4)]
+    for order, (label, counted) in enumerate((("low", lost), ("high", rising))):
+        plots.draw_law(axes, counted, label, order)
+    plots.finish_law(axes, [lost, rising])
+    first, second = legend(axes)
+    assert (first.split(":")[0], second) == ("high", "low: no fit")
+    assert [handle.get_marker() for handle in axes.get_legend().legend_handles] == [
+        style.MARKERS[1],
+        style.MARKERS[0],
+    ]
 
 
 def test_predicted_and_measured_times_with_the_regret_of_the_choice(store):
