@@ -20,6 +20,7 @@ from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.gradients.looped import Bound
+from suite.training.one_worker import Fused, Listed
 
 EXECUTION = {"device": "cpu", "precision": "float64", "channels_last": True, "path": "looped", "threads": 1,
              "deterministic": True}  # fmt: skip
@@ -143,6 +144,21 @@ def test_a_diverging_run_is_an_outcome(tmp_path):
     found = sweep(spec_of(rate=1e30, monitors={"training": [0.1]}), context_in(tmp_path, precision="float32"))
     assert found.status == "diverged"
     assert found.results["crossed_training"] == [-1]
+
+
+@pytest.mark.parametrize("path", ["looped", pytest.param("native", marks=pytest.mark.compiler)])
+def test_an_update_in_place_is_that_of_gradient_and_step_one_after_the_other(tmp_path, path):
+    """To the bit by machine code, within rounding along autograd's tensors; what it began from is left alone."""
+    inplace, general = (Trainer(spec_of(), context_in(tmp_path, path=path, precision="float32")) for _ in range(2))
+    assert isinstance(inplace.whole, Fused if path == "native" else Listed)
+    general.whole = None
+    start = inplace.start()
+    before = start.x.clone()
+    found, wanted = inplace.advance(start, 0, 20), general.advance(general.start(), 0, 20)
+    assert torch.equal(start.x, before)
+    assert not torch.equal(found.x, before)
+    closeness = {"rtol": 0, "atol": 0} if path == "native" else {"rtol": 1e-5, "atol": 1e-6}
+    torch.testing.assert_close(found, wanted, **closeness)
 
 
 def test_learners_share_a_batch_without_changing_the_updates(tmp_path):

@@ -24,6 +24,7 @@ from suite.training import checkpoint
 from suite.training.fused_step import in_place
 from suite.training.gradients.batching import answer
 from suite.training.gradients.types import Gradients
+from suite.training.one_worker import one_worker
 from suite.training.reading import Reading
 from suite.training.schedules import rounds
 
@@ -43,6 +44,7 @@ class SteppedSgd:
         self.gradients, self.problem = gradients, gradients.problem
         self.flat, self.rate, self.workers = self.problem.flat, rate, workers
         self.algorithm = in_place(SGD(optimizer, in_process(workers)), self.flat.x.device)
+        self.whole = one_worker(gradients, self.algorithm)
         self.buffers = self.problem.b0()[None].repeat(workers, 1)
         self.seconds = 0.0  # spent on updates alone
         self.looked: dict[str, Tensor] = {}  # by sample, what the order of its next test depends on; in checkpoints
@@ -72,7 +74,10 @@ class SteppedSgd:
         """The state after update t; the one passed in may be overwritten."""
         turn = self.turn(t)
         points, examples = self.request(state, turn)
-        return self.apply_gradients(state, turn, *answer(self.gradients, points, self.buffers, examples))
+        if self.whole is None:
+            return self.apply_gradients(state, turn, *answer(self.gradients, points, self.buffers, examples))
+        state, self.buffers, _ = self.whole(turn, points, state, self.buffers, examples, self.rate)
+        return state
 
     def turn(self, t: int) -> Turn:
         return next(rounds(self.workers, start=t))

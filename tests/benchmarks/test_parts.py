@@ -1,0 +1,57 @@
+"""An update's parts add up to it, each is there, and what is slowed down shows in its own part."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from benchmarks import ours, parts
+from benchmarks.workloads import Workload, named
+from suite.training.fused_step import InPlace
+from suite.training.numerics import apply
+from suite.training.problem import Classification
+
+LOOP = {"path": "looped", "channels_last": True, "onednn": True, "width": 1, "precision": "float32", "device": "cpu"}
+LOOP |= {"threads": 1, "deterministic": True}
+SMALL = [named("LeNet/MNIST, M=16"), named("SMA LeNet, b=16, k=1")]
+SMALL.append(Workload("words", "translation", "", 2))
+
+
+def run_of(workload):
+    apply(LOOP)
+    return (ours.translation if workload.family == "translation" else ours.training)(workload, LOOP)
+
+
+@pytest.mark.parametrize("workload", SMALL, ids=lambda workload: workload.name)
+def test_the_parts_are_all_there_and_add_up_to_the_update(workload):
+    found = parts.timed(run_of(workload), 3)
+    assert len(found) == 3
+    for one in found:
+        assert all(one[part] > 0 for part in parts.PARTS)
+        assert sum(one[part] for part in parts.PARTS) == pytest.approx(one[parts.WHOLE])
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "part"), [(Classification, "fetch", "examples"), (InPlace, "advance", "step")]
+)
+def test_what_is_slowed_down_shows_in_its_own_part(owner, method, part, monkeypatch):
+    at_once = getattr(owner, method)
+
+    def slow(*given):
+        time.sleep(0.2)
+        return at_once(*given)
+
+    monkeypatch.setattr(owner, method, slow)
+    (found,) = parts.timed(run_of(named("LeNet/MNIST, M=16")), 1)
+    assert found[part] >= 0.2
+    assert getattr(owner, method) is slow, "the clocks are taken off again"
+
+
+def test_shares_are_of_the_sum_of_all_updates():
+    updates = [
+        {"gradient": 3.0, "step": 0.5, "examples": 0.25, "rest": 0.25, "update": 4.0},
+        {"gradient": 5.0, "step": 0.5, "examples": 0.25, "rest": 0.25, "update": 6.0},
+    ]
+    last = parts.table({"LeNet": updates}, 2).splitlines()[-1]
+    assert last == "| LeNet | 2 | 5,000 ms | 80.00% | 10.00% | 5.00% | 5.00% |"
