@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from paper_figures.inverse_law.experiments import EXPERIMENTS
+from paper_figures.inverse_law.experiments import EXPERIMENTS, sweep_seconds
 from paper_figures.inverse_law.experiments.search import SearchRun, resume, save
 from paper_figures.inverse_law.experiments.sweep import Trainer, sweep
 from paper_figures.inverse_law.settings import DIGITS
@@ -159,6 +159,17 @@ def test_an_update_in_place_is_that_of_gradient_and_step_one_after_the_other(tmp
     assert not torch.equal(found.x, before)
     closeness = {"rtol": 0, "atol": 0} if path == "native" else {"rtol": 1e-5, "atol": 1e-6}
     torch.testing.assert_close(found, wanted, **closeness)
+
+
+def test_a_search_is_planned_by_the_lowest_loss_that_it_looks_for():
+    """Each halving takes 2.5 times the updates; how many thresholds lie above the lowest changes nothing."""
+    common = {"monitors": {"training": [0.576, 0.288]}, "limit": 10**6, "batch": 10**5}
+    first, lower, alone = (
+        sweep_seconds(spec_of(**{**common, "monitors": {"training": thresholds}}))
+        for thresholds in ([0.576, 0.288], [0.576, 0.288, 0.144], [0.144])
+    )
+    assert lower == alone
+    assert lower / first == pytest.approx(2.5, rel=0.01)
 
 
 def test_learners_share_a_batch_without_changing_the_updates(tmp_path):

@@ -6,6 +6,7 @@ one is imported by every command.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 
 from suite.data.catalogue import DATASETS
@@ -15,10 +16,16 @@ from suite.runner.cost import FLOPS_PER_SECOND, SMALL, TRAIN
 from suite.spec import RunSpec, canonical
 
 UPDATE_OVERHEAD = 1.0e-3  # seconds per update outside the network
-# Updates times learning rate of a search; how many they are is what is to be found out. The medians of the stored
-# curves are 4 to 15 on MNIST, 45 on CIFAR-10 and 38 on CIFAR-100. Each halving of the loss below that takes 2.5 times
-# as far: 38 (small LeNet) and 28 (medium) to half of it, 71 to a quarter; with two classes 22 and 61.
-TYPICAL_WAY = {"mnist": 11.0, "cifar10": 45.0, "cifar100": 38.0}
+# Updates times learning rate of a search down to a loss [nats]; how many they are is what is to be found out. The
+# medians of the stored curves are 4 to 15 on MNIST, 45 on CIFAR-10 and 38 on CIFAR-100. Each halving of the loss
+# takes 2.5 times as far: 38 (small LeNet) and 28 (medium) to half of MNIST's, 71 to a quarter; with two classes 22
+# and 61.
+TYPICAL_WAY = {
+    ("mnist", "digits"): (11.0, 0.288),
+    ("mnist", "parity"): (11.0, 0.173),
+    ("cifar10", "classes"): (45.0, 1.151),
+    ("cifar100", "classes"): (38.0, 3.551),
+}
 TYPICAL_HALVING = 2.5
 TYPICAL_TRANSLATION = 900  # updates of a translation; the means of the stored curves are 530 to 930
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 1e-4, 18
@@ -29,8 +36,9 @@ def sweep_seconds(spec: RunSpec) -> float:
     """Updates and tests of one search, as if it went a typical way at its learning rate."""
     s = spec.settings
     flops = counts(s["model"]["name"]).flops_per_example
-    halvings = len(s["monitors"]["training"]) if "sample_of" in s else 0  # thresholds that are searched apart
-    way = TYPICAL_WAY.get(s["data"]["name"], TYPICAL_WAY["mnist"]) * TYPICAL_HALVING**halvings
+    way, reached = TYPICAL_WAY.get((s["data"]["name"], s["data"]["labels"]), TYPICAL_WAY["mnist", "digits"])
+    lowest = min(threshold for thresholds in s["monitors"].values() for threshold in thresholds)
+    way *= TYPICAL_HALVING ** math.log2(reached / lowest)
     updates = min(s["limit"], way / s["rate"])
     tests = updates / s["every"] if not s["growth"] else TYPICAL_TESTS
     sample = s["sample"] or s["share"] * DATASETS[s["data"]["name"]].sizes["train"]
