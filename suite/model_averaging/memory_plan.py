@@ -97,7 +97,8 @@ def offline(operators: Sequence[Operator]) -> Plan:
 def online(operators: Sequence[Operator], learners: int, lag: int) -> int:
     """Bytes of one pool shared by ``learners`` learners, each ``lag`` operators behind the one before.
 
-    ``lag`` >= the number of operators is one after the other; 0 is in step, where nothing can be shared.
+    ``lag`` >= the number of operators is one after the other; 0 is in step, where a learner can only take what those
+    before it gave back at the same operator.
     Raises ValueError for learners below 1 or a negative lag.
     """
     if learners < 1 or lag < 0:
