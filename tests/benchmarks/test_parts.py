@@ -7,6 +7,7 @@ import time
 import pytest
 
 from benchmarks import ours, parts
+from benchmarks.sides import cores
 from benchmarks.workloads import Workload, named
 from suite.training.fused_step import InPlace
 from suite.training.numerics import apply
@@ -55,3 +56,17 @@ def test_shares_are_of_the_sum_of_all_updates():
     ]
     last = parts.table({"LeNet": updates}, 2).splitlines()[-1]
     assert last == "| LeNet | 2 | 5,000 ms | 80.00% | 10.00% | 5.00% | 5.00% |"
+
+
+def test_the_command_prints_a_row_for_each_workload_that_it_is_given(monkeypatch, capsys):
+    asked = []
+
+    def measured(workload, updates, threads):
+        asked.append((workload.name, updates, threads))
+        return [dict.fromkeys(parts.PARTS, 1.0) | {parts.WHOLE: 4.0}] * updates
+
+    monkeypatch.setattr(parts, "measured", measured)
+    parts.main(["LeNet/MNIST, M=16", "cGRU, 800 words", "--updates", "3"])
+    rows = capsys.readouterr().out.splitlines()[-2:]
+    assert [row.split(" | ")[:2] for row in rows] == [["| LeNet/MNIST, M=16", "3"], ["| cGRU, 800 words", "3"]]
+    assert asked == [("LeNet/MNIST, M=16", 3, cores()), ("cGRU, 800 words", 3, cores())]
