@@ -190,14 +190,19 @@ def replica_bytes(workload: Workload, chosen: Mapping[str, Any]) -> int:
     return round((kept + shared) / count) + rows
 
 
+def updates_of(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
+    """The whole workload in this process, executed so."""
+    apply(chosen)
+    if workload.family == "sweep":
+        return sweep(workload, chosen, workload.runs)
+    kinds: dict[str, Callable[..., Callable[[int], None]]] = {"server": served, "translation": translation}
+    return kinds.get(workload.family, training)(workload, chosen)
+
+
 def in_process(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
     """The whole workload in this process, and how it is executed."""
     chosen = execution(workload, device, threads, workload.runs)
-    apply(chosen)
-    if workload.family == "sweep":
-        return sweep(workload, chosen, workload.runs), chosen
-    kinds: dict[str, Callable[..., Callable[[int], None]]] = {"server": served, "translation": translation}
-    return kinds.get(workload.family, training)(workload, chosen), chosen
+    return updates_of(workload, chosen), chosen
 
 
 def in_waves(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:

@@ -22,7 +22,6 @@ from benchmarks.workloads import Workload, named
 from suite.runs import environment
 from suite.training.fused_step import InPlace
 from suite.training.gradients.looped import Bound
-from suite.training.numerics import apply
 from suite.training.problem import Classification
 from suite.training.translation import Translation
 
@@ -45,7 +44,7 @@ def clocked(spent: dict[str, float]) -> Iterator[None]:
         def call(*given: Any) -> Any:
             began = time.perf_counter()
             found = method(*given)
-            spent[part] = spent.get(part, 0.0) + time.perf_counter() - began
+            spent[part] += time.perf_counter() - began
             return found
 
         return call
@@ -75,9 +74,7 @@ def measured(workload: Workload, updates: int, threads: int) -> list[dict[str, f
     """Parts of this many updates of a workload, layer by layer, in the memory format that the suite chooses."""
     chosen = ours.execution(workload, "cpu", threads) | {"path": "looped", "width": 1}
     chosen.pop("build", None)
-    apply(chosen)
-    kind = ours.translation if workload.family == "translation" else ours.training
-    return timed(kind(workload, chosen), updates)
+    return timed(ours.updates_of(workload, chosen), updates)
 
 
 def table(found: Mapping[str, Sequence[Mapping[str, float]]], threads: int) -> str:

@@ -97,7 +97,7 @@ def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
     axes.set_ylim(low, high * (high / low) ** (0.13 * len(found) + 0.08))  # room for the legend
     logarithmic(axes, [u.batch for u in everyone])
     entries = zip(found, *axes.get_legend_handles_labels(), strict=True)
-    ordered = sorted(entries, key=lambda entry: -max((n or 0 for n in entry[0][-1].seen), default=0))
+    ordered = sorted(entries, key=lambda entry: max(n or 0 for n in entry[0][-1].seen), reverse=True)
     axes.legend([e[1] for e in ordered], [e[2] for e in ordered], fontsize="small", loc="upper right")
     axes.set(xlabel="", ylabel="")
 

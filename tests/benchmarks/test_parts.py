@@ -10,7 +10,6 @@ from benchmarks import ours, parts
 from benchmarks.sides import cores
 from benchmarks.workloads import Workload, named
 from suite.training.fused_step import InPlace
-from suite.training.numerics import apply
 from suite.training.problem import Classification
 
 LOOP = {"path": "looped", "channels_last": True, "onednn": True, "width": 1, "precision": "float32", "device": "cpu"}
@@ -19,14 +18,9 @@ SMALL = [named("LeNet/MNIST, M=16"), named("SMA LeNet, b=16, k=1")]
 SMALL.append(Workload("words", "translation", "", 2))
 
 
-def run_of(workload):
-    apply(LOOP)
-    return (ours.translation if workload.family == "translation" else ours.training)(workload, LOOP)
-
-
 @pytest.mark.parametrize("workload", SMALL, ids=lambda workload: workload.name)
 def test_the_parts_are_all_there_and_add_up_to_the_update(workload):
-    found = parts.timed(run_of(workload), 3)
+    found = parts.timed(ours.updates_of(workload, LOOP), 3)
     assert len(found) == 3
     for one in found:
         assert all(one[part] > 0 for part in parts.PARTS)
@@ -44,7 +38,7 @@ def test_what_is_slowed_down_shows_in_its_own_part(owner, method, part, monkeypa
         return at_once(*given)
 
     monkeypatch.setattr(owner, method, slow)
-    (found,) = parts.timed(run_of(named("LeNet/MNIST, M=16")), 1)
+    (found,) = parts.timed(ours.updates_of(named("LeNet/MNIST, M=16"), LOOP), 1)
     assert found[part] >= 0.2
     assert getattr(owner, method) is slow, "the clocks are taken off again"
 
