@@ -27,8 +27,8 @@ Rules, each decided on the whole interval of the measured quantity:
 
 A straddling interval is *inconclusive*, whatever else the entry says.
 
-``margin`` is the largest difference that counts as none, in the unit of the quantity, which must be a difference: where
-a claim is not reproduced and the whole interval lies within it of 0, the verdict is *no visible difference*.
+``margin`` is the largest difference that counts as none, in the unit of the quantity, which must be a difference.
+Where a claim is not reproduced and the whole interval lies within it of 0, the verdict is *no visible difference*.
 ``undetermined = "why"`` names a setting that the paper does not print and on which the quantity hangs: the verdict is
 *undetermined*, whatever was measured. ``machine = "why"`` says that the quantity belongs to the paper's own machine:
 without a measurement the verdict is *bound to the paper's machine*.
@@ -352,6 +352,8 @@ def load(path: Path) -> list[Claim]:
                 raise ClaimError(f"claim {claim_id}: unknown {sorted(unknown)}; known are {(*SHARED, *OWN)}")
             try:
                 raw = {"rule": "within", "profile": "smoke", "needs": "nothing", **defaults, **entry}
+                if "lacks" in entry and "machine" not in entry:  # a claim's own reason stands over its artifact's
+                    raw.pop("machine", None)
                 claims.append(_claim(claim_id, raw))
             except (TypeError, ValueError) as error:
                 raise error if isinstance(error, ClaimError) else ClaimError(f"claim {claim_id}: {error}") from error

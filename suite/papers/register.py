@@ -1,8 +1,8 @@
 """The register of rules: it records what decides each claim and which runs an artifact asks for, before those runs.
 
-``published/register.jsonl`` of a paper's home holds a line for each rule and for each change of a grid, in the order
-of their dates. ``sgd-suite register`` appends lines; an edit of an old one shows in the history of the project. A line
-holds data alone::
+``published/register.jsonl`` of a paper's home holds a line for each rule and each change of a grid, by date.
+``sgd-suite register`` appends lines; an edit of an old one shows in the history of the project. A line holds data
+alone::
 
     {"claim": "isgd/fig5b/gain", "date": "...", "because": "...", "rule": {"rule": "within", "printed": [26.79], ...}}
     {"artifact": "isgd/fig5b", "date": "...", "because": "...", "added": ["<run id>", ...], "removed": []}
@@ -110,7 +110,9 @@ def read(home: Path) -> Register:
     return Register(rules, grids, removed, undated)
 
 
-def standing(claim: Claim, artifact: Artifact | None, began: Mapping[str, str], stored: Iterable[str] = ()) -> Standing:
+def standing(
+    claim: Claim, artifact: Artifact | None, began: Mapping[str, str], stored: Iterable[str] = ()
+) -> Standing:
     """How a claim stands whose number was read from runs.
 
     Args:
