@@ -13,7 +13,7 @@ from fake_paper import claim, fig1_draw, fill, registered, specs, verdict
 
 from suite.claims.judge import Verdict
 from suite.claims.measured import STATED, Measured, exact, interval, point
-from suite.papers import register, verdicts
+from suite.papers import verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.verdicts import Measurement
 from suite.report.behind import reasons, tried
@@ -119,7 +119,7 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
         ("why", "so it is"),
         ("rule", "bound lower, ± 1 s: a reason"),
         ("rests on", "shortened: less data (decides)"),
-        ("register", "no entry"),
+        ("register", "registered; 2000-01-01: for a test"),
         ("measure", "fake_paper:fig1_measures"),
         ("power", "catches a departure of 3.8 s four times in five"),
     ]
@@ -132,24 +132,16 @@ def test_a_verdict_without_numbers_says_that_it_has_none(paper):
         "ours": "not measured",
         "why": "no run",
         "rule": "holds, none: a reason",
-        "register": "no entry",
+        "register": "no line",
     }
     simply = verdict(exact(10.0), rests_on=STATED, made=claim("fake/fig1/it", "bound", (1.0,), side="lower"))
     assert dict(reasons(simply, None))["rests on"] == "stated (decides nothing)"
 
 
-def test_the_register_is_told_with_what_an_earlier_rule_said(paper, tmp_path):
-    prints = {"rule": "a", "measure": "b", "runs": "c"}
-    earlier = {"verdict": "inconclusive", "values": [1.0], "low": [0.5], "high": [2.0]}
-    register.append(tmp_path, "d0", "begun", {"fake/fig1/it": {**prints, "change": "registered"}})
-    plainly = dict(reasons(verdict(exact(10.0)), None))
-    assert plainly["register"] == "registered d0: begun"
-    assert (plainly["since"], "earlier" in plainly) == ("rule d0, measure d0, runs d0", False)
-    row = {**prints, "rule": "x", "change": "amended", "earlier": earlier}
-    register.append(tmp_path, "d1", "wider", {"fake/fig1/it": row})
-    amended = dict(reasons(verdict(exact(10.0)), None))
-    assert (amended["register"], amended["earlier"]) == ("amended d1: wider", "inconclusive 1.0 [0.5, 2.0]")
-    register.standings.cache_clear()
+def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
+    later = verdict(exact(12.0), "not reproduced")
+    told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), None))
+    assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12")
 
 
 def test_only_what_counts_is_tried(paper, monkeypatch):

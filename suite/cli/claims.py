@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from suite.cli.options import Json, OnlyMine, Profile, Selectors, SourceOption, a_path
+from suite.cli.options import Json, OnlyMine, Profile, Selectors, SourceOption
 from suite.cli.output import source
 
 
@@ -62,17 +62,10 @@ def explain_(
 def register(
     papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...", help="papers; none: all")] = None,
     *,
-    because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
-    revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
-    reasons: Annotated[
-        Path | None, typer.Option(help="TOML: reasons of single claims, by claim or glob", metavar="F", parser=a_path)
-    ] = None,
+    because: Annotated[str, typer.Option("--because", help="why rules or runs changed")],
 ) -> None:
-    """Append to the register what the rules say today, beside what those of before say of the same runs."""
-    import tomllib
-
+    """Record the rules and grids of today, before the runs that they judge."""
     from suite.commands.register import register as append
 
-    special = tomllib.loads(reasons.read_text(encoding="utf-8")) if reasons else {}
-    for sentence in append(because, revision, special, papers or []):
+    for sentence in append(because, papers or []):
         print(sentence)

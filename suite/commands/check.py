@@ -65,7 +65,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "rests_on": verdict.rests_on,
         "rests_because": verdict.because,
         "order": verdict.order,
-        "earlier": verdict.earlier,
+        "exploratory": row(verdict.exploratory) if verdict.exploratory else None,
         "decides": verdict.decides,
         "ours": _measured(verdict.measured),
         "proxy": _measured(verdict.proxy),

@@ -21,6 +21,9 @@ STYLES = {
     "not reproduced": "yellow",  # with a finding; a red one is bold red
     "inconclusive": "yellow",
     "not run": "dim",
+    "no visible difference": "cyan",
+    "undetermined": "dim",
+    "bound to the paper's machine": "dim",
     "known difference": "cyan",
     "paper contradicts itself": "magenta",
 }

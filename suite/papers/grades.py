@@ -64,6 +64,7 @@ class ReadOf:
     spec: RunSpec
     machine: str
     results: frozenset[str] = frozenset()
+    began: str = ""  # when (UTC); "" where the run does not say
     best: Callable[[], float | None] = field(default=lambda: None, compare=False)
 
 
@@ -81,7 +82,8 @@ Departure = tuple[str, str]
 
 def read_of(run: Run, results: Iterable[str] = ()) -> ReadOf:
     """A stored run as one that a quantity reads, and the names of those of its results that were read."""
-    return ReadOf(run.spec, machine_of(run), frozenset(results), partial(_best, run))
+    began = str(run.environment.get("started", ""))
+    return ReadOf(run.spec, machine_of(run), frozenset(results), began, partial(_best, run))
 
 
 def _best(run: Run) -> float | None:

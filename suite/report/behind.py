@@ -7,8 +7,9 @@ from typing import Any
 
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.register import measuring, place_of, standing
+from suite.papers.register import last_line
 from suite.papers.trials import Trial, counted, power, trials
+from suite.papers.verdicts import measures_of
 from suite.report.numerals import ours, printed, tolerance
 from suite.runs.archive import Runs
 
@@ -24,8 +25,8 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         decides = "decides" if verdict.decides else "decides nothing"
         yield "rests on", f"{verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
     yield from _registered(verdict)
-    for place in dict.fromkeys(map(place_of, measuring(rule.quantity, artifact) if artifact else ())):
-        yield "measure", place
+    for function in measures_of(rule.quantity, artifact) if artifact else ():
+        yield "measure", f"{function.__module__}:{function.__qualname__.partition('.<locals>')[0]}"
     if measured is not None:
         departures = ", ".join(f"{p:.3g}" for p in power(rule, measured))
         yield "power", f"catches a departure of {departures} {rule.unit}".rstrip() + " four times in five"
@@ -37,13 +38,9 @@ def tried(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, A
 
 
 def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    held = standing(verdict.claim.id)
-    if held is None:
-        yield "register", "no entry"
-        return
-    yield "register", f"{held.change} {held.date}: {held.because}"
-    yield "since", ", ".join(f"{part} {date}" for part, date in held.since.items())
-    if held.earlier:
-        spans = zip(*(held.earlier.get(name, ()) for name in ("values", "low", "high")), strict=True)
-        values = ", ".join(f"{value} [{low}, {high}]" for value, low, high in spans)
-        yield "earlier", f"{held.earlier['verdict']} {values}".rstrip()
+    """When the present rule was registered, and what it says where another one decides."""
+    line = last_line(verdict.claim)
+    yield "register", f"{verdict.order or 'registered'}; {line}" if line else "no line"
+    if later := verdict.exploratory:
+        shown = ", ".join(ours(later.measured, later.claim)) if later.measured else ""
+        yield "exploratory", f"{later.verdict} {shown}".rstrip()

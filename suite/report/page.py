@@ -32,12 +32,15 @@ from suite.runs.contest import Survey
 from suite.runs.environment import ROOT, revision
 from suite.runs.store import DamagedRun, Run
 
-SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "≠", "!"), strict=True))
+SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "=", "?", "⌂", "≠", "!"), strict=True))
 MEANINGS = {
     "reproduced": "Our whole interval satisfies the claim's rule.",
     "not reproduced": "Our whole interval violates the rule. What the failure teaches stands beside it as a finding.",
     "inconclusive": "Our interval straddles the bound: neither holds nor fails at the confidence we ask for.",
     "not run": "The evidence that would decide the claim is not stored; the row says what is missing.",
+    "no visible difference": "Our whole interval lies within the margin, fixed before, that counts as no difference.",
+    "undetermined": "The quantity hangs on a setting that the paper does not print.",
+    "bound to the paper's machine": "The quantity belongs to the paper's own machine: no other can decide it.",
     "known difference": "The claim fails at its own profile, we name the cause, and a second experiment shows it.",
     "paper contradicts itself": "Exact arithmetic on other numbers printed in the same paper excludes this one.",
 }

@@ -29,6 +29,9 @@ PER_PAPER = 3  # results told in words, for each paper
 FIRST = 3  # of these, those that the README tells
 
 
+UNDECIDED = ("not run", "inconclusive", "undetermined")
+
+
 class ReadmeError(ValueError):
     """A file that has no place for a block."""
 
@@ -101,7 +104,7 @@ def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
     """A paper's empirical results worth a sentence: what rests on the best evidence first, of those what failed and
     taught something, then the largest number of repetitions; in the paper's order if equal."""
-    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict not in ("not run", "inconclusive")]
+    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict not in UNDECIDED]
     return sorted(decided, key=_weight)[:most]
 
 

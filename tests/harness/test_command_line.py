@@ -92,7 +92,7 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
         "empirical claims, 3; decided: none",
         "  as printed:       none",
         "  shortened:        none",
-        "  stand-in:         1 reproduced; 3 runs (1 unregistered)",
+        "  stand-in:         1 reproduced; 3 runs",
         "  simulated:        none",
         "  nothing measured: 2 not run",
         "properties and statements, 3",
