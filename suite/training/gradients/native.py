@@ -30,7 +30,7 @@ from suite.training.gradients.types import Batch, Rows
 from suite.training.machine_code import NUMBERS, NativeError, Source
 
 FILE = Path(__file__).with_suffix(".cpp")
-SOURCE = Source(FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "team")))
+SOURCE = Source(FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "team", "winograd")))
 
 MONOTONE = nn.ReLU | nn.Tanh
 
