@@ -40,7 +40,7 @@ template <class... Layers>
 struct Chain {
     static constexpr long parameters = 0, kept = 0, ready = 0, sums = 0, scratch = 0, block = 1;
     static constexpr int tensors = 0;
-    static constexpr bool reads_input = true;  // what follows may
+    static constexpr bool reads_input = true, winograd = false;  // what follows may read it
     static void prepare(const real*, real*) {}
     static void forward(const real*, const real*, long, const real*, real*, real*, real*) {}
     static void backward(const real*, const real*, long, const real*, const real*, const real*, const real*, real*,
@@ -54,7 +54,7 @@ struct Chain<Given, Rest...> {
     using Layer = std::conditional_t<Given::together, Given, Each<Given>>;
     using Next = Chain<Rest...>;
     static constexpr bool last = sizeof...(Rest) == 0, keeps = !last && (Layer::reads_output || Next::reads_input);
-    static constexpr bool reads_input = Layer::reads_input;
+    static constexpr bool reads_input = Layer::reads_input, winograd = Layer::together || Next::winograd;
     static constexpr long block = std::max(Layer::block, Next::block);  // examples to take together
     static constexpr long parameters = Layer::parameters + Next::parameters;
     static constexpr int tensors = Layer::tensors + Next::tensors;
@@ -108,10 +108,11 @@ template <class... Layers>
 struct Pictures {
     using All = Chain<Layers...>;
     static constexpr long inputs = Ends<Layers...>::inputs, outputs = Ends<Layers...>::outputs;
-    static constexpr long parameters = All::parameters;
+    static constexpr long parameters = All::parameters, block = All::block;
     static constexpr int tensors = All::tensors;
+    static constexpr bool winograd = All::winograd;
     static constexpr long drawn = 0;
-    static constexpr long each = All::ready + All::sums + All::block * All::scratch;  // of a thread's own numbers
+    static constexpr long each = All::ready + All::sums + block * All::scratch;  // of a thread's own numbers
     static long work(long M, long threads) { return threads * each + M * All::kept; }
 
     static void forward(Team team, long M, const real* w, const real* in, real* out, real* work) {
@@ -144,18 +145,19 @@ struct Pictures {
 private:
     template <class Of>
     static void blocks(Team team, long M, Of of) {
-        for (long m = team.first(M), n; m < team.last(M); m += n) of(m, n = std::min(All::block, team.last(M) - m));
+        for (long m = team.first(M), n; m < team.last(M); m += n) of(m, n = std::min(block, team.last(M) - m));
     }
 };
 
 template <long IN, long OUT>
 struct Linear {
-    static constexpr long inputs = IN, outputs = OUT, parameters = OUT * IN + OUT;
+    static constexpr long inputs = IN, outputs = OUT, parameters = OUT * IN + OUT, block = 1;
     static constexpr int tensors = 2;
+    static constexpr bool winograd = false;
     static constexpr long drawn = 0;
     static long together(long M) { return M < 8 ? 8 : 64; }  // outputs whose weights stay in the cache
-    static long block(long M) { return padded(std::max(together(M) * IN, OUT)); }
-    static long work(long M, long threads) { return threads * block(M); }
+    static long room(long M) { return padded(std::max(together(M) * IN, OUT)); }
+    static long work(long M, long threads) { return threads * room(M); }
 
     template <int R, int O>
     static void some_rows(long& m, long M, const real* w, const real* in, real* out) {
@@ -188,7 +190,7 @@ struct Linear {
         if (team.size > 1)
             for (long o = 0; o < OUT; o += some) inputs_of(o, OUT);
         team.meet();
-        real* block = work + team.rank * Linear::block(M);
+        real* block = work + team.rank * Linear::room(M);
         const long end = team.last(OUT);
         for (long o = team.first(OUT); o < end; o += some) {
             const long count = std::min(some, end - o);
@@ -208,8 +210,9 @@ struct Linear {
 // Multiplies by factors drawn for each number of the batch: 0, or 1 / (1 - p).
 template <long N>
 struct Dropout {
-    static constexpr long inputs = N, outputs = N, parameters = 0, drawn = N;
+    static constexpr long inputs = N, outputs = N, parameters = 0, drawn = N, block = 1;
     static constexpr int tensors = 0;
+    static constexpr bool winograd = false;
     static long work(long, long) { return 0; }
     static void forward(Team team, long M, const real*, const real* in, real* out, const real* factors) {
         for (long i = team.first(M) * N; i < team.last(M) * N; ++i) out[i] = in[i] * factors[i];
@@ -233,8 +236,9 @@ real cross_entropy(const real* logits, std::int64_t target, real* powers, real& 
 // The batch through all layers, the sum of this thread's cross-entropies, and the gradient of their mean back.
 template <class... Layers>
 struct Rows {
-    static constexpr long parameters = 0;
+    static constexpr long parameters = 0, block = 1;
     static constexpr int tensors = 0;
+    static constexpr bool winograd = false;
     static long work(long, long) { return 0; }
     template <long CLASSES, class Sink>
     static double run(Team team, long M, const real*, Sink, const real* logits, real* dlogits,
@@ -264,7 +268,9 @@ struct Rows<Layer, Rest...> {
     using Next = Rows<Rest...>;
     static constexpr long inputs = Layer::inputs, outputs = Ends<Layer, Rest...>::outputs;
     static constexpr long parameters = Layer::parameters + Next::parameters;
+    static constexpr long block = std::max(Layer::block, Next::block);
     static constexpr int tensors = Layer::tensors + Next::tensors;
+    static constexpr bool winograd = Layer::winograd || Next::winograd;
     static long work(long M, long threads) {
         return padded(Layer::work(M, threads)) + 2 * padded(M * Layer::outputs) + Next::work(M, threads);
     }
@@ -301,6 +307,8 @@ using Plan = PLAN;
 
 extern "C" long parameters() { return Plan::parameters; }
 extern "C" int tensors() { return Plan::tensors; }
+extern "C" long block() { return Plan::block; }        // examples that convolutions take together
+extern "C" bool winograd() { return Plan::winograd; }  // whether any of them is no direct sum
 extern "C" long work(long examples, long threads) { return Plan::work(examples, threads); }  // scratch, in numbers
 
 // Mean cross-entropy of `examples` pictures [h][w][channels] at w [parameters]; its gradient into dw [parameters].
