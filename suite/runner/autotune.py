@@ -132,10 +132,11 @@ class Way(NamedTuple):
     channels_last: bool
     onednn: bool
     width: int  # runs that share the call
+    direct: bool = False  # native convolutions by direct sums, where they could make fewer multiplications
 
     def __str__(self) -> str:
         layout = ", channels-last" if self.channels_last else ""
-        kernels = "" if self.onednn else ", own convolutions"
+        kernels = ", direct sums" if self.direct else "" if self.onednn else ", own convolutions"
         return self.path + layout + kernels + (f", {self.width} runs" if self.width > 1 else "")
 
 
@@ -150,7 +151,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     """
     from suite.training.build import algorithm_class, random_classification
     from suite.training.gradients.cuda_graph import refusal
-    from suite.training.gradients.native import Native, NativeError
+    from suite.training.gradients.native import NativeError
     from suite.training.numerics import apply
 
     apply(execution)
@@ -161,14 +162,14 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
     pictures = examples if served else FEWEST_BATCHES * batch * workers
 
-    def turns(problem: Any, path: str, shared: int = 1) -> Callable[[], object]:
+    def turns(problem: Any, path: str, shared: int = 1, build: str | None = None) -> Callable[[], object]:
         if served:
-            return gradient_call(problem, path, rows, examples)
-        return update_call(spec, execution, problem, path, width, shared)
+            return gradient_call(problem, path, rows, examples, build)
+        return update_call(spec, {**execution, "build": build}, problem, path, width, shared)
 
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
-    build = ""
+    builds: dict[Way, str] = {}
     for channels_last in (True, False):
         problem = random_classification(settings["model"], pictures, execution, channels_last)
         calls[Way("looped", channels_last, True, 1)] = turns(problem, "looped")
@@ -183,8 +184,8 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
             calls[Way("vectorised", channels_last, True, width)] = turns(problem, "vectorised", width)
         if channels_last:
             try:
-                build = Native(problem).library.build
-                calls[Way("native", True, True, 1)] = turns(problem, "native")
+                builds = native_builds(problem)
+                calls |= {way: turns(problem, "native", build=build) for way, build in builds.items()}
             except NativeError as error:
                 refused["native"] = str(error)
         if why := refusal(problem):
@@ -200,13 +201,24 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     middle = {way: statistics.median(taken) for way, taken in seconds.items()}
     chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {
-        **chosen._asdict(),
-        **({"build": build} if chosen.path == "native" else {}),
+        **{name: value for name, value in chosen._asdict().items() if name != "direct"},  # the build says that
+        **({"build": builds[chosen]} if chosen in builds else {}),
         "reason": "measured",
         # how many times as fast as the default
         "measured": {str(way): middle[DEFAULT] / taken for way, taken in middle.items()},
         "refused": refused,
     }
+
+
+def native_builds(problem: Any) -> dict[Way, str]:
+    """The native ways of a problem and their builds. Raises NativeError where there is none."""
+    from suite.training.gradients.native import Native
+
+    library = Native(problem).library
+    found = {Way("native", True, True, 1): library.build}
+    if library.winograd:
+        found[Way("native", True, True, 1, direct=True)] = Native(problem, direct=True).library.build
+    return found
 
 
 def failing(calls: dict[Way, Callable[[], object]], device: str) -> dict[str, str]:
@@ -224,14 +236,16 @@ def failing(calls: dict[Way, Callable[[], object]], device: str) -> dict[str, st
     return refused
 
 
-def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
-    """A call that gathers a batch for each of ``rows`` points and computes their gradients."""
+def gradient_call(
+    problem: Any, path: str, rows: int, examples: int, build: str | None = None
+) -> Callable[[], object]:
+    """A call that gathers a batch for each of ``rows`` points and computes their gradients, of a native ``build``."""
     import torch
 
     from suite.training.gradients.cuda_graph import Captured
-    from suite.training.gradients.paths import PATHS
+    from suite.training.gradients.paths import gradients_of_run
 
-    gradients = PATHS[path](problem)
+    gradients = gradients_of_run(path, problem, build)
     points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
     index = torch.arange(examples, device=points.device)
     if isinstance(gradients, Captured):
