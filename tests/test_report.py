@@ -199,7 +199,7 @@ def test_a_damaged_run_is_named_and_nothing_is_drawn_from_it(paper, tmp_path):
     parsed = Page(page(store))
     assert len(parsed.all("svg")) == 1
     assert f"run {broken}: outcome.json does not match its checksum" in parsed.words
-    assert "Not drawn, stored evidence does not verify" in parsed.words
+    assert "Not drawn, stored evidence cannot be used" in parsed.words
 
 
 def test_measured_speed_has_its_own_section(paper, monkeypatch):

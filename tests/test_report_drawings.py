@@ -21,7 +21,7 @@ from suite.report import style
 from suite.report.drawing import SVG, draw, draw_selection, drawing, file_name, image, inline_svg
 from suite.report.page import page
 from suite.runs.archive import Layered
-from suite.runs.store import CHECKSUMS, DamagedRun, StoreError, seal
+from suite.runs.store import CHECKSUMS, StoreError, UnusableRun, seal
 
 LIGHT, DARK = (255, 255, 255), (0x1E, 0x21, 0x26)  # the lightest and the lighter dark ground a figure stands on
 
@@ -196,9 +196,9 @@ def test_every_artifact_gets_a_line_that_says_where_or_why_not(paper, tmp_path):
     (store.root / "runs" / broken / "outcome.json").write_text("{}")
     drawn = draw_selection([], store, tmp_path / "out")
     lines = list(islice(drawn, 3))
-    with pytest.raises(DamagedRun, match="1 not drawn, since their stored evidence does not verify"):
+    with pytest.raises(UnusableRun, match="1 not drawn, since their stored evidence cannot be used"):
         next(drawn)
-    assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence does not verify: run {broken}")
+    assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence cannot be used: run {broken}")
     assert lines[1] == "fake/table1: no drawing; its numbers are in the report and in check"
     assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · stand-in · 1 run)"
     (missing,) = draw_selection(["fake/fig2"], store, tmp_path / "out", "svg", "paper")

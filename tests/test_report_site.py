@@ -250,7 +250,7 @@ def test_a_run_that_no_longer_verifies_makes_its_page_anew(paper, site, tmp_path
     write_site(other, site)
     assert not (site / "fake" / "fig1.svg").exists()
     page = Page((site / "fake/fig1.html").read_text())
-    assert "Not drawn, stored evidence does not verify" in page.words
+    assert "Not drawn, stored evidence cannot be used" in page.words
     assert "does not match its checksum" in page.words
     assert "fig1.svg" not in (site / "fake.html").read_text()
 

@@ -20,7 +20,7 @@ def explain(error: Exception) -> int:
     """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
     import traceback
 
-    from suite.runs.store import DamagedRun
+    from suite.runs.store import UnusableRun
 
     # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
     kind = type(error).__name__
@@ -36,4 +36,4 @@ def explain(error: Exception) -> int:
         say(f"sgd-suite: {' '.join(str(error).split())}")
     else:
         traceback.print_exception(error)
-    return 1 if isinstance(error, DamagedRun) else 2
+    return 1 if isinstance(error, UnusableRun) else 2

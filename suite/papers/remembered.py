@@ -56,7 +56,8 @@ def judge_artifact(
     for one in several:
         if survey is not None:
             survey.add(one)
-    if place is not None and not any(one.kinds for one in several):
+    lasting = not any(one.kinds for one in several) and not any(one.damaged for one in measured.values())
+    if place is not None and lasting:  # what could not be read may be read the next time
         kept.keep(place, json.dumps([_plain(verdict) for verdict in found]).encode())
     return found
 

@@ -19,7 +19,7 @@ from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
 from suite.runs.contest import Survey, survey
-from suite.runs.store import DamagedRun
+from suite.runs.store import UnusableRun
 
 
 @dataclass
@@ -57,7 +57,7 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
                     before.setdefault(run_id, set()).update(names)
         except Missing as error:
             result.missing[function] = error
-        except DamagedRun as error:
+        except UnusableRun as error:
             result.damaged.append(str(error))
         except Exception as error:
             why = f"{artifact.id} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"

@@ -26,7 +26,7 @@ from suite.report import style
 from suite.report.data import encoded, known, table_of
 from suite.runs.archive import Runs
 from suite.runs.files import write_whole
-from suite.runs.store import DamagedRun, StoreError
+from suite.runs.store import StoreError, UnusableRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ def _alone() -> Iterator[None]:
     """Whatever goes wrong in this block is one artifact's alone: its runs may come from anybody."""
     try:
         yield
-    except (Missing, DamagedRun):
+    except (Missing, UnusableRun):
         raise
     except Exception as error:
         raise Undrawable(f"what its runs hold cannot be drawn ({type(error).__name__}: {error})") from error
@@ -80,7 +80,7 @@ def drawing(
 
     ``measured`` is what was measured of it already, by artifact and profile, and is not measured again.
     None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
-    the runs, DamagedRun when a stored run that it needs does not verify, and Undrawable.
+    the runs, UnusableRun when a stored run that it needs cannot be used, and Undrawable.
     """
     if artifact.draw is None:
         return None
@@ -276,7 +276,7 @@ def draw_selection(
     its claims where it has none.
 
     Raises ValueError for an unknown form, SelectorError for a selector that names nothing, StoreError when
-    ``out`` cannot be written, and DamagedRun after all others are drawn when stored evidence does not verify.
+    ``out`` cannot be written, and UnusableRun after all others are drawn when stored evidence cannot be used.
     """
     damaged = 0
     form, profile = str(form), str(profile) if profile else None
@@ -297,9 +297,9 @@ def draw_selection(
                 yield f"{artifact.id}: not run: {error}"
             except Undrawable as error:
                 yield f"{artifact.id}: not drawn: {error}"
-            except DamagedRun as error:
+            except UnusableRun as error:
                 damaged += 1
-                yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
+                yield f"{artifact.id}: not drawn, stored evidence cannot be used: {error}"
             else:
                 beside = ""
                 if data and table is not None:
@@ -310,7 +310,7 @@ def draw_selection(
                     path = write(out / file_name(artifact.id, form), made)
                     yield f"{artifact.id}: {path} ({drawn.stamp}){beside}"
     if damaged:
-        raise DamagedRun(f"{damaged} not drawn, since their stored evidence does not verify")
+        raise UnusableRun(f"{damaged} not drawn, since their stored evidence cannot be used")
 
 
 def write(path: Path, data: bytes) -> Path:

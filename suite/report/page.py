@@ -30,7 +30,7 @@ from suite.report.templates import engine
 from suite.runs.archive import Runs, versions
 from suite.runs.contest import Survey
 from suite.runs.environment import ROOT, revision
-from suite.runs.store import DamagedRun, Run
+from suite.runs.store import Run, UnusableRun
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "=", "?", "⌂", "≠", "!"), strict=True))
 MEANINGS = {
@@ -114,7 +114,7 @@ class Once:
 
     def __init__(self, source: Runs):
         self._source = source
-        self._read: dict[str, list[Run] | DamagedRun] = {}
+        self._read: dict[str, list[Run] | UnusableRun] = {}
         self._ids = source.ids()
 
     def ids(self) -> set[str]:
@@ -129,10 +129,10 @@ class Once:
         if run_id not in self._read:
             try:
                 self._read[run_id] = versions(self._source, run_id)
-            except DamagedRun as error:
+            except UnusableRun as error:
                 self._read[run_id] = error
         found = self._read[run_id]
-        if isinstance(found, DamagedRun):
+        if isinstance(found, UnusableRun):
             raise found
         return found
 
@@ -231,8 +231,8 @@ def show(
         shown.undrawn = f"Not run: {error}."
     except Undrawable as error:
         shown.undrawn = f"Not drawn: {error}."
-    except DamagedRun as error:
-        shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."
+    except UnusableRun as error:
+        shown.undrawn = f"Not drawn, stored evidence cannot be used: {error}."
     if drawn:
         used |= {drawn.profile} - {""}
     named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}

@@ -11,7 +11,7 @@ from typing import Any
 
 from suite.papers.code import code_of, made_by
 from suite.runs.archive import Runs
-from suite.runs.store import DamagedRun
+from suite.runs.store import UnusableRun
 from suite.spec import canonical
 
 OF_THE_RUN = ("started", "telemetry", "processor_seconds")  # in its environment, but not of where it ran
@@ -53,7 +53,7 @@ def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str
         except KeyError:
             described.append(Described(run_id, fault="named by a quantity, but not stored"))
             continue
-        except DamagedRun as error:
+        except UnusableRun as error:
             described.append(Described(run_id, fault=str(error)))
             continue
         facts = _facts(run.environment)

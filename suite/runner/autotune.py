@@ -6,6 +6,7 @@ device, ...) is written to the store and every later run of that kind takes it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -20,7 +21,9 @@ from typing import Any, NamedTuple
 
 from suite.experiment import Experiment
 from suite.runner.timing import alternating, leave_if_late, preferred
+from suite.runs.notes import fits, read_note
 from suite.spec import RunSpec, canonical
+from suite.training.numerics import FIELDS, sound
 
 WORTH_SECONDS = 10.0  # runs of one kind estimated to take less are not worth a measurement of about a second
 # How much less time than the default another execution must take, as a share: the second where it was the faster in
@@ -50,24 +53,31 @@ def decide(
         return execution | {"reason": "too short to measure"}
     kind = _kind(spec, execution, width)
     path = store / "choices" / f"{hashlib.sha256(kind.encode()).hexdigest()[:20]}.json"
-    changes = _read(path)
+    changes = _read(path, execution)
     if changes is None:
-        changes = _keep(path, kind, experiment.measure()(spec, execution, width))
+        changes = _keep(path, kind, execution, experiment.measure()(spec, execution, width))
     return execution | changes | ({"slot": slot} if changes.get("width", 1) > 1 else {})
 
 
 def _native(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
     """The native execution that settings name, or the loop and why."""
+    from suite.training.machine_code import NativeError
+
+    try:
+        return {"build": native_build(spec, execution), "reason": "the settings name it"}
+    except NativeError as error:
+        return {"path": "looped", "reason": f"no native gradient: {error}"}
+
+
+def native_build(spec: RunSpec, execution: Mapping[str, Any]) -> str:
+    """The build of a run's native step on this machine, compared with autograd. Raises NativeError without one."""
     from suite.training.build import random_classification
-    from suite.training.gradients.native import Native, NativeError
+    from suite.training.gradients.native import Native
     from suite.training.numerics import apply
 
     apply(execution)
     problem = random_classification(spec.settings["model"], 1, execution, execution["channels_last"])
-    try:
-        return {"build": Native(problem).library.build, "reason": "the settings name it"}
-    except NativeError as error:
-        return {"path": "looped", "reason": f"no native gradient: {error}"}
+    return Native(problem).library.build
 
 
 def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
@@ -104,14 +114,16 @@ def algorithm_name(settings: Mapping[str, Any]) -> str:
     return str(settings.get("algorithm", {"name": "sgd"})["name"])
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads(path.read_text())["changes"]
-    except (FileNotFoundError, json.JSONDecodeError, KeyError):
+def _read(path: Path, execution: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a kept choice changes; None where there is none, or none that leads to an execution."""
+    note = read_note(path, {"changes": dict})
+    if note is None:
         return None
+    whole = {**execution, **note["changes"]}
+    return note["changes"] if fits(whole, FIELDS) and sound(whole) else None
 
 
-def _keep(path: Path, kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _keep(path: Path, kind: str, execution: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Write a choice unless another process was first; returns the one that stands."""
     path.parent.mkdir(exist_ok=True)
     staging = path.with_suffix(f".{secrets.token_hex(4)}")
@@ -119,10 +131,12 @@ def _keep(path: Path, kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     try:
         os.link(staging, path)
     except FileExistsError:
-        pass
+        if _read(path, execution) is None:
+            with contextlib.suppress(OSError):
+                os.replace(staging, path)  # what stood there is no choice
     finally:
-        staging.unlink()
-    return _read(path) or dict(changes)
+        staging.unlink(missing_ok=True)
+    return _read(path, execution) or dict(changes)
 
 
 class Way(NamedTuple):

@@ -205,7 +205,9 @@ def reference(tmp_path_factory: pytest.TempPathFactory):
 def test_a_spoiled_checkpoint_means_starting_again_to_the_same_bits(around: Surroundings, reference, spoil):
     spec, expected = reference
     spoil(interrupted(around, spec) / checkpoint.NAME)
-    assert execute(spec, experiment, around).state == "stored"
+    report = execute(spec, experiment, around)
+    assert report.state == "stored"
+    assert report.why.startswith("its checkpoint is damaged, so it begins anew; lost: ")
     assert same(finished(around, spec), expected)
 
 
