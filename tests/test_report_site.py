@@ -268,7 +268,7 @@ def test_without_any_run_the_pages_say_so(paper, tmp_path):
     built = write_site(Layered(()), tmp_path / "site")
     words = Page((tmp_path / "site/fake/fig1.html").read_text()).words
     assert "No stored run stands behind this page." in words
-    assert "Not run: 3 of 3 runs of 'descent' at paper" in words
+    assert "Not run: 3 of 3 runs of 'descent' at paper are missing" in words
     assert built.artifacts == 4
 
 

@@ -237,7 +237,8 @@ def draw_methods(evidence: Evidence, axes: Axes, column: str) -> None:
     table = frame(evidence)
     sns.lineplot(table, x="updates", y=column, hue="method", style="method", errorbar=("pi", 100), ax=axes)
     axes.set(xlabel="gradient evaluations")
-    axes.legend(title=f"mean and range of {table['seed'].nunique()} seeds", loc="upper left")
+    seeds = table["seed"].nunique()
+    axes.legend(title=f"mean and range of {seeds} seeds" if seeds > 1 else "one seed", loc="upper left")
     axes.set_title(where(evidence))
 
 

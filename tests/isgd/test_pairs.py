@@ -107,7 +107,7 @@ def test_an_accuracy_that_is_not_reached_is_missing(runs):
 
 
 def ahead_by(images):
-    """SGD's runs with errors of whole images of 10,000, and ISGD's as these with so many fewer after training began."""
+    """SGD runs with errors of whole images of 10,000, and ISGD runs with so many fewer once training began."""
 
     def whole(run, fewer):
         table = run.curve("evaluations")
