@@ -188,7 +188,7 @@ def test_every_run_behind_the_page_is_listed_with_its_environment(parsed):
 def test_without_any_run_the_page_says_so(paper):
     words = Page(page(Layered(()))).words
     assert "No stored run stands behind this page." in words
-    assert "Not run: 3 of 3 runs of 'descent' at paper" in words
+    assert "Not run: 3 of 3 runs of 'descent' at paper are missing" in words
     assert "needs profile smoke" in words
 
 

@@ -94,7 +94,7 @@ def test_a_panel_is_called_by_its_title_and_a_middle_one_too():
 
 
 def test_what_shows_nothing_that_is_plotted_is_told_by_its_claims(paper):
-    drawn = type("Drawn", (), {"profile": ""})()
+    drawn = type("Drawn", (), {"profile": "", "groups": {}})()
     from matplotlib.figure import Figure
 
     drawn.figure = Figure()

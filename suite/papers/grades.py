@@ -24,6 +24,7 @@ from functools import cache, partial
 from math import isclose
 from typing import Any
 
+from suite.claims.intervals import at_least
 from suite.claims.measured import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
@@ -306,7 +307,7 @@ def _arrival(read: ReadOf, printed: PrintedExperiment) -> Iterator[Departure]:
         return
     if (best := read.best()) is None:
         yield SHORTENED, f"no test accuracy for {until.values[0]:.0%}"
-    elif best < until.values[0]:
+    elif not at_least(best, until.values[0]):
         yield SHORTENED, f"ends at {best:.1%} for {until.values[0]:.0%}"
 
 

@@ -11,7 +11,7 @@ from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_
 from suite.claims.measured import Measured
 from suite.experiment import Experiment
 from suite.papers import registry
-from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper
+from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
 from suite.papers.grades import Grade, Rests, grade, rests_of
 from suite.papers.published import published
 from suite.papers.register import DECIDING, RULE, UNREGISTERED, Standing, standing
@@ -31,11 +31,24 @@ class Measurement:
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
+    few_seeds: dict[str, Measured] = field(default_factory=dict)  # from the stored seeds where others are missing
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
-    """All quantities of an artifact that its stored runs at a profile can answer for."""
-    return measure_evidence(artifact, Evidence(source, artifact.runs(profile), profile))
+    """All quantities of an artifact that its stored runs at a profile can answer for.
+
+    Quantities that lack seeds are measured on those that are stored too, to be shown: they decide nothing.
+    """
+    groups = artifact.runs(profile)
+    result = measure_evidence(artifact, Evidence(source, groups, profile))
+    if result.missing and (few := few_seeds(groups, source.ids())):
+        part = measure_evidence(artifact, Evidence(source, few.groups, profile))
+        result.damaged += part.damaged
+        for name, value in part.found.items():
+            if name not in result.found:
+                note = "; ".join(filter(None, (f"{few} at {profile}", value.note)))
+                result.few_seeds[name] = replace(value, proxy=True, note=note)
+    return result
 
 
 def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
@@ -161,7 +174,11 @@ def _verdict(
         if ours is not None and large_enough:
             shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
             rests = measurement.rests[claim.quantity]
-            graded = grade(claim.id, rests, experiments)
+            try:
+                graded = grade(claim.id, rests, experiments)
+            except Exception as error:  # hinders no other claim, as in ``measure_evidence``
+                why = f"{claim.id} could not be graded: {type(error).__name__}: {error}"
+                return Verdict(claim, "not run", why, ours, profile, red=True)
             try:
                 verdict = judge(claim, ours, profile, shown or None, graded.rests_on)
                 began = {read.spec.id: read.began for read in rests.runs}
@@ -173,6 +190,8 @@ def _verdict(
                 return Verdict(claim, "not run", str(error), ours, profile, red=True)
             proxy = proxy or verdict.proxy
         proxy = proxy or ours
+    few = [m.few_seeds[claim.quantity] for m in measured.values() if claim.quantity in m.few_seeds]
+    proxy = proxy or next(iter(few), None)
     return not_run(claim, lacking(claim, measured), proxy)
 
 

@@ -43,7 +43,6 @@ class Surroundings:
     data: Path | None = None
     deadline: float | None = None  # time.monotonic() after which nothing is begun and what runs is checkpointed
     checkpoint_seconds: float = CHECKPOINT_SECONDS
-    register: str = ""  # digest of the newest entry of the register of rules
 
     def late(self) -> bool:
         """Whether the deadline has passed; never without one."""
@@ -56,7 +55,7 @@ class Opened:
 
     spec: RunSpec
     context: Context
-    begun: Mapping[str, str]  # when (UTC), by which code, under which register of rules
+    begun: Mapping[str, str]  # when (UTC), by which code
     claim: Claim
     why: str
 
@@ -136,7 +135,7 @@ def _open(
             return Report(spec, "present", status)
         if around.late():
             return Report(spec, "late", NOT_BEGUN, _sentence(told))
-        folder, begun, lost = open_folder(claim, resolve(spec.experiment).code, around.register)
+        folder, begun, lost = open_folder(claim, resolve(spec.experiment).code)
         told.append(lost)
         claims.enter_context(present(folder, fraction))  # measuring the execution takes a while too
         fixed, changed = with_build(

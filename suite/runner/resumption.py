@@ -24,17 +24,16 @@ from suite.training import checkpoint_file
 from suite.training.numerics import record, recorded
 
 BEGUN = "begun.json"  # in the folder of a run under way: when, by which code, under which rules
-FIELDS = {"code": str, "started": str, "register": str}
+FIELDS = {"code": str, "started": str}
 POSITIONS = ("t", "update", "done")  # what experiments call the update at which their checkpoint stands
 
 
-def open_folder(claim: Claim, code: str, register: str) -> tuple[Path, dict[str, str], str]:
+def open_folder(claim: Claim, code: str) -> tuple[Path, dict[str, str], str]:
     """The folder to work in, with an earlier claim's work where it can be gone on with.
 
     Args:
         claim: The claim on the run.
         code: Fingerprint of the code that computes it now.
-        register: Digest of the rules now.
 
     Returns:
         The folder, how the run was begun, and a sentence on what was lost; empty where nothing was.
@@ -57,7 +56,7 @@ def open_folder(claim: Claim, code: str, register: str) -> tuple[Path, dict[str,
     begun = read_note(folder / BEGUN, FIELDS)
     if begun is not None:
         return folder, begun, ""
-    begun = {"code": code, "started": datetime.now(UTC).isoformat(timespec="seconds"), "register": register}
+    begun = {"code": code, "started": datetime.now(UTC).isoformat(timespec="seconds")}
     write_whole(folder / BEGUN, json.dumps(begun).encode())
     for parent in (claim.root, claim.root.parent):
         sync_folder(parent)

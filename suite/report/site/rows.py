@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from suite.claims.board import NOTHING, WORDS, word
@@ -29,7 +31,7 @@ PROCESSES = 8  # at most
 
 Reopen = Callable[[], Runs]
 Place = tuple[str, int]  # paper, and which of its rows
-Made = tuple[list[Verdict], dict[str, bytes]]
+Made = tuple[list[Verdict], dict[str, bytes], str]  # verdicts, files, programming error
 
 
 @dataclass
@@ -94,7 +96,7 @@ def judged(which: Paper, row: Row, source: Runs, measured: dict[tuple[str, str],
 
 
 def make(place: Place, source: Runs) -> Made:
-    """An artifact's verdicts and files."""
+    """An artifact's verdicts and files, and the programming error that kept it from being drawn."""
     which, number = paper(place[0]), place[1]
     rows = rows_of(which)
     row, measured = rows[number], dict[tuple[str, str], Any]()
@@ -103,7 +105,7 @@ def make(place: Place, source: Runs) -> Made:
         "before": rows[number - 1] if number else None,
         "after": rows[number + 1] if rows[number + 1 :] else None,
     }
-    return found, files(which, row.id, row.artifact, found, source, measured, around)
+    return found, *files(which, row.id, row.artifact, found, source, measured, around)
 
 
 @contextlib.contextmanager
@@ -119,6 +121,8 @@ def makers(source: Runs, todo: Sequence[Place], reopen: Reopen | None) -> Iterat
             yield pool.map(_make, todo)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():  # nobody waits for the page that it is making
+                process.terminate()
             raise
 
 
@@ -126,7 +130,15 @@ _OPENED: list[Runs] = []  # in a process of ``makers``, its source
 
 
 def _begin(reopen: Reopen) -> None:
+    threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
     _OPENED.append(read_once(reopen()))
+
+
+def _end_with(parent: BaseProcess | None) -> None:
+    """End this process when its parent is gone, however that ended: otherwise it would wait for orders for ever."""
+    if parent:
+        parent.join()
+        os._exit(1)
 
 
 def _make(place: Place) -> Made:
