@@ -80,10 +80,15 @@ def board(verdicts: Iterable[Verdict]) -> Board:
 
 
 def lines(counted: Board) -> list[str]:
-    """Both boards as text: the empirical claims, headed by what is decided, then properties and statements."""
+    """Both boards as text: the empirical claims, headed by what is decided, then properties and statements.
+
+    A grade without a claim has no line.
+    """
     decided = ", ".join(f"{n} {verdict}" for verdict in VERDICTS if (n := counted.decides[verdict])) or "none"
     text = [f"empirical claims, {sum(map(Counter.total, counted.empirical.values()))}; decided: {decided}"]
     for row, counts in counted.empirical.items():
+        if not counts:
+            continue
         behind = f"; {counted.runs[row]} runs" if counted.runs.get(row) else ""
         text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{behind}{apart(counted, row)}")
     if counted.spread:
@@ -92,7 +97,7 @@ def lines(counted: Board) -> list[str]:
             f"{counted.by_chance:.2g} would pass by chance"
         )
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
-    text += [f"  {row + ':':<18}{_told(counted.properties[row], WORDS.values())}" for row in counted.properties]
+    text += [f"  {row + ':':<18}{_told(tally, WORDS.values())}" for row, tally in counted.properties.items() if tally]
     return text
 
 
@@ -103,4 +108,4 @@ def apart(counted: Board, row: str) -> str:
 
 
 def _told(counts: Counter[str], order: Iterable[str]) -> str:
-    return ", ".join(f"{counts[name]} {name}" for name in order if counts[name]) or "none"
+    return ", ".join(f"{counts[name]} {name}" for name in order if counts[name])

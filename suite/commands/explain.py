@@ -15,6 +15,8 @@ from suite.papers.trials import UNTRIED, counted
 from suite.report.behind import reasons, runs_behind, tried
 from suite.runs.archive import Runs
 
+LABELS = 13  # columns of what stands before the text of a line
+
 
 def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     """A claim's paper, artifact and verdict. Raises SelectorError for a name that is no claim's, naming near ones."""

@@ -61,7 +61,7 @@ def _signed(text: str) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    if not unit:
+    if unit in ("", "1"):  # a number of no dimension
         return text
     return f"{text}%" if unit == "%" else f"{text} {unit}"
 
