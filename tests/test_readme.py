@@ -44,7 +44,10 @@ def verdicts(tmp_path):
 
 
 def test_the_table_leads_with_what_rests_on_the_paper_s_own_settings(verdicts):
-    lines = table(verdicts).splitlines()
+    words, _, *lines = table(verdicts).splitlines()
+    assert words == (
+        "Of 8 empirical claims 6 are measured, and 0 of these are decided at the size that the claim speaks of."
+    )
     assert lines[0].startswith("| Empirical claims, by what they rest on | reproduced | not reproduced |")
     assert [line.split(" | ")[0] for line in lines[2:8]] == [
         "| as printed",

@@ -155,7 +155,12 @@ def _share(value: float, low: float, high: float, digits: int) -> str:
 
 
 def printed(claim: Claim) -> list[str]:
-    """What the paper prints, as the claim's rule reads it."""
+    """What the paper prints, or what follows from that, as the claim's rule reads it."""
+    shown = _printed(claim)
+    return [f"follows: {shown[0]}", *shown[1:]] if claim.follows else shown
+
+
+def _printed(claim: Claim) -> list[str]:
     numbers = [_as_printed(value) for value in claim.printed]
     if claim.rule == "order":
         return [" < ".join(claim.order)]
