@@ -221,7 +221,7 @@ def _field(raw: Any, where: str) -> Printed | None:
     if not isinstance(raw.get("where"), str) or not raw["where"]:
         raise SettingsError(f"{where}: it does not say where the paper prints it")
     if len({"is", "range", "share", "every"} & set(raw)) != 1 or ("every" in raw) != ("by" in raw):
-        raise SettingsError(f"{where}: it needs one of `is`, `range`, `share`, and `every` with `by`")
+        raise SettingsError(f"{where}: it needs one of `is`, `range` and `share`, or `every` with `by`")
     if raw.get("when", LOSS_BELOW) != LOSS_BELOW or ({"when", "every"} & set(raw) and not where.endswith("drops")):
         raise SettingsError(f"{where}: `every` and `when = {LOSS_BELOW!r}` are said of drops alone")
     if raw.get("times", "") not in ("", *SCALES):

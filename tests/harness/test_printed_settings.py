@@ -30,7 +30,7 @@ epochs = "not printed"
         ("[groups.one]\nspeed = 3\n", "unknown ['speed']"),
         ("[groups.one]\nrate = 3\n", "rate = 3: it must be a table with `is` and `where`, or 'not printed'"),
         ("[groups.one]\nrate = { is = 3 }\n", "rate: it does not say where the paper prints it"),
-        ("[groups.one]\nrate = { where = '2' }\n", "it needs one of `is`, `range`, `share`, and `every`"),
+        ("[groups.one]\nrate = { where = '2' }\n", "it needs one of `is`, `range` and `share`"),
         ("[groups.one]\nrate = { is = 1, where = '2', times = 'lambda' }\n", "times = 'lambda' must be one of"),
         ("[groups.one]\ndrops = { every = 2, where = '2' }\n", "drops: it needs one of `is`"),
         ("[groups.one]\nrate = { every = 2, by = 1, where = '2' }\n", "are said of drops alone"),
