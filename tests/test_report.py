@@ -166,7 +166,7 @@ def test_what_no_claim_asks_for_is_shown_apart(text, parsed):
         "the rows printed above it add up to 98",
         "the printed batch size does not fit the printed rate",
         "No experiment measures this artifact yet.",
-        "as a proxy, deciding nothing: holds two processes on one machine",
+        "shown only, deciding nothing: holds two processes on one machine",
         "the code of fake/descent is not read",
         "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
         "sgd-suite check fake/table1",
