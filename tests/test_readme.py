@@ -40,7 +40,10 @@ def verdicts(tmp_path):
 
 
 def test_the_table_leads_with_what_rests_on_the_paper_s_own_settings(verdicts):
-    lines = table(verdicts).splitlines()
+    words, _, *lines = table(verdicts).splitlines()
+    assert words == (
+        "Of 8 empirical claims 6 are measured, and 0 of these are decided at the size that the claim speaks of."
+    )
     assert lines[0].startswith("| Empirical claims, by what they rest on | reproduced | not reproduced |")
     assert [line.split(" | ")[0] for line in lines[2:8]] == [
         "| as printed",
@@ -179,7 +182,8 @@ def test_the_badges_are_true():
 
 def test_the_readme_is_short_and_its_links_lead_somewhere():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) < 900
+    by_hand = re.sub(r"<!-- (\w+):begin -->.*?<!-- \1:end -->", "", text, flags=re.DOTALL)
+    assert len(by_hand.split()) < 550
     inside = [link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")]
     assert inside
     assert [link for link in inside if not (ROOT / link).exists()] == []

@@ -16,7 +16,7 @@ from suite.claims.measured import STATED, Measured, exact, interval, point
 from suite.papers import verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.verdicts import Measurement
-from suite.report.behind import reasons, tried
+from suite.report.behind import few_names, reasons, runs_behind, seeds, tried
 from suite.report.data import encoded, known, plotted, results, table_of, values
 from suite.report.page import Once, Section, Shown, show
 from suite.report.provenance import departures, runs_and_environments
@@ -141,7 +141,7 @@ def test_a_verdict_without_numbers_says_that_it_has_none(paper):
 def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
     later = verdict(exact(12.0), "not reproduced")
     told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), None))
-    assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12")
+    assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12.0")
 
 
 def test_only_what_counts_is_tried(paper, monkeypatch):
@@ -171,7 +171,7 @@ class Given:
 
 def test_runs_share_an_environment_that_says_the_same_whenever_they_began_and_however_it_is_ordered():
     machine = {"cpu": "one", "memory_bytes": 2**33, "cores": 2, "swap_bytes": "none"}
-    one = stored(0, {"machine": machine, "source": "s", "started": "early"})
+    one = stored(0, {"machine": machine, "source": "s", "started": "2026-11-23T18:00:00+00:00"})
     same = stored(
         1, {"processor_seconds": 3, "source": "s", "machine": dict(reversed(machine.items())), "telemetry": {}}
     )
@@ -187,7 +187,10 @@ def test_runs_share_an_environment_that_says_the_same_whenever_they_began_and_ho
     ]  # fmt: skip
     first = described[0]
     assert (first.experiment, first.seed, first.settings, first.note) == ("toy/run", 0, 'a="x", b=1', "a note")
-    assert (first.began, described[2].began) == ("early", "before starts were recorded")
+    assert (first.origin, described[2].origin) == (
+        "code revision not recorded: begun 2026-11-23",
+        "code revision not recorded: made before starts were recorded",
+    )
     assert described[2].seed == 1
 
 
@@ -278,3 +281,24 @@ def test_what_was_measured_is_not_measured_again_to_draw(paper, tmp_path, monkey
     assert shown.drawn.stamp == "smoke profile · stand-in · 3 runs"
     assert show("fake/fig1", artifact, [], store, {}).drawn.stamp == "smoke profile · 3 runs"
     assert isinstance(measured["fake/fig1", "smoke"], Measurement)
+
+
+def test_names_and_seeds_are_said_in_a_line():
+    assert seeds([3, 0, 1, 7, 1]) == "seeds 0-1, 3, 7"
+    assert seeds([4, 4]) == "seed 4"
+    assert few_names(["a"]) == "a"
+    assert few_names(["a", "b", "c"]) == "a, b and c"
+    assert few_names(list("abcde")) == "5 settings from a to e"
+
+
+def test_runs_of_one_code_share_a_line_whatever_the_day(paper, monkeypatch):
+    monkeypatch.setattr("suite.papers.code.made_by", lambda run: "other code")
+    monkeypatch.setattr("suite.report.behind.groups_of", lambda *given: {})
+    made = [stored(seed, {"code": "c" * 20, "started": f"2026-11-2{seed}T00:00:00+00:00"}) for seed in (3, 4)]
+    alone = stored(5, {"code": "d" * 20})
+    measured = exact(1.0, runs=[run.id for run in (*made, alone)])
+    told = list(runs_behind(verdict(measured), paper.artifact("fake/fig1"), Given(*made, alone)))
+    assert told == [
+        "2 runs, toy/run, seeds 3-4; by other code (cccccccccccc), begun 2026-11-23 to 2026-11-24",
+        f"run {alone.id}, toy/run, seed 5; by other code (dddddddddddd), made before starts were recorded",
+    ]

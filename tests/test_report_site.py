@@ -140,7 +140,7 @@ def test_an_artifact_s_page_says_what_stands_behind_each_claim(pages, made):
         "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
         "Section 4, Fig. 1 of A paper that does not exist",
         "before starts were recorded",
-        "unknown code",
+        "code revision not recorded",
         "Imaginary 1",
     ):
         assert expected in words, expected

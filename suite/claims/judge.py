@@ -33,6 +33,9 @@ Where a claim is not reproduced and the whole interval lies within it of 0, the 
 *undetermined*, whatever was measured. ``machine = "why"`` says that the quantity belongs to the paper's own machine:
 without a measurement the verdict is *bound to the paper's machine*.
 
+``follows`` stands instead of ``printed`` for a number that the paper does not print, but that follows from what it
+prints; the rules read it alike.
+
 ``doubt = "why"`` marks a printed value that other printed facts exclude: when what fails was computed, not trained
 or timed, the verdict is *paper contradicts itself*. ``known_difference = {because, shown_by}`` explains a failure at
 the claim's own profile and names the quantity of a second experiment that shows the cause.
@@ -110,6 +113,7 @@ class Claim:
     empirical: bool = True
     lacks: str = ""
     property: str = ""  # why the statement cannot be false of the code at hand: such a claim is not empirical
+    follows: bool = False  # ``printed`` is derived from what the paper prints
     timed: bool = False  # rests on wall-clock times of the machine at hand: another machine may decide otherwise
     margin: float | None = None  # the largest difference that counts as none
     undetermined: str = ""  # the unprinted setting on which the quantity hangs
@@ -305,7 +309,8 @@ def not_run(claim: Claim, why: str, proxy: Measured | None = None) -> Verdict:
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
           "lacks", "timed", "margin", "machine")  # fmt: skip
-OWN = ("says", "printed", "order", "quantity", "property", "doubt", "finding", "known_difference", "undetermined")
+OWN = ("says", "printed", "follows", "order", "quantity", "property", "doubt", "finding", "known_difference",
+       "undetermined")  # fmt: skip
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
@@ -314,6 +319,10 @@ def _numbers(value: Any) -> tuple[float, ...]:
 
 def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     """A claim from the keys of its table and its artifact's."""
+    if "follows" in raw:
+        if "printed" in raw:
+            raise ClaimError(f"claim {claim_id}: a number is printed or it follows; give one of the two")
+        raw |= {"printed": raw["follows"], "follows": True}
     for key in ("printed", "tolerance"):
         if key in raw:
             raw[key] = _numbers(raw[key])

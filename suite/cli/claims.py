@@ -50,12 +50,12 @@ def explain_(
     only_mine: OnlyMine = False,
 ) -> None:
     """One verdict: value, rule, register entry, counterfeits, power, runs and figure. Exit 1 when it is red."""
-    from suite.commands.explain import found, lines
+    from suite.commands.explain import LABELS, found, lines
+    from suite.commands.terminal import show
 
     read = source(store, only_mine)
     _, artifact, verdict = found(claim, read)
-    for line in lines(artifact, verdict, read):
-        print(line)
+    show(lines(artifact, verdict, read), " " * LABELS)
     raise typer.Exit(1 if verdict.red else 0)
 
 

@@ -98,6 +98,7 @@ def execute_pack(
                 reports[spec.id] = found
                 advance(spec.id, 1.0)
             else:
+                advance(spec.id, fractions[spec.id])  # its execution is chosen: it is under way
                 opened.append(found)
         if not opened:
             return [reports[spec.id] for spec in pack.specs]
