@@ -123,7 +123,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
     section = single.Section[Row](build.paper("fake"), [row])
-    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False)
+    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 
 

@@ -147,6 +147,16 @@ def measure_choice(evidence: Evidence) -> Quantities:
     yield "best-gain", exact(list(best), runs=ids, note=note)
 
 
+def measure_search(evidence: Evidence) -> Quantities:
+    """How large the search was: treatments, seeds of each, and epochs of each run."""
+    stored = {each.group: evidence.runs(each.group) for each in treatments(evidence)}
+    found = [run for runs in stored.values() for run in runs]
+    chosen = found[0].spec.settings
+    epochs = chosen["updates"] / epoch(chosen["data"]["name"], chosen["batch"])
+    size = (len(stored), len({run.spec.seed for run in found}), epochs)
+    yield "search-size", exact(size, runs=[run.id for run in found], note="treatments, seeds, epochs")
+
+
 def measure_speed(evidence: Evidence) -> Quantities:
     """ISGD as chosen against SGD, paired by seed: gradient evaluations and seconds to an accuracy."""
     sgd, ours = evidence.runs("sgd"), evidence.runs("chosen")

@@ -43,7 +43,7 @@ def generated(home: Path) -> dict[Path, str]:
     if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
         made[home / HOURS] = planned
     for name, blocks in (
-        readme.blocks(judged) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
+        readme.blocks(judged, source) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
     ).items():
         path = root / name
         if not path.exists():
