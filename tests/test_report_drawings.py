@@ -17,9 +17,10 @@ from fake_paper import HOSTILE, fill, registered, specs
 
 from suite.papers import registry
 from suite.papers.artifact import Evidence, Missing
-from suite.report import style
-from suite.report.drawing import SVG, draw, draw_selection, drawing, file_name, image, inline_svg
+from suite.report import gallery, style
+from suite.report.drawing import SVG, DrawingError, draw, draw_selection, drawing, file_name, image, inline_svg
 from suite.report.page import page
+from suite.report.site.build import write_site
 from suite.runs.archive import Layered
 from suite.runs.store import CHECKSUMS, DamagedRun, StoreError, seal
 
@@ -196,12 +197,15 @@ def test_every_artifact_gets_a_line_that_says_where_or_why_not(paper, tmp_path):
     (store.root / "runs" / broken / "outcome.json").write_text("{}")
     drawn = draw_selection([], store, tmp_path / "out")
     lines = list(islice(drawn, 3))
-    with pytest.raises(DamagedRun, match="1 not drawn, since their stored evidence does not verify"):
+    with pytest.raises(DamagedRun, match="not drawn, since stored evidence does not verify: fake/fig1"):
         next(drawn)
     assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence does not verify: run {broken}")
     assert lines[1] == "fake/table1: no drawing; its numbers are in the report and in check"
     assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · stand-in · 1 run)"
-    (missing,) = draw_selection(["fake/fig2"], store, tmp_path / "out", "svg", "paper")
+    drawn = draw_selection(["fake/fig2"], store, tmp_path / "out", "svg", "paper")
+    missing = next(drawn)
+    with pytest.raises(DrawingError, match="not drawn, since runs are missing: fake/fig2"):
+        next(drawn)
     assert missing == "fake/fig2: not run: needs cluster (1 of 1 runs of 'cluster' at paper)"
 
 
@@ -257,16 +261,26 @@ def test_neither_pyplot_nor_torch_is_needed_and_matplotlib_only_to_draw():
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=120)
 
 
-def test_a_run_that_holds_something_else_spoils_its_own_figure_only(paper, tmp_path):
-    """Its checksums are right: anybody can make them again. Figures and report go on without it."""
+def test_a_programming_error_is_named_and_the_others_are_drawn(paper, tmp_path):
+    """The run's checksums are right, but it holds another table than the drawing reads."""
     store = fill(tmp_path / "store")
     odd = specs("smoke")[0].id
     files = {n: d for n, d in store.files(odd).items() if not n.endswith(".parquet") and n != CHECKSUMS}
     store.refuse(odd)
     store.commit(odd, files | {CHECKSUMS: seal(files)})
-    lines = list(draw_selection([], store, tmp_path / "out"))
-    assert lines[0].startswith("fake/fig1: not drawn: what its runs hold cannot be drawn (KeyError: ")
+    drawn = draw_selection([], store, tmp_path / "out")
+    lines = list(islice(drawn, 3))
+    with pytest.raises(DrawingError, match=r"the code that draws fails: fake/fig1$"):
+        next(drawn)
+    assert lines[0].startswith("fake/fig1: programming error, KeyError: ")
     assert lines[2].startswith(f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'}")
-    written = page(store)
-    assert "Not drawn: what its runs hold cannot be drawn" in written
+    faults = []
+    written = page(store, faults.append)
     assert ['id="fake-fig1.title"' in written, 'id="fake-fig2.title"' in written] == [False, True]
+    assert "Not drawn: fake/fig1: programming error" in written
+    site = write_site(store, tmp_path / "site")
+    again = write_site(store, tmp_path / "site")
+    assert list(site.faults) == list(again.faults) == faults == [lines[0]]
+    told = []
+    assert "fake-fig2.png" in gallery.page(["fake"], store, tmp_path / "gallery", told.append)
+    assert told == faults

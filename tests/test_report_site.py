@@ -257,7 +257,7 @@ def test_a_run_that_no_longer_verifies_makes_its_page_anew(paper, site, tmp_path
 
 @pytest.mark.parametrize("content", ["no json", '{"key": "", "groups": {"x": {"key": "", "files": {"../a": ""}}}}'])
 def test_a_stamp_from_elsewhere_is_not_believed(store, site, tmp_path, monkeypatch, content):
-    monkeypatch.setattr(rows, "files", lambda which, name, *rest: {f"{name}.html": b""})
+    monkeypatch.setattr(rows, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
     (tmp_path / "a").write_text("mine")
     (site / stamp.NAME).write_text(content)
     assert write_site(store, site).made == 4
@@ -274,7 +274,7 @@ def test_without_any_run_the_pages_say_so(paper, tmp_path):
 
 def test_other_code_makes_all_pages_anew(store, site, monkeypatch):
     assert changed.state() == changed.state()
-    monkeypatch.setattr(rows, "files", lambda which, name, *rest: {f"{name}.html": b""})
+    monkeypatch.setattr(rows, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
     for module in (build, changed):
         monkeypatch.setattr(module, "state", lambda: "other code")
     assert write_site(store, site).made == 4

@@ -251,13 +251,13 @@ def test_what_was_made_before_a_failure_is_not_made_again(paper, tmp_path, monke
     def failing(which, name, *rest):
         if name == "fake/fig2":
             raise KeyboardInterrupt
-        return {f"{name}.html": b"", f"{name}.svg": b""}
+        return {f"{name}.html": b"", f"{name}.svg": b""}, ""
 
     monkeypatch.setattr(rows, "files", failing)
     with pytest.raises(KeyboardInterrupt):
         build.write_site(store, tmp_path / "site")
     told = []
-    monkeypatch.setattr(rows, "files", lambda which, name, *rest: {f"{name}.html": b""})
+    monkeypatch.setattr(rows, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
     built = build.write_site(store, tmp_path / "site", told.append)
     assert told == ["2 of 4 artifacts are to be made", "fake: 4 artifacts, 2 made anew"]
     assert (built.artifacts, built.made) == (4, 2)
@@ -265,7 +265,7 @@ def test_what_was_made_before_a_failure_is_not_made_again(paper, tmp_path, monke
 
 
 def test_measured_speed_has_a_page_that_the_index_leads_to(paper, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "files", lambda which, name, *rest: {f"{name}.html": b""})
+    monkeypatch.setattr(rows, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
     build.write_site(Layered([]), tmp_path / "without")
     assert "speed.html" not in (tmp_path / "without" / "index.html").read_text()
     svg = '<svg xmlns="http://www.w3.org/2000/svg"><title>t</title><desc>d</desc><g/></svg>'

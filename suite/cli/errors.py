@@ -20,6 +20,7 @@ def explain(error: Exception) -> int:
     """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
     import traceback
 
+    from suite.report.drawing import DrawingError
     from suite.runs.store import DamagedRun
 
     # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
@@ -36,4 +37,4 @@ def explain(error: Exception) -> int:
         say(f"sgd-suite: {' '.join(str(error).split())}")
     else:
         traceback.print_exception(error)
-    return 1 if isinstance(error, DamagedRun) else 2
+    return 1 if isinstance(error, DamagedRun | DrawingError) else 2

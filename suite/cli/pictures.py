@@ -38,7 +38,10 @@ def figures(
     form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
     data: Annotated[TableFormat | None, typer.Option("--data", help="write what is drawn as a table too")] = None,
 ) -> None:
-    """Draw every figure whose runs are stored."""
+    """Draw every figure whose runs are stored.
+
+    Exit 1 when an artifact that was named is not drawn, when stored runs do not verify or the code that draws fails.
+    """
     from suite.report.drawing import draw_selection
     from suite.runs.files import check_writable
 
@@ -53,19 +56,27 @@ def report(
     out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
     single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
 ) -> None:
-    """Write a site of static pages with every artifact, number and verdict; only what changed is written again."""
+    """Write a site of static pages with every artifact, number and verdict; only what changed is written again.
+
+    Exit 1 when the code that draws an artifact fails.
+    """
     from suite.papers.evidence import with_committed
     from suite.report.page import write_report
     from suite.report.site.build import write_site
     from suite.runs.files import check_writable
 
     check_writable(out)
+    faults: list[str] = []
     if single:
-        print(write_report(source(store), out))
+        index = write_report(source(store), out, faults.append)
     else:
         site = write_site(source(store), out, say, partial(with_committed, store))
+        index, faults = site.index, list(site.faults)
         say(str(site))
-        print(site.index)
+    print(index)
+    for fault in faults:
+        say(fault)
+    raise typer.Exit(1 if faults else 0)
 
 
 def refresh_(

@@ -63,13 +63,20 @@ def reproduce_selection(
     out: Path,
     accept: bool = False,
 ) -> int:
-    """Run the main job; 0 when nothing failed and every verdict at this profile equals the committed one."""
+    """Run the main job; 0 when nothing failed and every verdict at this profile equals the committed one.
+
+    A programming error in what draws an artifact counts as failed.
+    """
     failed = run_selection(selectors, profile, store, data, device, workers, budget)
     found = judge_selection(selectors, profile, open_runs(store))
     print("\n".join(summary(found)))
     source = with_committed(store)
     tell = lambda line: print(line, file=sys.stderr, flush=True)
-    print(write_site(source, out, tell, partial(with_committed, store)).index)
+    site = write_site(source, out, tell, partial(with_committed, store))
+    print(site.index)
+    for fault in site.faults:
+        tell(fault)
+    failed = failed or len(site.faults)
     if accept:
         print(f"verdicts written to {', '.join(map(str, write_verdicts(profile, found)))}")
         return failed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,11 @@ def _settings(spec: RunSpec) -> Mapping[str, Any]:
     return {**spec.settings.get("problem", {}), **spec.settings}
 
 
+def _most_learners(schedule: Iterable[int | tuple[int, int]]) -> int:
+    """The most learners of a run: a schedule lists counts, or pairs of the update and the count from there on."""
+    return max((entry if isinstance(entry, int) else entry[1] for entry in schedule), default=1)
+
+
 def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     """``data`` as in :func:`learns`."""
     s = _settings(spec)
@@ -70,7 +75,7 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     model, algorithm, descent = s.get("model"), s.get("algorithm", {}), s.get("descent", {})
     images = DATASETS[name].sizes.get("train") if name in DATASETS else None
     subset = set_of.get("subset") or s.get("sentences")
-    workers = s.get("workers") or max((count for _, count in s.get("learners", ())), default=1)
+    workers = s.get("workers") or _most_learners(s.get("learners", ()))
     splitting = algorithm.get("n") if algorithm.get("name") == "rudra" else None
     batch, updates = s.get("batch", s.get("words")), s.get("updates")
     epochs = s.get("epochs")

@@ -152,7 +152,11 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement], experiments: Map
         ours = measurement.found.get(claim.quantity)
         if ours is not None and large_enough:
             shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
-            rests = grade(claim.id, measurement.rests[claim.quantity], experiments)
+            try:
+                rests = grade(claim.id, measurement.rests[claim.quantity], experiments)
+            except Exception as error:  # hinders no other claim, as in ``measure_evidence``
+                why = f"{claim.id} could not be graded: {type(error).__name__}: {error}"
+                return Verdict(claim, "not run", why, ours, profile, red=True)
             try:
                 verdict = judge(claim, ours, profile, shown or None, rests.rests_on)
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from xml.etree import ElementTree
 
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.claims.measured import GRADES
-from suite.papers.artifact import Artifact, Evidence, Missing
+from suite.papers.artifact import Artifact, Evidence, Missing, Paper
 from suite.papers.published import published
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import select
@@ -37,19 +38,21 @@ XLINK = "http://www.w3.org/1999/xlink"
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
-class Undrawable(Exception):
-    """Stored runs verify, and yet hold what an artifact cannot be drawn from."""
+class DrawingError(ValueError):
+    """A programming error in what draws an artifact, or figures that a command had to draw and did not."""
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Whatever goes wrong in this block is one artifact's alone: its runs may come from anybody."""
+def _naming(artifact: Artifact) -> Iterator[None]:
+    """Turn a programming error in this block into a DrawingError that names the artifact and the line of code."""
     try:
         yield
-    except (Missing, DamagedRun):
+    except (Missing, DamagedRun, DrawingError):
         raise
     except Exception as error:
-        raise Undrawable(f"what its runs hold cannot be drawn ({type(error).__name__}: {error})") from error
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}, line {place.lineno}"
+        raise DrawingError(f"{artifact.id}: programming error, {type(error).__name__}: {error} ({where})") from error
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,14 @@ def drawing(
 
     ``measured`` is what was measured of it already, by artifact and profile, and is not measured again.
     None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
-    the runs, DamagedRun when a stored run that it needs does not verify, and Undrawable.
+    the runs, DamagedRun when a stored run that it needs does not verify, and DrawingError for a programming error.
     """
     if artifact.draw is None:
         return None
     lacking: dict[str, None] = {}
     for name in (profile,) if profile else tuple(reversed(PROFILES)):
         try:
-            with _alone():
+            with _naming(artifact):
                 return _drawn(artifact, source, name, (measured or {}).get((artifact.id, name)))
         except Missing as error:
             lacking[str(error)] = None
@@ -170,10 +173,10 @@ def file_name(artifact_id: str, form: str) -> str:
     return f"{artifact_id.replace('/', '-')}.{form}"
 
 
-def image(drawn: Drawing, form: str) -> bytes:
+def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
     """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white.
 
-    Raises Undrawable.
+    ``dpi`` are the dots per inch of a png; None: those of the project's style. Raises DrawingError.
     """
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
@@ -181,8 +184,8 @@ def image(drawn: Drawing, form: str) -> bytes:
         return standalone(inline_svg(drawn))
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
-    with _alone(), style.applied(drawn.artifact.id):
-        drawn.figure.savefig(buffer, format=form, facecolor="white", metadata=dates)
+    with _naming(drawn.artifact), style.applied(drawn.artifact.id):
+        drawn.figure.savefig(buffer, format=form, dpi=dpi, facecolor="white", metadata=dates)
     return buffer.getvalue()
 
 
@@ -199,7 +202,7 @@ def inline_svg(drawn: Drawing) -> str:
     """The figure as an ``<svg>`` element that can stand beside others in one page.
 
     Its ids begin with the artifact's, its style is confined to itself, its ink is ``currentColor``, and it carries
-    its title and description for readers who cannot see it. Raises Undrawable.
+    its title and description for readers who cannot see it. Raises DrawingError.
     """
     return _text(_svg(drawn))
 
@@ -214,7 +217,8 @@ def _svg(drawn: Drawing) -> ElementTree.Element:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer, dots = io.BytesIO(), drawn.figure.dpi
-    with _alone(), style.applied(drawn.artifact.id):  # not savefig, which goes through every artist twice
+    # not savefig, which goes through every artist twice
+    with _naming(drawn.artifact), style.applied(drawn.artifact.id):
         FigureCanvasSVG(drawn.figure).print_svg(buffer, metadata={"Date": None})
     drawn.figure.dpi = dots  # print_svg leaves 72 behind
     root = ElementTree.fromstring(buffer.getvalue())
@@ -276,41 +280,50 @@ def draw_selection(
     its claims where it has none.
 
     Raises ValueError for an unknown form, SelectorError for a selector that names nothing, StoreError when
-    ``out`` cannot be written, and DamagedRun after all others are drawn when stored evidence does not verify.
+    ``out`` cannot be written. After all others are drawn it raises DamagedRun when stored evidence does not verify,
+    and DrawingError after a programming error or when an artifact that a selector names in full drew nothing.
     """
-    damaged = 0
-    form, profile = str(form), str(profile) if profile else None
+    form, profile, named = str(form), str(profile) if profile else None, list(selectors)
     data = known(str(data)) if data else None
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
-    for which, artifacts in select(selectors):
+    damaged, wrong, absent = list[str](), list[str](), list[str]()
+    for which, artifacts in select(named):
         for artifact in artifacts:
             try:
-                drawn = drawing(artifact, source, profile)
-                made = image(drawn, form) if drawn else b""
-                table = None
-                if data:
-                    judge = partial(judge_artifact, which, artifact.id, profile, source)
-                    with _alone():
-                        table = table_of(artifact, source, drawn, judge)
+                yield _draw_one(which, artifact, source, out, form, profile, data)
             except Missing as error:
+                absent += [artifact.id] if artifact.id in named else []
                 yield f"{artifact.id}: not run: {error}"
-            except Undrawable as error:
-                yield f"{artifact.id}: not drawn: {error}"
+            except DrawingError as error:
+                wrong.append(artifact.id)
+                yield f"{error}"
             except DamagedRun as error:
-                damaged += 1
+                damaged.append(artifact.id)
                 yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
-            else:
-                beside = ""
-                if data and table is not None:
-                    beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
-                if drawn is None:
-                    yield f"{artifact.id}: no drawing; its numbers are in the report and in check{beside}"
-                else:
-                    path = write(out / file_name(artifact.id, form), made)
-                    yield f"{artifact.id}: {path} ({drawn.stamp}){beside}"
+    if wrong:
+        raise DrawingError(f"not drawn, since the code that draws fails: {', '.join(wrong)}")
     if damaged:
-        raise DamagedRun(f"{damaged} not drawn, since their stored evidence does not verify")
+        raise DamagedRun(f"not drawn, since stored evidence does not verify: {', '.join(damaged)}")
+    if absent:
+        raise DrawingError(f"not drawn, since runs are missing: {', '.join(absent)}")
+
+
+def _draw_one(
+    paper: Paper, artifact: Artifact, source: Runs, out: Path, form: str, profile: str | None, data: str | None
+) -> str:
+    """Write one artifact's figure, and its table with ``data``; returns the line that says where they are."""
+    drawn = drawing(artifact, source, profile)
+    made = image(drawn, form) if drawn else b""
+    beside = ""
+    if data:
+        with _naming(artifact):
+            table = table_of(artifact, source, drawn, partial(judge_artifact, paper, artifact.id, profile, source))
+        if table is not None:
+            beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
+    if drawn is None:
+        return f"{artifact.id}: no drawing; its numbers are in the report and in check{beside}"
+    return f"{artifact.id}: {write(out / file_name(artifact.id, form), made)} ({drawn.stamp}){beside}"
 
 
 def write(path: Path, data: bytes) -> Path:

@@ -7,7 +7,7 @@ this package makes itself, are the one thing inserted as markup. No script, no r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -21,7 +21,7 @@ from suite.papers.code import count
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, besides, verdicts
-from suite.report.drawing import Drawing, Undrawable, drawing, inline_svg, write
+from suite.report.drawing import Drawing, DrawingError, drawing, inline_svg, write
 from suite.report.numerals import number
 from suite.report.provenance import departures, runs_and_environments
 from suite.report.speed import COLUMNS
@@ -51,7 +51,10 @@ SHORT = 8  # digits of a run id shown; the whole id is in the table of runs
 
 @dataclass
 class Shown:
-    """One artifact on the page. ``drawn`` is its figure, ``undrawn`` says why there is none."""
+    """One artifact on the page. ``drawn`` is its figure, ``undrawn`` says why there is none.
+
+    ``fault`` is the programming error that kept it from being drawn, if there was one.
+    """
 
     id: str
     title: str
@@ -62,11 +65,15 @@ class Shown:
     alt: str = ""
     profiled: bool = False  # whether any profile runs something for it
     undrawn: str = ""
+    fault: str = ""
     command: str = ""
     runs: list[str] = field(default_factory=list)
     besides: list[tuple[str, str, Measured]] = field(
         default_factory=list
     )  # name, profile and value of other quantities
+
+    def not_drawn(self, error: DrawingError) -> None:
+        self.drawn, self.svg, self.fault, self.undrawn = None, "", str(error), f"Not drawn: {error}."
 
     @property
     def tally(self) -> Counter[str]:
@@ -134,21 +141,24 @@ class Once:
         return found
 
 
-def write_report(source: Runs, out: Path) -> Path:
+def write_report(source: Runs, out: Path, tell: Callable[[str], None] = lambda fault: None) -> Path:
     """Write ``out/report.html`` from the runs of ``source``; returns its path.
 
-    The same runs and the same code give the same bytes. Raises StoreError when ``out`` cannot be written.
+    ``tell`` is told of each artifact that a programming error kept from being drawn. The same runs and the same code
+    give the same bytes. Raises StoreError when ``out`` cannot be written.
     """
-    return write(Path(out) / "report.html", page(source).encode())
+    return write(Path(out) / "report.html", page(source, tell).encode())
 
 
-def page(source: Runs) -> str:
-    """The report as HTML text."""
+def page(source: Runs, tell: Callable[[str], None] = lambda fault: None) -> str:
+    """The report as HTML text; ``tell`` as in ``write_report``."""
     from markupsafe import Markup
 
     once = Once(source)
     sections = [_section(paper(name), once) for name in PAPERS]
     wanted = sorted({run_id for s in sections for shown in s.artifacts for run_id in shown.runs})
+    for fault in [shown.fault for s in sections for shown in s.artifacts if shown.fault]:
+        tell(fault)
     environments, runs = runs_and_environments(once, wanted)
     several = Survey()
     for section in sections:
@@ -198,8 +208,8 @@ def _section(which: Paper, source: Runs) -> Section[Shown]:
             shown.drawn = None  # which holds more memory than its text
             try:
                 shown.svg, shown.inches = inline_svg(drawn), float(drawn.figure.get_figwidth())
-            except Undrawable as error:
-                shown.undrawn = f"Not drawn: {error}."
+            except DrawingError as error:
+                shown.not_drawn(error)
     for measurement in measured.values():
         section.survey.add(measurement.survey)
     return section
@@ -226,8 +236,8 @@ def show(
         shown.drawn = drawn = drawing(artifact, source, measured=measured)
     except Missing as error:
         shown.undrawn = f"Not run: {error}."
-    except Undrawable as error:
-        shown.undrawn = f"Not drawn: {error}."
+    except DrawingError as error:
+        shown.not_drawn(error)
     except DamagedRun as error:
         shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."
     if drawn:

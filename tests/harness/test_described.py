@@ -123,6 +123,7 @@ def test_workers_are_as_many_as_the_largest_number_of_learners():
     learners = [[0, 2], [10, 8], [20, 4]]
     assert told("workers", learners=learners).workers == 8
     assert told(learners=learners).workers == 10
+    assert told("workers", learners=[1, 8, 4]).workers == 8
     assert told("workers").workers == 1
 
 

@@ -110,18 +110,28 @@ def test_figures_are_told_one_by_one_on_stderr(call: Sgd, monkeypatch: pytest.Mo
     assert given == [arguments]
 
 
-def test_a_report_is_a_site_unless_one_file_is_asked_for(call: Sgd, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("faults", [(), ("isgd/fig5a: programming error",)])
+def test_a_report_is_a_site_unless_one_file_is_asked_for(call: Sgd, monkeypatch: pytest.MonkeyPatch, faults):
     class Site(SimpleNamespace):
         def __str__(self) -> str:
             return "2 pages written"
 
-    monkeypatch.setattr(
-        "suite.report.site.build.write_site", lambda source, out, *_: Site(index=f"{out} of {source[0]}")
-    )
-    monkeypatch.setattr("suite.report.page.write_report", lambda source, out: f"one file in {out} of {source[0]}")
+    def write_site(source, out, *_) -> Site:
+        return Site(index=f"{out} of {source[0]}", faults=faults)
+
+    monkeypatch.setattr("suite.report.site.build.write_site", write_site)
+
+    def write_report(source, out, tell) -> str:
+        for fault in faults:
+            tell(fault)
+        return f"one file in {out} of {source[0]}"
+
+    monkeypatch.setattr("suite.report.page.write_report", write_report)
     site, single = call("report"), call("report", "--single", "--out", "o")
-    assert (site.stdout, site.stderr) == ("report of all\n", "2 pages written\n")
-    assert (single.stdout, single.stderr) == ("one file in o of all\n", "")
+    named = "".join(f"{fault}\n" for fault in faults)
+    assert (site.stdout, site.stderr) == ("report of all\n", f"2 pages written\n{named}")
+    assert (single.stdout, single.stderr) == ("one file in o of all\n", named)
+    assert site.exit_code == single.exit_code == len(faults)
 
 
 @pytest.mark.parametrize(("words", "given"), [("refresh", ([], False)), ("refresh isgd --check", (["isgd"], True))])

@@ -31,12 +31,16 @@ SHARED, SPEED = "the site", "speed"  # groups of files that belong to no artifac
 
 @dataclass(frozen=True)
 class Built:
-    """The index, how many artifacts there are, how many of them were made anew; as text, a sentence."""
+    """The index, how many artifacts there are, how many of them were made anew; as text, a sentence.
+
+    ``faults`` names the artifacts that a programming error kept from being drawn, with the error.
+    """
 
     index: Path
     artifacts: int
     made: int
     written: int  # files
+    faults: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if not self.written:
@@ -68,6 +72,7 @@ def write_site(
         if not folder.holds(row.id, keys[row.id])
     ]
     tell(f"{len(todo)} of {len(keys)} artifacts are to be made")
+    faults = list[str]()
     try:
         with makers(source, todo, reopen) as made:
             if not folder.holds(SPEED, state()):  # while others make the artifacts
@@ -76,8 +81,9 @@ def write_site(
                 anew = 0
                 for place, row in enumerate(section.artifacts):
                     if (section.paper.name, place) in todo:
-                        row.verdicts, files = next(made)
-                        folder.put(row.id, keys[row.id], files)
+                        row.verdicts, files, fault = next(made)
+                        folder.put(row.id, "" if fault else keys[row.id], files)  # without a key: made again
+                        faults += [fault] if fault else []
                         anew += 1
                     else:
                         row.verdicts = judged(section.paper, row, source)
@@ -86,8 +92,8 @@ def write_site(
     finally:
         folder.save()
     folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files), source))
-    folder.close(whole, [SHARED, SPEED, *keys])
-    return Built(index, len(keys), len(todo), len(folder.written))
+    folder.close("" if faults else whole, [SHARED, SPEED, *keys])
+    return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
 
 
 def _speed() -> dict[str, bytes]:

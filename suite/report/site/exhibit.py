@@ -15,7 +15,7 @@ from suite.papers.artifact import Artifact, Paper
 from suite.papers.trials import UNTRIED, Trial, counted
 from suite.report.behind import reasons, tried
 from suite.report.data import encoded, table_of
-from suite.report.drawing import Drawing, Undrawable, image
+from suite.report.drawing import Drawing, DrawingError, image
 from suite.report.page import show
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
@@ -47,19 +47,25 @@ def files(
     source: Runs,
     measured: dict[Any, Any],
     around: Mapping[str, Any],
-) -> dict[str, bytes]:
+) -> tuple[dict[str, bytes], str]:
     """Path in the site -> bytes, of the artifact called ``name``; ``around`` is what the page says of the others.
 
-    ``measured`` is what the verdicts ``found`` were judged from.
+    ``measured`` is what the verdicts ``found`` were judged from. The second value is the programming error that kept
+    the artifact from being drawn, or nothing.
     """
     shown = show(name, artifact, found, source, measured)
     made: dict[str, bytes] = {}
     if shown.drawn:
         try:
             made |= _pictures(name, shown.drawn)
-        except Undrawable as error:
-            shown.drawn, shown.undrawn = None, f"Not drawn: {error}."
-    if (table := table_of(artifact, source, shown.drawn, lambda: shown.verdicts)) is not None:
+        except DrawingError as error:
+            shown.not_drawn(error)
+    try:
+        table = table_of(artifact, source, shown.drawn, lambda: shown.verdicts)
+    except DrawingError as error:
+        table = None
+        shown.not_drawn(error)
+    if table is not None:
         made[f"{name}.csv"] = encoded(table, "csv")
     environments, runs = runs_and_environments(source, shown.runs)
     page = render(
@@ -78,7 +84,7 @@ def files(
         module=module_of(artifact),
         **around,
     )
-    return {f"{name}.html": page} | made
+    return {f"{name}.html": page} | made, shown.fault
 
 
 def _pictures(name: str, drawn: Drawing) -> dict[str, bytes]:

@@ -29,7 +29,7 @@ PROCESSES = 8  # at most
 
 Reopen = Callable[[], Runs]
 Place = tuple[str, int]  # paper, and which of its rows
-Made = tuple[list[Verdict], dict[str, bytes]]
+Made = tuple[list[Verdict], dict[str, bytes], str]  # verdicts, files, programming error
 
 
 @dataclass
@@ -94,7 +94,7 @@ def judged(which: Paper, row: Row, source: Runs, measured: dict[tuple[str, str],
 
 
 def make(place: Place, source: Runs) -> Made:
-    """An artifact's verdicts and files."""
+    """An artifact's verdicts and files, and the programming error that kept it from being drawn."""
     which, number = paper(place[0]), place[1]
     rows = rows_of(which)
     row, measured = rows[number], dict[tuple[str, str], Any]()
@@ -103,7 +103,7 @@ def make(place: Place, source: Runs) -> Made:
         "before": rows[number - 1] if number else None,
         "after": rows[number + 1] if rows[number + 1 :] else None,
     }
-    return found, files(which, row.id, row.artifact, found, source, measured, around)
+    return found, *files(which, row.id, row.artifact, found, source, measured, around)
 
 
 @contextlib.contextmanager
