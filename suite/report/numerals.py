@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -13,21 +14,58 @@ GROUPED_FROM = 10_000  # 10,000 and more get thousands separators; 2016 stays 20
 RELATIONS = {"lower": "≥", "above": ">", "upper": "≤", "below": "<"}
 
 
+NUMBER = re.compile(r"[-−]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:e[-+]?\d+)?")
+OWN = 4  # significant digits of a value without an interval
+
+
+def alike(before: str, now: str) -> bool:
+    """Whether two texts are the same but for one in the last digit of numbers, where rounding may fall either way.
+
+    Whole numbers and those of one or two digits must be equal.
+    """
+    if before == now:
+        return True
+    if NUMBER.sub("#", before) != NUMBER.sub("#", now):
+        return False
+    return all(_near(a, b) for a, b in zip(NUMBER.findall(before), NUMBER.findall(now), strict=True))
+
+
+def _near(a: str, b: str) -> bool:
+    if a == b:
+        return True
+    a, b = (text.replace(",", "").replace("−", "-") for text in (a, b))
+    if min(len(re.sub(r"\D|e.*", "", text).lstrip("0")) for text in (a, b)) < 3 or "." not in a + b:
+        return False
+    return abs(float(a) - float(b)) <= 1.0001 * max(map(_unit, (a, b)))
+
+
+def _unit(text: str) -> float:
+    """One in the last digit of a number that is written so."""
+    mantissa, _, exponent = text.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+def decimals(value: float, half_width: float = 0.0, of_own: int = OWN, of_half: int = 2) -> int:
+    """Decimals that show ``of_half`` digits of an uncertainty, or ``of_own`` digits of a value that has none."""
+    if 0 < half_width < math.inf:
+        return of_half - 1 - math.floor(math.log10(half_width))
+    return max(of_own - 1 - math.floor(math.log10(abs(value))), 0) if value else 0
+
+
 def number(value: float, half_width: float = 0.0) -> str:
-    """A value with two significant digits of its uncertainty, or with six digits of its own when it has none."""
+    """A value with two significant digits of its uncertainty, or with four digits of its own when it has none."""
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value and not 1e-4 <= abs(value) < 1e9:
-        return _signed(f"{value:.3g}" if half_width else f"{value:.6g}")
+        return _signed(f"{value:.3g}" if half_width else f"{value:.{OWN}g}")
     if half_width > 0 and math.isfinite(half_width):
-        decimals = 1 - math.floor(math.log10(half_width))
-        value = round(value, decimals) + 0.0  # no "-0"
-        return _signed(
-            f"{value:,.{max(decimals, 0)}f}" if abs(value) >= GROUPED_FROM else f"{value:.{max(decimals, 0)}f}"
-        )
+        shown = decimals(value, half_width)
+        value = round(value, shown) + 0.0  # no "-0"
+        return _signed(f"{value:,.{max(shown, 0)}f}" if abs(value) >= GROUPED_FROM else f"{value:.{max(shown, 0)}f}")
     if value == round(value):
         return _signed(f"{value:,.0f}" if abs(value) >= GROUPED_FROM else f"{value:.0f}")
-    return _signed(f"{value:.6g}")
+    shown = decimals(value)
+    return _signed(f"{round(value, shown):,.{shown}f}" if abs(value) >= GROUPED_FROM else f"{value:.{OWN}g}")
 
 
 def _signed(text: str) -> str:

@@ -21,7 +21,7 @@ from suite.papers.registry import paper, papers_of
 from suite.papers.remembered import judge_artifacts
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
-from suite.report.numerals import ours, printed
+from suite.report.numerals import alike, ours, printed
 from suite.runs.archive import Layered, Runs
 from suite.runs.environment import ROOT
 
@@ -199,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (ValueError, OSError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 2
-    stale = [name for name in new if new[name] != old[name]]
+    stale = [name for name in new if not alike(old[name], new[name])]
     if chosen.write:
         for name in stale:
             (chosen.root / name).write_text(new[name], encoding="utf-8")

@@ -6,23 +6,20 @@ series lie; not pixels, which fonts and versions of matplotlib change.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.category import StrCategoryLocator
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, Container
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
-
-ACCEPTED = Path(__file__).parent / "pictures"  # a file for each paper: artifact -> structure
 
 OF_LIMITS, OF_VALUES = 2, 3  # digits kept of where a panel ends, and of where its values lie
 
@@ -36,6 +33,22 @@ def structure(figure: Figure) -> Structure:
         "texts": [text.get_text() for text in figure.texts],
         "panels": [panel(axes) for axes in figure.axes],
     }
+
+
+def marks(figure: Figure) -> list[str]:
+    """Colour, marker and style of each line, cloud and patch, in the order of drawing."""
+    found = []
+    for axes in figure.axes:
+        for line in axes.lines:
+            face = line.get_markerfacecolor()
+            found.append(f"{line.get_color()} {line.get_marker()} {face} {line.get_linestyle()}")
+        found += [_colours(drawn.get_facecolor()) for drawn in axes.collections]
+        found += [_colours([patch.get_facecolor()]) for patch in axes.patches]
+    return found
+
+
+def _colours(found: Any) -> str:
+    return " ".join(dict.fromkeys(to_hex(colour, keep_alpha=True) for colour in found))
 
 
 def _of_figure(legend: Legend) -> bool:
@@ -177,15 +190,3 @@ def _near(a: float, b: float, digits: int) -> bool:
     """Equal but for one in the last of the digits that are kept, where rounding may fall either way."""
     scale = max(abs(a), abs(b))
     return a == b or abs(a - b) <= 1.0001 * 10 ** (math.floor(math.log10(scale)) + 1 - digits)
-
-
-def load(paper: str) -> dict[str, Structure]:
-    """The accepted structures of a paper; none where none were accepted."""
-    file = ACCEPTED / f"{paper}.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-
-
-def save(paper: str, structures: dict[str, Structure]) -> None:
-    ACCEPTED.mkdir(exist_ok=True)
-    text = json.dumps(structures, indent=1, ensure_ascii=False, sort_keys=True)
-    (ACCEPTED / f"{paper}.json").write_text(text + "\n", encoding="utf-8")
