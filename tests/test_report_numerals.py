@@ -8,7 +8,7 @@ import pytest
 
 from suite.claims.judge import Claim
 from suite.claims.measured import exact, interval, point
-from suite.report.numerals import number, ours, printed, tolerance
+from suite.report.numerals import alike, number, ours, printed, tolerance
 
 
 def claim(rule: str = "within", **entries) -> Claim:
@@ -77,3 +77,21 @@ def test_ours_is_read_as_the_rule_reads_it():
 def test_the_printed_side_and_the_tolerance(entries, text, allowed):
     assert printed(claim(**entries)) == text
     assert tolerance(claim(**entries)) == allowed
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same"),
+    [
+        ("ours: -0.242013 [0.1, 2]", "ours: -0.242012 [0.1, 2]", True),
+        ("1.724,0.001234", "1.725,0.001235", True),
+        ("12,345.6 s", "12,345.7 s", True),
+        ("1.234e-05", "1.235e-05", True),
+        ("1.724", "1.726", False),
+        ("117 reproduced", "118 reproduced", False),
+        ("0.3 points", "0.4 points", False),
+        ("1.724 s", "1.724 ms", False),
+        ("1.724", "1.724 and 2", False),
+    ],
+)
+def test_texts_are_alike_but_for_one_in_the_last_digit(before, now, same):
+    assert alike(before, now) is same

@@ -62,8 +62,8 @@ def test_every_artifact_has_its_page_also_one_that_nothing_measures(made):
     assert all((made / f"{name}.html").is_file() for name in (*ARTIFACTS, "index", "fake", "about"))
     kinds = {name: {path.name.partition(".")[2] for path in made.glob(f"{name}.*")} for name in ARTIFACTS}
     assert kinds == {
-        "fake/fig1": {"html", "svg", "png", "thumb.png", "csv"},
-        "fake/fig2": {"html", "svg", "png", "thumb.png", "csv"},
+        "fake/fig1": {"html", "svg", "png", "panel.png", "thumb.png", "csv"},
+        "fake/fig2": {"html", "svg", "png", "panel.png", "thumb.png", "csv"},
         "fake/table1": {"html", "csv"},
         "fake/fig3": {"html", "csv"},
     }

@@ -151,7 +151,8 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     """The rows with lines between the groups; below, our errors over the printed ones."""
     from suite.report.style import GRID
 
-    above, below = figure.subfigures(2, 1, height_ratios=(9, 4))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(9, 4))
+    above, below = parts
     rows.draw_cifar(frame(evidence), above)
     draw_diagonal(evidence, below.subplots())
     times = above.axes[1]

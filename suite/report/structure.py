@@ -89,7 +89,7 @@ def _rounded(value: float, digits: int = OF_LIMITS) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def printed_values(axes: Axes) -> int:
+def printed_values(axes: Any) -> int:
     """Values drawn as printed ones: points with open markers, lines and bars whose label says so, such texts."""
     count = 0
     for line in axes.lines:
@@ -106,7 +106,7 @@ def printed_values(axes: Axes) -> int:
     return count + sum("printed" in text for text in said)
 
 
-def drawn_values(axes: Axes) -> Iterator[list[tuple[float, float]]]:
+def drawn_values(axes: Any) -> Iterator[list[tuple[float, float]]]:
     """The points of each line, cloud and group of bars (the middle of its end), in the order of drawing.
 
     Then the corners of each interval, band and area, and both ends of each arrow.
