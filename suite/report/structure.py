@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.category import StrCategoryLocator
 from matplotlib.collections import PathCollection
@@ -98,9 +99,9 @@ def printed_values(axes: Any) -> int:
         count += points if opened else "printed" in str(line.get_label())
     for cloud in axes.collections:
         if isinstance(cloud, PathCollection) and (
-            len(cloud.get_facecolor()) == 0 or "printed" in str(cloud.get_label())
+            np.size(cloud.get_facecolor()) == 0 or "printed" in str(cloud.get_label())
         ):
-            count += len(cloud.get_offsets())
+            count += len(np.asarray(cloud.get_offsets()))
     count += sum(len(group) for group in axes.containers if isinstance(group, Container) and _says(group, "printed"))
     said = [text.get_text() for text in axes.texts] + [axes.get_title(loc="left")]
     return count + sum("printed" in text for text in said)
@@ -122,7 +123,7 @@ def drawn_values(axes: Any) -> Iterator[list[tuple[float, float]]]:
         yield _finite((bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height()) for bar in group)
     for patch in axes.patches:
         if isinstance(patch, FancyArrowPatch):
-            yield _finite(patch._posA_posB or ())
+            yield _finite(vars(patch)["_posA_posB"] or ())
         elif not any(patch in group for group in bars):
             yield _finite(patch.get_patch_transform().transform(patch.get_path().vertices))
 
