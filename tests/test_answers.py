@@ -7,11 +7,18 @@ from dataclasses import replace
 
 import pytest
 
+from paper_figures.rudra.against_print import trained
+from paper_figures.rudra.groups import label
+from paper_figures.rudra.readings import errors
 from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
+from suite.papers.artifact import Evidence
+from suite.papers.evidence import committed
 from suite.papers.published import published
-from suite.report.answers import Answer, AnswerError, answers
+from suite.papers.registry import paper
+from suite.report.answers import Answer, AnswerError, answers, beside_claims
 from suite.report.readme import OWN, answered
+from suite.runs.archive import Layered
 
 LOWER, FASTER = "isgd/fig5d/isgd-lower", "isgd/fig5a/slightly-faster"
 CLAIMS = {claim.id: claim for claim in published("isgd")}
@@ -27,15 +34,34 @@ def answer(says=SAYS, **written_for):
 
 
 def test_numbers_come_from_what_was_measured_and_turn_with_their_factor():
-    assert answer().told([verdict()]) == "higher by 2.0 [0.1, 3.0] points, or −0.02 [−0.03, −0.001]"
-    assert answer().told([verdict(values=(-0.04,), low=(-0.05,))]).startswith("higher by 4.0 [0.1, 5.0] points")
+    assert told(answer(), verdict()) == "higher by 2.0 [0.1, 3.0] points, or −0.02 [−0.03, −0.001]"
+    assert told(answer(), verdict(values=(-0.04,), low=(-0.05,))).startswith("higher by 4.0 [0.1, 5.0] points")
 
 
-def test_a_logarithm_is_told_as_the_percentage_saved():
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("saved | .0f", "50 [−10, 75]"),
+        ("more | .0f", "−50 [−75, 10]"),
+        ("more ends | +.0f", "−75 to +10"),
+        ("more value | .0f", "−50"),
+        ("more within | .0f", "75"),
+        ("n", "3"),
+    ],
+)
+def test_a_logarithm_of_a_ratio_is_told_as_a_percentage_in_several_shapes(place, text):
     """Half saved is a ratio of two; a tenth more than the other's is a loss."""
     seen = verdict(FASTER, "inconclusive", (math.log(2),), (-math.log(1.1),), (math.log(4),))
-    told = answer("{isgd/fig5a/slightly-faster saved | .0f}%", **{FASTER: "inconclusive"}).told([seen])
-    assert told == "50 [−10, 75]%"
+    seen = replace(seen, measured=replace(seen.measured, n=3))
+    says = f"{{isgd/fig5a/slightly-faster {place}}}"
+    assert told(answer(says, **{FASTER: "inconclusive"}), seen) == text
+
+
+def test_what_is_printed_and_what_no_claim_asks_for_are_told_too():
+    gain = Verdict(CLAIMS["isgd/fig5b/gain"], "not run", "")
+    says = "printed {isgd/fig5b/gain printed}%; tried {isgd/zeta/size#2} of {isgd/zeta/size#1 | ,.0f}"
+    others = {"isgd/zeta/size": Measured((1024, 2), (1024, 2), (1024, 2))}
+    assert told(answer(says, **{"isgd/fig5b/gain": "not run"}), gain, others) == "printed 26.79%; tried 2 of 1,024"
 
 
 @pytest.mark.parametrize(
@@ -43,20 +69,50 @@ def test_a_logarithm_is_told_as_the_percentage_saved():
     [
         (SAYS, [verdict(word="reproduced")], "which is reproduced; write it anew"),
         (SAYS, [], "which is no claim"),
-        ("{isgd/fig5a/slightly-faster}", [verdict(), verdict(FASTER)], "no single number"),
+        ("{isgd/fig5a/slightly-faster}", [verdict(), replace(verdict(FASTER), measured=None)], "no single number"),
+        ("{isgd/fig5a/slightly-faster printed}", [verdict(), verdict(FASTER)], "no single number is printed"),
         (SAYS, [verdict(values=(1, 2), low=(1, 2), high=(1, 2))], "no single number"),
         (SAYS, [replace(verdict(), measured=None)], "no single number"),
     ],
 )
 def test_what_the_verdicts_do_not_carry_is_not_told(says, found, why):
     with pytest.raises(AnswerError, match=why):
-        answer(says).told(found)
+        answer(says).told(found, {})
 
 
-def test_a_block_shows_question_sentences_and_figure():
-    assert answered([answer("Yes.")], [verdict()], "docs/images") == (
-        "**Does it?** Yes.\n\n![a figure](docs/images/isgd-fig5d.png)"
+def test_an_answer_falls_silent_where_a_value_leaves_its_range():
+    held = replace(answer("Yes."), ranges={"isgd/zeta/largest": (0, 10)})
+    at = lambda value: {"isgd/zeta/largest": Measured((value,), (value,), (value,))}
+    assert told(held, verdict(), at(4)) == "Yes."
+    with pytest.raises(AnswerError, match="between 0 and 10, which is 11"):
+        told(held, verdict(), at(11))
+
+
+def told(which, found, others=None):
+    return which.told([found], others or {}).text
+
+
+def test_a_block_shows_question_sentences_table_and_figure():
+    table = [["learners", "error"], ["1", "{isgd/fig5d/isgd-lower value}"]]
+    assert answered([replace(answer("Yes."), table=table)], [verdict()], "docs/images", {}) == (
+        "**Does it?** Yes.\n\n| learners | error |\n|---|--:|\n| 1 | −0.02 |\n\n"
+        "![a figure](docs/images/isgd-fig5d.png)"
     )
+
+
+@pytest.mark.evidence
+def test_the_numbers_of_the_committed_answers_are_those_of_the_stored_runs():
+    """Recomputed here without the answers' own functions."""
+    source = Layered(committed())
+    found = beside_claims(answers([OWN]), source)
+    rms, _, rows = found["rudra/table2/against-print"].values
+    printed = [17.9, 18.15, 18.56, 18.09, 18.41, 18.92, 19.52, 19.59]  # Table 2 and 3, by hand
+    wanted = [(1, 128, 0), (30, 4, 0), (30, 8, 0), (30, 4, 1), (30, 4, 30), (18, 8, 18), (2, 128, 2), (2, 128, 1)]
+    settings = [label((n if learners > 1 else 0, batch, learners)) for learners, batch, n in wanted]
+    table = paper("rudra").artifact("rudra/table2")
+    ours = [errors(trained(Evidence(source, table.runs("paper"), "paper")), name)[0] for name in settings]
+    assert rows == len(printed)
+    assert rms == pytest.approx(math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(ours, printed, strict=True)) / 8))
 
 
 def test_a_file_that_lacks_something_is_refused_by_name(tmp_path):

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
+from typing import Any
 
-import pictures
 import pytest
 from matplotlib.figure import Figure
 
@@ -17,13 +19,28 @@ from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.evidence import committed
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
+from suite.report import structure as pictures
 from suite.report import style
 from suite.report.page import Once
 from suite.runs.archive import Layered, Runs
 
 pytestmark = pytest.mark.evidence
 
+ACCEPTED = Path(__file__).parent / "pictures"  # a file for each paper: artifact -> structure
+
 DRAWN = [artifact.id for name in PAPERS for artifact in paper(name).artifacts if artifact.draw]
+
+
+def load(which: str) -> dict[str, Any]:
+    """The accepted structures of a paper; none where none were accepted."""
+    file = ACCEPTED / f"{which}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def save(which: str, structures: dict[str, Any]) -> None:
+    ACCEPTED.mkdir(exist_ok=True)
+    text = json.dumps(structures, indent=1, ensure_ascii=False, sort_keys=True)
+    (ACCEPTED / f"{which}.json").write_text(text + "\n", encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +67,9 @@ def drawn(artifact: Artifact, source: Runs) -> pictures.Structure:
 def test_a_figure_has_the_structure_that_was_last_accepted(name, source, request):
     which = name.partition("/")[0]
     seen = drawn(paper(which).artifact(name), source)
-    accepted = pictures.load(which)
+    accepted = load(which)
     if request.config.getoption("--accept-pictures"):
-        pictures.save(which, accepted | {name: seen})
+        save(which, accepted | {name: seen})
         return
     assert name in accepted, f"{name} has no accepted structure: look at it, then give --accept-pictures"
     changed = "\n  ".join(pictures.differences(accepted[name], seen))
@@ -60,7 +77,7 @@ def test_a_figure_has_the_structure_that_was_last_accepted(name, source, request
 
 
 def test_nothing_is_accepted_that_is_no_longer_drawn():
-    assert {name for which in PAPERS for name in pictures.load(which)} == set(DRAWN)
+    assert {name for which in PAPERS for name in load(which)} == set(DRAWN)
 
 
 def example() -> Figure:

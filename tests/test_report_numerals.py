@@ -8,7 +8,7 @@ import pytest
 
 from suite.claims.judge import Claim
 from suite.claims.measured import exact, interval, point
-from suite.report.numerals import number, ours, printed, tolerance
+from suite.report.numerals import alike, number, ours, printed, tolerance
 
 
 def claim(rule: str = "within", **entries) -> Claim:
@@ -32,7 +32,7 @@ def claim(rule: str = "within", **entries) -> Claim:
         (9_999.0, 0.0, "9999"),
         (10_000.0, 0.0, "10,000"),
         (10_000.0, 100.0, "10,000"),
-        (1 / 3, 0.0, "0.333333"),
+        (1 / 3, 0.0, "0.3333"),
         (3.2e-7, 0.0, "3.2e-07"),
         (3.2e11, 1e9, "3.2e+11"),
         (math.nan, 0.0, "not a number"),
@@ -115,3 +115,21 @@ def test_a_logarithm_of_a_ratio_is_said_in_per_cent(measured, unit, text):
 )
 def test_a_value_without_an_interval_has_three_digits_or_as_many_as_its_verdict_takes(value, entries, text):
     assert ours(exact(value), claim(**entries)) == [text]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same"),
+    [
+        ("ours: -0.242013 [0.1, 2]", "ours: -0.242012 [0.1, 2]", True),
+        ("1.724,0.001234", "1.725,0.001235", True),
+        ("12,345.6 s", "12,345.7 s", True),
+        ("1.234e-05", "1.235e-05", True),
+        ("1.724", "1.726", False),
+        ("117 reproduced", "118 reproduced", False),
+        ("0.3 points", "0.4 points", False),
+        ("1.724 s", "1.724 ms", False),
+        ("1.724", "1.724 and 2", False),
+    ],
+)
+def test_texts_are_alike_but_for_one_in_the_last_digit(before, now, same):
+    assert alike(before, now) is same

@@ -62,8 +62,8 @@ def test_every_artifact_has_its_page_also_one_that_nothing_measures(made):
     assert all((made / f"{name}.html").is_file() for name in (*ARTIFACTS, "index", "fake", "about"))
     kinds = {name: {path.name.partition(".")[2] for path in made.glob(f"{name}.*")} for name in ARTIFACTS}
     assert kinds == {
-        "fake/fig1": {"html", "svg", "png", "thumb.png", "csv"},
-        "fake/fig2": {"html", "svg", "png", "thumb.png", "csv"},
+        "fake/fig1": {"html", "svg", "png", "panel.png", "thumb.png", "csv"},
+        "fake/fig2": {"html", "svg", "png", "panel.png", "thumb.png", "csv"},
         "fake/table1": {"html", "csv"},
         "fake/fig3": {"html", "csv"},
     }
@@ -123,7 +123,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
     section = single.Section[Row](build.paper("fake"), [row])
-    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False)
+    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 
 

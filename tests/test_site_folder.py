@@ -15,7 +15,7 @@ from suite.claims.judge import Claim, Verdict
 from suite.claims.measured import SHORTENED, STATED
 from suite.papers.artifact import Artifact
 from suite.report.site import build, changed, rows
-from suite.report.site.exhibit import Judged, module_of, text_of, thumbnail
+from suite.report.site.exhibit import Judged, first_panel, module_of, text_of, thumbnail
 from suite.report.site.rows import Row, make, rows_of
 from suite.report.site.stamp import NAME, Folder, digest_of
 from suite.report.speed_figures import Figured, Speed
@@ -129,10 +129,10 @@ def test_a_row_sums_up_its_claims_in_the_order_of_the_boards():
 
 def test_a_row_knows_the_pictures_there_are():
     row = Row("fake/x", "X", None)
-    row.found_in(["fake/x.svg", "fake/y.thumb.png"])
-    assert (row.figure, row.thumbnail) == ("fake/x.svg", "")
+    row.found_in(["fake/x.panel.png", "fake/x.svg", "fake/y.thumb.png"])
+    assert (row.panel, row.figure, row.thumbnail) == ("fake/x.panel.png", "fake/x.svg", "")
     row.found_in(iter(["fake/x.thumb.png"]))
-    assert (row.figure, row.thumbnail) == ("", "fake/x.thumb.png")
+    assert (row.panel, row.thumbnail) == ("", "fake/x.thumb.png")
 
 
 @pytest.fixture(scope="module")
@@ -291,6 +291,24 @@ def test_a_small_picture_is_small_in_size_and_in_colours():
 
     assert (shrunk(960, 600).size, shrunk(600, 960).size, shrunk(100, 50).size) == ((320, 200), (150, 240), (100, 50))
     assert len(shrunk(960, 720).convert("RGB").getcolors(1 << 20)) <= 48
+
+
+def test_the_card_of_a_figure_shows_its_first_panel_alone():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    figure = Figure(figsize=(8, 3), dpi=50)
+    FigureCanvasAgg(figure)
+    for axes, colour in zip(figure.subplots(1, 2), ("#ff0000", "#0000ff"), strict=True):
+        axes.set_facecolor(colour)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    card = Image.open(io.BytesIO(first_panel(buffer.getvalue(), figure))).convert("RGB")
+    seen = {colour for _, colour in card.getcolors(1 << 20)}
+    assert card.width < 220
+    assert ((255, 0, 0) in seen, (0, 0, 255) in seen) == (True, False)
+    assert first_panel(buffer.getvalue(), Figure()) == buffer.getvalue()
 
 
 def test_the_module_of_an_artifact_is_that_of_its_first_measure_or_its_drawing():

@@ -184,7 +184,7 @@ def draw_implied_hours(evidence: Evidence, figure: Figure) -> None:
     axes.grid(visible=False, axis="x")
     axes.set_ylabel("hours to 53% on 8 GPUs")
     axes.set_title("ResNet-50, the paper's numbers alone; not run: needs 8 GPUs and ImageNet", fontsize="small")
-    axes.legend(loc="lower center")
+    plots.legend_above(axes, 1)
 
 
 ARTIFACTS = (

@@ -90,7 +90,7 @@ def draw_resnet32(evidence: Evidence, figure: Figure) -> None:
     for axes, claim in ((left, "saturation"), (right, "tta-minimum")):
         best = printed_value(f"crossbow/fig14a/{claim}")
         axes.set_ylim(0)
-        plots.printed_marks(axes, [best], [0.03 * axes.get_ylim()[1]], f"printed best: m = {best:g}")
+        plots.printed_line(axes, best, f"printed best: m = {best:g}")
         axes.set_xticks([1, 2, 3, 4])
         axes.set_xlabel("learners on one device, m")
         plots.legend_above(axes, 1)
@@ -111,9 +111,9 @@ def draw_eight_gpus(evidence: Evidence, figure: Figure) -> None:
     plots.on_eight_gpus(axes, "images_per_second", "images/s on 8 GPUs")
     axes.set_ylim(0, 24_000)
     best = printed_value("crossbow/fig14b/saturation")
-    plots.printed_marks(axes, [best], [700], f"printed: no more beyond m = {best:g}")
+    plots.printed_line(axes, best, f"printed: no more beyond m = {best:g}")
     axes.set_title("8 GPUs not run: a cost model, part of it solved from the paper", fontsize="small")
-    axes.legend(loc="center right")
+    plots.legend_above(axes, 2)
 
 
 def draw_vgg16(evidence: Evidence, figure: Figure) -> None:

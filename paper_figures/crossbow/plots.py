@@ -40,12 +40,20 @@ def say_stand_in(axes: Any, place: str, instead: str = "ResNet-32") -> None:
 def say_least(axes: Any, table: pd.DataFrame) -> None:
     """Say below the axes how many runs arrive as early as the metric allows, which hides what differs earlier."""
     if share := table["epochs"].eq(WINDOW).mean():
-        axes.set_xlabel(f"{share:.0%} of the runs arrive at the metric's least, {WINDOW} epochs", fontsize="small")
+        axes.set_xlabel(
+            f"{share:.0%} of the runs arrive as soon as possible: the median of {WINDOW} epochs counts",
+            fontsize="small",
+        )
 
 
 def printed_marks(axes: Any, places: Sequence[Any], values: Sequence[float], said: str = "printed") -> None:
     """Printed values as open diamonds."""
     axes.plot(places, values, marker="D", markersize=7, markeredgewidth=1.3, zorder=5, label=said, **PRINTED)
+
+
+def printed_line(axes: Any, place: float, said: str) -> None:
+    """A printed number of learners as a line across, where no value on the other axis is printed."""
+    axes.axvline(place, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label=said)
 
 
 def curves(
@@ -142,7 +150,13 @@ def bars(
                 said = f"{missed} of {len(part)}\nnever{ended}"
                 axes.annotate(said, (at, 0), (0, 3), textcoords="offset points", ha="center", size=6.5)
     if floor:
-        axes.axhline(WINDOW, color=GRID, linewidth=1, linestyle="--", label=f"least of the metric: {WINDOW} epochs")
+        axes.axhline(
+            WINDOW,
+            color=GRID,
+            linewidth=1,
+            linestyle="--",
+            label=f"soonest possible: the median of {WINDOW} epochs counts",
+        )
     labels = [str(name).replace(", ", "\n") for name in order]
     axes.set_xticks(range(len(order)), labels)
     axes.set_xlim(-0.6, len(order) - 0.4)

@@ -259,22 +259,28 @@ def frame(evidence: Evidence) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+COLUMNS = 2  # of panels: their text is read at the width of a page
+
+
 def draw_curves(evidence: Evidence, figure: Figure) -> None:
     """One panel per curve that has runs: points of every threshold, fitted law, 95% interval of the median."""
     panels = [(row, families(evidence, row)[0]) for row in stored_rows(evidence, (*ROWS, *VARIANTS))]
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
-    columns = 2 if len(panels) <= 4 else 3
+    cells = len(panels) + 1  # the last for the legend
     for place, (row, thresholds) in enumerate(panels, 1):
-        axes = figure.add_subplot(-(-len(panels) // columns), columns, place)
+        axes = figure.add_subplot(-(-cells // COLUMNS), COLUMNS, place)
         for order, (threshold, counted) in enumerate(thresholds.items()):
-            draw_law(axes, counted, f"loss {threshold:.3g}", order)
+            draw_law(axes, counted, f"{threshold:.2g}", order)
         finish_law(axes, list(thresholds.values()))
-        axes.set_title(_title(row, thresholds), fontsize="small")
+        axes.set_title(_title(row, thresholds))
         axes.set_xlabel("mini-batch size M (examples)")
-        if place % columns == 1:
+        if place % COLUMNS == 1:
             axes.set_ylabel("updates to the threshold, $N$")
-    key(figure, [counted for _, thresholds in panels for counted in thresholds.values()])
+    marks = key([counted for _, thresholds in panels for counted in thresholds.values()])
+    corner = figure.add_subplot(-(-cells // COLUMNS), COLUMNS, cells)
+    corner.set_axis_off()
+    corner.legend(handles=marks, loc="center left", title="beside a curve: its training loss", alignment="left")
 
 
 def _title(row: Row, thresholds: Mapping[float, Sequence[Updates]]) -> str:
@@ -349,7 +355,7 @@ ARTIFACTS = (
         draw=draw_curves,
         frame=frame,
         alt="One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law.",
-        size=(10.0, 7.0),
+        size=(7.4, 9.6),
     ),
     Artifact(
         "inverse_law/fig1b",

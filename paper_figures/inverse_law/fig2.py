@@ -173,11 +173,13 @@ def frame(evidence: Evidence) -> pd.DataFrame:
 
 def draw_panel(evidence: Evidence, figure: Figure) -> None:
     """Updates against words per batch on logarithmic axes with the fitted law, a panel for each corpus."""
+    from matplotlib.lines import Line2D
+
     panels = trained(evidence)
     for axes, (group, runs) in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels.items(), strict=True):
         found = counts(runs)
         for order, (threshold, counted) in enumerate(found.items()):
-            draw_law(axes, counted, f"loss {threshold:g}", order)
+            draw_law(axes, counted, f"{threshold:g}", order)
         finish_law(axes, list(found.values()))
         axes.set_xlabel("target words per mini-batch M")
         axes.set_ylabel("updates to the threshold, $N$")
@@ -188,7 +190,9 @@ def draw_panel(evidence: Evidence, figure: Figure) -> None:
             power = Interval(law.values[0], law.low[0], law.high[0], law.n)
             title += f"\n{told(power, printed_value('inverse_law/fig2d/law'))}"  # the same in every panel
         axes.set_title(title)
-    key(figure, [counted for runs in panels.values() for counted in counts(runs).values()])
+    marks = key([counted for runs in panels.values() for counted in counts(runs).values()])
+    marks.append(Line2D([], [], linestyle="none", label="beside a curve: its loss"))
+    figure.legend(handles=marks, ncols=3, loc="outside upper left", fontsize="small")
 
 
 ARTIFACTS = tuple(

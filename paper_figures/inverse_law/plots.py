@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from suite.claims.intervals import Interval
 
@@ -54,8 +53,8 @@ def updates_table(found: Mapping[float, Sequence[Updates]]) -> pd.DataFrame:
 def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> None:
     """Runs as dots, their mean with a standard deviation, and the law with its 95% interval where it fits.
 
-    Runs that ended at their limit are hollow. The law stands in the legend. ``order`` chooses colour, marker and
-    line style.
+    Runs that ended at their limit are hollow. ``label`` stands beside the curve's end at large batches. ``order``
+    chooses colour, marker and line style.
     """
     import numpy as np
     import seaborn as sns
@@ -69,15 +68,17 @@ def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> 
         fit = law_fit(counted) if len(seen) else None
     except FitError:
         fit = None
-    said = f"{label}: {fit.floor:,.0f} + {fit.sensitivity:,.0f}/M" if fit else f"{label}: no fit"
     both: dict[str, Any] = {"x": "batch", "y": "updates", "color": colour, "ax": axes}
     sns.scatterplot(seen, s=5, alpha=0.5, linewidth=0, legend=False, **both)
     sns.lineplot(
         seen, errorbar="sd", err_style="bars", err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none",
-        marker=marker, markersize=4.5, markeredgewidth=0, label=said, legend=False, **both,
+        marker=marker, markersize=4.5, markeredgewidth=0, legend=False, **both,
     )  # fmt: skip
     hollow: dict[str, Any] = {"linestyle": "none", "marker": marker, "markerfacecolor": "none", "color": colour}
     axes.plot(lost["batch"], lost["limit"], markersize=5, **hollow)
+    last = table[table["batch"] == table["batch"].max()]
+    end = (table["batch"].max(), last["updates"].fillna(last["limit"]).median())
+    axes.annotate(label, end, (7, 0), textcoords="offset points", va="center", size=8, color=colour)
     if fit is None:
         return
     grid = np.geomspace(min(fit.batches), max(fit.batches), 80)
@@ -89,16 +90,14 @@ def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> 
 
 
 def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
-    """Limits that the runs decide, not the intervals; scales; legend in the order of the curves at large batches."""
+    """Limits that the runs decide, not the intervals, with room at the right for the names of the curves; scales."""
     everyone = [u for counted in found for u in counted]
     values = [n if n is not None else u.limit or 1.0 for u in everyone for n in u.seen]
     axes.set_yscale("log")
-    low, high = min(values) / 1.25, max(values) * 1.25
-    axes.set_ylim(low, high * (high / low) ** (0.13 * len(found) + 0.08))  # room for the legend
-    logarithmic(axes, [u.batch for u in everyone])
-    entries = zip(found, *axes.get_legend_handles_labels(), strict=True)
-    ordered = sorted(entries, key=lambda entry: max(n or 0 for n in entry[0][-1].seen), reverse=True)
-    axes.legend([e[1] for e in ordered], [e[2] for e in ordered], fontsize="small", loc="upper right")
+    axes.set_ylim(min(values) / 1.4, max(values) * 1.4)
+    sizes = [u.batch for u in everyone]
+    logarithmic(axes, sizes)
+    axes.set_xlim(min(sizes) / 1.3, max(sizes) * (max(sizes) / min(sizes)) ** 0.16)
     axes.set(xlabel="", ylabel="")
 
 
@@ -109,16 +108,14 @@ def told(found: Interval, printed: float) -> str:
     return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), printed {printed:g}"
 
 
-def key(figure: Figure, found: Iterable[Sequence[Updates]]) -> None:
-    """What the marks of ``draw_law`` mean, once above all panels of these curves."""
+def key(found: Iterable[Sequence[Updates]]) -> list[Artist]:
+    """What the marks of ``draw_law`` mean, for one legend of all panels of these curves."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     marks: list[Artist] = [
         Line2D([], [], linestyle="none", marker="o", markersize=2.5, alpha=0.5, color=GRID, label="a run"),
-        Line2D(
-            [], [], linestyle="none", marker="o", color=GRID, label="mean of the seeds, \u00b1 1 standard deviation"
-        ),
+        Line2D([], [], linestyle="none", marker="o", color=GRID, label="mean of the seeds, \u00b1 1 deviation"),
         Line2D([], [], linestyle="-", linewidth=1, color=GRID, label="$N_\\infty + \\alpha/M$ fitted"),
         Patch(color=GRID, alpha=0.3, linewidth=0, label="its 95% interval"),
     ]
@@ -126,4 +123,4 @@ def key(figure: Figure, found: Iterable[Sequence[Updates]]) -> None:
         hollow = Line2D([], [], linestyle="none", marker="o", color=GRID, markerfacecolor="none")
         hollow.set_label("not reached within its limit")
         marks.append(hollow)
-    figure.legend(handles=marks, ncols=len(marks), loc="outside upper left", fontsize="small")
+    return marks

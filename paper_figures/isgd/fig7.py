@@ -19,7 +19,6 @@ from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantitie
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.papers.grades import machine_of
 from suite.papers.printed import printed_value
-from suite.report.style import PRINTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
 FULL = 1.05  # saturated: at most this multiple of the least time per image
 CARD = "TITAN X"  # the paper's
+ALT = "Time per image against batch size; lines across where the paper has one and two cards saturated."
+SIZE = (8.5, 4.0)  # inches
 
 
 def cifar_runs(profile: str) -> Groups:
@@ -157,8 +158,11 @@ def frame(evidence: Evidence, kind: str) -> pd.DataFrame:
 
 
 def draw_latency(evidence: Evidence, figure: Figure, kind: str, named: str) -> None:
-    """Normalised latency over the paper's axis; open markers where one card and two are printed to be saturated."""
+    """Normalised latency on logarithmic axes; a line across where one card and two are printed to be saturated."""
     import seaborn as sns
+    from matplotlib.ticker import StrMethodFormatter
+
+    from suite.report.style import INK, PALETTE
 
     run = evidence.run(kind)
     device, axes = run.environment["execution"]["device"], figure.subplots()
@@ -169,20 +173,22 @@ def draw_latency(evidence: Evidence, figure: Figure, kind: str, named: str) -> N
     )
     found = saturation(readings.latency(evidence, kind))
     if math.isfinite(found):
-        axes.axvline(found, linestyle="--", linewidth=0.8, label=f"saturated here: {found:g}")
-    for gpus, marker in ((1, "s"), (2, "D")):
+        axes.axvline(found, color=PALETTE[1], linewidth=1.2, label=f"saturated here: {found:g}")
+    for gpus, line in ((1, "--"), (2, ":")):
         printed = printed_value(f"isgd/{named}/saturation-{gpus}gpu")
-        name = f"printed, {gpus} TITAN X: {printed:g}"
-        axes.plot(printed, 0.02, marker, label=name, **PRINTED)
-    axes.set(xlabel="batch size (images)", ylabel="time per image (largest = 1)", ylim=(0, 1.05))
+        name = f"printed: {gpus} {CARD} saturated at {printed:g}"
+        axes.axvline(printed, color=INK, linewidth=1.2, linestyle=line, label=name)
+    axes.set(xlabel="batch size (images)", ylabel="time per image (largest = 1)", xscale="log", yscale="log")
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     network = {"mnist": "LeNet", "cifar": "Caffe-Quick", "imagenet": "AlexNet"}[kind]
-    if CARD in machine_of(run):
-        axes.set(xlim=(0, 3050), title=network)
-    else:  # a CPU is full long before the paper's cards, others long after them: a linear axis shows nothing
-        axes.set(
-            xscale="log", title=f"{network}; stand-in: {'another GPU' if device == 'cuda' else 'a CPU'} for {CARD}"
-        )
-    axes.legend(loc="upper right")
+    elsewhere = "" if CARD in machine_of(run) else f"; stand-in: {_kind(device)} for {CARD}"
+    axes.set_title(network + elsewhere)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def _kind(device: str) -> str:
+    return "another GPU" if device == "cuda" else "a CPU"
 
 
 def draw_mnist(evidence: Evidence, figure: Figure) -> None:
@@ -204,7 +210,8 @@ ARTIFACTS = (
         settings.latencies,
         (measure_mnist, measure_order, measure_printed_mnist, measure_image_sizes),
         draw_mnist,
-        "Time per image against batch size; open markers where the paper has one and two cards saturated.",
+        ALT,
+        SIZE,
     ),
     Artifact(
         "isgd/fig7b",
@@ -212,7 +219,8 @@ ARTIFACTS = (
         cifar_runs,
         (measure_cifar, measure_printed_cifar),
         draw_cifar,
-        "Time per image against batch size; open markers where the paper has one and two cards saturated.",
+        ALT,
+        SIZE,
     ),
     Artifact(
         "isgd/fig7c",
@@ -220,6 +228,7 @@ ARTIFACTS = (
         imagenet_runs,
         (measure_imagenet, measure_printed_imagenet),
         draw_imagenet,
-        "Time per image against batch size; open markers where the paper has one and two cards saturated.",
+        ALT,
+        SIZE,
     ),
 )

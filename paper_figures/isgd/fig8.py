@@ -93,7 +93,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
             )
     axes.set(xscale="log", ylim=(0, None), xlabel="batch size (images)", ylabel="synchronisation (% of an iteration)")
     axes.set_title("simulated: computation timed on one device, link modelled")
-    axes.legend()
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 
 ARTIFACTS = (
@@ -104,6 +104,7 @@ ARTIFACTS = (
         (measure_share, measure_prediction),
         draw,
         "The share falls with batch size for all three networks; the printed points are open markers.",
-        frame=frame,
+        (8.0, 4.0),
+        frame,
     ),
 )

@@ -20,6 +20,7 @@ from paper_figures.rudra.rows import (
 from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuration, grid
 from paper_figures.rudra.simulations import BASELINE, CALIBRATED
 from suite.papers.artifact import Evidence, Missing
+from suite.report.style import INK
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,85 +61,90 @@ def draw(protocol: str, evidence: Evidence, figure: Figure) -> None:
         raise Missing(f"none of the {len(planned)} configurations is trained at profile {evidence.profile}")
     short = table[table["source"] == SHORT]
     panels: list[Any] = [["errors", "times"], ["errors", "short"]] if len(short) else [["errors", "times"]]
-    axes = figure.subplot_mosaic(panels, width_ratios=[1.25, 1])
+    axes = figure.subplot_mosaic(panels, width_ratios=[1.5, 1])
     draw_errors(axes["errors"], table[table["source"].isin(["printed", WHOLE])])
     draw_times(axes["times"], table)
     if len(short):
         draw_short(axes["short"], evidence, [(n, mu, k) for n, mu, k in short[["n", "mu", "learners"]].to_numpy()])
+    key(figure, whole=bool((table["source"] == WHOLE).any()))
 
 
-def colours() -> dict[int, str]:
-    """Colours of the numbers of learners."""
-    from suite.report.style import ramp
+def looks(learners: int) -> dict[str, Any]:
+    """Colour and marker of a number of learners, the same in both panels."""
+    from suite.report.style import MARKERS, PALETTE
 
-    return dict(zip(LEARNERS, ramp(len(LEARNERS)), strict=True))
+    place = LEARNERS.index(learners)
+    return {"color": PALETTE[place], "marker": MARKERS[place]}
 
 
-def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
-    """Error against time; contours of equal lambda in colour and of equal mu dotted, mu beside the points."""
-    import seaborn as sns
+def key(figure: Figure, *, whole: bool) -> None:
+    """One legend above both panels."""
+    from matplotlib.lines import Line2D
 
     from suite.report.style import GRID
 
+    marks = [Line2D([], [], label=f"$\\lambda$ = {k}", linewidth=1.2, **looks(k)) for k in LEARNERS]
+    hollow: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": GRID}
+    marks += [
+        Line2D([], [], label="printed ($\\mu$ at its left)", markerfacecolor="none", markersize=7, **hollow),
+        Line2D(
+            [],
+            [],
+            label="ours, at the predicted time ($\\mu$ at its right)" if whole else "ours: none of 140 epochs",
+            **hollow,
+        ),
+        Line2D([], [], label="calibrated on", linestyle="none", marker="x", color=INK, markersize=7),
+    ]
+    figure.legend(handles=marks, ncols=5, fontsize=8, loc="outside upper left")
+
+
+def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
+    """Error against time; contours of equal lambda in colour and of equal mu dotted, mu beside every point."""
+    from suite.report.style import GRID
+
     printed, ours = table[table["source"] == "printed"], table[table["source"] == WHOLE]
-    palette, seen = colours(), sorted(table["learners"].unique())
     for _, contour in printed.groupby("mu"):
         line = contour.sort_values("learners")
         axes.plot(line["seconds"], line["error"], color=GRID, linewidth=0.8, linestyle=":", zorder=1)
-    for learners in seen:
-        line = printed[printed["learners"] == learners].sort_values("mu")
-        axes.plot(
-            line["seconds"],
-            line["error"],
-            color=palette[learners],
-            linewidth=1.2,
-            linestyle="-",
-            marker="o",
-            markerfacecolor="none",
-            markersize=7,
-            label=f"$\\lambda$ = {learners}",
-        )
-    for _, point in printed.iterrows():
-        axes.annotate(
-            f"{point['mu']}", (point["seconds"], point["error"]), (5, 4), textcoords="offset points", size=7
-        )
-    if len(ours):
-        sns.scatterplot(
-            ours, x="seconds", y="error", hue="learners", palette=palette, s=40, ax=axes, legend=False, zorder=3
-        )
-    axes.axhline(printed_error(BASELINE), color=GRID, linewidth=1, linestyle="--")
-    axes.annotate("(0, 128, 1)", (1, printed_error(BASELINE)), (-2, -9), xycoords=("axes fraction", "data"),
-                  textcoords="offset points", ha="right", size=7)  # fmt: skip
-    axes.plot([], [], "o", color=GRID, markerfacecolor="none", label="printed ($\\mu$ beside)")
-    axes.plot(
-        [], [], "o", color=GRID, label="ours, at the predicted time" if len(ours) else "ours: none of 140 epochs"
-    )
+    for learners, points in printed.groupby("learners"):
+        line = points.sort_values("mu")
+        style = {"linewidth": 1.2, "linestyle": "-", "markerfacecolor": "none", "markersize": 7, **looks(learners)}
+        axes.plot(line["seconds"], line["error"], label=f"printed, $\\lambda$ = {learners}", **style)
+    for learners, points in ours.groupby("learners"):
+        axes.plot(points["seconds"], points["error"], linestyle="none", markersize=6, zorder=3, **looks(learners))
+    for source, left, side in ((printed, -6, "right"), (ours, 6, "left")):
+        for _, point in source.iterrows():
+            at = (point["seconds"], point["error"])
+            axes.annotate(f"{point['mu']}", at, (left, 3), textcoords="offset points", ha=side, size=8)
+    axes.axhline(printed_error(BASELINE), color=GRID, linewidth=1, linestyle="--", zorder=1)
+    said, at = "printed baseline (0, 128, 1)", (0.5, printed_error(BASELINE))
+    across = ("axes fraction", "data")
+    axes.annotate(said, at, (0, -10), xycoords=across, textcoords="offset points", ha="center", size=8)
+    axes.margins(x=0.1, y=0.08)
     axes.set(xlabel="training time of 140 epochs (s)", ylabel="test error (%)")
     logarithmic(axes)
     low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 17), max(high, 31))  # one scale for Figs. 6 and 7 as far as points allow
-    axes.legend(loc="upper right")
+    axes.set_ylim(min(low, 17), high)
 
 
 def draw_times(axes: Axes, table: pd.DataFrame) -> None:
-    """Predicted time of the whole grid against the number of learners, printed times in open circles."""
-    import seaborn as sns
-
-    from suite.report.style import GRID, INK, ramp
-
-    palette = dict(zip(BATCHES, ramp(len(BATCHES)), strict=True))
+    """Predicted time of the whole grid against the mini-batch, a line for each number of learners."""
     ours = table[table["source"].isin([HELD_OUT, FITTED])]
-    sns.lineplot(ours, x="learners", y="seconds", hue="mu", palette=palette, linewidth=1.2, ax=axes, errorbar=None)
-    fitted, printed = ours[ours["source"] == FITTED], table[table["source"] == "printed"]
-    axes.scatter(fitted["learners"], fitted["seconds"], marker="x", color=GRID, s=30, zorder=3, label=FITTED)
-    axes.scatter(printed["learners"], printed["seconds"], s=36, zorder=3, facecolors="none", edgecolors=INK,
-                 label="printed")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel="learners", ylabel="predicted time (s)")
-    axes.set_xticks(LEARNERS, [str(k) for k in LEARNERS])
+    for learners, points in ours.groupby("learners"):
+        line = points.sort_values("mu")
+        axes.plot(line["mu"], line["seconds"], linewidth=1.2, linestyle="-", markersize=3, **looks(learners))
+    for learners, points in table[table["source"] == "printed"].groupby("learners"):
+        open_ = {"linestyle": "none", "markerfacecolor": "none", "markersize": 7, **looks(learners)}
+        axes.plot(points["mu"], points["seconds"], zorder=3, **open_)
+    fitted = ours[ours["source"] == FITTED]
+    axes.plot(fitted["mu"], fitted["seconds"], "x", color=INK, markersize=7, zorder=4)
+    axes.set(
+        xlabel="mini-batch $\\mu$ (images)", ylabel="predicted time (s)", title="not in the paper: the cost model"
+    )
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(BATCHES, [str(mu) for mu in BATCHES])
     axes.minorticks_off()
-    handles, names = axes.get_legend_handles_labels()
-    titled = [f"$\\mu$ = {name}" if name.isdigit() else name for name in names]
-    axes.legend(handles, titled, loc="lower left", fontsize=7)
+    logarithmic(axes, "y")
 
 
 def draw_short(axes: Axes, evidence: Evidence, rows: list[Configuration]) -> None:

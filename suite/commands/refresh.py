@@ -2,8 +2,11 @@
 
 In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval and
 verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), and what
-stands between the markers of its README. In this project also the tables in ``docs`` and what became of the claims of
-before.
+stands between the markers of its README. In this project also the tables in ``docs``, what became of the claims of
+before, and every picture of the documentation.
+
+A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what would
+be drawn: another processor rounds otherwise.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from suite.papers.selection import SelectorError
 from suite.report import readme
 from suite.report.data import results
 from suite.report.hours import HOURS, hours
+from suite.report.numerals import alike
 from suite.runs.archive import Layered
 
 RESULTS = "results.csv"
@@ -42,7 +46,7 @@ def generated(home: Path) -> dict[Path, str]:
     if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
         made[home / HOURS] = planned
     for name, blocks in (
-        readme.blocks(judged) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
+        readme.blocks(judged, source) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
     ).items():
         path = root / name
         if not path.exists():
@@ -52,6 +56,37 @@ def generated(home: Path) -> dict[Path, str]:
             text = readme.rewritten(text, block, wanted)
         made[path] = text
     return made
+
+
+def pictures(home: Path, *, check: bool) -> tuple[int, list[str]]:
+    """Draw the pictures of the documentation that are out of date, or only name them; how many, and what to say.
+
+    A screenshot stays as it is where there is no browser.
+    """
+    from suite.report.illustrations import NoBrowser, illustrations, unmentioned
+
+    root = project(home)
+    if root is None or home.resolve() != readme.OWN:
+        return 0, []
+    said, stale = [], 0
+    for picture in illustrations(root, Layered(committed())):
+        if not (why := picture.stale):
+            continue
+        stale += 1
+        if check:
+            said.append(f"{picture.path}: out of date ({why})")
+            continue
+        try:
+            picture.write()
+            said.append(f"{picture.path}: drawn ({why})")
+        except NoBrowser as error:
+            said.append(f"{picture.path}: out of date and left as it is: {error}")
+    for path in unmentioned(root):
+        stale += 1
+        said.append(f"{path}: {'no page shows it' if check else 'deleted, no page shows it'}")
+        if not check:
+            path.unlink()
+    return stale, said
 
 
 def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[str]]:
@@ -70,10 +105,13 @@ def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[st
             said.append(f"{home}: installed without its project; nothing to renew")
             continue
         for path, text in generated(home).items():
-            if path.exists() and path.read_text(encoding="utf-8") == text:
+            if path.exists() and alike(path.read_text(encoding="utf-8"), text):
                 continue
             stale += 1
             if not check:
                 path.write_text(text, encoding="utf-8")
             said.append(f"{path}: {'out of date' if check else 'renewed'}")
+        old, told = pictures(home, check=check)
+        stale += old
+        said += told
     return (1 if check and stale else 0), said or ["all generated files are up to date"]

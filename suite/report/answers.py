@@ -1,25 +1,47 @@
 """Answers: what the papers' claims together say to a question that a reader comes with, with one figure each.
 
-They stand in ``answers.toml`` beside the papers. The sentences are written by hand and their numbers are not: every
-``{claim}`` in them is filled in from what was measured, as ``value [low, high]``, and ``{claim * factor | format}``
-shows a multiple, ``{claim saved | format}`` the percentage that is saved where the claim measures a logarithm of the
-larger over the smaller. Each names the verdicts that it was written for; when one turns, it is not told any more.
+They stand in ``answers.toml`` beside the papers. The sentences and the cells of the table are written by hand and
+their numbers are not. Every ``{claim}`` in them is filled in from what was measured, and so is every
+``{artifact/quantity}`` of the functions that the answer names under ``measures``:
+
+    {name}                        value [low, high]
+    {name value}, {name ends}     the value alone, or "low to high"
+    {name within}                 the end of the interval that is farthest from 0, without its sign
+    {name printed}, {name n}      what the paper prints for this claim; the number of repetitions
+    {name more}, {name saved}     the same of a logarithm of a ratio, as percentage more (or less) than the other
+    {name#2 more ends * 100 | .3f}   the second of several values; a factor; a format
+
+An answer names the verdicts that it was written for, and ranges in which measured values must lie. When one turns or
+leaves its range, the answer is not told any more.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from suite.claims.intervals import percent_saved
-from suite.claims.judge import Verdict
-from suite.papers.registry import homes
+from suite.claims.judge import PROFILES, Verdict
+from suite.claims.measured import Measured
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.registry import homes, paper
+from suite.runs.archive import Runs
+from suite.runs.store import UnusableRun
 
 FILE = "answers.toml"
-VALUE = re.compile(r"\{([\w./-]+)(?: (saved)| \* (-?[\d.]+))?(?: \| ([+,.\d]*[feg]))?\}")
+VALUE = re.compile(
+    r"\{([\w./-]+)(?:#(\d))?(?: (more|saved))?(?: (value|ends|within|printed|n))?"
+    r"(?: \* (-?[\d.]+))?(?: \| ([+,.\d]*[feg]))?\}"
+)
+CHANGED: Mapping[str | None, Callable[[float], float]] = {
+    "saved": percent_saved,
+    "more": lambda log_ratio: -percent_saved(log_ratio),
+    None: lambda value: value,
+}
 
 
 class AnswerError(ValueError):
@@ -28,17 +50,41 @@ class AnswerError(ValueError):
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, the artifact whose figure shows the answer, and the sentences with places for numbers."""
+    """A question, the artifact whose figure shows the answer, and sentences and a table with places for numbers."""
 
     question: str
     figure: str
     alt: str
     says: str
     written_for: Mapping[str, str]  # claim -> verdict
+    table: Sequence[Sequence[str]] = ()  # its head, then its rows
+    measures: Mapping[str, Sequence[str]] = field(default_factory=dict)  # artifact -> "module:function" of quantities
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # quantity -> where all its values lie
 
-    def told(self, verdicts: Iterable[Verdict]) -> str:
-        """The sentences with their numbers. Raises AnswerError where a verdict is another, or a number is missing."""
-        found = {verdict.claim.id: verdict for verdict in verdicts if verdict.claim.id in self.written_for}
+    @property
+    def texts(self) -> Iterator[str]:
+        """Everything with places for numbers."""
+        yield self.says
+        for row in self.table:
+            yield from row
+
+    @property
+    def names(self) -> set[str]:
+        """The claims and quantities whose numbers it shows or rests on."""
+        return {place[1] for text in self.texts for place in VALUE.finditer(text)} | set(self.ranges)
+
+    def told(self, verdicts: Iterable[Verdict], others: Mapping[str, Measured]) -> Told:
+        """The sentences and the table with their numbers; ``others`` are quantities that no claim asks for.
+
+        Raises AnswerError where a verdict is another, a value left its range, or a number is missing.
+        """
+        wanted = self.names | set(self.written_for)
+        found = {verdict.claim.id: verdict for verdict in verdicts if verdict.claim.id in wanted}
+        self._check(found, others)
+        fill = lambda text: " ".join(VALUE.sub(lambda place: self._number(place, found, others), text).split())
+        return Told(fill(self.says), [[fill(cell) for cell in row] for row in self.table])
+
+    def _check(self, found: Mapping[str, Verdict], others: Mapping[str, Measured]) -> None:
         for claim, wanted in self.written_for.items():
             now = found[claim].verdict if claim in found else "no claim"
             if now != wanted:
@@ -46,18 +92,69 @@ class Answer:
                     f"the answer to {self.question!r} was written for {claim} {wanted}, which is {now}; "
                     f"write it anew in {FILE}"
                 )
-        return " ".join(VALUE.sub(lambda place: self._number(place, found), self.says).split())
+        for name, (least, most) in self.ranges.items():
+            values = self._measured(name, found, others).values
+            if not all(least <= value <= most for value in values):
+                raise AnswerError(
+                    f"the answer to {self.question!r} was written for {name} between {least:g} and {most:g}, "
+                    f"which is {', '.join(f'{value:g}' for value in values)}; write it anew in {FILE}"
+                )
 
-    def _number(self, place: re.Match[str], found: Mapping[str, Verdict]) -> str:
-        claim, saved, factor, form = place.groups()
-        measured = found[claim].measured if claim in found else None
-        if measured is None or len(measured.values) != 1:
-            raise AnswerError(f"the answer to {self.question!r} shows {claim}, of which there is no single number")
-        bounds = measured.values[0], measured.low[0], measured.high[0]
-        shown = percent_saved if saved else (lambda bound: float(factor or 1) * bound)
-        value, *ends = map(shown, bounds)
-        low, high = sorted(ends)
-        return f"{value:{form or 'g'}} [{low:{form or 'g'}}, {high:{form or 'g'}}]".replace("-", "−")
+    def _measured(self, name: str, found: Mapping[str, Verdict], others: Mapping[str, Measured]) -> Measured:
+        measured = found[name].measured if name in found else others.get(name)
+        if measured is None:
+            raise AnswerError(f"the answer to {self.question!r} shows {name}, of which there is no single number")
+        return measured
+
+    def _number(self, place: re.Match[str], found: Mapping[str, Verdict], others: Mapping[str, Measured]) -> str:
+        name, index, changed, shape, factor, form = place.groups()
+        if shape == "printed":
+            printed = found[name].claim.printed if name in found else ()
+            if len(printed) != 1:
+                raise AnswerError(
+                    f"the answer to {self.question!r} shows {name}, for which no single number is printed"
+                )
+            return _text(float(factor or 1) * printed[0], form)
+        measured = self._measured(name, found, others)
+        if shape == "n":
+            return _text(measured.n, form)
+        if not index and len(measured.values) != 1:
+            raise AnswerError(f"the answer to {self.question!r} shows {name}, of which there is no single number")
+        value, *ends = (float(factor or 1) * CHANGED[changed](bound) for bound in measured.spans[int(index or 1) - 1])
+        low, high = (_text(end, form) for end in sorted(ends))
+        if shape == "ends":
+            return f"{low} to {high}"
+        if shape == "within":
+            return _text(max(map(abs, ends)), form)
+        return _text(value, form) if shape == "value" or low == high else f"{_text(value, form)} [{low}, {high}]"
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer with its numbers: sentences, and a table of which the first row is the head."""
+
+    text: str
+    table: Sequence[Sequence[str]] = ()
+
+
+def _text(value: float, form: str | None) -> str:
+    return f"{value:{form or '.4g'}}".replace("-", "−")
+
+
+def beside_claims(found: Iterable[Answer], source: Runs) -> dict[str, Measured]:
+    """What the answers' own functions measure, by ``artifact/quantity``, at the largest profile that has its runs."""
+    values: dict[str, Measured] = {}
+    for name, function in {(name, f) for answer in found for name, each in answer.measures.items() for f in each}:
+        measure = pkgutil.resolve_name(function)
+        artifact = paper(name.partition("/")[0]).artifact(name)
+        for profile in reversed(PROFILES):
+            try:
+                measured = dict(measure(Evidence(source, artifact.runs(profile), profile)))
+            except (Missing, UnusableRun):
+                continue
+            values |= {f"{name}/{quantity}": value for quantity, value in measured.items()}
+            break
+    return values
 
 
 def answers(homes_of: Iterable[Path] | None = None) -> list[Answer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -25,6 +26,44 @@ LOGARITHMS: Mapping[str, tuple[str, str, str]] = {
     "log of the ratio of seconds": ("time", "more", "less"),
     "log of the ratio of rates": ("throughput", "more", "less"),
 }
+
+
+NUMBER = re.compile(r"[-−]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:e[-+]?\d+)?")
+OWN = 4  # significant digits of a value without an interval
+
+
+def alike(before: str, now: str) -> bool:
+    """Whether two texts are the same but for one in the last digit of numbers, where rounding may fall either way.
+
+    Whole numbers and those of one or two digits must be equal.
+    """
+    if before == now:
+        return True
+    if NUMBER.sub("#", before) != NUMBER.sub("#", now):
+        return False
+    return all(_near(a, b) for a, b in zip(NUMBER.findall(before), NUMBER.findall(now), strict=True))
+
+
+def _near(a: str, b: str) -> bool:
+    if a == b:
+        return True
+    a, b = (text.replace(",", "").replace("−", "-") for text in (a, b))
+    if min(len(re.sub(r"\D|e.*", "", text).lstrip("0")) for text in (a, b)) < 3 or "." not in a + b:
+        return False
+    return abs(float(a) - float(b)) <= 1.0001 * max(map(_unit, (a, b)))
+
+
+def _unit(text: str) -> float:
+    """One in the last digit of a number that is written so."""
+    mantissa, _, exponent = text.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+def decimals(value: float, half_width: float = 0.0, of_own: int = OWN, of_half: int = 2) -> int:
+    """Decimals that show ``of_half`` digits of an uncertainty, or ``of_own`` digits of a value that has none."""
+    if 0 < half_width < math.inf:
+        return of_half - 1 - math.floor(math.log10(half_width))
+    return max(of_own - 1 - math.floor(math.log10(abs(value))), 0) if value else 0
 
 
 def number(value: float, half_width: float = 0.0, digits: int = 6) -> str:

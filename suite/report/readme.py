@@ -14,13 +14,14 @@ from pathlib import Path
 
 from suite.claims.board import EMPIRICAL, NOTHING, WORDS, apart, board
 from suite.claims.judge import VERDICTS, Verdict
+from suite.claims.measured import Measured
 from suite.papers.evidence import committed
 from suite.papers.published import published
 from suite.papers.registry import paper, papers_of
 from suite.papers.remembered import judge_artifacts
 from suite.report import speed
-from suite.report.answers import Answer, answers
-from suite.report.numerals import ours, printed
+from suite.report.answers import Answer, answers, beside_claims
+from suite.report.numerals import alike, ours, printed
 from suite.runs.archive import Layered, Runs
 from suite.runs.environment import ROOT
 
@@ -87,12 +88,19 @@ def results(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(_sentence(v) for found in _by_paper(verdicts) for v in telling(found))
 
 
-def answered(found: Iterable[Answer], verdicts: Sequence[Verdict], images: str) -> str:
+def answered(
+    found: Iterable[Answer], verdicts: Sequence[Verdict], images: str, others: Mapping[str, Measured]
+) -> str:
     """Questions, their answers and figures; Markdown. ``images`` is where the figures' PNG files lie."""
     parts = []
     for answer in found:
+        told = answer.told(verdicts, others)
         picture = f"{images}/{answer.figure.replace('/', '-')}.png"
-        parts.append(f"**{answer.question}** {answer.told(verdicts)}\n\n![{answer.alt}]({picture})")
+        parts.append(f"**{answer.question}** {told.text}")
+        if told.table:
+            head, *rows = ("| " + " | ".join(row) + " |" for row in told.table)
+            parts.append("\n".join((head, "|---" + "|--:" * (len(told.table[0]) - 1) + "|", *rows)))
+        parts.append(f"![{answer.alt}]({picture})")
     return "\n\n".join(parts)
 
 
@@ -165,14 +173,15 @@ def judged_of(papers: Iterable[str], source: Runs) -> list[Verdict]:
     return found
 
 
-def blocks(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
-    """File below the root -> name of a block -> its text."""
+def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str]]:
+    """File below the root -> name of a block -> its text; the verdicts were judged on the evidence of ``source``."""
     told = answers([OWN])
+    others = beside_claims(told, source)
     return {
-        "README.md": {"answers": answered(told, verdicts, "docs/images"), "verdicts": first_table(verdicts)},
+        "README.md": {"answers": answered(told, verdicts, "docs/images", others), "verdicts": first_table(verdicts)},
         "docs/results.md": {
             "verdicts": table(verdicts),
-            "answers": answered(told, verdicts, "images"),
+            "answers": answered(told, verdicts, "images", others),
             "results": results(verdicts),
         },
         "docs/speed.md": {"speed": speed.tables(speed.committed())},
@@ -191,7 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, metavar="D")
     chosen = parser.parse_args(arguments)
     old, new = {}, {}
-    for name, wanted in blocks(judged(Layered(committed()))).items():
+    source = Layered(committed())
+    for name, wanted in blocks(judged(source), source).items():
         try:
             old[name] = new[name] = (chosen.root / name).read_text(encoding="utf-8")
             for block, text in wanted.items():
@@ -199,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (ValueError, OSError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 2
-    stale = [name for name in new if new[name] != old[name]]
+    stale = [name for name in new if not alike(old[name], new[name])]
     if chosen.write:
         for name in stale:
             (chosen.root / name).write_text(new[name], encoding="utf-8")

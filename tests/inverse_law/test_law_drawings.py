@@ -41,23 +41,24 @@ def legend(axes) -> list[str]:
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_a_panel_of_figure_1_for_every_curve_with_the_law_in_its_legend(store):
-    panels = drawn(store, "fig1a").axes
+def test_a_panel_of_figure_1_for_every_curve_with_the_law_through_it(store):
+    *panels, corner = drawn(store, "fig1a").axes
     rows = [row for row in settings.ROWS if row.halvings]
     assert [axes.get_title(loc="left").split("\n")[0] for axes in panels] == [row.title for row in rows]
     assert all(axes.get_title(loc="left").endswith("), printed -1") for axes in panels)
+    assert "a run" in legend(corner)
     for axes, row in zip(panels, rows, strict=True):
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
         ticks = [float(t.get_text()) for t in axes.get_xticklabels()]
         assert ticks == list(row.powers[:: 1 if len(row.powers) <= TICKS else 2])
-        said = legend(axes)
-        assert len(said) == len(row.halvings) + len(row.lower)
-        (first,) = (text for text in said if text.startswith(f"loss {row.thresholds('reduced')[0]:.3g}: "))
-        floor, sensitivity = (
-            float(number.replace(",", "")) for number in re.search(r": ([\d,]+) \+ ([\d,]+)/M", first).groups()
-        )
-        assert floor == pytest.approx(fabricated.FLOOR, rel=0.1)
+        assert axes.get_legend() is None
+        names = [f"{t:.2g}" for lower in (False, True) for t in row.thresholds("reduced", lower=lower)]
+        assert [text.get_text() for text in axes.texts] == names
+        (first, *_) = (line for line in axes.lines if len(line.get_xdata()) == 80)  # the fitted laws
+        (m, *_, most), (n, *_, least) = first.get_data()
+        sensitivity = (n - least) / (1 / m - 1 / most)
         assert sensitivity == pytest.approx(fabricated.SENSITIVITY, rel=0.1)
+        assert n - sensitivity / m == pytest.approx(fabricated.FLOOR, rel=0.1)
         drawn_of_each = 3  # its runs, their standard deviations, and the law's interval
         assert len(axes.collections) == drawn_of_each * (len(row.halvings) + len(row.lower))
 
@@ -120,23 +121,20 @@ def test_translation_shows_runs_that_did_not_reach_a_threshold(store):
         assert [t.get_text() for t in axes.get_xticklabels()] == [str(words) for words in sizes]
         hollow = [line for line in axes.lines if line.get_markerfacecolor() == "none" and len(line.get_xdata())]
         assert hollow
-    assert [text.get_text() for text in figure.legends[0].get_texts()][-1] == "not reached within its limit"
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said[-2:] == ["not reached within its limit", "beside a curve: its loss"]
 
 
-def test_a_curve_that_no_run_reached_is_drawn_and_the_legend_keeps_each_mark():
-    figure = Figure()
-    axes = figure.add_subplot()
+def test_each_curve_has_its_name_at_its_end_and_one_that_no_run_reached_too():
+    axes = Figure().add_subplot()
     lost = [Updates(m, (None, None), 50.0) for m in (1, 2, 4)]
     rising = [Updates(m, (10.0 + 100 / m, 11.0 + 101 / m), 500.0) for m in (1, 2, 4)]
     for order, (label, counted) in enumerate((("low", lost), ("high", rising))):
         plots.draw_law(axes, counted, label, order)
     plots.finish_law(axes, [lost, rising])
-    first, second = legend(axes)
-    assert (first.split(":")[0], second) == ("high", "low: no fit")
-    assert [handle.get_marker() for handle in axes.get_legend().legend_handles] == [
-        style.MARKERS[1],
-        style.MARKERS[0],
-    ]
+    places = {text.get_text(): text.xy for text in axes.texts}
+    assert places == {"low": (4, 50.0), "high": (4, pytest.approx((35.0 + 36.25) / 2))}
+    assert axes.get_legend() is None
 
 
 def test_predicted_and_measured_times_with_the_regret_of_the_choice(store):

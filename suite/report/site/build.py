@@ -11,7 +11,7 @@ from typing import Any
 from suite.claims.board import board
 from suite.claims.judge import NEEDS, Verdict
 from suite.papers.registry import PAPERS, paper
-from suite.report.answers import Answer, AnswerError, answers
+from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
 from suite.report.drawing import standalone
 from suite.report.page import Section
 from suite.report.provenance import departures
@@ -91,7 +91,7 @@ def write_site(
                 tell(f"{section.paper.name}: {len(section.artifacts)} artifacts, {anew} made anew")
     finally:
         folder.save()
-    folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files)))
+    folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files), source))
     folder.close("" if faults else whole, [SHARED, SPEED, *keys])
     return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
 
@@ -109,14 +109,14 @@ def _speed() -> dict[str, bytes]:
     return {"speed.html": render("speed.html.j2", speed=found, columns=COLUMNS)} | drawings
 
 
-def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool) -> dict[str, bytes]:
+def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool, source: Runs) -> dict[str, bytes]:
     """The index, the papers' pages, the glossary, the sources, style and script."""
     found = [verdict for section in sections for verdict in section.verdicts]
     made = {name: (HERE / name).read_bytes() for name in ASSETS}
     made["index.html"] = render(
         "index.html.j2",
         sections=sections,
-        answers=list(_answers(sections, found)),
+        answers=list(_answers(sections, found, source)),
         told=first_told(found),
         counts=board(found),
         needed=list(_needed(found)),
@@ -138,13 +138,16 @@ def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool) ->
     return made
 
 
-def _answers(sections: list[Section[Row]], found: list[Verdict]) -> Iterator[tuple[Answer, Row, str]]:
+def _answers(
+    sections: list[Section[Row]], verdicts: list[Verdict], source: Runs
+) -> Iterator[tuple[Answer, Row, Told]]:
     """Answers with the rows of their figures; without those that were written for other verdicts than these."""
     rows = {row.id: row for section in sections for row in section.artifacts}
-    for answer in answers():
+    found = [answer for answer in answers() if answer.figure in rows]
+    others = beside_claims(found, source)
+    for answer in found:
         with contextlib.suppress(AnswerError):
-            if answer.figure in rows:
-                yield answer, rows[answer.figure], answer.told(found)
+            yield answer, rows[answer.figure], answer.told(verdicts, others)
 
 
 def _needed(verdicts: list[Verdict]) -> Iterator[tuple[str, int, int]]:

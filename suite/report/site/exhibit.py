@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
@@ -21,8 +21,12 @@ from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
 from suite.runs.archive import Runs
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 THUMBNAIL = (320, 240)  # pixels at most; shown at half the size
 COLOURS = 48  # of a thumbnail
+MARGIN = 8  # pixels around a panel
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,28 @@ def _pictures(name: str, drawn: Drawing) -> dict[str, bytes]:
     made = {f"{name}.svg": image(drawn, "svg")}
     drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the PNG
     made[f"{name}.png"] = image(drawn, "png")
-    made[f"{name}.thumb.png"] = thumbnail(made[f"{name}.png"])
+    made[f"{name}.panel.png"] = first_panel(made[f"{name}.png"], drawn.figure)
+    made[f"{name}.thumb.png"] = thumbnail(made[f"{name}.panel.png"])
     return made
+
+
+def first_panel(png: bytes, figure: Figure) -> bytes:
+    """The part of a figure's picture that its first panel takes with its labels; all of it where it has none."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    whole = Image.open(io.BytesIO(png)).convert("RGB")
+    canvas = figure.canvas
+    if not figure.axes or not isinstance(canvas, FigureCanvasAgg):
+        return png
+    box = figure.axes[0].get_tightbbox(canvas.get_renderer())
+    if box is None:  # of a panel that is not shown
+        return png
+    left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, whole.width)
+    top, bottom = max(whole.height - int(box.y1) - MARGIN, 0), min(whole.height - int(box.y0) + MARGIN, whole.height)
+    made = io.BytesIO()
+    whole.crop((left, top, right, bottom)).quantize(2 * COLOURS).save(made, format="png", optimize=True)
+    return made.getvalue()
 
 
 def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> Iterator[Judged]:

@@ -43,14 +43,14 @@ class Row:
     artifact: Artifact | None
     verdicts: list[Verdict] = field(default_factory=list)
     thumbnail: str = ""
+    panel: str = ""
     figure: str = ""
 
     def found_in(self, files: Iterable[str]) -> None:
         """Take note of the pictures there are."""
         there = set(files)
-        self.thumbnail, self.figure = (
-            path if path in there else "" for path in (f"{self.id}.thumb.png", f"{self.id}.svg")
-        )
+        paths = (f"{self.id}.{kind}" for kind in ("thumb.png", "panel.png", "svg"))
+        self.thumbnail, self.panel, self.figure = (path if path in there else "" for path in paths)
 
     @property
     def tally(self) -> Counter[str]:

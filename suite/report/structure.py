@@ -6,23 +6,21 @@ series lie; not pixels, which fonts and versions of matplotlib change.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.category import StrCategoryLocator
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, Container
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
-
-ACCEPTED = Path(__file__).parent / "pictures"  # a file for each paper: artifact -> structure
 
 OF_LIMITS, OF_VALUES = 2, 3  # digits kept of where a panel ends, and of where its values lie
 
@@ -36,6 +34,22 @@ def structure(figure: Figure) -> Structure:
         "texts": [text.get_text() for text in figure.texts],
         "panels": [panel(axes) for axes in figure.axes],
     }
+
+
+def marks(figure: Figure) -> list[str]:
+    """Colour, marker and style of each line, cloud and patch, in the order of drawing."""
+    found = []
+    for axes in figure.axes:
+        for line in axes.lines:
+            face = line.get_markerfacecolor()
+            found.append(f"{line.get_color()} {line.get_marker()} {face} {line.get_linestyle()}")
+        found += [_colours(drawn.get_facecolor()) for drawn in axes.collections]
+        found += [_colours([patch.get_facecolor()]) for patch in axes.patches]
+    return found
+
+
+def _colours(found: Any) -> str:
+    return " ".join(dict.fromkeys(to_hex(colour, keep_alpha=True) for colour in found))
 
 
 def _of_figure(legend: Legend) -> bool:
@@ -76,7 +90,7 @@ def _rounded(value: float, digits: int = OF_LIMITS) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def printed_values(axes: Axes) -> int:
+def printed_values(axes: Any) -> int:
     """Values drawn as printed ones: points with open markers, lines and bars whose label says so, such texts."""
     count = 0
     for line in axes.lines:
@@ -85,15 +99,15 @@ def printed_values(axes: Axes) -> int:
         count += points if opened else "printed" in str(line.get_label())
     for cloud in axes.collections:
         if isinstance(cloud, PathCollection) and (
-            len(cloud.get_facecolor()) == 0 or "printed" in str(cloud.get_label())
+            np.size(cloud.get_facecolor()) == 0 or "printed" in str(cloud.get_label())
         ):
-            count += len(cloud.get_offsets())
+            count += len(np.asarray(cloud.get_offsets()))
     count += sum(len(group) for group in axes.containers if isinstance(group, Container) and _says(group, "printed"))
     said = [text.get_text() for text in axes.texts] + [axes.get_title(loc="left")]
     return count + sum("printed" in text for text in said)
 
 
-def drawn_values(axes: Axes) -> Iterator[list[tuple[float, float]]]:
+def drawn_values(axes: Any) -> Iterator[list[tuple[float, float]]]:
     """The points of each line, cloud and group of bars (the middle of its end), in the order of drawing.
 
     Then the corners of each interval, band and area, and both ends of each arrow.
@@ -109,7 +123,7 @@ def drawn_values(axes: Axes) -> Iterator[list[tuple[float, float]]]:
         yield _finite((bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height()) for bar in group)
     for patch in axes.patches:
         if isinstance(patch, FancyArrowPatch):
-            yield _finite(patch._posA_posB or ())
+            yield _finite(vars(patch)["_posA_posB"] or ())
         elif not any(patch in group for group in bars):
             yield _finite(patch.get_patch_transform().transform(patch.get_path().vertices))
 
@@ -177,15 +191,3 @@ def _near(a: float, b: float, digits: int) -> bool:
     """Equal but for one in the last of the digits that are kept, where rounding may fall either way."""
     scale = max(abs(a), abs(b))
     return a == b or abs(a - b) <= 1.0001 * 10 ** (math.floor(math.log10(scale)) + 1 - digits)
-
-
-def load(paper: str) -> dict[str, Structure]:
-    """The accepted structures of a paper; none where none were accepted."""
-    file = ACCEPTED / f"{paper}.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-
-
-def save(paper: str, structures: dict[str, Structure]) -> None:
-    ACCEPTED.mkdir(exist_ok=True)
-    text = json.dumps(structures, indent=1, ensure_ascii=False, sort_keys=True)
-    (ACCEPTED / f"{paper}.json").write_text(text + "\n", encoding="utf-8")

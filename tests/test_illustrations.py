@@ -1,0 +1,127 @@
+"""The pictures of the documentation: each says in its file what it shows; one that shows something else is stale."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from fake_paper import fill, registered
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from suite.commands import refresh
+from suite.papers.evidence import committed
+from suite.report import illustrations, structure
+from suite.report.illustrations import Illustration, NoBrowser, mentioned, noted, unmentioned, with_note
+from suite.report.readme import OWN
+from suite.runs.archive import Layered
+from suite.runs.environment import ROOT
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A project whose README shows a figure, and beside it a picture that no page shows."""
+    (tmp_path / "docs" / "images").mkdir(parents=True)
+    (tmp_path / "docs" / "page.md").write_text("no picture")
+    (tmp_path / "README.md").write_text("![a figure](docs/images/fake-fig1.png)")
+    (tmp_path / "docs" / "images" / "old.png").write_bytes(b"")
+    return tmp_path
+
+
+@pytest.fixture
+def source(tmp_path):
+    (tmp_path / "home").mkdir()
+    with registered(tmp_path / "home"):
+        yield fill(tmp_path / "store", note="untuned")
+
+
+def png(colour="red") -> bytes:
+    figure = Figure(figsize=(1, 1), dpi=30, facecolor=colour)
+    FigureCanvasAgg(figure)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def test_a_picture_carries_what_it_shows(tmp_path):
+    path = tmp_path / "picture.png"
+    path.write_bytes(with_note(png(), "ten points, über allen"))
+    assert noted(path) == "ten points, über allen"
+    path.write_bytes(png())
+    assert noted(path) == ""
+
+
+def test_a_figure_is_drawn_once_and_is_stale_when_its_evidence_draws_otherwise(root, source, monkeypatch):
+    (picture,) = illustrations.illustrations(root, source)
+    assert (picture.path.name, picture.stale) == ("fake-fig1.png", "absent")
+    picture.write()
+    (again,) = illustrations.illustrations(root, source)
+    assert again.stale == ""
+    plain = structure.structure
+    moved = lambda figure: plain(figure) | {"texts": ["another verdict"]}
+    monkeypatch.setattr(structure, "structure", moved)
+    (other,) = illustrations.illustrations(root, source)
+    assert other.stale == "texts: lost 'smoke profile · stand-in · 3 runs'"
+
+
+def test_one_in_the_last_digit_makes_no_picture_stale(tmp_path):
+    path = tmp_path / "picture.png"
+    path.write_bytes(with_note(png(), '{"to": 1.2, "marks": ["red"]}'))
+    picture = lambda note: Illustration(path, note, png)
+    assert picture('{"to": 1.3, "marks": ["red"]}').stale == ""
+    assert picture('{"to": 1.5, "marks": ["red"]}').stale == "to: 1.2 became 1.5"
+    assert picture('{"to": 1.2, "marks": ["blue"]}').stale == "marks: lost 'red'"
+
+
+def test_colours_markers_and_styles_are_part_of_what_is_drawn():
+    def marks(**look):
+        figure = Figure()
+        axes = figure.subplots()
+        axes.plot([1, 2], [1, 2], **look)
+        axes.bar([1], [1], color="green")
+        return structure.marks(figure)
+
+    plain = marks(color="red", marker="o")
+    assert len(plain) == 2
+    assert all(marks(**look) != plain for look in ({"color": "blue", "marker": "o"}, {"color": "red", "marker": "s"}))
+
+
+def test_a_page_that_mentions_no_picture_of_ours_is_named(root, source):
+    (root / "docs" / "page.md").write_text("![gone](images/fake-fig99.png)")
+    assert mentioned(root) == {"fake-fig1", "fake-fig99"}
+    with pytest.raises(LookupError, match=r"fake-fig99\.png: no artifact"):
+        list(illustrations.illustrations(root, source))
+
+
+def test_refresh_draws_what_is_stale_deletes_what_nobody_shows_and_leaves_what_it_cannot_make(root, monkeypatch):
+    def none() -> bytes:
+        raise NoBrowser("chromium is not installed")
+
+    images = root / "docs" / "images"
+    (root / "README.md").write_text("![a](docs/images/a.png) ![b](docs/images/b.png)")
+    made = [Illustration(images / "a.png", "{}", png), Illustration(images / "b.png", "page 1", none)]
+    monkeypatch.setattr(refresh, "project", lambda home: root)
+    monkeypatch.setattr(illustrations, "illustrations", lambda root, source: made)
+    stale, said = refresh.pictures(OWN, check=True)
+    assert (stale, sorted(path.name for path in images.iterdir())) == (3, ["old.png"])
+    assert [line.rpartition("/")[2].partition(":")[0] for line in said] == ["a.png", "b.png", "old.png"]
+    _, said = refresh.pictures(OWN, check=False)
+    assert [path.name for path in images.iterdir()] == ["a.png"]
+    assert "left as it is: chromium is not installed" in said[1]
+    assert unmentioned(root) == []
+
+
+def test_without_a_browser_there_is_no_screenshot(monkeypatch):
+    monkeypatch.setattr(illustrations, "BROWSER", "no-such-browser")
+    with pytest.raises(NoBrowser, match="apt-get install"):
+        illustrations.photographed({}, "page.html", (10, 10))
+
+
+@pytest.mark.evidence
+def test_every_committed_picture_shows_what_would_be_drawn_today():
+    """What ``sgd-suite refresh --check`` compares; ``sgd-suite refresh`` draws what is stale."""
+    found = list(illustrations.illustrations(ROOT, Layered(committed())))
+    assert [(picture.path.name, why) for picture in found if (why := picture.stale)] == []
+    assert unmentioned(ROOT) == []
+    assert all(Path(picture.path).stat().st_size < 200_000 for picture in found)
