@@ -30,6 +30,9 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
     if verdict.rests_on:
         decides = "decides" if verdict.decides else "decides nothing"
         yield "rests on", f"{verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
+    if verdict.settings:
+        count, _, lacking = verdict.settings.partition(", not ")
+        yield "settings", f"{count} printed" + (f"; not printed: {lacking}" if lacking else "")
     yield from _registered(verdict)
     for function in measures_of(rule.quantity, artifact) if artifact else ():
         yield "measure", f"{function.__module__}:{function.__qualname__.partition('.<locals>')[0]}"

@@ -37,21 +37,16 @@ def stepping_memory(spec: RunSpec) -> int:
 
 EXPERIMENTS = {
     "crossbow/algebra": Experiment(
-        lazily("paper_figures.crossbow.experiments.algebra:algebra"),
-        lambda spec: 3.0,
+        lazily("paper_figures.crossbow.experiments.algebra:algebra"), lambda spec: 3.0, clock="none"
     ),
     "crossbow/tasks": Experiment(
-        lazily("paper_figures.crossbow.experiments.tasks:tasks"),
-        lambda spec: 1.0,
-        timed=True,
+        lazily("paper_figures.crossbow.experiments.tasks:tasks"), lambda spec: 1.0, timed=True, clock="virtual"
     ),
     "crossbow/tuner": Experiment(
-        lazily("paper_figures.crossbow.experiments.tuner:tuner"),
-        lambda spec: 0.3,
+        lazily("paper_figures.crossbow.experiments.tuner:tuner"), lambda spec: 0.3, clock="none"
     ),
     "crossbow/sizes": Experiment(
-        lazily("paper_figures.crossbow.experiments.sizes:sizes"),
-        lambda spec: 1.0,
+        lazily("paper_figures.crossbow.experiments.sizes:sizes"), lambda spec: 1.0, clock="none"
     ),
     "crossbow/throughput": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:throughput"),
@@ -62,6 +57,7 @@ EXPERIMENTS = {
         lazily("paper_figures.crossbow.experiments.throughput:memory"),
         stepping_seconds,
         memory=stepping_memory,
+        clock="none",
     ),
     "crossbow/followed": Experiment(
         lazily("paper_figures.crossbow.experiments.followed:followed"),

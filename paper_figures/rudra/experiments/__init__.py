@@ -44,15 +44,21 @@ EXPERIMENTS = {
         measure=training_cost.TRAIN.measure,
         pilot=training_cost.TRAIN.pilot,
     ),
-    "rudra/protocol": Experiment(lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds),
-    "rudra/cifar-times": Experiment(lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0),
+    "rudra/protocol": Experiment(
+        lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds, clock="virtual"
+    ),
+    "rudra/cifar-times": Experiment(
+        lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0, clock="virtual"
+    ),
     "rudra/imagenet-times": Experiment(
-        lazily("paper_figures.rudra.experiments.times:imagenet_times"), lambda spec: 6.0
+        lazily("paper_figures.rudra.experiments.times:imagenet_times"), lambda spec: 6.0, clock="virtual"
     ),
     "rudra/leave-one-out": Experiment(
-        lazily("paper_figures.rudra.experiments.times:leave_one_out"), _leave_one_out_seconds
+        lazily("paper_figures.rudra.experiments.times:leave_one_out"), _leave_one_out_seconds, clock="virtual"
     ),
-    "rudra/identities": Experiment(lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0),
+    "rudra/identities": Experiment(
+        lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0, clock="virtual"
+    ),
     "rudra/throughput": Experiment(
         lazily("paper_figures.rudra.experiments.throughput:run"), lambda spec: 4.0, timed=True
     ),
