@@ -35,7 +35,7 @@ class Seen(NamedTuple):
     new: bool
 
 
-def draw_collapse(evidence: Evidence, figure: Figure) -> None:
+def draw_networks(evidence: Evidence, figure: Figure) -> None:
     """A panel per network: foretold curves, the points that they were fitted to in grey, the fresh ones in colour."""
     if not evidence.groups:
         raise Missing(f"no runs of the collapse at {evidence.profile}")

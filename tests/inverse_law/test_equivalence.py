@@ -11,7 +11,8 @@ import pytest
 from fabricated_searches import Made, search
 
 from paper_figures.inverse_law import equivalence, settings
-from paper_figures.inverse_law.equivalence import Scatter, between_seeds, largest_misfit, measure_misfit, misfits
+from paper_figures.inverse_law.equivalence import Scatter, between_seeds, largest_misfit, misfits
+from paper_figures.inverse_law.fig1 import measure_misfit
 from suite.batch_size.law import Updates
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence
