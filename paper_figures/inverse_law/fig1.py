@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ROW_HEIGHT = 2.3  # inches of a line of panels
-
-
 def measure_curve(row: Row) -> Callable[[Evidence], Quantities]:
     """A measure of one curve: one exponent for all its thresholds, over the whole range of batch sizes."""
 
@@ -64,18 +61,19 @@ def measure_curve(row: Row) -> Callable[[Evidence], Quantities]:
 
 
 def measure_misfit(row: Row) -> Callable[[Evidence], Quantities]:
-    """A measure of one curve: the largest relative misfit of the law over all its thresholds."""
+    """A measure of one curve: the largest relative misfit of the law over its thresholds on the shared sample."""
 
     def measure(evidence: Evidence) -> Quantities:
-        found, runs = families(evidence, row)
+        runs = curve(evidence, row)
+        found = [crossings(runs, threshold) for threshold in row.thresholds(evidence.profile)]
         lent = lent_scatter(evidence) if row.seeds == 1 else None
-        value = largest_misfit(found.values(), lent)
+        value = largest_misfit(found, lent)
         if value is None:
             raise Missing(f"{LEAST_POINTS} batch sizes of {row.name} whose seeds all reached a threshold")
-        left = sum(u.censored > 0 for counted in found.values() for u in counted)
+        left = sum(u.censored > 0 for counted in found for u in counted)
+        note = f"{len(found)} thresholds, {left} points not achievable"
         by = f"; one seed, with the scatter of the LeNet's on CIFAR, {lent.deviation:.1%}" if lent else ""
-        note = f"{len(found)} thresholds, {left} points not achievable{by}"
-        yield f"misfit-{row.name}", as_measured([value], runs, note)
+        yield f"misfit-{row.name}", as_measured([value], runs, note + by)
 
     return measure
 
@@ -286,7 +284,7 @@ def draw_curves(evidence: Evidence, figure: Figure) -> None:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
     columns = 2 if len(panels) <= 4 else 3
     lines = -(-len(panels) // columns)
-    figure.set_figheight(max(figure.get_figheight(), ROW_HEIGHT * lines))
+    figure.set_figheight(max(figure.get_figheight(), 2.3 * lines))  # inches
     for place, (row, thresholds) in enumerate(panels, 1):
         axes = figure.add_subplot(lines, columns, place)
         for order, (threshold, counted) in enumerate(thresholds.items()):
