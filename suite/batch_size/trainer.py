@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 TEST_CHUNK = 500  # examples of a test read at a time
 
 
+class Diverged(ValueError):
+    """A loss that became infinite: the learning rate is too large."""
+
+
 class Trainer:
     """Plain SGD on flat parameters, a pure function of (state, batch number).
 
@@ -119,5 +123,5 @@ class Trainer:
         finally:
             self.flat.module.train()
         if math.isinf(reading.loss):
-            raise ValueError(f"the loss became infinite at rate={self.rate}; choose a smaller rate")
+            raise Diverged(f"the loss became infinite at rate={self.rate}; choose a smaller rate")
         return reading

@@ -15,6 +15,7 @@ that dies or stalls ends the others with :class:`WorkerLost`, which names it.
 """
 
 from suite.batch_size.choice import choose_batch
+from suite.batch_size.joint_choice import choose_batch_and_rate
 from suite.communication.group import WorkerLost
 from suite.optim.delayed import DelayedSGD
 from suite.optim.easgd import EASGD
@@ -33,6 +34,7 @@ __all__ = [
     "Softsync",
     "WorkerLost",
     "choose_batch",
+    "choose_batch_and_rate",
     "device",
     "load_file",
     "parameter_server",
