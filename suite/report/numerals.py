@@ -63,7 +63,7 @@ def _signed(text: str) -> str:
 def with_unit(text: str, unit: str) -> str:
     if unit in ("", "1"):  # a number of no dimension
         return text
-    return f"{text}%" if unit == "%" else f"{text} {unit}"
+    return f"{text}{unit}" if unit.startswith("%") else f"{text} {unit}"
 
 
 def with_units(texts: Sequence[str], unit: str) -> list[str]:
@@ -177,7 +177,7 @@ def _printed(claim: Claim) -> list[str]:
 def _as_printed(value: float) -> str:
     if value == round(value) or not 1e-4 <= abs(value) < 1e9:
         return number(value)
-    return _signed(f"{value:.12g}")
+    return _signed(f"{value:,.12g}" if abs(value) >= GROUPED_FROM else f"{value:.12g}")
 
 
 def departures(sizes: Sequence[float], unit: str) -> str:
