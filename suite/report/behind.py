@@ -32,8 +32,8 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         decides = "decides" if verdict.decides else "decides nothing"
         yield "rests on", f"{verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
     yield from _registered(verdict)
-    for place in dict.fromkeys(map(place_of, measuring(rule.quantity, artifact) if artifact else ())):
-        yield "measure", place
+    if places := list(dict.fromkeys(map(place_of, measuring(rule.quantity, artifact) if artifact else ()))):
+        yield "measure", ("one of " if places[1:] else "") + ", ".join(places)
     if measured is not None:
         yield "power", f"catches a departure of {departures(power(rule, measured), rule.unit)} four times in five"
 
