@@ -144,7 +144,7 @@ def _with_interval(value: float, low: float, high: float, digits: int) -> str:
 
 def _end(bound: float, half_width: float) -> str:
     """An end of an interval; one that is near zero is not shown as zero, for a verdict may hang on its sign."""
-    text = number(bound, half_width)
+    text = number(bound, half_width, DIGITS)
     return _signed(f"{bound:.2g}") if bound and not text.strip("−0.") else text
 
 
