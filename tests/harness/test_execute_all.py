@@ -41,7 +41,7 @@ def test_the_progress_of_a_pack_is_the_mean_of_its_runs(around: Surroundings):
     assert seen == [0.0, 0.0, 0.25, 0.5, 0.75, 1.0]
     seen.clear()
     execute_pack(Pack((*pack.specs, draw(value=3), draw(value=4))), experiment, around, seen.append)
-    assert seen == [0.25, 0.5, 0.625, 0.75, 0.875, 1.0]
+    assert seen == [0.25, 0.5, 0.5, 0.5, 0.625, 0.75, 0.875, 1.0]
     seen.clear()
     execute_pack(pack, experiment, around, seen.append)
     assert seen == [0.5, 1.0]
