@@ -54,7 +54,8 @@ def test_a_printed_number_keeps_the_digits_that_are_printed(value, text):
 
 
 def test_units_follow_their_numbers():
-    assert [with_unit("3", unit) for unit in ("", "%", "s")] == ["3", "3%", "3 s"]
+    assert [with_unit("3", unit) for unit in ("", "1", "%", "s")] == ["3", "3", "3%", "3 s"]
+    assert with_unit("46", "% less time") == "46% less time"
     assert with_units(["1", "2"], "images/s, s") == ["1 images/s", "2 s"]
     assert with_units(["1", "2", "3"], "a, b") == ["1 a, b", "2 a, b", "3 a, b"]
     assert with_units([], "s") == []

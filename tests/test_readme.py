@@ -85,8 +85,7 @@ def test_the_readme_tells_the_properties_in_a_sentence(verdicts):
     lines = first_table(verdicts).splitlines()
     assert "| stand-in | 2 | 2 | 1 | 0 | 1 | 6 |" in lines
     assert lines[-3] == (
-        "Runs behind them, each once: stand-in 3. With rules that did not come before their evidence: stand-in "
-        "(6 undated)."
+        "Distinct runs behind them: stand-in 3. Rules fixed or changed after their evidence: stand-in (6 undated)."
     )
     assert lines[-1] == "Properties and statements: 2 holds, 1 paper contradicts itself."
 

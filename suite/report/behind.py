@@ -32,10 +32,9 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         yield "rests on", f"{verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
     yield from _registered(verdict)
     functions = measures_of(rule.quantity, artifact) if artifact else []
-    for place in dict.fromkeys(
-        f"{each.__module__}:{each.__qualname__.partition('.<locals>')[0]}" for each in functions
-    ):
-        yield "measure", place
+    names = (f"{each.__module__}:{each.__qualname__.partition('.<locals>')[0]}" for each in functions)
+    if places := list(dict.fromkeys(names)):
+        yield "measure", ("one of " if places[1:] else "") + ", ".join(places)
     if measured is not None:
         yield "power", f"catches a departure of {departures(power(rule, measured), rule.unit)} four times in five"
 

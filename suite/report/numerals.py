@@ -102,7 +102,7 @@ def _signed(text: str) -> str:
 def with_unit(text: str, unit: str) -> str:
     if unit in ("", "1"):  # a number of no dimension
         return text
-    return f"{text}%" if unit == "%" else f"{text} {unit}"
+    return f"{text}{unit}" if unit.startswith("%") else f"{text} {unit}"
 
 
 def with_units(texts: Sequence[str], unit: str) -> list[str]:
@@ -183,7 +183,7 @@ def _with_interval(value: float, low: float, high: float, digits: int) -> str:
 
 def _end(bound: float, half_width: float) -> str:
     """An end of an interval; one that is near zero is not shown as zero, for a verdict may hang on its sign."""
-    text = number(bound, half_width)
+    text = number(bound, half_width, DIGITS)
     return _signed(f"{bound:.2g}") if bound and not text.strip("−0.") else text
 
 
@@ -216,7 +216,7 @@ def _printed(claim: Claim) -> list[str]:
 def _as_printed(value: float) -> str:
     if value == round(value) or not 1e-4 <= abs(value) < 1e9:
         return number(value)
-    return _signed(f"{value:.12g}")
+    return _signed(f"{value:,.12g}" if abs(value) >= GROUPED_FROM else f"{value:.12g}")
 
 
 def departures(sizes: Sequence[float], unit: str) -> str:
