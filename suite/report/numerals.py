@@ -135,9 +135,9 @@ def printed(claim: Claim) -> list[str]:
 
 
 def _as_printed(value: float) -> str:
-    if value == round(value) or not 1e-4 <= abs(value) < 1e9:
+    if value == round(value):
         return number(value)
-    return _signed(f"{value:.12g}")
+    return _signed(f"{value:.12g}" if 1e-4 <= abs(value) < 1e9 else f"{value:.6g}")
 
 
 def tolerance(claim: Claim) -> str:
