@@ -57,11 +57,10 @@ def measure_against_print(evidence: Evidence) -> Quantities:
     yield "stalest-against-hardsync", error_steps(trained(evidence), [label((0, 4, 30)), label((30, 4, 30))])
 
 
-def draw_diagonal(evidence: Evidence, axes: Axes) -> None:
-    """Ours over printed, with the diagonal that they would lie on; nothing where no row was trained in full."""
+def draw_diagonal(found: list[Pair], axes: Axes) -> None:
+    """Ours over printed, with the diagonal that they would lie on."""
     from suite.report.style import GRID, PALETTE
 
-    found = pairs(evidence)
     axes.set(xlabel="printed test error (%)", ylabel="our test error (%)")
     axes.axline((18, 18), slope=1, color=GRID, linewidth=1, linestyle="--")
     for _, printed, measured in found:
