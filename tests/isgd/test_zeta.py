@@ -95,6 +95,10 @@ def test_the_chosen_one_is_compared_with_sgd_on_other_seeds(monkeypatch, sooner,
     assert quantities["faster"].n == 10
 
 
+def test_the_size_of_the_search_is_read_from_its_runs(search):
+    assert found(zeta.measure_search, search)["search-size"].values == pytest.approx((len(GRID), 2, 2.5), abs=1e-3)
+
+
 @pytest.mark.parametrize("treatment", [None, BEST])
 def test_the_figure_shows_every_ended_run_and_marks_what_diverged(monkeypatch, treatment):
     from matplotlib.figure import Figure
