@@ -167,6 +167,17 @@ def cuda() -> bool:
     return torch.cuda.is_available()
 
 
+def lacks_cuda(device: str, program: str) -> bool:
+    """Whether ``device`` is cuda and torch finds none here, which is then said on stderr."""
+    lacking = device == "cuda" and not cuda()
+    if lacking:
+        print(
+            f"{program}: torch finds no usable CUDA device here; take a machine with a driver, or --device cpu",
+            file=sys.stderr,
+        )
+    return lacking
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, default=840.0, help="seconds for everything")
@@ -179,8 +190,7 @@ def main() -> int:
     parser.add_argument("--stages", default="", help="only these, with commas between; none: all")
     parser.add_argument("--only", default="", help="what to run, with commas between: as for `suite run`")
     chosen = parser.parse_args()
-    if chosen.device == "cuda" and not cuda():
-        print("ci.gpu: torch finds no usable CUDA device here; GPU tests would all be skipped", file=sys.stderr)
+    if lacks_cuda(chosen.device, "ci.gpu"):
         return 2
     out, store = chosen.out.resolve(), chosen.store.resolve()
     data = chosen.data.resolve() if chosen.data else None

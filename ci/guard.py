@@ -10,7 +10,7 @@ Every accepted session is remembered beside the baseline: a slowdown that crept 
 a regression too.
 
 Each session is a process of its own, so that what differs between processes is seen. Exit 0 when all is well, 1 for
-a regression, 2 without a baseline, 3 when ``--most`` sessions were not enough to tell.
+a regression, 2 without a baseline or the device asked for, 3 when ``--most`` sessions were not enough to tell.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ci.canaries import BASELINES
+from ci.gpu import lacks_cuda
 from suite.runs.environment import ROOT, machine_class
 from suite.speed import baselines, history
 from suite.speed import gate as regression
@@ -99,8 +100,16 @@ def main(arguments: Collection[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.anew and (chosen.only or not chosen.accept):
         parser.error("--anew goes with --accept of all workloads")
-    if chosen.first and not baselines.place(BASELINES, machine_class(chosen.device)).exists():
+    if lacks_cuda(chosen.device, "ci.guard"):
+        return 2
+    kind = machine_class(chosen.device)
+    if chosen.first and not baselines.place(BASELINES, kind).exists():
         chosen.accept = True
+        print(
+            f"::warning title=no baseline::{kind} had none: this session makes it and compares nothing. On a machine "
+            "that keeps no files between jobs every session is such a first one; give it a folder that stays",
+            flush=True,
+        )
     out = chosen.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     for old in out.glob("benchmark-*.json"):  # of another state of the code

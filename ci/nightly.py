@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from ci.gpu import lacks_cuda
 from suite.papers.registry import experiment
 from suite.runner.execute import Surroundings, execute
 from suite.runs.environment import machine_class, revision, versions
@@ -139,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="default: the number of the night")
     parser.add_argument("--accept", type=int, metavar="SEEDS")
     chosen = parser.parse_args(arguments)
+    if lacks_cuda(chosen.device, "ci.nightly"):
+        return 2
     Store(chosen.store, create=True)
     if chosen.accept:
         accept(chosen.accept, chosen.store, chosen.data, chosen.device, KNOWN)

@@ -32,8 +32,13 @@ class Interrupted(BaseException):
         """As a shell tells it of a process that the signal ended."""
         return 128 + self.number
 
+    @property
+    def name(self) -> str:
+        """The signal's name, as SIGTERM."""
+        return signal.Signals(self.number).name
+
     def __str__(self) -> str:
-        return SENTENCE.format(signal.Signals(self.number).name)
+        return SENTENCE.format(self.name)
 
 
 _received: int | None = None  # the first signal since ``watched`` began

@@ -9,13 +9,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import live_register
 import numpy as np
 import pandas as pd
 import pytest
 
 from suite.claims.judge import Claim, Verdict
 from suite.claims.measured import SHORTENED, Measured, exact, interval, point
-from suite.papers import registry
+from suite.papers import register, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
 from suite.papers.published import published as claims_of
 from suite.runs.store import Outcome, Store, encode
@@ -181,6 +182,7 @@ def registered(home: Path, *without_speed: ModuleType) -> Iterator[Paper]:
         known = registry.PAPERS
         for module in [module for module in sys.modules.values() if getattr(module, "PAPERS", None) is known]:
             patch.setattr(module, "PAPERS", {"fake": registry.Registered(lambda: paper, home)})
+        patch.setattr(register, "read", live_register.read)
         for module in without_speed:
             patch.setattr(module, "measured_speed", list)
         yield paper

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ci import canaries, gpu, guard, summary
+from ci import canaries, gpu, guard, nightly, summary
 from ci.planted import wrong_rate
 from reference_impls.crossbow import SMA
 from suite.runs.comparison import compare_runs
@@ -288,7 +288,7 @@ def test_a_summary_tells_boards_gate_and_what_is_red(tmp_path, monkeypatch, caps
     assert "was not written" in (tmp_path / "summary.md").read_text()
 
 
-def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, monkeypatch):
+def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, monkeypatch, capsys):
     """With ``--first``, where this machine class has none."""
     asked = []
     monkeypatch.setattr(guard, "BASELINES", tmp_path)
@@ -298,11 +298,24 @@ def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, mo
     monkeypatch.setattr(guard, "gate", lambda *_: asked.append("gate") or 0)
     arguments = ["--first", "--sessions", "1", "--out", str(tmp_path / "out")]
     assert guard.main(arguments) == 0
+    assert capsys.readouterr().out.startswith(f"::warning title=no baseline::{machine_class()} had none")
     place = baselines.place(tmp_path, machine_class())
     place.parent.mkdir()
     place.write_text("{}")
     assert guard.main(arguments) == 0
+    assert "::warning" not in capsys.readouterr().out
     assert asked == ["accept", "gate"]
+
+
+@pytest.mark.parametrize("program", [guard, nightly])
+def test_a_card_that_is_not_there_ends_in_one_sentence_before_anything_starts(program, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("ci.gpu.cuda", lambda: False)
+    monkeypatch.setattr(guard.subprocess, "run", None)
+    monkeypatch.chdir(tmp_path)
+    assert program.main(["--device", "cuda"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"{program.__name__}: torch finds no usable CUDA device here")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_machine_class_is_a_folder_name():

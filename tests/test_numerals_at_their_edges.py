@@ -72,7 +72,7 @@ def test_a_share_of_cases_holds_only_where_it_is_known_exactly():
 def test_steps_are_named_where_there_are_as_many_as_the_order_has():
     steps = claim("order", (), order=("a", "b"), unit="s")
     assert ours(exact([1, 2]), steps) == ["1 s", "2 s"]
-    assert ours(exact([1, 2]), claim("order", (), order=("a", "b", "c"))) == ["a → b: 1", "b → c: 2"]
+    assert ours(exact([1, 2]), claim("order", (), order=("a", "b", "c"))) == ["b minus a: 1", "c minus b: 2"]
 
 
 def test_values_that_no_claim_reads_have_no_unit():

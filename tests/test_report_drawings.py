@@ -17,12 +17,14 @@ from fake_paper import HOSTILE, fill, registered, specs
 
 from suite.papers import registry
 from suite.papers.artifact import Evidence, Missing
+from suite.papers.verdicts import verdicts
 from suite.report import gallery, style
+from suite.report.data import table_of
 from suite.report.drawing import SVG, DrawingError, draw, draw_selection, drawing, file_name, image, inline_svg
 from suite.report.page import page
 from suite.report.site.build import write_site
 from suite.runs.archive import Layered
-from suite.runs.store import CHECKSUMS, DamagedRun, StoreError, seal
+from suite.runs.store import CHECKSUMS, Store, StoreError, UnusableRun, seal
 
 LIGHT, DARK = (255, 255, 255), (0x1E, 0x21, 0x26)  # the lightest and the lighter dark ground a figure stands on
 
@@ -123,8 +125,25 @@ def test_the_largest_stored_profile_is_drawn(paper, tmp_path):
     fill(tmp_path, "reduced")
     assert drawing(fig1, store).profile == "reduced"
     assert drawing(fig1, store, "smoke").profile == "smoke"
-    with pytest.raises(Missing, match="3 of 3 runs of 'descent' at paper"):
+    with pytest.raises(Missing, match="3 of 3 runs of 'descent' at paper are missing"):
         drawing(fig1, store, "paper")
+
+
+def test_seeds_that_are_stored_are_drawn_and_shown_where_others_are_missing(paper, tmp_path):
+    store = fill(tmp_path / "store")
+    for spec in specs("smoke")[1:]:
+        store.refuse(spec.id)
+    fig1 = replace(paper.artifact("fake/fig1"), frame=lambda evidence: evidence.runs("descent")[0].curve("losses"))
+    drawn = drawing(fig1, store)
+    assert len(drawn.figure.axes[0].lines) == 1
+    assert drawn.stamp == "smoke profile · 1 of 3 seeds · stand-in · 1 run"
+    assert len(table_of(fig1, store, drawn, list)) == 40
+    accuracy = next(v for v in verdicts(paper, store) if v.claim.id == "fake/fig1/accuracy")
+    assert (accuracy.verdict, accuracy.red, accuracy.proxy.values) == ("not run", False, (74.5,))
+    assert accuracy.proxy.note.startswith("1 of 3 seeds at smoke")
+    assert accuracy.why.endswith("2 of 3 runs of 'descent' at smoke are missing")
+    fill(tmp_path / "reduced", "reduced")
+    assert drawing(fig1, Layered([store, Store(tmp_path / "reduced")])).profile == "reduced"
 
 
 def test_what_cannot_be_drawn_is_none(paper, store):
@@ -197,16 +216,16 @@ def test_every_artifact_gets_a_line_that_says_where_or_why_not(paper, tmp_path):
     (store.root / "runs" / broken / "outcome.json").write_text("{}")
     drawn = draw_selection([], store, tmp_path / "out")
     lines = list(islice(drawn, 3))
-    with pytest.raises(DamagedRun, match="not drawn, since stored evidence does not verify: fake/fig1"):
+    with pytest.raises(UnusableRun, match="not drawn, since stored evidence cannot be used: fake/fig1"):
         next(drawn)
-    assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence does not verify: run {broken}")
+    assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence cannot be used: run {broken}")
     assert lines[1] == "fake/table1: no drawing; its numbers are in the report and in check"
     assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · stand-in · 1 run)"
     drawn = draw_selection(["fake/fig2"], store, tmp_path / "out", "svg", "paper")
     missing = next(drawn)
     with pytest.raises(DrawingError, match="not drawn, since runs are missing: fake/fig2"):
         next(drawn)
-    assert missing == "fake/fig2: not run: needs cluster (1 of 1 runs of 'cluster' at paper)"
+    assert missing == "fake/fig2: not run: needs cluster (1 of 1 runs of 'cluster' at paper is missing)"
 
 
 @pytest.mark.parametrize(("form", "read"), [("csv", pd.read_csv), ("parquet", pd.read_parquet)])

@@ -56,7 +56,7 @@ def test_ours_is_read_as_the_rule_reads_it():
     share = point(0.9, spread=0.05)
     assert ours(share, claim(rule="holds")) == ["holds in 90.0 [85.0, 95.0]% of cases"]
     steps = claim(rule="order", order=("slow", "fast"), unit="s")
-    assert ours(exact(0.5), steps) == ["slow → fast: 0.5 s"]
+    assert ours(exact(0.5), steps) == ["fast minus slow: 0.5 s"]
     assert ours(interval(1.0, -math.inf, math.inf), claim()) == ["1 [−∞, ∞]"]
 
 
@@ -77,6 +77,44 @@ def test_ours_is_read_as_the_rule_reads_it():
 def test_the_printed_side_and_the_tolerance(entries, text, allowed):
     assert printed(claim(**entries)) == text
     assert tolerance(claim(**entries)) == allowed
+
+
+@pytest.mark.parametrize(
+    ("measured", "unit", "text"),
+    [
+        (
+            interval(-0.0573906, -0.202719, 0.0879383),
+            "log updates",
+            "ISGD: 6% more gradient evaluations than SGD, 95% CI 8% fewer to 22% more",
+        ),
+        (
+            interval(-0.0991584, -0.192323, -0.0005),
+            "log updates",
+            "ISGD: 10% more gradient evaluations than SGD, 95% CI 0.05% more to 21% more",
+        ),
+        (exact(math.log(2)), "log seconds", "ISGD: 50% less time than SGD"),
+        (interval(math.log(2), -math.inf, math.inf), "log seconds", "ISGD: 50% less time than SGD, from one run"),
+        (interval(0.0, 0.0, math.inf), "log hours", "ISGD: 0% more time than SGD, 95% CI 100% less to 0% more"),
+    ],
+)
+def test_a_logarithm_of_a_ratio_is_said_in_per_cent(measured, unit, text):
+    assert ours(measured, claim("order", order=("ISGD", "SGD"), unit=unit)) == [text]
+
+
+@pytest.mark.parametrize(
+    ("value", "entries", "text"),
+    [
+        (2099.9, {"printed": (2073.0,), "relative": 0.2, "unit": "s"}, "2100 s"),
+        (13476.5, {"printed": (9000.0,), "relative": 0.2, "unit": "s"}, "13,476 s"),
+        (0.7123456, {"printed": (0.71,), "tolerance": (0.1,)}, "0.712"),
+        (26.7912, {"printed": (26.79,), "tolerance": (5.0,), "unit": "%"}, "26.79%"),
+        (1.00049, {"printed": (1.0,), "tolerance": (0.0001,)}, "1.0005"),
+        (0.99996, {"rule": "holds"}, "holds in 99.996% of cases"),
+        (3.21987e-12, {"rule": "bound", "side": "upper", "printed": (1e-9,)}, "3.22e-12"),
+    ],
+)
+def test_a_value_without_an_interval_has_three_digits_or_as_many_as_its_verdict_takes(value, entries, text):
+    assert ours(exact(value), claim(**entries)) == [text]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from fake_paper import claim, fig1_draw, fill, registered, specs, verdict
 
 from suite.claims.judge import Verdict
 from suite.claims.measured import STATED, Measured, exact, interval, point
-from suite.papers import register, verdicts
+from suite.papers import verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.verdicts import Measurement
-from suite.report.behind import reasons, tried
+from suite.report.behind import few_names, reasons, runs_behind, seeds, tried
 from suite.report.data import encoded, known, plotted, results, table_of, values
 from suite.report.page import Once, Section, Shown, show
 from suite.report.provenance import departures, runs_and_environments
@@ -94,7 +94,7 @@ def test_a_panel_is_called_by_its_title_and_a_middle_one_too():
 
 
 def test_what_shows_nothing_that_is_plotted_is_told_by_its_claims(paper):
-    drawn = type("Drawn", (), {"profile": ""})()
+    drawn = type("Drawn", (), {"profile": "", "groups": {}})()
     from matplotlib.figure import Figure
 
     drawn.figure = Figure()
@@ -119,7 +119,7 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
         ("why", "so it is"),
         ("rule", "bound lower, ± 1 s: a reason"),
         ("rests on", "shortened: less data (decides)"),
-        ("register", "no entry"),
+        ("register", "registered; 2000-01-01: for a test"),
         ("measure", "fake_paper:fig1_measures"),
         ("power", "catches a departure of 3.8 s four times in five"),
     ]
@@ -132,24 +132,16 @@ def test_a_verdict_without_numbers_says_that_it_has_none(paper):
         "ours": "not measured",
         "why": "no run",
         "rule": "holds, none: a reason",
-        "register": "no entry",
+        "register": "no line",
     }
     simply = verdict(exact(10.0), rests_on=STATED, made=claim("fake/fig1/it", "bound", (1.0,), side="lower"))
     assert dict(reasons(simply, None))["rests on"] == "stated (decides nothing)"
 
 
-def test_the_register_is_told_with_what_an_earlier_rule_said(paper, tmp_path):
-    prints = {"rule": "a", "measure": "b", "runs": "c"}
-    earlier = {"verdict": "inconclusive", "values": [1.0], "low": [0.5], "high": [2.0]}
-    register.append(tmp_path, "d0", "begun", {"fake/fig1/it": {**prints, "change": "registered"}})
-    plainly = dict(reasons(verdict(exact(10.0)), None))
-    assert plainly["register"] == "registered d0: begun"
-    assert (plainly["since"], "earlier" in plainly) == ("rule d0, measure d0, runs d0", False)
-    row = {**prints, "rule": "x", "change": "amended", "earlier": earlier}
-    register.append(tmp_path, "d1", "wider", {"fake/fig1/it": row})
-    amended = dict(reasons(verdict(exact(10.0)), None))
-    assert (amended["register"], amended["earlier"]) == ("amended d1: wider", "inconclusive 1.0 [0.5, 2.0]")
-    register.standings.cache_clear()
+def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
+    later = verdict(exact(12.0), "not reproduced")
+    told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), None))
+    assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12.0")
 
 
 def test_only_what_counts_is_tried(paper, monkeypatch):
@@ -179,7 +171,7 @@ class Given:
 
 def test_runs_share_an_environment_that_says_the_same_whenever_they_began_and_however_it_is_ordered():
     machine = {"cpu": "one", "memory_bytes": 2**33, "cores": 2, "swap_bytes": "none"}
-    one = stored(0, {"machine": machine, "source": "s", "started": "early"})
+    one = stored(0, {"machine": machine, "source": "s", "started": "2026-11-23T18:00:00+00:00"})
     same = stored(
         1, {"processor_seconds": 3, "source": "s", "machine": dict(reversed(machine.items())), "telemetry": {}}
     )
@@ -195,7 +187,10 @@ def test_runs_share_an_environment_that_says_the_same_whenever_they_began_and_ho
     ]  # fmt: skip
     first = described[0]
     assert (first.experiment, first.seed, first.settings, first.note) == ("toy/run", 0, 'a="x", b=1', "a note")
-    assert (first.began, described[2].began) == ("early", "before starts were recorded")
+    assert (first.origin, described[2].origin) == (
+        "code revision not recorded: begun 2026-11-23",
+        "code revision not recorded: made before starts were recorded",
+    )
     assert described[2].seed == 1
 
 
@@ -286,3 +281,24 @@ def test_what_was_measured_is_not_measured_again_to_draw(paper, tmp_path, monkey
     assert shown.drawn.stamp == "smoke profile · stand-in · 3 runs"
     assert show("fake/fig1", artifact, [], store, {}).drawn.stamp == "smoke profile · 3 runs"
     assert isinstance(measured["fake/fig1", "smoke"], Measurement)
+
+
+def test_names_and_seeds_are_said_in_a_line():
+    assert seeds([3, 0, 1, 7, 1]) == "seeds 0-1, 3, 7"
+    assert seeds([4, 4]) == "seed 4"
+    assert few_names(["a"]) == "a"
+    assert few_names(["a", "b", "c"]) == "a, b and c"
+    assert few_names(list("abcde")) == "5 settings from a to e"
+
+
+def test_runs_of_one_code_share_a_line_whatever_the_day(paper, monkeypatch):
+    monkeypatch.setattr("suite.papers.code.made_by", lambda run: "other code")
+    monkeypatch.setattr("suite.report.behind.groups_of", lambda *given: {})
+    made = [stored(seed, {"code": "c" * 20, "started": f"2026-11-2{seed}T00:00:00+00:00"}) for seed in (3, 4)]
+    alone = stored(5, {"code": "d" * 20})
+    measured = exact(1.0, runs=[run.id for run in (*made, alone)])
+    told = list(runs_behind(verdict(measured), paper.artifact("fake/fig1"), Given(*made, alone)))
+    assert told == [
+        "2 runs, toy/run, seeds 3-4; by other code (cccccccccccc), begun 2026-11-23 to 2026-11-24",
+        f"run {alone.id}, toy/run, seed 5; by other code (dddddddddddd), made before starts were recorded",
+    ]

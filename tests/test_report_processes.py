@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +19,7 @@ from suite.papers.registry import paper
 from suite.report.site import rows
 from suite.report.site.changed import read_once
 from suite.runs.archive import Layered
+from suite.runs.environment import ROOT
 
 CHEAP = ("isgd/example5_3", "isgd/fig4", "rudra/eq1", "crossbow/fig8")  # two with figures, from three papers
 
@@ -35,12 +42,11 @@ def test_several_processes_make_the_same_pages_in_order(monkeypatch):
     with rows.makers(read_once(opened()), todo, opened) as made:
         assert type(made).__name__ != "generator" or made.gi_code.co_name != "<genexpr>"  # not in this process
         several = list(made)
-    assert [found for found, _ in several] == [found for found, _ in alone]
-    other = [
-        name for (_, a), (_, b) in zip(alone, several, strict=True) for name in a | b if a.get(name) != b.get(name)
-    ]
+    assert [found for found, *_ in several] == [found for found, *_ in alone]
+    pages = [(a, b) for (_, a, _), (_, b, _) in zip(alone, several, strict=True)]
+    other = [name for a, b in pages for name in a | b if a.get(name) != b.get(name)]
     assert other == []
-    assert [{path.partition(".")[0] for path in files} for _, files in several] == [{name} for name in CHEAP]
+    assert [{path.partition(".")[0] for path in files} for _, files, _ in several] == [{name} for name in CHEAP]
 
 
 @pytest.mark.processes
@@ -49,3 +55,31 @@ def test_a_page_that_fails_in_another_process_fails_here(monkeypatch):
     monkeypatch.setattr(rows, "FEW", 1)
     with pytest.raises(IndexError), rows.makers(read_once(opened()), [("isgd", 10_000)] * 2, opened) as made:
         list(made)
+
+
+def workers_of(parent: int) -> set[int]:
+    """Processes that a report has spawned to make pages."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = entry.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == parent and "spawn_main" in (entry.parent / "cmdline").read_text():
+                found.add(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)])
+def test_no_worker_outlives_a_report_that_is_ended(tmp_path, number, code):
+    """Workers hold the report's stderr, so it ends when the last of them has."""
+    two_cores = "import os; os.sched_getaffinity = lambda process: {0, 1}; import suite.cli; suite.cli.main()"
+    command = [sys.executable, "-c", two_cores, "report", "--out", str(tmp_path / "site")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while len(workers_of(process.pid)) < 2 and process.poll() is None:
+            time.sleep(0.2)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=300)
+    assert process.returncode == code
+    assert ("interrupted by SIGTERM: pages that are written stay" in said) == (number == signal.SIGTERM)
+    assert "Traceback" not in said

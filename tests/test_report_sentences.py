@@ -1,4 +1,4 @@
-"""What README, gallery and the page of changes say: which results, in which order, in tables that are whole."""
+"""What README and gallery say: which results, in which order, in tables that are whole."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from fake_paper import claim, fill, registered, verdict
 
-from suite.claims.judge import Verdict
-from suite.claims.measured import AS_PRINTED, SHORTENED, STAND_IN, STATED, exact, point
-from suite.report import changes, gallery
+from suite.claims.measured import AS_PRINTED, SHORTENED, STAND_IN, STATED, point
+from suite.report import gallery
 from suite.report.readme import few, first_told, rewritten, table, telling
 from suite.report.templates import engine
 
@@ -77,30 +76,6 @@ def test_of_many_values_the_first_four_are_told():
 def test_a_block_with_two_ends_is_refused():
     with pytest.raises(ValueError, match="must hold <!-- x:begin --> once"):
         rewritten("<!-- x:begin --><!-- x:end --><!-- x:end -->", "x", "new")
-
-
-def test_what_became_of_earlier_claims_is_counted_and_listed():
-    found = [
-        verdict(exact(10.0), "reproduced", SHORTENED, claim("a/fig1/x"), because="half | of it"),
-        verdict(exact(10.0), "not reproduced", STATED, claim("a/fig1/y")),
-        Verdict(claim("a/fig1/z"), "not run", "no run"),
-        verdict(exact(10.0), "reproduced", SHORTENED, claim("a/fig1/w"), because="less"),
-        verdict(exact(10.0), "reproduced", SHORTENED, claim("a/fig1/new")),
-    ]
-    before = {"a/fig1/z": "inconclusive", **dict.fromkeys(("a/fig1/y", "a/fig1/x", "a/fig1/w"), "reproduced")}
-    lines = changes.changes(before, found).splitlines()
-    assert [line for line in lines if line.startswith("- ")] == [
-        "- inconclusive, 1: 1 nothing measured",
-        "- reproduced, 3: 2 shortened, 1 stated",
-    ]
-    assert [line for line in lines if line.startswith("| `")] == [
-        "| `a/fig1/z` | inconclusive | not run | nothing measured | no run |",
-        "| `a/fig1/y` | reproduced | does not hold | stated |  |",
-        "| `a/fig1/x` | reproduced | reproduced | shortened | half / of it |",
-        "| `a/fig1/w` | reproduced | reproduced | shortened | less |",
-    ]
-    with pytest.raises(KeyError, match="a/fig1/gone"):
-        changes.changes({"a/fig1/gone": "reproduced"}, found)
 
 
 # --- gallery and templates

@@ -140,7 +140,7 @@ def test_an_artifact_s_page_says_what_stands_behind_each_claim(pages, made):
         "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
         "Section 4, Fig. 1 of A paper that does not exist",
         "before starts were recorded",
-        "unknown code",
+        "code revision not recorded",
         "Imaginary 1",
     ):
         assert expected in words, expected
@@ -250,7 +250,7 @@ def test_a_run_that_no_longer_verifies_makes_its_page_anew(paper, site, tmp_path
     write_site(other, site)
     assert not (site / "fake" / "fig1.svg").exists()
     page = Page((site / "fake/fig1.html").read_text())
-    assert "Not drawn, stored evidence does not verify" in page.words
+    assert "Not drawn, stored evidence cannot be used" in page.words
     assert "does not match its checksum" in page.words
     assert "fig1.svg" not in (site / "fake.html").read_text()
 
@@ -268,7 +268,7 @@ def test_without_any_run_the_pages_say_so(paper, tmp_path):
     built = write_site(Layered(()), tmp_path / "site")
     words = Page((tmp_path / "site/fake/fig1.html").read_text()).words
     assert "No stored run stands behind this page." in words
-    assert "Not run: 3 of 3 runs of 'descent' at paper" in words
+    assert "Not run: 3 of 3 runs of 'descent' at paper are missing" in words
     assert built.artifacts == 4
 
 

@@ -31,6 +31,5 @@ def test_every_value_and_verdict_is_the_committed_one(paper):
 
 
 def test_every_claim_stands_in_it(before):
-    assert before["claim"].nunique() == 719
     assert before.loc[before["rests on"].notna(), "ours"].notna().all()
     assert before.loc[before["rests on"].isna(), "ours"].isna().all()

@@ -8,7 +8,7 @@ import pytest
 from fake_paper import PUBLISHED, fill, registered, specs
 
 from suite.claims.measured import exact, point
-from suite.papers import index, register, remembered
+from suite.papers import index, remembered
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.grades import Rests, read_of
 from suite.papers.published import published
@@ -132,20 +132,6 @@ def test_contested_runs_behind_what_shows_a_cause_or_nothing_of_the_claim(paper,
     measured.rests["cause"] = Rests(measuring, (read_of(runs[0]),))
     assert judged(paper, "speed", paper=measured).verdict == "inconclusive"
     assert judged(paper, "size", paper=measured).verdict == "reproduced"
-
-
-def test_a_verdict_says_whether_its_rule_stood_before_its_evidence(paper, found, tmp_path):
-    prints = {"rule": "a", "measure": "b", "runs": "c"}
-    size = "fake/fig4/size"
-    assert judged(paper, paper=found(size=exact(10))).order == "unregistered"
-    register.append(tmp_path, "d0", "begun", {size: {**prints, "change": "registered"}})
-    verdict = judged(paper, paper=found(size=exact(10)))
-    assert (verdict.order, verdict.rests_on, verdict.decides, verdict.earlier) == ("registered", "stated", True, None)
-    earlier = {"verdict": "inconclusive"}
-    register.append(tmp_path, "d1", "widened", {size: {**prints, "change": "amended", "earlier": earlier}})
-    verdict = judged(paper, paper=found(size=exact(10)))
-    assert (verdict.order, verdict.decides, verdict.earlier) == ("amended", False, earlier)
-    register.standings.cache_clear()
 
 
 def test_verdicts_of_the_chosen_artifacts_come_in_the_order_of_the_claims(paper, found):

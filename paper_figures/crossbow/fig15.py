@@ -86,8 +86,11 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     means = table.pivot_table(index="pair", columns="method", values="epochs", sort=False).loc[pairs]
     share = means["SMA"] / means["EA-SGD"]
     right.plot(range(len(pairs)), share, "o", color=PALETTE[0], linestyle="none", label="ours, of those that arrive")
-    places = [next(i for i, pair in enumerate(pairs) if f"k = {k}," in pair) for k in (4, 16)]
-    printed = [1 - printed_value(f"crossbow/fig15/{claim}") / 100 for claim in ("1gpu", "8gpu")]
+    places, printed = [], []  # beside the first pair with as many learners as each printed share is of
+    for learners, claim in ((4, "1gpu"), (16, "8gpu")):
+        if alike := [i for i, pair in enumerate(pairs) if f"k = {learners}," in pair]:
+            places.append(alike[0])
+            printed.append(1 - printed_value(f"crossbow/fig15/{claim}") / 100)
     plots.printed_marks(right, places, printed, "printed: 1 and 8 GPUs, to 88%")
     right.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     right.set_xticks(range(len(pairs)), [pair.replace(", ", "\n") for pair in pairs])

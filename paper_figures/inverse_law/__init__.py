@@ -5,6 +5,7 @@ from __future__ import annotations
 from paper_figures.inverse_law import (
     alg1,
     alg_scaling,
+    collapse,
     eq1,
     eq2,
     eq3,
@@ -28,6 +29,7 @@ from suite.papers.artifact import Paper
 ORDER = (  # the paper's
     table1,
     fig1,
+    collapse,
     fig2,
     alg1,
     eq1,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.checks import excess, passed_over
+from paper_figures.inverse_law.equivalence import measure_misfit
 from paper_figures.inverse_law.exponents import ENOUGH, lack_of_fit_power, without_one
 from paper_figures.inverse_law.law_plots import TOGETHER, draw_laws
 from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
@@ -28,11 +29,12 @@ from paper_figures.inverse_law.readings import (
     law_fit,
     power_told,
     reached,
+    repeated_rows,
     stored_rows,
     told_apart,
 )
 from paper_figures.inverse_law.rival import preference
-from paper_figures.inverse_law.settings import BY_NAME, ROWS, Row, curve_runs, law_runs
+from paper_figures.inverse_law.settings import BY_NAME, ROWS, VARIANTS, Row, curve_runs, law_runs
 from paper_figures.inverse_law.worlds import following, scaled
 from suite.batch_size.law import FitError, InverseLawFit, Updates
 from suite.claims.intervals import Interval, log_interval
@@ -60,7 +62,7 @@ def measure_curve(row: Row) -> Callable[[Evidence], Quantities]:
 
 def measure_together(evidence: Evidence) -> Quantities:
     """One exponent for all curves and thresholds: over the whole range, then above ``predicted_smallest``."""
-    rows = stored_rows(evidence)
+    rows = repeated_rows(evidence)
     if not rows:
         raise Missing(f"no curve at {evidence.profile}")
     found = {row.name: families(evidence, row) for row in rows}
@@ -262,7 +264,7 @@ COLUMNS = 2  # of panels: their text is read at the width of a page
 
 def draw_curves(evidence: Evidence, figure: Figure) -> None:
     """One panel per curve that has runs: points of every threshold, fitted law, 95% interval of the median."""
-    panels = [(row, families(evidence, row)[0]) for row in stored_rows(evidence)]
+    panels = [(row, families(evidence, row)[0]) for row in stored_rows(evidence, (*ROWS, *VARIANTS))]
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
     cells = len(panels) + 1  # the last for the legend
@@ -271,10 +273,7 @@ def draw_curves(evidence: Evidence, figure: Figure) -> None:
         for order, (threshold, counted) in enumerate(thresholds.items()):
             draw_law(axes, counted, f"{threshold:.2g}", order)
         finish_law(axes, list(thresholds.values()))
-        title = row.title
-        with contextlib.suppress(Missing):
-            title += f"\n{told(exponent(thresholds.values()), printed_value(f'inverse_law/fig1a/law-{row.name}'))}"
-        axes.set_title(title)
+        axes.set_title(_title(row, thresholds))
         axes.set_xlabel("mini-batch size M (examples)")
         if place % COLUMNS == 1:
             axes.set_ylabel("updates to the threshold, $N$")
@@ -284,8 +283,21 @@ def draw_curves(evidence: Evidence, figure: Figure) -> None:
     corner.legend(handles=marks, loc="center left", title="beside a curve: its training loss", alignment="left")
 
 
+def _title(row: Row, thresholds: Mapping[float, Sequence[Updates]]) -> str:
+    """The curve, and below it its exponent beside the printed one where several seeds determine it."""
+    if row.seeds == 1:
+        return f"{row.title}\none seed"
+    if row in ROWS:
+        with contextlib.suppress(Missing):
+            printed = printed_value(f"inverse_law/fig1a/law-{row.name}")
+            return f"{row.title}\n{told(exponent(thresholds.values()), printed)}"
+    return row.title
+
+
 def frame_laws(evidence: Evidence) -> pd.DataFrame:
     """Residuals about the fitted laws, and of each curve the exponent and the comparison with ISGD's Eq. 22.
+
+    A curve with one seed has none of them: nothing says how far its runs scatter.
 
     A row per value: ``quantity`` is "residual" (% of the law, by threshold, batch size and seed), "exponent" (with
     its interval, and -1 as printed) or "preference" (log10 of squared misfits).
@@ -294,7 +306,7 @@ def frame_laws(evidence: Evidence) -> pd.DataFrame:
 
     rows: list[dict[str, Any]] = []
     every: list[list[list[Updates]]] = []
-    for row in stored_rows(evidence):
+    for row in repeated_rows(evidence):
         runs, found = curve(evidence, row), families(evidence, row)[0]
         every.append(list(found.values()))
         for threshold in row.thresholds(evidence.profile):
@@ -339,7 +351,7 @@ ARTIFACTS = (
         "inverse_law/fig1a",
         "Updates to a loss threshold against batch size, image recognition",
         curve_runs,
-        tuple(measure_curve(row) for row in ROWS),
+        (*(measure_curve(row) for row in ROWS), *(measure_misfit(row) for row in BY_NAME.values())),
         draw=draw_curves,
         frame=frame,
         alt="One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law.",

@@ -102,14 +102,19 @@ def families(evidence: Evidence, row: Row) -> tuple[dict[float, list[Updates]], 
     return found, tuple(behind)
 
 
-def stored_rows(evidence: Evidence) -> list[Row]:
-    """The curves of the profile that have enough stored runs."""
-    rows = []
-    for row in ROWS:
+def stored_rows(evidence: Evidence, rows: Iterable[Row] = ROWS) -> list[Row]:
+    """The curves that have enough stored runs at the profile."""
+    found = []
+    for row in rows:
         with contextlib.suppress(Missing):
             curve(evidence, row)
-            rows.append(row)
-    return rows
+            found.append(row)
+    return found
+
+
+def repeated_rows(evidence: Evidence) -> list[Row]:
+    """Those of several seeds, whose scatter says how far a fitted exponent can be trusted."""
+    return [row for row in stored_rows(evidence) if len({run.spec.seed for run in curve(evidence, row)}) > 1]
 
 
 def reached(evidence: Evidence, row: Row, monitor: str = "training") -> list[Updates]:

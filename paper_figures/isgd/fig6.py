@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.settings import CIFAR, CONFIGURATIONS, MNIST
-from suite.claims.intervals import Interval, mean_interval
+from suite.claims.intervals import Interval, at_least, mean_interval
 from suite.claims.measured import exact, over_seeds, point
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
@@ -132,7 +132,7 @@ def curves(evidence: Evidence, figure: str, kind: str) -> list[Curve]:
 
 def time_to(curve: Curve, accuracy: float) -> float:
     """Modelled time of the first test at an accuracy, infinite where there is none."""
-    reached = curve.accuracy >= accuracy
+    reached = at_least(curve.accuracy, accuracy)
     return float(curve.time[reached.argmax()]) if reached.any() else math.inf
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd.settings import MARGINS
-from suite.claims.intervals import mean_interval, percent_saved
+from suite.claims.intervals import at_least, mean_interval, percent_saved
 from suite.claims.measured import Measured, exact, interval, over_seeds
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Evidence, Missing, Quantities
@@ -62,7 +62,7 @@ def evaluations(run: Run, name: str) -> np.ndarray:
 def first_below(run: Run, error: float, column: str = "update") -> float:
     """Gradient evaluations (or seconds) at the first test with at most this error; infinite if there is none."""
     table = run.curve("evaluations")
-    reached = table.loc[table["test_error"] <= error + 1e-9, column]
+    reached = table.loc[at_least(-table["test_error"], -error), column]
     return float(reached.iloc[0]) if len(reached) else float("inf")
 
 
@@ -84,7 +84,7 @@ def common_error(runs: Sequence[Run], data: str) -> float:
     In the first epoch the methods are the same by construction, so a low accuracy cannot tell them apart.
     """
     reached = 1 - max(float(evaluations(run, "test_error").min()) for run in runs)
-    ticks = [tick for tick in TICKS.get(data, COARSE_TICKS) if tick <= reached]
+    ticks = [tick for tick in TICKS.get(data, COARSE_TICKS) if at_least(reached, tick)]
     if not ticks:
         raise Missing("an accuracy on the figure's axis that every run reaches")
     return 1 - max(ticks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.rudra import seeds
 from paper_figures.rudra.groups import label, training_groups
-from paper_figures.rudra.readings import error_steps, final_error, runs_of
+from paper_figures.rudra.readings import error_steps, final_error, own_seeds, runs_of
 from paper_figures.rudra.rows import printed_error
 from paper_figures.rudra.settings import EPOCHS, Configuration
 from paper_figures.rudra.simulations import BASELINE, TABLE2, TABLE3
@@ -53,11 +53,17 @@ def measure_against_print(evidence: Evidence) -> Quantities:
     runs = [run for _, _, measured in found for run in measured.runs]
     yield "against-print", exact((*distance(found), len(found)), runs=runs, note="rms in points, correlation, rows")
     yield "seeds-a-row", exact(max(measured.n for _, _, measured in found), runs=runs)
-    yield "spread-in-print", exact(seeds.spread()[0])
+    yield "spread", exact(spread(evidence))
+    yield "spread-is-borrowed", exact(float(not own_seeds(evidence)))
     yield "stalest-against-hardsync", error_steps(trained(evidence), [label((0, 4, 30)), label((30, 4, 30))])
 
 
-def draw_diagonal(found: list[Pair], axes: Axes) -> None:
+def spread(evidence: Evidence) -> float:
+    """The spread between seeds that the intervals rest on, in points: our own seeds', or that of rows in print."""
+    return seeds.spread([], list(own_seeds(evidence).values()))[0]
+
+
+def draw_diagonal(evidence: Evidence, found: list[Pair], axes: Axes) -> None:
     """Ours over printed, with the diagonal that they would lie on."""
     from suite.report.style import GRID, PALETTE
 
@@ -76,7 +82,7 @@ def draw_diagonal(found: list[Pair], axes: Axes) -> None:
             f"{len(found)} rows, those of Table 3 too, trained for {EPOCHS} epochs\n"
             f"ours minus printed: {rms:.2f} points (root mean square)\n"
             f"correlation: {alike:.2f}\n"
-            f"{'seeds' if several else 'one seed'} a row; intervals (95%) borrow the spread\n"
-            f"of {seeds.spread()[0]:.2f} points from pairs of rows in print"
+            f"{'seeds' if several else 'one seed'} a row; intervals (95%) rest on the spread\n"
+            f"of {spread(evidence):.2f} points {'between our seeds' if own_seeds(evidence) else 'between rows in print'}"
         )
         axes.text(1.08, 0.5, text, va="center", transform=axes.transAxes)

@@ -78,6 +78,7 @@ def imagenet_server(
 
 BASE_RATE = 0.001
 REFERENCE_BATCH = 128
+IMAGENET_RATE, IMAGENET_REFERENCE = 0.01, 256  # alpha_0 and the batch of the reference model (4.2)
 LEARNERS = (1, 2, 4, 10, 18, 30)
 MANY = LEARNERS[1:]  # more than one
 BATCHES = (4, 8, 16, 32, 64, 128)
@@ -162,7 +163,7 @@ def at_profile(configuration: Configuration, profile: str, **changes: Any) -> tu
 
 
 def imagenet_training(configuration: Configuration, epochs: int, seed: int) -> RunSpec:
-    """Hardsync on ImageNet as section 4.2 prints it, with Caffe's AlexNet for the network it does not identify.
+    """Hardsync on ImageNet as sections 3.2 and 4.2 print it, with Caffe's AlexNet for the unidentified network.
 
     The softsync runs of section 5.5 use AdaGrad with an unprinted initial rate and are not specified here.
     """
@@ -175,7 +176,7 @@ def imagenet_training(configuration: Configuration, epochs: int, seed: int) -> R
             "model": {"name": "caffe_alexnet"},
             "algorithm": {"name": "rudra", "workers": learners, "n": n, "history": 1},
             "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.0005},
-            "rate": 0.01,
+            "rate": hardsync_rate(IMAGENET_RATE, learners, batch, IMAGENET_REFERENCE),
             "drops": [[round(15 / 30 * updates), 0.1], [round(25 / 30 * updates), 0.01]],
             "batch": batch,
             "workers": learners,

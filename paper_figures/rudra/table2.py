@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations, pairwise
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.rudra import held_out, rows
+from paper_figures.rudra import held_out, rows, seeds
 from paper_figures.rudra.against_print import draw_diagonal, pairs
 from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
 from paper_figures.rudra.readings import (
@@ -17,15 +18,17 @@ from paper_figures.rudra.readings import (
     contrast,
     erring_half_more,
     error_steps,
+    errors,
     final_error,
     joined,
     left_out,
+    runs_of,
 )
-from paper_figures.rudra.settings import Configuration
+from paper_figures.rudra.settings import EPOCHS, Configuration
 from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, cifar_left_out
-from suite.claims.measured import Measured, exact
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities, row_by_row
-from suite.papers.counterfeits import counterfeit
+from suite.claims.measured import Measured, exact, over_seeds
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities, row_by_row
+from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.papers.printed import printed_value
 
 if TYPE_CHECKING:
@@ -103,6 +106,27 @@ def of_staleness(evidence: Evidence) -> Measured:
     return joined([error_steps(evidence, [label((1, mu, 30)), label((30, mu, 30))]) for mu in (4, 32)])
 
 
+def measure_agreement(evidence: Evidence) -> Quantities:
+    """How far our errors lie from the printed ones over all 23 rows, and how closely they follow them."""
+    names = [label(row) for row in TABLE2]
+    missing = [name for name in names if not whole(evidence, name)]
+    if missing:
+        raise Missing(f"{len(missing)} of {len(names)} rows have no run of 140 epochs")
+    printed = [printed_value(f"rudra/table2/r{at:02d}-test-error") for at in range(1, len(names) + 1)]
+    apart, together = seeds.agreement(printed, [fmean(errors(evidence, name)) for name in names])
+    ids = [run.id for name in names for run in runs_of(evidence, name)]
+    yield "errors-rms", over_seeds(apart, ids, "interval over the 23 rows")
+    yield "errors-correlation", over_seeds(together, ids, "interval over the 23 rows")
+
+
+def whole(evidence: Evidence, group: str) -> bool:
+    """Whether a row has a run of the paper's length."""
+    try:
+        return round(runs_of(evidence, group)[0].results["epoch"]) == EPOCHS
+    except Missing:
+        return False
+
+
 def measure_groups(evidence: Evidence) -> Quantities:
     yield from row_by_row(
         [
@@ -156,7 +180,7 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     above = parts[0]
     rows.draw_cifar(frame(evidence), above)
     if found:
-        draw_diagonal(found, parts[1].subplots())
+        draw_diagonal(evidence, found, parts[1].subplots())
     times = above.axes[1]
     for group in GROUPS:
         first = min(members(group)) - 1
@@ -166,7 +190,17 @@ def draw(evidence: Evidence, figure: Figure) -> None:
         times.text(0.99, first, rf"$\mu\lambda\approx$ {group}", **place)
 
 
-counterfeit(*(f"rudra/table2/r{at:02d}-test-error" for at in range(1, 24)))(erring_half_more)
+@counterfeit("rudra/table2/errors-correlation")
+def against_print(evidence: Evidence) -> Evidence:
+    """A world in which the larger a printed error, the smaller ours."""
+    return edited(
+        evidence, lambda run: forged(run, {"test_error": 0.5 - run.results["test_error"]}), *map(label, TABLE2)
+    )
+
+
+counterfeit("rudra/table2/errors-rms", *(f"rudra/table2/r{at:02d}-test-error" for at in range(1, 24)))(
+    erring_half_more
+)
 
 ARTIFACTS = (
     Artifact(
@@ -178,6 +212,7 @@ ARTIFACTS = (
             measure_times,
             measure_errors,
             measure_pairs,
+            measure_agreement,
             measure_groups,
             measure_held_out,
             measure_left_out,

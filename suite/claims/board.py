@@ -40,6 +40,7 @@ class Board:
     decides: Counter[str]  # verdicts among ``empirical`` whose evidence decides the claim
     order: Mapping[str, Counter[str]]  # by row of ``empirical``, of what was decided: did the rule come first?
     spread: int = 0  # verdicts *reproduced* among ``empirical`` whose measurement has an interval
+    follows: Counter[str] = field(default_factory=Counter)  # by row of ``properties``: numbers that are derived
     runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
 
     @property
@@ -64,10 +65,12 @@ def board(verdicts: Iterable[Verdict]) -> Board:
     decides = Counter[str]()
     order = {row: Counter[str]() for row in EMPIRICAL}
     runs: dict[str, set[str]] = {row: set() for row in EMPIRICAL}
+    follows = Counter[str]()
     spread = 0
     for verdict in verdicts:
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
+            follows[verdict.rests_on] += verdict.claim.follows
         else:
             empirical[verdict.rests_on or NOTHING][verdict.verdict] += 1
             decides[verdict.verdict] += verdict.decides
@@ -76,14 +79,20 @@ def board(verdicts: Iterable[Verdict]) -> Board:
                 runs[verdict.rests_on] |= set(verdict.measured.runs if verdict.measured else ())
             if verdict.verdict == "reproduced" and verdict.measured is not None:
                 spread += any(low < high for _, low, high in verdict.measured.spans)
-    return Board(empirical, properties, +decides, order, spread, {row: len(ids) for row, ids in runs.items()})
+    behind = {row: len(ids) for row, ids in runs.items()}
+    return Board(empirical, properties, +decides, order, spread, follows, behind)
 
 
 def lines(counted: Board) -> list[str]:
-    """Both boards as text: the empirical claims, headed by what is decided, then properties and statements."""
+    """Both boards as text: the empirical claims, headed by what is decided, then properties and statements.
+
+    A grade without a claim has no line.
+    """
     decided = ", ".join(f"{n} {verdict}" for verdict in VERDICTS if (n := counted.decides[verdict])) or "none"
     text = [f"empirical claims, {sum(map(Counter.total, counted.empirical.values()))}; decided: {decided}"]
     for row, counts in counted.empirical.items():
+        if not counts:
+            continue
         behind = f"; {counted.runs[row]} runs" if counted.runs.get(row) else ""
         text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{behind}{apart(counted, row)}")
     if counted.spread:
@@ -92,7 +101,9 @@ def lines(counted: Board) -> list[str]:
             f"{counted.by_chance:.2g} would pass by chance"
         )
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
-    text += [f"  {row + ':':<18}{_told(counted.properties[row], WORDS.values())}" for row in counted.properties]
+    for row, tally in counted.properties.items():
+        derived = f"; {counted.follows[row]} by numbers that follow from print" if counted.follows[row] else ""
+        text += [f"  {row + ':':<18}{_told(tally, WORDS.values())}{derived}"] if tally else []
     return text
 
 
@@ -103,4 +114,4 @@ def apart(counted: Board, row: str) -> str:
 
 
 def _told(counts: Counter[str], order: Iterable[str]) -> str:
-    return ", ".join(f"{counts[name]} {name}" for name in order if counts[name]) or "none"
+    return ", ".join(f"{counts[name]} {name}" for name in order if counts[name])

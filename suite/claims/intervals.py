@@ -9,6 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+TIE = 1e-9  # two shares of images that differ by less are the same number of images
+
+
+def at_least(share: Any, level: float) -> Any:
+    """Whether a share of images (a number or an array) is at least ``level``: as many images are enough.
+
+    A share is a count that was divided, and often subtracted from 1: compared as it is, rounding would decide a tie.
+    """
+    return share >= level - TIE
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,15 @@ Rules, each decided on the whole interval of the measured quantity:
 
 A straddling interval is *inconclusive*, whatever else the entry says.
 
+``margin`` is the largest difference that counts as none, in the unit of the quantity, which must be a difference.
+Where a claim is not reproduced and the whole interval lies within it of 0, the verdict is *no visible difference*.
+``undetermined = "why"`` names a setting that the paper does not print and on which the quantity hangs: the verdict is
+*undetermined*, whatever was measured. ``machine = "why"`` says that the quantity belongs to the paper's own machine:
+without a measurement the verdict is *bound to the paper's machine*.
+
+``follows`` stands instead of ``printed`` for a number that the paper does not print, but that follows from what it
+prints; the rules read it alike.
+
 ``doubt = "why"`` marks a printed value that other printed facts exclude: when what fails was computed, not trained
 or timed, the verdict is *paper contradicts itself*. ``known_difference = {because, shown_by}`` explains a failure at
 the claim's own profile and names the quantity of a second experiment that shows the cause.
@@ -63,6 +72,9 @@ VERDICTS = (
     "not reproduced",
     "inconclusive",
     "not run",
+    "no visible difference",
+    "undetermined",
+    "bound to the paper's machine",
     "known difference",
     "paper contradicts itself",
 )
@@ -101,7 +113,11 @@ class Claim:
     empirical: bool = True
     lacks: str = ""
     property: str = ""  # why the statement cannot be false of the code at hand: such a claim is not empirical
+    follows: bool = False  # ``printed`` is derived from what the paper prints
     timed: bool = False  # rests on wall-clock times of the machine at hand: another machine may decide otherwise
+    margin: float | None = None  # the largest difference that counts as none
+    undetermined: str = ""  # the unprinted setting on which the quantity hangs
+    machine: str = ""  # why the quantity belongs to the paper's own machine
     doubt: str = ""
     finding: str = ""
     known_difference: KnownDifference | None = None
@@ -131,6 +147,7 @@ class Claim:
             and (len(self.tolerance) == 1 or (self.rule == "within" and len(self.tolerance) == count)),
             "relative": self.relative is None or (self.rule in ("within", "bound") and self.relative >= 0),
             "order": self.rule != "order" or len(self.order) > 1,
+            "margin": self.margin is None or (self.margin > 0 and math.isfinite(self.margin)),
         }
         if bad := [name for name, good in checks.items() if not good]:
             raise ClaimError(f"claim {self.id}: {bad[0]} = {getattr(self, bad[0])!r} is not usable")
@@ -165,7 +182,7 @@ class Verdict:
     rests_on: str = ""  # the grade of what was measured, derived from its runs; empty where nothing was
     because: str = ""  # the first reason why the grade is no better
     order: str = ""  # whether its rule stood before its evidence: registered, or amended, late, undated, unregistered
-    earlier: Mapping[str, Any] | None = None  # what the rule before the last amendment said of the same runs
+    exploratory: Verdict | None = None  # what a rule says that changed after the runs began; this one stood then
     decides: bool = False  # whether evidence of that grade decides the claim, or is shown beside it
 
 
@@ -235,6 +252,11 @@ RULES: dict[str, Callable[[Claim, Measured], bool | None]] = {
 }
 
 
+def _unseen(margin: float, ours: Measured) -> bool:
+    """Whether every interval lies where a difference counts as none."""
+    return all(-margin <= low and high <= margin for low, high in zip(ours.low, ours.high, strict=True))
+
+
 def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = None, rests_on: str = "") -> Verdict:
     """Decide a claim on a quantity measured at ``profile``, which must be the claim's own or a larger one.
 
@@ -251,7 +273,12 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
         return Verdict(claim, "not run", f"only a proxy was measured; needs {claim.needs}", None, profile, ours)
     if not ours.decidable:
         return Verdict(claim, "inconclusive", "what was measured is no number", ours, profile)
+    if claim.undetermined:
+        return Verdict(claim, "undetermined", claim.undetermined, ours, profile)
     holds = RULES[claim.rule](claim, ours)
+    if not holds and claim.margin and _unseen(claim.margin, ours):
+        why = f"the whole interval lies within {claim.margin:g} of no difference"
+        return Verdict(claim, "no visible difference", why, ours, profile)
     if claim.known_difference:
         if holds:
             why = "it was listed as a known difference and now succeeds: the entry is out of date"
@@ -274,13 +301,16 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
 
 
 def not_run(claim: Claim, why: str, proxy: Measured | None = None) -> Verdict:
-    """No evidence: say what is missing."""
+    """No evidence: say what is missing, or that only the paper's machine could give it."""
+    if claim.machine:
+        return Verdict(claim, "bound to the paper's machine", claim.machine, None, "", proxy)
     return Verdict(claim, "not run", why, None, "", proxy)
 
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
-          "lacks", "timed")  # fmt: skip
-OWN = ("says", "printed", "order", "quantity", "property", "doubt", "finding", "known_difference")
+          "lacks", "timed", "margin", "machine")  # fmt: skip
+OWN = ("says", "printed", "follows", "order", "quantity", "property", "doubt", "finding", "known_difference",
+       "undetermined")  # fmt: skip
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
@@ -289,6 +319,10 @@ def _numbers(value: Any) -> tuple[float, ...]:
 
 def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     """A claim from the keys of its table and its artifact's."""
+    if "follows" in raw:
+        if "printed" in raw:
+            raise ClaimError(f"claim {claim_id}: a number is printed or it follows; give one of the two")
+        raw |= {"printed": raw["follows"], "follows": True}
     for key in ("printed", "tolerance"):
         if key in raw:
             raw[key] = _numbers(raw[key])
@@ -327,6 +361,8 @@ def load(path: Path) -> list[Claim]:
                 raise ClaimError(f"claim {claim_id}: unknown {sorted(unknown)}; known are {(*SHARED, *OWN)}")
             try:
                 raw = {"rule": "within", "profile": "smoke", "needs": "nothing", **defaults, **entry}
+                if "lacks" in entry and "machine" not in entry:  # a claim's own reason stands over its artifact's
+                    raw.pop("machine", None)
                 claims.append(_claim(claim_id, raw))
             except (TypeError, ValueError) as error:
                 raise error if isinstance(error, ClaimError) else ClaimError(f"claim {claim_id}: {error}") from error

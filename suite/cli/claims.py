@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from suite.cli.options import Json, OnlyMine, Profile, Selectors, SourceOption, a_path
+from suite.cli.options import Json, OnlyMine, Profile, Selectors, SourceOption
 from suite.cli.output import source
 
 
@@ -50,29 +50,22 @@ def explain_(
     only_mine: OnlyMine = False,
 ) -> None:
     """One verdict: value, rule, register entry, counterfeits, power, runs and figure. Exit 1 when it is red."""
-    from suite.commands.explain import found, lines
+    from suite.commands.explain import LABELS, found, lines
+    from suite.commands.terminal import show
 
     read = source(store, only_mine)
     _, artifact, verdict = found(claim, read)
-    for line in lines(artifact, verdict, read):
-        print(line)
+    show(lines(artifact, verdict, read), " " * LABELS)
     raise typer.Exit(1 if verdict.red else 0)
 
 
 def register(
     papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...", help="papers; none: all")] = None,
     *,
-    because: Annotated[str, typer.Option("--because", help="why rules, measures or runs changed")],
-    revision: Annotated[str, typer.Option(help="whose rules the register holds today")] = "HEAD",
-    reasons: Annotated[
-        Path | None, typer.Option(help="TOML: reasons of single claims, by claim or glob", metavar="F", parser=a_path)
-    ] = None,
+    because: Annotated[str, typer.Option("--because", help="why rules or runs changed")],
 ) -> None:
-    """Append to the register what the rules say today, beside what those of before say of the same runs."""
-    import tomllib
-
+    """Record the rules and grids of today, before the runs that they judge."""
     from suite.commands.register import register as append
 
-    special = tomllib.loads(reasons.read_text(encoding="utf-8")) if reasons else {}
-    for sentence in append(because, revision, special, papers or []):
+    for sentence in append(because, papers or []):
         print(sentence)

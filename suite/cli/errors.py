@@ -21,7 +21,7 @@ def explain(error: Exception) -> int:
     import traceback
 
     from suite.report.drawing import DrawingError
-    from suite.runs.store import DamagedRun
+    from suite.runs.store import UnusableRun
 
     # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
     kind = type(error).__name__
@@ -37,4 +37,4 @@ def explain(error: Exception) -> int:
         say(f"sgd-suite: {' '.join(str(error).split())}")
     else:
         traceback.print_exception(error)
-    return 1 if isinstance(error, DamagedRun | DrawingError) else 2
+    return 1 if isinstance(error, UnusableRun | DrawingError) else 2

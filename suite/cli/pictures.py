@@ -26,6 +26,7 @@ from suite.cli.options import (
     a_path,
 )
 from suite.cli.output import say, source
+from suite.interruption import Interrupted, watched
 
 
 def figures(
@@ -70,7 +71,12 @@ def report(
     if single:
         index = write_report(source(store), out, faults.append)
     else:
-        site = write_site(source(store), out, say, partial(with_committed, store))
+        try:
+            with watched():
+                site = write_site(source(store), out, say, partial(with_committed, store))
+        except Interrupted as interrupted:
+            say(f"interrupted by {interrupted.name}: pages that are written stay, the same command makes the others")
+            raise typer.Exit(interrupted.exit_code) from None
         index, faults = site.index, list(site.faults)
         say(str(site))
     print(index)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from suite.claims.board import word
 from suite.claims.judge import Verdict
+from suite.commands.terminal import width
 from suite.report.numerals import ours, printed
 
 STYLES = {
@@ -21,25 +22,27 @@ STYLES = {
     "not reproduced": "yellow",  # with a finding; a red one is bold red
     "inconclusive": "yellow",
     "not run": "dim",
+    "no visible difference": "cyan",
+    "undetermined": "dim",
+    "bound to the paper's machine": "dim",
     "known difference": "cyan",
     "paper contradicts itself": "magenta",
 }
-UNLIMITED = 1000  # columns where nobody looks: a claim stays on one line
 WIDE = 110  # columns from which an id stays on one line
 NAMES = 24  # columns of an id below that
 SHOWN = 4  # values of one claim before "and so many more"
 
 
 def console() -> Console:
-    """Standard output: as wide as the terminal, or as wide as it takes."""
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else UNLIMITED, highlight=False)
+    """Standard output, as wide as all commands write."""
+    return Console(file=sys.stdout, width=width(), highlight=False)
 
 
-def table(found: Sequence[Verdict], width: int) -> Table:
-    """One row per claim for ``width`` columns. What a verdict rests on is shown where one of them says."""
+def table(found: Sequence[Verdict], columns: int) -> Table:
+    """One row per claim for so many columns. What a verdict rests on is shown where one of them says."""
     graded = any(verdict.rests_on for verdict in found)
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    names = width if width >= WIDE else NAMES
+    names = columns if columns >= WIDE else NAMES
     made.add_column("claim", no_wrap=True)
     for title in ("printed", "ours", *(["rests on"] if graded else []), "verdict"):
         made.add_column(title)

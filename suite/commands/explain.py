@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from suite.claims.board import word
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.code import code_of, made_by
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import SelectorError
 from suite.papers.trials import UNTRIED, counted
-from suite.report.behind import reasons, tried
+from suite.report.behind import reasons, runs_behind, tried
 from suite.runs.archive import Runs
+
+LABELS = 13  # columns of what stands before the text of a line
 
 
 def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
@@ -41,7 +42,7 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
 
 def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:
     """The verdict with value, rule, register entry, counterfeits, runs and figure."""
-    rule, measured = verdict.claim, verdict.measured
+    rule = verdict.claim
     yield f"{rule.id}: {word(verdict)}"
     yield f"  {rule.says} ({rule.where})"
     for label, text in reasons(verdict, artifact):
@@ -51,11 +52,8 @@ def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:
         yield f"  {trial.ending:<10} {trial.world}: {trial.found}"
     if counted(verdict) and not worlds:
         yield f"  FAULT      {UNTRIED}"
-    for run_id in measured.runs if measured else ():
-        run = source.read(run_id)
-        began = run.environment.get("started", "before starts were recorded")
-        by = f"{made_by(run)} {code_of(run)}"
-        yield f"  run        {run_id} {run.spec.experiment} seed {run.spec.seed}, by {by}, begun {began}"
+    for told in runs_behind(verdict, artifact, source):
+        yield f"  runs       {told}"
     if artifact.draw is not None:
         yield f"  figure     sgd-suite figures {artifact.id}"
     yield f"  again      sgd-suite run {artifact.id} --profile {verdict.profile or rule.profile}"

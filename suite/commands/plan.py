@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from suite.commands.terminal import duration
 from suite.data.catalogue import available
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.registry import experiment
@@ -19,29 +20,32 @@ from suite.spec import RunSpec
 
 @dataclass(frozen=True)
 class Planned:
-    """One run of a plan: estimated seconds on one core, peak bytes, data sets, artifacts that want it."""
+    """One run of a plan: estimated seconds on one core, peak bytes, data sets, artifacts that want it.
+
+    ``group`` is the name under which the first of these artifacts draws it.
+    """
 
     spec: RunSpec
     seconds: float
     memory: int
     data: tuple[str, ...]
     artifacts: tuple[str, ...]
+    group: str = ""
 
 
 def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str, seeds: int | None = None) -> list[Planned]:
     """All runs of the selected artifacts at a profile, each once; of every group the first ``seeds`` alone."""
-    wanted: dict[str, tuple[RunSpec, list[str]]] = {}
+    wanted: dict[str, tuple[RunSpec, str, list[str]]] = {}
     for _, artifacts in selection:
         for artifact in artifacts:
-            for specs in artifact.runs(profile).values():
+            for group, specs in artifact.runs(profile).items():
                 for spec in specs if seeds is None else first_seeds(specs, seeds):
-                    wanted.setdefault(spec.id, (spec, []))[1].append(artifact.id)
+                    wanted.setdefault(spec.id, (spec, group, []))[2].append(artifact.id)
     planned = []
-    for spec, users in wanted.values():
+    for spec, group, users in wanted.values():
         kind = experiment(spec.experiment)
-        planned.append(
-            Planned(spec, kind.seconds(spec), kind.memory(spec), kind.data(spec), tuple(dict.fromkeys(users)))
-        )
+        cost = kind.seconds(spec), kind.memory(spec), kind.data(spec)
+        planned.append(Planned(spec, *cost, tuple(dict.fromkeys(users)), group))
     return planned
 
 
@@ -118,6 +122,8 @@ def rows(planned: Iterable[Planned], yours: Collection[str]) -> list[dict[str, A
         {
             "id": p.spec.id,
             "experiment": p.spec.experiment,
+            "group": p.group,
+            "seed": p.spec.seed,
             "seconds": round(p.seconds, 2),
             "memory_bytes": p.memory,
             "data": list(p.data),
@@ -129,16 +135,19 @@ def rows(planned: Iterable[Planned], yours: Collection[str]) -> list[dict[str, A
 
 
 def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str, Any]) -> list[str]:
-    """The plan as text, a line per run, the longest first; ``total`` is its summary."""
-    text = []
-    for p in sorted(planned, key=lambda p: -p.seconds):
-        state = "yours" if p.spec.id in yours else f"{p.seconds:8.1f} s {p.memory / 1e6:7.0f} MB"
-        text.append(f"{p.spec.id}  {state:>20}  {p.spec.experiment:<18} {', '.join(p.artifacts)}")
+    """The plan as text: its summary ``total``, what is missing, then a line per run, the longest first."""
     device = total["calibrated"]
     basis = f"measured here on {device}" if device else "of one core of the reference CPU"
-    text.append(
-        f"{total['runs']} runs at {total['profile']}: {total['yours']} yours, {total['committed']} committed; "
-        f"what is not yours takes about {total['core_seconds']:.0f} s {basis}, "
-        f"at most {total['peak_memory_bytes'] / 1e6:.0f} MB each"
-    )
-    return text + [f"missing: {name}: {why}" for name, why in total["missing_data"].items()]
+    cost = f"{duration(total['core_seconds'])} {basis}, at most {total['peak_memory_bytes'] / 1e6:.0f} MB each"
+    held = f"{total['yours']} yours, {total['committed']} committed"
+    text = [f"{total['runs']} runs at {total['profile']}: {held}; what is not yours takes about {cost}"]
+    text += [f"missing: {why}" for why in total["missing_data"].values()]
+    return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]
+
+
+def _row(planned: Planned, yours: bool) -> str:
+    """A run by artifact, group and seed, as figures and messages name it, with its id and who else wants it."""
+    cost = "yours" if yours else f"{duration(planned.seconds)} {planned.memory / 1e6:7.0f} MB"
+    first, *others = planned.artifacts or ("",)
+    also = f"; also {', '.join(others)}" if others else ""
+    return f"{cost:>22}  {first} {planned.group!r}, seed {planned.spec.seed}  {planned.spec.id}{also}"

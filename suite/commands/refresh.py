@@ -11,7 +11,6 @@ be drawn: another processor rounds otherwise.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from suite.papers import index
 from suite.papers.evidence import committed
 from suite.papers.registry import PAPERS, homes, papers_of
 from suite.papers.selection import SelectorError
-from suite.report import changes, readme
+from suite.report import readme
 from suite.report.data import results
 from suite.report.hours import HOURS, hours
 from suite.report.numerals import alike
@@ -56,9 +55,6 @@ def generated(home: Path) -> dict[Path, str]:
         for block, wanted in blocks.items():
             text = readme.rewritten(text, block, wanted)
         made[path] = text
-    before = home / "published" / "before_grades.json"
-    if before.exists():
-        made[before.with_name("changes.md")] = changes.changes(json.loads(before.read_text(encoding="utf-8")), judged)
     return made
 
 

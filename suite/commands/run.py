@@ -20,7 +20,6 @@ from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.evidence import with_committed
-from suite.papers.register import newest
 from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.execute import Surroundings, execute_all
@@ -75,7 +74,6 @@ def run_selection(
         data=data,
         deadline=deadline,
         checkpoint_seconds=checkpoint_seconds(),
-        register=newest(),
     )
     opened = Store(store, create=True)
     keep_wanted(opened, whole, selectors, profile)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from suite.commands.terminal import duration
 from suite.engines import EngineError, engine
 from suite.runner.presence import at_work, note_in
 from suite.runs.store import Store, StoreError
@@ -125,15 +126,9 @@ def lines(found: Mapping[str, Any]) -> list[str]:
         text.append(f"{name}: {states.get('unknown', told)}")
     left = found["seconds_left"]
     if left is not None:
-        text.append(f"about {_duration(left)} left" if left else "nothing left to do")
+        text.append(f"about {duration(left)} left" if left else "nothing left to do")
     return text
 
 
 def _ago(found: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    return _duration(max(0.0, run["seen"] - run["since"]))
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    return duration(max(0.0, run["seen"] - run["since"]))

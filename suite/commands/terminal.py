@@ -1,29 +1,46 @@
-"""Lines for a terminal, folded at words; for a pipe or a file, as they are."""
+"""Text for a terminal or a pipe: lines folded at words, and times as a person says them."""
 
 from __future__ import annotations
 
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable
 
 INDENT = "    "  # of what does not fit on a line
+PIPE = 120  # columns where there is no terminal
 
 
-def folded(lines: Iterable[str], width: int) -> list[str]:
+def width() -> int:
+    """Columns of the terminal, or COLUMNS where the environment sets it; 120 in a pipe."""
+    return shutil.get_terminal_size((PIPE, 24)).columns
+
+
+def folded(lines: Iterable[str], width: int, indent: str = INDENT) -> list[str]:
     """Each line in as many of at most ``width`` characters as it takes, the further ones indented."""
     text: list[str] = []
     for line in lines:
         text += [line]
         if len(line) > width:
             text[-1:] = textwrap.wrap(
-                line, width, subsequent_indent=INDENT, drop_whitespace=True, break_on_hyphens=False
+                line, width, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False
             )
     return text
 
 
-def show(lines: Iterable[str]) -> None:
+def show(lines: Iterable[str], indent: str = INDENT) -> None:
     """Print on standard output."""
-    if sys.stdout.isatty():
-        lines = folded(lines, shutil.get_terminal_size().columns)
-    print("\n".join(lines))
+    print("\n".join(folded(lines, width(), indent)))
+
+
+def duration(seconds: float) -> str:
+    """A time in its two largest units: ``97 d 3 h``, ``2 h 5 min``, ``4 min 30 s``, ``12 s``, ``0.4 s``."""
+    if 0 < seconds < 0.95:
+        return f"{max(seconds, 0.1):.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -301,13 +301,14 @@ def missing(name: str, root: Path | None = None) -> str:
     """One sentence on where the set was looked for and how to get it."""
     info = dataset(name)
     place = f"{info.hub or info.folders[0]}/{info.config}"
-    cure = f"put its files into {place} below a folder named with --data or SGD_SUITE_DATA"
+    cure = ""
+    if info.hub and info.revision:
+        cure = f"run `sgd-suite data fetch {name}` ({max(info.bytes // 10**6, 1):,} MB), or "
+    cure += f"put its files into {place} below a folder named with --data or SGD_SUITE_DATA"
     if info.downloads:
         cure += f" or point it at what torchvision.datasets.{info.name.upper()} downloaded"
     if info.class_folders:
         cure += ", or a folder per class into imagenet/train and imagenet/val there"
-    if info.hub and info.revision:
-        cure += f", or run `sgd-suite data fetch {name}` ({max(info.bytes // 10**6, 1):,} MB)"
     return f"{name} is not below {data_root(root)}; {cure}"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from suite.claims.intervals import at_least
 from suite.clock import Link
 
 WINDOW = 5  # epochs
@@ -20,14 +21,14 @@ def epochs_to_accuracy(accuracies: Sequence[float], target: float, *, window: in
     """Epochs until the median of the last ``window`` test accuracies is at least ``target``; None if never.
 
     ``accuracies[i]`` belongs to the end of epoch i + 1 (the untrained model is not among them), in the unit of
-    ``target``. There is no median before ``window`` epochs, so no answer below it. A NaN (diverged) never counts
-    as reached. Raises ValueError for a window below 1.
+    ``target``; as many images as the target asks for are enough. There is no median before ``window`` epochs, so no
+    answer below it. A NaN (diverged) never counts as reached. Raises ValueError for a window below 1.
     """
     if window < 1:
         raise ValueError(f"window={window} must be at least 1 epoch")
     for epoch in range(window, len(accuracies) + 1):
         last = accuracies[epoch - window : epoch]
-        if all(value == value for value in last) and median(last) >= target:
+        if all(value == value for value in last) and at_least(median(last), target):
             return epoch
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +122,8 @@ class Evidence:
             except KeyError:
                 absent += 1
         if absent:
-            raise Missing(f"{absent} of {len(self.groups[group])} runs of {group!r} at {self.profile}")
+            planned = len(self.groups[group])
+            raise Missing(f"{absent} of {planned} runs of {group!r} at {self.profile} {are(absent)} missing")
         return tuple(found)
 
     def restricted(self, groups: Groups) -> Evidence:
@@ -135,6 +136,41 @@ class Evidence:
         """The only run of a group."""
         (run,) = self.runs(group)
         return run
+
+
+def are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+@dataclass(frozen=True)
+class FewSeeds:
+    """An artifact's runs at one profile, restricted to the seeds that are stored; as text, "1 of 5 seeds"."""
+
+    groups: Groups
+    stored: int
+    planned: int
+
+    def __str__(self) -> str:
+        return f"{self.stored} of {self.planned} seeds"
+
+
+def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
+    """The seeds of which every group that was begun has all its runs among ``ids``; None for all of them, or none.
+
+    Groups of one seed, and those of which no seed is whole, stay as they are.
+    """
+    seeds = {name: dict.fromkeys(spec.seed for spec in specs) for name, specs in groups.items()}
+    whole: dict[str, set[int]] = {}
+    for name, specs in groups.items():
+        absent = {spec.seed for spec in specs if spec.id not in ids}
+        if len(seeds[name]) > 1 and (stored := set(seeds[name]) - absent):
+            whole[name] = stored
+    common = set.intersection(*whole.values()) if whole else set()
+    planned = max((len(seeds[name]) for name in whole), default=0)
+    if not common or len(common) == planned:
+        return None
+    part = {name: tuple(s for s in specs if name not in whole or s.seed in common) for name, specs in groups.items()}
+    return FewSeeds(part, len(common), planned)
 
 
 Quantities = Iterable[tuple[str, Measured]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from suite.papers.evidence import folders
@@ -19,6 +19,7 @@ from suite.runs.fingerprint import UNKNOWN
 from suite.runs.store import Run
 
 PRESENT, OTHER, NOBODYS = "the present code", "other code", "unknown code"
+SHORT = 12  # letters of a fingerprint that are shown
 TABLE, SAME = "code.json", "same_numbers.json"
 
 
@@ -67,6 +68,21 @@ def made_by(run: Run) -> str:
     while grown := {new for old, new in pairs if old in reached and new not in reached}:
         reached |= grown
     return PRESENT if present in reached else OTHER
+
+
+def origin(runs: Sequence[Run]) -> str:
+    """Which code made these runs, all of one code, and on which days they began, as far as that was recorded."""
+    who = made_by(runs[0])
+    days = sorted({day for run in runs if (day := day_of(run))})
+    began = f"begun {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else "made before starts were recorded"
+    if who == NOBODYS:
+        return f"code revision not recorded: {began}"
+    return f"by {who} ({code_of(runs[0])[:SHORT]}), {began}"
+
+
+def day_of(run: Run) -> str:
+    """The day on which a run began, as YYYY-MM-DD; empty where that was not recorded."""
+    return str(run.environment.get("started", ""))[:10]
 
 
 def count(runs: Iterable[Run]) -> Counter[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from suite.data.catalogue import DATASETS
+from suite.models.table import counts, names
 from suite.spec import RunSpec
 
 LEARNING = ("updates", "epochs", "limit")  # settings that say how long a run learns
@@ -32,6 +33,9 @@ class Described:
     epochs: float | None
     updates: int | None
     drops: tuple[tuple[float, float], ...]  # (epoch, factor)
+    falls: tuple[tuple[float, float], ...]  # (mean loss below which, factor)
+    dropout: bool | None
+    tested: str | None  # the corpus whose sentences are translated
     sample: int | None  # test images that an evaluation reads; None: all
     share: float | None  # of the training data, that the loss is measured on
     growth: float  # of the grid of tests
@@ -85,13 +89,14 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         epochs = updates * each / (cycle or subset or images)
     drops = s.get("drops", ()) if updates and epochs else ()
     evaluate = s.get("evaluate", {})
+    network = model.get("name") if isinstance(model, Mapping) else model
     return Described(
         data=name,
         images=images,
         subset=subset,
         labels=set_of.get("labels"),
         preparation=set_of.get("transform"),
-        network=model.get("name") if isinstance(model, Mapping) else model,
+        network=network,
         rule=descent.get("rule"),
         batch=batch,
         workers=workers,
@@ -102,6 +107,9 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         epochs=epochs,
         updates=updates,
         drops=tuple((turn / updates * epochs, factor) for turn, factor in drops),
+        falls=tuple(zip(algorithm.get("thresholds", ()), algorithm.get("factors", ())[1:], strict=True)),
+        dropout=counts(network).has_dropout if network in names() else None,
+        tested=s.get("test_corpus"),
         sample=evaluate.get("test_examples", evaluate.get("examples")) or s.get("sample"),
         share=s.get("share"),
         growth=s.get("growth", 0.0),

@@ -24,6 +24,7 @@ from functools import cache, partial
 from math import isclose
 from typing import Any
 
+from suite.claims.intervals import at_least
 from suite.claims.measured import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
@@ -64,6 +65,7 @@ class ReadOf:
     spec: RunSpec
     machine: str
     results: frozenset[str] = frozenset()
+    began: str = ""  # when (UTC); "" where the run does not say
     best: Callable[[], float | None] = field(default=lambda: None, compare=False)
 
 
@@ -81,7 +83,8 @@ Departure = tuple[str, str]
 
 def read_of(run: Run, results: Iterable[str] = ()) -> ReadOf:
     """A stored run as one that a quantity reads, and the names of those of its results that were read."""
-    return ReadOf(run.spec, machine_of(run), frozenset(results), partial(_best, run))
+    began = str(run.environment.get("started", ""))
+    return ReadOf(run.spec, machine_of(run), frozenset(results), began, partial(_best, run))
 
 
 def _best(run: Run) -> float | None:
@@ -225,6 +228,9 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
     yield from _network(ours, printed)
     for name in ("labels", "rule", "splitting", "workers", "momentum", "decay"):
         yield from _same(printed[name], getattr(ours, name), name)
+    for name in ("dropout", "tested"):  # of which a specification need not speak
+        if getattr(ours, name) is not None:
+            yield from _same(printed[name], getattr(ours, name), name)
     if (batch := printed["batch"]) is not None:
         yield from _same(batch, ours.total if batch.total else ours.batch, "batch")
     yield from _rate(ours, printed["rate"])
@@ -304,7 +310,7 @@ def _arrival(read: ReadOf, printed: PrintedExperiment) -> Iterator[Departure]:
         return
     if (best := read.best()) is None:
         yield SHORTENED, f"no test accuracy for {until.values[0]:.0%}"
-    elif best < until.values[0]:
+    elif not at_least(best, until.values[0]):
         yield SHORTENED, f"ends at {best:.1%} for {until.values[0]:.0%}"
 
 
@@ -314,9 +320,16 @@ def _count(number: float) -> str:
 
 def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     """The drops of the rate, as far as the run goes; a shortened schedule is told by its length alone."""
-    if printed["drops"] is None:
+    if (drops := printed["drops"]) is None:
         return
-    asked = [(epoch, factor) for epoch, factor in printed["drops"].values[0]]
+    if drops.by_loss:
+        yield from _falls(ours, drops)
+        return
+    if drops.periodic:
+        every, factor = drops.periodic
+        asked = [(every * (k + 1), factor ** (k + 1)) for k in range(int((ours.epochs or 0) // every))]
+    else:
+        asked = [(epoch, factor) for epoch, factor in drops.values[0]]
     short = printed["epochs"] is not None and (ours.epochs or 0) < 0.99 * printed["epochs"].values[0]
     if short and len(ours.drops) == len(asked):
         return
@@ -326,6 +339,13 @@ def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     )
     if not alike:
         yield STAND_IN, f"drops {[(round(e), f) for e, f in ours.drops]} for {asked}"
+
+
+def _falls(ours: Described, drops: Printed) -> Iterator[Departure]:
+    """The drops of a rate that hangs on the mean loss."""
+    asked = [(below, factor) for below, factor in drops.values[0]]
+    if [*ours.falls] != asked or ours.drops:
+        yield STAND_IN, f"drops {[*ours.falls, *ours.drops]} for {asked} by mean loss"
 
 
 def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:

@@ -15,6 +15,8 @@ the fields it states itself. Every field says what is printed and where, or that
 ``is`` may list alternatives. ``range`` must be covered from end to end by the runs of one quantity, ``share`` is of
 the training data. ``times`` scales a rate by one of SCALES, ``total`` compares batch x workers. ``every`` asks for
 runs of all the groups named. A claim with a ``from`` of its own is held against it even where a run is exact.
+``drops`` are pairs of an epoch and a factor of the rate, with ``when = "loss below"`` of a mean loss and a factor;
+or the rate is multiplied ``by`` a factor ``every`` so many epochs.
 ``speaks_of`` says why a claim is decided at a smaller size than its figure's.
 A length is ``epochs``, ``updates`` or ``until`` (train until this test accuracy, a share).
 """
@@ -35,10 +37,12 @@ from suite.papers import registry
 NOT_PRINTED = "not printed"
 LENGTHS = ("epochs", "updates", "until")
 NEEDED = ("data", "preparation", "network", "batch", "rate", "momentum", "decay", "drops", "seeds", "sample")
-FIELDS = (*NEEDED, *LENGTHS, "labels", "rule", "splitting", "workers", "recorded", "hardware")
-ABOUT_A_FIELD = {"is", "range", "share", "where", "times", "total"}
+FIELDS = (*NEEDED, *LENGTHS, "labels", "rule", "splitting", "workers", "dropout", "tested", "recorded", "hardware")
+ABOUT_A_FIELD = {"is", "range", "share", "where", "times", "total", "every", "by", "when"}
+LOSS_BELOW = "loss below"  # what drops may hang on instead of the epoch
 SCALES: Mapping[str, Callable[[float, float, float], float]] = {  # of (mu, lambda, n)
     "sqrt(mu lambda / 128)": lambda batch, learners, n: math.sqrt(batch * learners / 128),
+    "sqrt(mu lambda / 256)": lambda batch, learners, n: math.sqrt(batch * learners / 256),
     "1 / n": lambda batch, learners, n: 1 / n if n else math.nan,
 }
 
@@ -57,6 +61,8 @@ class Printed:
     share: float | None = None
     times: str = ""
     total: bool = False
+    periodic: tuple[float, float] | None = None  # of drops: epochs from one to the next, and the factor of each
+    by_loss: bool = False  # drops hang on the mean loss
 
 
 @dataclass(frozen=True)
@@ -214,12 +220,14 @@ def _field(raw: Any, where: str) -> Printed | None:
     _known(raw, ABOUT_A_FIELD, where)
     if not isinstance(raw.get("where"), str) or not raw["where"]:
         raise SettingsError(f"{where}: it does not say where the paper prints it")
-    if len({"is", "range", "share"} & set(raw)) != 1:
-        raise SettingsError(f"{where}: it needs one of `is`, `range` and `share`")
+    if len({"is", "range", "share", "every"} & set(raw)) != 1 or ("every" in raw) != ("by" in raw):
+        raise SettingsError(f"{where}: it needs one of `is`, `range` and `share`, or `every` with `by`")
+    if raw.get("when", LOSS_BELOW) != LOSS_BELOW or ({"when", "every"} & set(raw) and not where.endswith("drops")):
+        raise SettingsError(f"{where}: `every` and `when = {LOSS_BELOW!r}` are said of drops alone")
     if raw.get("times", "") not in ("", *SCALES):
         raise SettingsError(f"{where}: times = {raw['times']!r} must be one of {list(SCALES)}")
     values = raw.get("is", ())
-    if where.endswith("drops"):
+    if where.endswith("drops") and "is" in raw:
         values = [values]  # a schedule is one value
     return Printed(
         raw["where"],
@@ -228,4 +236,6 @@ def _field(raw: Any, where: str) -> Printed | None:
         raw.get("share"),
         raw.get("times", ""),
         raw.get("total", False),
+        (raw["every"], raw["by"]) if "every" in raw else None,
+        "when" in raw,
     )

@@ -1,218 +1,222 @@
-"""The register of rules: what decided each claim, fixed when, and whether its evidence came first.
+"""The register of rules: it records what decides each claim and which runs an artifact asks for, before those runs.
 
-``published/register.json`` in a paper's home is append-only: ``sgd-suite register`` adds an entry for what has
-changed, each entry holding the digest of the one before, and nothing edits it. Per claim it holds three fingerprints:
-of the *rule* (printed values, rule, tolerance, side, profile ...), of the *measure* (the syntax trees that its
-function reaches, names of definitions, docstrings and paths apart) and of the *runs* (grid, seeds, stopping rules:
-the specifications that the artifact asks for).
+``published/register.jsonl`` of a paper's home holds a line for each rule and each change of a grid, by date.
+``sgd-suite register`` appends lines; an edit of an old one shows in the history of the project. A line holds data
+alone::
 
-When one of them changes, the measure as it was last committed is replayed on the stored runs. The same interval and
-verdict make the change *reworded*; any other is *amended*, and the verdict under the earlier rule is stored beside
-the new one and never computed again. A claim without any evidence may change freely: *registered*. A claim first
-registered when its evidence was there is *late*. Entry 0 orders older evidence by the history of the project: by the
-revisions that the first runs of a claim name; those made from a changed or unknown tree leave it *undated*.
+    {"claim": "isgd/fig5b/gain", "date": "...", "because": "...", "rule": {"rule": "within", "printed": [26.79], ...}}
+    {"artifact": "isgd/fig5b", "date": "...", "because": "...", "added": ["<run id>", ...], "removed": []}
+
+The judge compares these lines with the present rule and grid, and their dates with the beginning of each run that a
+claim reads (:func:`standing`), in every command and for every store. A rule that changed after its runs began neither
+confirms nor refutes: the verdict under the rule that stood when they began is the claim's verdict.
+
+The lines of before 2026-11-25 were made from a register of another form, closed then and kept beside it as
+``register-closed.json``. They carry what that one knew: ``order``, whether the rule came before its evidence, and for
+an amended rule ``earlier``, the verdict and the number under the rule before it. ``undated.txt`` lists the runs of
+that time that recorded no beginning. No other run may come without one.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import PROFILES, Claim
-from suite.papers.artifact import Artifact, Measure, Paper
+from suite.papers.artifact import Artifact, Paper
 from suite.papers.published import published
-from suite.papers.registry import PAPERS, homes, paper
-from suite.runs.fingerprint import present
-from suite.spec import canonical
+from suite.papers.registry import PAPERS, homes, paper, papers_of
 
-FILE = "register.json"
-RULE = ("printed", "unit", "rule", "tolerance", "relative", "side", "order", "quantity", "profile", "doubt")
-PARTS = ("rule", "measure", "runs")
-REGISTERED, UNREGISTERED = "registered", "unregistered"
-CHANGES = (REGISTERED, "reworded", "amended", "late", "undated", "withdrawn")
-APART = ("amended", "late", "undated")  # counted apart from what was registered before its evidence
-START = "0" * 64  # what the first entry holds as the digest of the one before
+FILE, UNDATED_RUNS = "register.jsonl", "undated.txt"
+RULE = ("printed", "unit", "rule", "tolerance", "relative", "side", "order", "quantity", "profile", "margin")
+DECIDING = ("registered", "amended")  # the rule of before decides, where the present one came after
+REGISTERED, AMENDED, LATE, UNDATED, UNREGISTERED = "registered", "amended", "late", "undated", "unregistered"
 
 
 class RegisterError(ValueError):
-    """A register that was edited by hand, or that does not know a rule of today."""
+    """A register that cannot be read or written."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How a claim stands in the register: its fingerprints, and how evidence and rule follow each other.
+    """How rule and evidence of a claim follow each other.
 
-    ``change`` is the last one that matters for the order (an *amended* claim stays one when it is reworded later);
-    ``since`` says of each fingerprint when it became what it is; ``earlier`` is the verdict under the rule before the
-    last amendment, with its reason.
+    Attributes:
+        order: "registered" where the rule came first; "amended" where another one did; "late" where none did;
+            "undated" where the runs do not say when they began; "unregistered" where rule or grid are not those
+            of the register.
+        date: when the present rule was registered, "" for none.
+        because: the reason that was given then; for "unregistered" what differs.
+        rule: fields of the rule that stood when the runs began, where it is another one than the present.
+        earlier: verdict and number under that rule, where only they are known.
     """
 
-    claim: str
-    fingerprints: Mapping[str, str]
-    change: str
-    date: str
-    because: str
-    since: Mapping[str, str]
+    order: str
+    date: str = ""
+    because: str = ""
+    rule: Mapping[str, Any] | None = None
     earlier: Mapping[str, Any] | None = None
 
 
-def rule_of(claim: Claim) -> str:
-    """Fingerprint of the fields that decide a claim; words that only explain are left out."""
+@dataclass(frozen=True)
+class Register:
+    """The lines of one home, oldest first: rules by claim, the registration date of each run by artifact."""
+
+    rules: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    grids: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    removed: Mapping[str, set[str]] = field(default_factory=dict)
+    undated: frozenset[str] = frozenset()
+
+
+def rule_of(claim: Claim) -> dict[str, Any]:
+    """The fields that decide a claim, as JSON holds them. Words that only explain are left out."""
     fields = {name: getattr(claim, name) for name in RULE}
+    found = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items() if value}
     if claim.known_difference:
-        fields["shown_by"] = claim.known_difference.shown_by
-    return digest(fields)
+        found["shown_by"] = claim.known_difference.shown_by
+    return found | {name: True for name in ("doubt", "undetermined") if getattr(claim, name)}
 
 
-def measure_of(claim: Claim, artifact: Artifact) -> str:
-    """Fingerprint of the functions that measure a claim's quantity, with all that they reach.
+def ids_of(artifact: Artifact) -> set[str]:
+    """Ids of all runs that an artifact asks for: its grid, with seeds, settings and stopping rules."""
+    return {spec.id for profile in PROFILES for specs in artifact.runs(profile).values() for spec in specs}
 
-    A measure that another function has made stands for that one and for what it was made with.
+
+@cache
+def read(home: Path) -> Register:
+    """The register of a home, empty where it has none. Raises RegisterError naming a line that cannot be read."""
+    path = home / "published" / FILE
+    rules: dict[str, list[dict[str, Any]]] = {}
+    grids: dict[str, dict[str, str]] = {}
+    removed: dict[str, set[str]] = {}
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
+        try:
+            line = json.loads(text)
+            if "claim" in line:
+                rules.setdefault(line["claim"], []).append(line)
+                continue
+            grid, gone = grids.setdefault(line["artifact"], {}), removed.setdefault(line["artifact"], set())
+            grid |= dict.fromkeys(line["added"], line["date"])
+            gone -= set(line["added"])
+            gone |= set(line["removed"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RegisterError(f"{path}, line {number} is no line of a register: {error}") from error
+    listed = home / "published" / UNDATED_RUNS
+    undated = frozenset(listed.read_text(encoding="utf-8").split()) if listed.exists() else frozenset()
+    return Register(rules, grids, removed, undated)
+
+
+def standing(
+    claim: Claim, artifact: Artifact | None, began: Mapping[str, str], stored: Iterable[str] = ()
+) -> Standing:
+    """How a claim stands whose number was read from runs.
+
+    Args:
+        claim: the claim as its table has it today.
+        artifact: the artifact as the code has it today.
+        began: ids of the runs that were read, and when each began (UTC, ISO 8601), "" where it does not say.
+        stored: ids of all runs that could have been read.
     """
-    chosen = measuring(claim.quantity, artifact)
-    if not chosen:
-        return digest(None)
-    code = present().fingerprint(*sorted(set(map(place_of, chosen))))
-    made_with = sorted(text for function in chosen for text in captured(function))
-    return digest([code, made_with]) if made_with else code
+    register = read(PAPERS[claim.paper].home)
+    history = register.rules.get(claim.id, [])
+    if what := differs(claim, artifact, register):
+        return Standing(UNREGISTERED, because=what)
+    first, last = history[0], history[-1]
+    about = {"date": last["date"], "because": last["because"]}
+    if not began:  # arithmetic on what is printed: the first rule came before anything
+        return Standing(first.get("order", REGISTERED), **about) if first is last else _governed(first, about)
+    grid = register.grids.get(claim.artifact, {})
+    if any(not when and run not in register.undated for run, when in began.items()):
+        return Standing(UNDATED, **about)
+    if any(when and when < grid.get(run, "") for run, when in began.items()):
+        return Standing(LATE, **about)
+    governing = _in_force(history, min(began.values()))
+    if governing is None:
+        return Standing(LATE, **about)
+    if register.removed.get(claim.artifact, set()).intersection(stored):
+        return Standing(AMENDED, **about)  # runs that were asked for, and are stored, are asked for no more
+    if governing is not last:
+        return _governed(governing, about)
+    if last.get("order") and any(when < last["date"] for when in began.values()):
+        return _closed(last, began, about)
+    return Standing(REGISTERED, **about)
 
 
-def measuring(quantity: str, artifact: Artifact) -> list[Measure]:
-    """The measures that name a quantity as a whole text; where none does (the name is put together), all."""
-    return [function for function in artifact.measures if spells(function, quantity)] or list(artifact.measures)
+def _closed(line: Mapping[str, Any], began: Mapping[str, str], about: Mapping[str, str]) -> Standing:
+    """As the closed register ordered rule and runs. Its earlier number stands until other runs are read."""
+    earlier = line.get("earlier")
+    if earlier and max(began.values()) > earlier["date"]:
+        earlier = None
+    return Standing(line["order"], **about, rule=line.get("before"), earlier=earlier)
 
 
-def spells(function: Measure, quantity: str) -> bool:
-    """Whether a measure names a quantity as a whole text."""
-    return quantity in texts(place_of(function))
+def _governed(line: Mapping[str, Any], about: Mapping[str, str]) -> Standing:
+    return Standing(AMENDED, **about, rule=line["rule"], earlier=line.get("earlier"))
 
 
-def place_of(function: Callable[..., Any]) -> str:
-    """Where a function is defined, "package.module:name"; for one made inside another, where that one is."""
-    return f"{function.__module__}:{function.__qualname__.partition('.<locals>')[0]}"
+def _in_force(history: list[dict[str, Any]], began: str) -> dict[str, Any] | None:
+    """The last rule registered before a run began. Lines of the closed register know the order themselves."""
+    before = [line for line in history if line["date"] <= began or "order" in line]
+    return before[-1] if before else None
 
 
-def captured(function: Callable[..., Any]) -> list[str]:
-    """What a function made inside another holds of it, as text."""
-    values = [cell.cell_contents for cell in function.__closure__ or ()]
-    return [value.__qualname__ if callable(value) else repr(value) for value in values]
+def differs(claim: Claim, artifact: Artifact | None, register: Register) -> str:
+    """In which way a claim's rule or its artifact's grid is not the registered one; "" where both are."""
+    history = register.rules.get(claim.id)
+    if not history:
+        return "no line of the register names it"
+    if history[-1]["rule"] != rule_of(claim):
+        return f"its rule is not the one registered on {history[-1]['date'][:10]}"
+    asked = ids_of(artifact) if artifact else set()
+    if asked != set(register.grids.get(claim.artifact, {})) - register.removed.get(claim.artifact, set()):
+        return f"the runs of {claim.artifact} are not those registered"
+    return ""
 
 
-@cache
-def texts(place: str) -> frozenset[str]:
-    """The texts that stand in a definition."""
-    module, _, name = place.partition(":")
-    found = present().module(module)
-    nodes = found.definitions.get(name, []) if found else []
-    inner = (part for node in nodes for part in ast.walk(node))
-    return frozenset(part.value for part in inner if isinstance(part, ast.Constant) and isinstance(part.value, str))
+def last_line(claim: Claim) -> str:
+    """When a claim's rule was last registered and why, "" where it never was."""
+    history = read(PAPERS[claim.paper].home).rules.get(claim.id)
+    return f"{history[-1]['date'][:10]}: {history[-1]['because']}" if history else ""
 
 
-@cache
-def runs_of(artifact: Artifact) -> str:
-    """Fingerprint of the runs an artifact asks for, by profile and group."""
-    return digest({p: {name: [s.id for s in specs] for name, specs in artifact.runs(p).items()} for p in PROFILES})
+def changes(which: Paper, date: str, because: str) -> list[dict[str, Any]]:
+    """The lines that a paper's rules and grids lack in the register of its home."""
+    register = read(PAPERS[which.name].home)
+    lines: list[dict[str, Any]] = []
+    for artifact in which.artifacts:
+        held = set(register.grids.get(artifact.id, {})) - register.removed.get(artifact.id, set())
+        added, removed = sorted(ids_of(artifact) - held), sorted(held - ids_of(artifact))
+        if added or removed:
+            lines.append(
+                {"artifact": artifact.id, "date": date, "because": because, "added": added, "removed": removed}
+            )
+    for claim in published(which.name):
+        history = register.rules.get(claim.id)
+        if not history or history[-1]["rule"] != rule_of(claim):
+            lines.append({"claim": claim.id, "date": date, "because": because, "rule": rule_of(claim)})
+    return lines
 
 
-def fingerprints(claim: Claim, artifact: Artifact | None) -> dict[str, str]:
-    """What the register holds of a claim today."""
-    if artifact is None:
-        return {"rule": rule_of(claim), "measure": digest(None), "runs": digest(None)}
-    return {"rule": rule_of(claim), "measure": measure_of(claim, artifact), "runs": runs_of(artifact)}
-
-
-def today(which: Paper) -> dict[str, dict[str, str]]:
-    """The fingerprints of all claims of a paper as its files and code stand, those without a verdict too."""
-    artifacts = {artifact.id: artifact for artifact in which.artifacts}
-    return {claim.id: fingerprints(claim, artifacts.get(claim.artifact)) for claim in published(which.name)}
-
-
-def entries(home: Path) -> list[dict[str, Any]]:
-    """The entries of a register, oldest first. Raises RegisterError where the chain of digests is broken."""
+def append(home: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
+    """Add lines to the register of a home."""
     path = home / "published" / FILE
-    if not path.exists():
-        return []
-    found = json.loads(path.read_text(encoding="utf-8"))["entries"]
-    before = START
-    for number, entry in enumerate(found):
-        if entry["previous"] != before:
-            raise RegisterError(f"{path}: entry {number} does not follow the one before: it was edited by hand")
-        before = entry_digest(entry)
-    return found
-
-
-def entry_digest(entry: Mapping[str, Any]) -> str:
-    """What the next entry holds of this one."""
-    return hashlib.sha256(canonical(entry).encode()).hexdigest()
-
-
-def newest() -> str:
-    """Digest of the newest entries of all registers: recorded with every run that begins under them."""
-    return digest([entry_digest(found[-1]) for home in homes() if (found := entries(home))])
-
-
-def append(home: Path, date: str, because: str, claims: Mapping[str, Mapping[str, Any]]) -> Path:
-    """Add an entry. The file is written line by claim, so that a difference shows what changed."""
-    found = entries(home)
-    before = entry_digest(found[-1]) if found else START
-    found.append({"date": date, "because": because, "claims": claims, "previous": before})
-    lines = []
-    for entry in found:
-        head = ", ".join(f"{json.dumps(key)}: {json.dumps(entry[key])}" for key in ("date", "because", "previous"))
-        rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in entry["claims"].items())
-        lines.append(f'{{{head}, "claims": {{\n{rows}\n}}}}')
-    path = home / "published" / FILE
-    path.write_text('{"entries": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
-    standings.cache_clear()
+    with path.open("a", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(line) + "\n" for line in lines)
+    read.cache_clear()
     return path
 
 
-@cache
-def standings(home: Path) -> Mapping[str, Standing]:
-    """How each claim of a home stands after all entries; withdrawn ones are absent."""
-    found: dict[str, Standing] = {}
-    for entry in entries(home):
-        for name, row in entry["claims"].items():
-            before = found.pop(name, None)
-            if row["change"] == "withdrawn":
-                continue
-            change, earlier, date, because = row["change"], row.get("earlier"), entry["date"], row.get("because", "")
-            if before and change == "reworded":
-                change, earlier, date, because = before.change, before.earlier, before.date, before.because
-            elif before and change == "registered" and before.change in APART:
-                change = before.change  # a rule that was once changed after its evidence stays so
-            since = dict.fromkeys(PARTS, entry["date"])
-            if before:
-                since |= {part: before.since[part] for part in PARTS if before.fingerprints[part] == row[part]}
-            prints = {part: row[part] for part in PARTS}
-            found[name] = Standing(name, prints, change, date, because or entry["because"], since, earlier)
+def unregistered() -> dict[str, str]:
+    """Claims of all papers whose rule or grid is not the registered one, and in which way."""
+    found = {}
+    for home in homes():
+        for which in map(paper, papers_of(home)):
+            artifacts = {artifact.id: artifact for artifact in which.artifacts}
+            for claim in published(which.name):
+                if what := differs(claim, artifacts.get(claim.artifact), read(home)):
+                    found[claim.id] = what
     return found
-
-
-def standing(claim: str) -> Standing | None:
-    """How a claim stands, or None when no entry names it."""
-    return standings(PAPERS[claim.partition("/")[0]].home).get(claim)
-
-
-def unregistered(names: list[str] | None = None) -> dict[str, list[str]]:
-    """Claims whose rule, measure or runs are not those of the register, with the parts that differ."""
-    wrong: dict[str, list[str]] = {}
-    for name in names or list(PAPERS):
-        now = today(paper(name))
-        known = {c: s for c, s in standings(PAPERS[name].home).items() if c.partition("/")[0] == name}
-        for claim, prints in now.items():
-            held = known.get(claim)
-            if parts := [part for part in PARTS if held is None or held.fingerprints[part] != prints[part]]:
-                wrong[claim] = parts
-        wrong |= {claim: ["withdrawn"] for claim in known if claim not in now}
-    return wrong
-
-
-def digest(value: Any) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]

@@ -56,7 +56,8 @@ def judge_artifact(
     for one in several:
         if survey is not None:
             survey.add(one)
-    if place is not None and not any(one.kinds for one in several):
+    lasting = not any(one.kinds for one in several) and not any(one.damaged for one in measured.values())
+    if place is not None and lasting:  # what could not be read may be read the next time
         kept.keep(place, json.dumps([_plain(verdict) for verdict in found]).encode())
     return found
 
@@ -103,7 +104,8 @@ def _files(roots: Iterable[Path]) -> Iterator[Path]:
 def _plain(verdict: Verdict) -> dict[str, Any]:
     values = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__ if name != "claim"}
     told = {name: asdict(values[name]) if values[name] else None for name in ("measured", "proxy")}
-    return {**values, **told, "claim": verdict.claim.id}
+    later = verdict.exploratory and _plain(verdict.exploratory)
+    return {**values, **told, "exploratory": later, "claim": verdict.claim.id}
 
 
 def _load(place: Path, paper: Paper) -> list[Verdict] | None:
@@ -119,6 +121,8 @@ def _load(place: Path, paper: Paper) -> list[Verdict] | None:
 def _verdict(claim: Any, row: Mapping[str, Any]) -> Verdict:
     values: dict[str, Any] = dict(row)
     values |= {name: _measured(row[name]) for name in ("measured", "proxy")}
+    if later := values["exploratory"]:
+        values["exploratory"] = _verdict(claim, {name: value for name, value in later.items() if name != "claim"})
     return replace(Verdict(claim, values.pop("verdict"), values.pop("why")), **values)
 
 

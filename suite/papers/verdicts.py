@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.claims.measured import Measured
 from suite.experiment import Experiment
 from suite.papers import registry
-from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper
+from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
 from suite.papers.grades import Grade, Rests, grade, rests_of
 from suite.papers.published import published
-from suite.papers.register import REGISTERED, UNREGISTERED, spells, standing
+from suite.papers.register import DECIDING, RULE, UNREGISTERED, Standing, standing
 from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
 from suite.runs.contest import Survey, survey
-from suite.runs.store import DamagedRun
+from suite.runs.store import UnusableRun
 
 
 @dataclass
@@ -29,11 +31,24 @@ class Measurement:
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
+    few_seeds: dict[str, Measured] = field(default_factory=dict)  # from the stored seeds where others are missing
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
-    """All quantities of an artifact that its stored runs at a profile can answer for."""
-    return measure_evidence(artifact, Evidence(source, artifact.runs(profile), profile))
+    """All quantities of an artifact that its stored runs at a profile can answer for.
+
+    Quantities that lack seeds are measured on those that are stored too, to be shown: they decide nothing.
+    """
+    groups = artifact.runs(profile)
+    result = measure_evidence(artifact, Evidence(source, groups, profile))
+    if result.missing and (few := few_seeds(groups, source.ids())):
+        part = measure_evidence(artifact, Evidence(source, few.groups, profile))
+        result.damaged += part.damaged
+        for name, value in part.found.items():
+            if name not in result.found:
+                note = "; ".join(filter(None, (f"{few} at {profile}", value.note)))
+                result.few_seeds[name] = replace(value, proxy=True, note=note)
+    return result
 
 
 def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
@@ -55,7 +70,7 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
                     before.setdefault(run_id, set()).update(names)
         except Missing as error:
             result.missing[function] = error
-        except DamagedRun as error:
+        except UnusableRun as error:
             result.damaged.append(str(error))
         except Exception as error:
             why = f"{artifact.id} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
@@ -89,7 +104,7 @@ def verdicts(
     chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
     profiles = (profile,) if profile else tuple(reversed(PROFILES))
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
-    experiments = experiments_of(paper)
+    experiments, stored = experiments_of(paper), source.ids()
     same: dict[tuple[str, str], Measurement] = {}
     result = []
     for claim in published(paper.name):
@@ -107,7 +122,7 @@ def verdicts(
                     same[artifact.id, runs] = measure(artifact, source, p)
                 measured[artifact.id, p] = same[artifact.id, runs]
         at = {p: measured[artifact.id, p] for p in profiles}
-        result.append(_verdict(claim, at, experiments))
+        result.append(_verdict(claim, artifact, at, experiments, stored))
     return result
 
 
@@ -142,7 +157,13 @@ def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> l
     return list(found.values())
 
 
-def _verdict(claim: Claim, measured: Mapping[str, Measurement], experiments: Mapping[str, Experiment]) -> Verdict:
+def _verdict(
+    claim: Claim,
+    artifact: Artifact,
+    measured: Mapping[str, Measurement],
+    experiments: Mapping[str, Experiment],
+    stored: Collection[str],
+) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
     proxy = None
     for profile, measurement in measured.items():
@@ -152,34 +173,56 @@ def _verdict(claim: Claim, measured: Mapping[str, Measurement], experiments: Map
         ours = measurement.found.get(claim.quantity)
         if ours is not None and large_enough:
             shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
+            rests = measurement.rests[claim.quantity]
             try:
-                rests = grade(claim.id, measurement.rests[claim.quantity], experiments)
+                graded = grade(claim.id, rests, experiments)
             except Exception as error:  # hinders no other claim, as in ``measure_evidence``
                 why = f"{claim.id} could not be graded: {type(error).__name__}: {error}"
                 return Verdict(claim, "not run", why, ours, profile, red=True)
             try:
-                verdict = judge(claim, ours, profile, shown or None, rests.rests_on)
+                verdict = judge(claim, ours, profile, shown or None, graded.rests_on)
+                began = {read.spec.id: read.began for read in rests.runs}
+                held = standing(claim, artifact, began, stored)
+                if verdict.verdict != "not run":
+                    verdict = _as_registered(verdict, held, shown or None, graded.rests_on)
+                    return _graded(_unless_contested(verdict, measurement), graded, held)
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
-                return _graded(Verdict(claim, "not run", str(error), ours, profile, red=True), rests)
-            if verdict.verdict != "not run":
-                return _graded(_unless_contested(verdict, measurement), rests)
+                return Verdict(claim, "not run", str(error), ours, profile, red=True)
             proxy = proxy or verdict.proxy
         proxy = proxy or ours
+    few = [m.few_seeds[claim.quantity] for m in measured.values() if claim.quantity in m.few_seeds]
+    proxy = proxy or next(iter(few), None)
     return not_run(claim, lacking(claim, measured), proxy)
 
 
-def _graded(verdict: Verdict, rests: Grade) -> Verdict:
+def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, rests_on: str) -> Verdict:
+    """The verdict under the rule that stood when the runs began, the present rule's beside it as exploratory."""
+    ours = verdict.measured
+    if held.order == UNREGISTERED:
+        return replace(verdict, red=True, why=f"{held.because}: `sgd-suite register` records it. {verdict.why}")
+    if ours is None or verdict.verdict == "undetermined" or not (held.rule or held.earlier):
+        return verdict
+    if held.earlier:
+        spans = {name: tuple(map(float, held.earlier.get(name, ()))) for name in ("values", "low", "high")}
+        number = replace(ours, **spans) if spans["values"] else ours
+        found = replace(verdict, verdict=held.earlier["verdict"], measured=number, red=False)
+    else:
+        before = {name: tuple(v) if isinstance(v, list) else v for name, v in (held.rule or {}).items()}
+        fields = {name: before.get(name, getattr(Claim, name, ())) for name in RULE}
+        try:
+            found = judge(replace(verdict.claim, **fields), ours, verdict.profile, shown, rests_on)
+        except ClaimError:  # another quantity is measured today
+            found = replace(verdict, verdict="inconclusive", red=False)
+    if found.verdict == verdict.verdict:
+        return verdict
+    why = f"the rule registered before these runs; the one since {held.date[:10]} is exploratory: {verdict.verdict}"
+    return replace(found, claim=verdict.claim, why=why, exploratory=verdict)
+
+
+def _graded(verdict: Verdict, rests: Grade, held: Standing) -> Verdict:
     """The verdict with what it rests on, and whether its rule stood first."""
-    held = standing(verdict.claim.id)
-    order = held.change if held else UNREGISTERED
-    return replace(
-        verdict,
-        rests_on=rests.rests_on,
-        because=rests.because,
-        decides=rests.decides and order == REGISTERED,
-        order=order,
-        earlier=held.earlier if held else None,
-    )
+    decides = rests.decides and held.order in DECIDING
+    return replace(verdict, rests_on=rests.rests_on, because=rests.because, decides=decides, order=held.order)
 
 
 def lacking(claim: Claim, measured: Mapping[str, Measurement]) -> str:
@@ -199,7 +242,7 @@ def _stopped(quantity: str, measured: Mapping[str, Measurement], profile: str) -
             return error.rows[quantity]
     finds = {found.rests[quantity].measure for found in measured.values() if quantity in found.rests}
     subject = quantity.partition("-")[2] or quantity  # of what an artifact lacks, this quantity's own part
-    surely = [str(e) for function, e in missing.items() if function in finds or spells(function, quantity)]
+    surely = [str(e) for function, e in missing.items() if function in finds or names(function, quantity)]
     said = list(dict.fromkeys(map(str, missing.values())))
     likely = [text for text in said if subject in text.split() or len(said) == 1]
     return "; ".join(dict.fromkeys(surely or likely))
@@ -216,3 +259,17 @@ def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
     why = f"would be {verdict.verdict}, but rests on contested evidence: {measurement.survey.contested[odd[0]]}"
     more = f" (and {len(odd) - 1} more runs)" if len(odd) > 1 else ""
     return replace(verdict, verdict="inconclusive", why=why + more, red=True)
+
+
+def measures_of(quantity: str, artifact: Artifact) -> list[Measure]:
+    """The measures that name a quantity as a whole text; where none does (the name is put together), all."""
+    return [function for function in artifact.measures if names(function, quantity)] or list(artifact.measures)
+
+
+@cache
+def names(function: Measure, quantity: str) -> bool:
+    """Whether the text of a measure names a quantity."""
+    try:
+        return f'"{quantity}"' in inspect.getsource(inspect.unwrap(function))
+    except (OSError, TypeError):
+        return False

@@ -30,7 +30,7 @@ from suite.claims.measured import Measured
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.registry import homes, paper
 from suite.runs.archive import Runs
-from suite.runs.store import DamagedRun
+from suite.runs.store import UnusableRun
 
 FILE = "answers.toml"
 VALUE = re.compile(
@@ -150,7 +150,7 @@ def beside_claims(found: Iterable[Answer], source: Runs) -> dict[str, Measured]:
         for profile in reversed(PROFILES):
             try:
                 measured = dict(measure(Evidence(source, artifact.runs(profile), profile)))
-            except (Missing, DamagedRun):
+            except (Missing, UnusableRun):
                 continue
             values |= {f"{name}/{quantity}": value for quantity, value in measured.items()}
             break

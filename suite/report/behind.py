@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from suite.claims.judge import Verdict
+from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.register import measuring, place_of, standing
+from suite.papers.code import code_of, day_of, origin
+from suite.papers.register import last_line
 from suite.papers.trials import Trial, counted, power, trials
-from suite.report.numerals import ours, printed, tolerance
+from suite.papers.verdicts import measures_of
+from suite.report.numerals import departures, ours, printed, tolerance
 from suite.runs.archive import Runs
+from suite.runs.store import Run
+
+FEW = 4  # names that are written out
+METHODS = re.compile(r"\b(?:ea-sgd|s-sgd|isgd|sgd|agd|sma)\b")  # written in capitals where a group is named so
 
 
 def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, str]]:
@@ -24,11 +31,10 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         decides = "decides" if verdict.decides else "decides nothing"
         yield "rests on", f"{verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
     yield from _registered(verdict)
-    for place in dict.fromkeys(map(place_of, measuring(rule.quantity, artifact) if artifact else ())):
-        yield "measure", place
+    for function in measures_of(rule.quantity, artifact) if artifact else ():
+        yield "measure", f"{function.__module__}:{function.__qualname__.partition('.<locals>')[0]}"
     if measured is not None:
-        departures = ", ".join(f"{p:.3g}" for p in power(rule, measured))
-        yield "power", f"catches a departure of {departures} {rule.unit}".rstrip() + " four times in five"
+        yield "power", f"catches a departure of {departures(power(rule, measured), rule.unit)} four times in five"
 
 
 def tried(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:
@@ -36,14 +42,49 @@ def tried(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, A
     return trials(verdict, artifact, source, cache) if counted(verdict) else []
 
 
+def runs_behind(verdict: Verdict, artifact: Artifact, source: Runs) -> Iterator[str]:
+    """A line for all runs of one kind: how many, of which groups of the artifact and seeds, made by which code."""
+    groups = groups_of(artifact, verdict.profile)
+    kinds: dict[tuple[str, str, bool], list[Run]] = {}
+    for run_id in verdict.measured.runs if verdict.measured else ():
+        run = source.read(run_id)
+        kinds.setdefault((run.spec.experiment, code_of(run), bool(day_of(run))), []).append(run)
+    for (experiment, _, _), runs in kinds.items():
+        named = list(dict.fromkeys(groups.get(run.id, experiment) for run in runs))
+        count = f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs"
+        yield f"{count}, {few_names(named)}, {seeds(run.spec.seed for run in runs)}; {origin(runs)}"
+
+
+def groups_of(artifact: Artifact, profile: str = "") -> dict[str, str]:
+    """By run id, the name of its group of the artifact as figures show it; a group at ``profile`` goes first."""
+    found: dict[str, str] = {}
+    for name in sorted(PROFILES, key=lambda each: each != profile):
+        for group, specs in artifact.runs(name).items():
+            for spec in specs:
+                found.setdefault(spec.id, METHODS.sub(lambda method: method[0].upper(), group))
+    return found
+
+
+def few_names(names: Sequence[str]) -> str:
+    """Names in a line: all of four, of more the first and the last."""
+    if len(names) > FEW:
+        return f"{len(names)} settings from {names[0]} to {names[-1]}"
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
+
+
+def seeds(used: Iterable[int]) -> str:
+    """Seeds in a line, neighbours as a range: ``seeds 0-3, 7``."""
+    ordered = sorted(set(used))
+    starts = [seed for seed in ordered if seed - 1 not in ordered]
+    ends = [seed for seed in ordered if seed + 1 not in ordered]
+    ranges = [str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True)]
+    return f"seed{'s' if len(ordered) > 1 else ''} {', '.join(ranges)}"
+
+
 def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    held = standing(verdict.claim.id)
-    if held is None:
-        yield "register", "no entry"
-        return
-    yield "register", f"{held.change} {held.date}: {held.because}"
-    yield "since", ", ".join(f"{part} {date}" for part, date in held.since.items())
-    if held.earlier:
-        spans = zip(*(held.earlier.get(name, ()) for name in ("values", "low", "high")), strict=True)
-        values = ", ".join(f"{value} [{low}, {high}]" for value, low, high in spans)
-        yield "earlier", f"{held.earlier['verdict']} {values}".rstrip()
+    """When the present rule was registered, and what it says where another one decides."""
+    line = last_line(verdict.claim)
+    yield "register", f"{verdict.order or 'registered'}; {line}" if line else "no line"
+    if later := verdict.exploratory:
+        shown = ", ".join(ours(later.measured, later.claim)) if later.measured else ""
+        yield "exploratory", f"{later.verdict} {shown}".rstrip()

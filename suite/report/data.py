@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from suite.claims.board import word
 from suite.claims.judge import Verdict
-from suite.papers.artifact import Artifact, Evidence
+from suite.papers.artifact import Artifact, Evidence, Groups
 from suite.report.numerals import decimals
 from suite.runs.archive import Runs
 
@@ -22,10 +22,13 @@ FORMS = ("csv", "parquet")
 
 
 class Drawn(Protocol):
-    """A figure, and the profile whose runs it shows: "" where it needs none."""
+    """A figure, the runs that it shows, and their profile: "" where it needs none."""
 
     @property
     def figure(self) -> Figure: ...
+
+    @property
+    def groups(self) -> Groups: ...
 
     @property
     def profile(self) -> str: ...
@@ -59,8 +62,9 @@ def table_of(
     if artifact.frame is None:
         table = plotted(drawn.figure)
         return table if len(table) else values(judge())
-    profile = drawn.profile or "smoke"  # without runs any will do
-    return artifact.frame(Evidence(source, artifact.runs(profile), profile))
+    return artifact.frame(
+        Evidence(source, drawn.groups, drawn.profile or "smoke")
+    )  # without runs any profile will do
 
 
 def plotted(figure: Figure) -> pd.DataFrame:

@@ -10,24 +10,25 @@ import io
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.claims.measured import GRADES
-from suite.papers.artifact import Artifact, Evidence, Missing, Paper
+from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.published import published
 from suite.papers.remembered import judge_artifact
 from suite.papers.selection import select
-from suite.papers.verdicts import Measurement, grades, measure
+from suite.papers.verdicts import Measurement, grades, measure_evidence
 from suite.report import style
 from suite.report.data import encoded, known, table_of
 from suite.runs.archive import Runs
 from suite.runs.files import write_whole
-from suite.runs.store import DamagedRun, StoreError
+from suite.runs.store import StoreError, UnusableRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +48,7 @@ def _naming(artifact: Artifact) -> Iterator[None]:
     """Turn a programming error in this block into a DrawingError that names the artifact and the line of code."""
     try:
         yield
-    except (Missing, DamagedRun, DrawingError):
+    except (Missing, UnusableRun, DrawingError):
         raise
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
@@ -57,20 +58,25 @@ def _naming(artifact: Artifact) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn artifact: its figure, the profile of its runs ("" when it needs none), what it rests on."""
+    """A drawn artifact: its figure, the profile of its runs ("" when it needs none), what it rests on.
+
+    ``groups`` are the runs that it was drawn from, ``seeds`` says how many seeds they are where some are missing.
+    """
 
     artifact: Artifact
     figure: Figure
     profile: str
     rests_on: tuple[str, ...]
     runs: tuple[str, ...]
+    groups: Groups = field(default_factory=dict)
+    seeds: str = ""
 
     @property
     def stamp(self) -> str:
         """What the figure says of itself, e.g. ``reduced profile · shortened, simulated · 12 runs``."""
         counted = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}" if self.runs else ""
         profile = f"{self.profile} profile" if self.profile else ""
-        return " · ".join(part for part in (profile, ", ".join(self.rests_on), counted) if part)
+        return " · ".join(part for part in (profile, self.seeds, ", ".join(self.rests_on), counted) if part)
 
 
 def drawing(
@@ -81,19 +87,25 @@ def drawing(
 ) -> Drawing | None:
     """The artifact drawn from the largest profile whose runs are stored, or from ``profile`` alone.
 
+    Where no profile has them all it is drawn from the seeds that are stored, and says how many they are.
     ``measured`` is what was measured of it already, by artifact and profile, and is not measured again.
     None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
-    the runs, DamagedRun when a stored run that it needs does not verify, and DrawingError for a programming error.
+    the runs, UnusableRun when a stored run that it needs cannot be used, and DrawingError for a programming error.
     """
     if artifact.draw is None:
         return None
     lacking: dict[str, None] = {}
-    for name in (profile,) if profile else tuple(reversed(PROFILES)):
+    profiles = (profile,) if profile else tuple(reversed(PROFILES))
+    for name in profiles:
         try:
             with _naming(artifact):
                 return _drawn(artifact, source, name, (measured or {}).get((artifact.id, name)))
         except Missing as error:
             lacking[str(error)] = None
+    for name in profiles:
+        with contextlib.suppress(Missing), _naming(artifact):
+            if few := few_seeds(artifact.runs(name), source.ids()):
+                return _drawn(artifact, source, name, None, few)
     raise Missing(_needs(artifact, "; ".join(lacking)))
 
 
@@ -113,8 +125,10 @@ def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure
     return drawn.figure if drawn else None
 
 
-def _drawn(artifact: Artifact, source: Runs, profile: str, known: Measurement | None) -> Drawing:
-    groups = artifact.runs(profile)
+def _drawn(
+    artifact: Artifact, source: Runs, profile: str, known: Measurement | None, few: FewSeeds | None = None
+) -> Drawing:
+    groups = few.groups if few else artifact.runs(profile)
     evidence = Evidence(source, groups, profile)
     draw = artifact.draw
     assert draw is not None
@@ -122,9 +136,11 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, known: Measurement | 
     return rendered(
         artifact,
         lambda figure: draw(evidence, figure),
-        lambda: _rests_on(artifact, known or measure(artifact, source, profile)),
+        lambda: _rests_on(artifact, known or measure_evidence(artifact, Evidence(source, groups, profile))),
         profile if needed else "",
         tuple(sorted(needed & source.ids())),
+        groups,
+        str(few or ""),
     )
 
 
@@ -134,6 +150,8 @@ def rendered(
     rests_on: Callable[[], tuple[str, ...]],
     profile: str = "",
     runs: tuple[str, ...] = (),
+    groups: Groups = MappingProxyType({}),
+    seeds: str = "",
 ) -> Drawing:
     """A figure of the artifact's size, filled and stamped in the project's style."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -143,7 +161,7 @@ def rendered(
         figure = Figure(figsize=artifact.size, layout="constrained")
         FigureCanvasAgg(figure)
         fill(figure)
-        drawn = Drawing(artifact, figure, profile, rests_on(), runs)
+        drawn = Drawing(artifact, figure, profile, rests_on(), runs, groups, seeds)
         _stamp(figure, drawn.stamp)
         style.lighten(figure)
     return drawn
@@ -280,7 +298,7 @@ def draw_selection(
     its claims where it has none.
 
     Raises ValueError for an unknown form, SelectorError for a selector that names nothing, StoreError when
-    ``out`` cannot be written. After all others are drawn it raises DamagedRun when stored evidence does not verify,
+    ``out`` cannot be written. After all others are drawn it raises UnusableRun when stored evidence cannot be used,
     and DrawingError after a programming error or when an artifact that a selector names in full drew nothing.
     """
     form, profile, named = str(form), str(profile) if profile else None, list(selectors)
@@ -298,13 +316,13 @@ def draw_selection(
             except DrawingError as error:
                 wrong.append(artifact.id)
                 yield f"{error}"
-            except DamagedRun as error:
+            except UnusableRun as error:
                 damaged.append(artifact.id)
-                yield f"{artifact.id}: not drawn, stored evidence does not verify: {error}"
+                yield f"{artifact.id}: not drawn, stored evidence cannot be used: {error}"
     if wrong:
         raise DrawingError(f"not drawn, since the code that draws fails: {', '.join(wrong)}")
     if damaged:
-        raise DamagedRun(f"not drawn, since stored evidence does not verify: {', '.join(damaged)}")
+        raise UnusableRun(f"not drawn, since stored evidence cannot be used: {', '.join(damaged)}")
     if absent:
         raise DrawingError(f"not drawn, since runs are missing: {', '.join(absent)}")
 

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from suite.claims.judge import Claim
-from suite.claims.measured import Measured
+from suite.claims.intervals import percent_saved
+from suite.claims.judge import RULES, Claim
+from suite.claims.measured import Measured, exact
 
 GROUPED_FROM = 10_000  # 10,000 and more get thousands separators; 2016 stays 2016
+DIGITS = 3  # significant ones of a value of ours without an interval
+MOST_DIGITS = 12
 RELATIONS = {"lower": "≥", "above": ">", "upper": "≤", "below": "<"}
+# Units that are natural logarithms of a ratio: the quantity, and the words for more and less of it.
+LOGARITHMS: Mapping[str, tuple[str, str, str]] = {
+    "log updates": ("gradient evaluations", "more", "fewer"),
+    "log iterations": ("iterations", "more", "fewer"),
+    "log images": ("images", "more", "fewer"),
+    "log seconds": ("time", "more", "less"),
+    "log hours": ("time", "more", "less"),
+    "log seconds per update": ("time per update", "more", "less"),
+    "log of the ratio of seconds": ("time", "more", "less"),
+    "log of the ratio of rates": ("throughput", "more", "less"),
+}
 
 
 NUMBER = re.compile(r"[-−]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -52,20 +66,33 @@ def decimals(value: float, half_width: float = 0.0, of_own: int = OWN, of_half: 
     return max(of_own - 1 - math.floor(math.log10(abs(value))), 0) if value else 0
 
 
-def number(value: float, half_width: float = 0.0) -> str:
-    """A value with two significant digits of its uncertainty, or with four digits of its own when it has none."""
+def number(value: float, half_width: float = 0.0, digits: int = 6) -> str:
+    """A value with two significant digits of its uncertainty, or with ``digits`` of its own when it has none.
+
+    Digits before the decimal point are always whole.
+    """
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value and not 1e-4 <= abs(value) < 1e9:
-        return _signed(f"{value:.3g}" if half_width else f"{value:.{OWN}g}")
+        return _signed(f"{value:.3g}" if half_width else f"{value:.{digits}g}")
     if half_width > 0 and math.isfinite(half_width):
-        shown = decimals(value, half_width)
-        value = round(value, shown) + 0.0  # no "-0"
-        return _signed(f"{value:,.{max(shown, 0)}f}" if abs(value) >= GROUPED_FROM else f"{value:.{max(shown, 0)}f}")
+        decimals = 1 - math.floor(math.log10(half_width))
+        value = round(value, decimals) + 0.0  # no "-0"
+        return _signed(
+            f"{value:,.{max(decimals, 0)}f}" if abs(value) >= GROUPED_FROM else f"{value:.{max(decimals, 0)}f}"
+        )
+    value = rounded(value, digits)
     if value == round(value):
         return _signed(f"{value:,.0f}" if abs(value) >= GROUPED_FROM else f"{value:.0f}")
-    shown = decimals(value)
-    return _signed(f"{round(value, shown):,.{shown}f}" if abs(value) >= GROUPED_FROM else f"{value:.{OWN}g}")
+    return _signed(f"{value:,.{digits}g}" if abs(value) >= GROUPED_FROM else f"{value:.{digits}g}")
+
+
+def rounded(value: float, digits: int) -> float:
+    """A value to so many significant digits, or to a whole number where that takes more."""
+    if not math.isfinite(value):
+        return value
+    whole = len(str(int(abs(value))))
+    return float(f"{value:.{max(digits, whole)}g}") if abs(value) < 1e9 else value
 
 
 def _signed(text: str) -> str:
@@ -73,7 +100,7 @@ def _signed(text: str) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    if not unit:
+    if unit in ("", "1"):  # a number of no dimension
         return text
     return f"{text}%" if unit == "%" else f"{text} {unit}"
 
@@ -87,24 +114,71 @@ def with_units(texts: Sequence[str], unit: str) -> list[str]:
 
 
 def ours(measured: Measured, claim: Claim) -> list[str]:
-    """Each value with its interval, read as the claim's rule reads it: ``25.1 [23.9, 26.3]%``, or ``holds``."""
-    triples = list(zip(measured.values, measured.low, measured.high, strict=True))
+    """Each value with its interval, read as the claim's rule reads it.
+
+    ``25.1 [23.9, 26.3]%``, ``holds``, or ``ISGD: 6% more iterations than SGD, 95% CI 8% fewer to 22% more`` where the
+    value is the logarithm of a ratio.
+    """
+    digits = digits_of(measured, claim)
     if claim.rule == "holds":
-        return [_share(*triple) for triple in triples]
-    shown = with_units([_with_interval(*triple) for triple in triples], claim.unit)
-    if claim.rule == "order" and len(shown) == len(claim.order) - 1:
-        return [f"{a} → {b}: {text}" for (a, b), text in zip(pairwise(claim.order), shown, strict=True)]
-    return shown
+        return [_share(*span, digits) for span in measured.spans]
+    if claim.rule == "order" and len(measured.values) == len(claim.order) - 1:
+        pairs = zip(pairwise(claim.order), measured.spans, strict=True)
+        if claim.unit in LOGARITHMS:
+            return [_ratio(a, b, span, *LOGARITHMS[claim.unit]) for (a, b), span in pairs]
+        steps = [(a, b, _with_interval(*span, digits)) for (a, b), span in pairs]
+        return [f"{b} minus {a}: {with_unit(text, claim.unit)}" for a, b, text in steps]
+    return with_units([_with_interval(*span, digits) for span in measured.spans], claim.unit)
+
+
+def digits_of(measured: Measured, claim: Claim) -> int:
+    """The digits that values without an interval are shown with.
+
+    They are three, or as many as the paper prints, or as many as it takes for the rule to decide on the rounded
+    values as it does on the values.
+    """
+    fewest = max([DIGITS, *map(_significant, claim.printed)])
+    exactly = measured.finite and measured.values == measured.low == measured.high
+    if not exactly or not claim.expects(len(measured.values)):
+        return fewest
+    decide = RULES[claim.rule]
+    for digits in range(fewest, MOST_DIGITS):
+        shown = exact([rounded(value, digits) for value in measured.values])
+        if decide(claim, shown) == decide(claim, measured):
+            return digits
+    return MOST_DIGITS
+
+
+def _significant(value: float) -> int:
+    """Significant digits that the paper prints of a value."""
+    return sum(map(str.isdigit, _as_printed(value).lstrip("−0.").partition("e")[0]))
+
+
+def _ratio(a: str, b: str, span: tuple[float, float, float], noun: str, more: str, less: str) -> str:
+    """``a`` against ``b`` in per cent, where the span is of the logarithm of b / a."""
+    value, *ends = (-percent_saved(bound) for bound in span)
+    low, high = sorted(ends)
+    half = (high - low) / 2 if math.isfinite(high) else 0.0
+    side = lambda text, signed: f"{text}% {more if signed >= 0 else less}"
+    said = f"{a}: {side(number(abs(value), half, DIGITS), value)} {noun} than {b}"
+    if low == high:
+        return said
+    if not any(map(math.isfinite, span[1:])):
+        return f"{said}, from one run"
+    first, last = (side(_end(abs(bound), half), bound) for bound in (low, high))
+    return f"{said}, 95% CI {first} to {last}"
 
 
 def values(measured: Measured) -> list[str]:
     """Each value with its interval, for a quantity that no claim reads."""
-    return [_with_interval(*span) for span in measured.spans]
+    return [_with_interval(*span, DIGITS) for span in measured.spans]
 
 
-def _with_interval(value: float, low: float, high: float) -> str:
+def _with_interval(value: float, low: float, high: float, digits: int) -> str:
     half = (high - low) / 2
-    return f"{number(value, half)} [{_end(low, half)}, {_end(high, half)}]" if half else number(value)
+    return (
+        f"{number(value, half, digits)} [{_end(low, half)}, {_end(high, half)}]" if half else number(value, 0, digits)
+    )
 
 
 def _end(bound: float, half_width: float) -> str:
@@ -113,14 +187,19 @@ def _end(bound: float, half_width: float) -> str:
     return _signed(f"{bound:.2g}") if bound and not text.strip("−0.") else text
 
 
-def _share(value: float, low: float, high: float) -> str:
+def _share(value: float, low: float, high: float, digits: int) -> str:
     if low == high and value in (0, 1):
         return "holds" if value else "does not hold"
-    return f"holds in {_with_interval(100 * value, 100 * low, 100 * high)}% of cases"
+    return f"holds in {_with_interval(100 * value, 100 * low, 100 * high, digits)}% of cases"
 
 
 def printed(claim: Claim) -> list[str]:
-    """What the paper prints, as the claim's rule reads it."""
+    """What the paper prints, or what follows from that, as the claim's rule reads it."""
+    shown = _printed(claim)
+    return [f"follows: {shown[0]}", *shown[1:]] if claim.follows else shown
+
+
+def _printed(claim: Claim) -> list[str]:
     numbers = [_as_printed(value) for value in claim.printed]
     if claim.rule == "order":
         return [" < ".join(claim.order)]
@@ -138,6 +217,15 @@ def _as_printed(value: float) -> str:
     if value == round(value):
         return number(value)
     return _signed(f"{value:.12g}" if 1e-4 <= abs(value) < 1e9 else f"{value:.6g}")
+
+
+def departures(sizes: Sequence[float], unit: str) -> str:
+    """How far from the claim, value by value; one that is a logarithm is said in per cent."""
+    if unit in LOGARITHMS:
+        shares = ", ".join(f"{number(100 * math.expm1(size), digits=2)}%" for size in dict.fromkeys(sizes))
+        return f"{shares} in {LOGARITHMS[unit][0]}"
+    texts = [number(size, digits=DIGITS) for size in dict.fromkeys(sizes)]
+    return with_unit(", ".join(texts), "points" if unit == "%" else unit)
 
 
 def tolerance(claim: Claim) -> str:

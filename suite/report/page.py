@@ -30,14 +30,17 @@ from suite.report.templates import engine
 from suite.runs.archive import Runs, versions
 from suite.runs.contest import Survey
 from suite.runs.environment import ROOT, revision
-from suite.runs.store import DamagedRun, Run
+from suite.runs.store import Run, UnusableRun
 
-SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "≠", "!"), strict=True))
+SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "=", "?", "⌂", "≠", "!"), strict=True))
 MEANINGS = {
     "reproduced": "Our whole interval satisfies the claim's rule.",
     "not reproduced": "Our whole interval violates the rule. What the failure teaches stands beside it as a finding.",
     "inconclusive": "Our interval straddles the bound: neither holds nor fails at the confidence we ask for.",
     "not run": "The evidence that would decide the claim is not stored; the row says what is missing.",
+    "no visible difference": "Our whole interval lies within the margin, fixed before, that counts as no difference.",
+    "undetermined": "The quantity hangs on a setting that the paper does not print.",
+    "bound to the paper's machine": "The quantity belongs to the paper's own machine: no other can decide it.",
     "known difference": "The claim fails at its own profile, we name the cause, and a second experiment shows it.",
     "paper contradicts itself": "Exact arithmetic on other numbers printed in the same paper excludes this one.",
 }
@@ -118,7 +121,7 @@ class Once:
 
     def __init__(self, source: Runs):
         self._source = source
-        self._read: dict[str, list[Run] | DamagedRun] = {}
+        self._read: dict[str, list[Run] | UnusableRun] = {}
         self._ids = source.ids()
 
     def ids(self) -> set[str]:
@@ -133,10 +136,10 @@ class Once:
         if run_id not in self._read:
             try:
                 self._read[run_id] = versions(self._source, run_id)
-            except DamagedRun as error:
+            except UnusableRun as error:
                 self._read[run_id] = error
         found = self._read[run_id]
-        if isinstance(found, DamagedRun):
+        if isinstance(found, UnusableRun):
             raise found
         return found
 
@@ -238,8 +241,8 @@ def show(
         shown.undrawn = f"Not run: {error}."
     except DrawingError as error:
         shown.not_drawn(error)
-    except DamagedRun as error:
-        shown.undrawn = f"Not drawn, stored evidence does not verify: {error}."
+    except UnusableRun as error:
+        shown.undrawn = f"Not drawn, stored evidence cannot be used: {error}."
     if drawn:
         used |= {drawn.profile} - {""}
     named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}

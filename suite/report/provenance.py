@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from suite.papers.code import code_of, made_by
+from suite.papers.code import origin
 from suite.runs.archive import Runs
-from suite.runs.store import DamagedRun
+from suite.runs.store import UnusableRun
 from suite.spec import canonical
 
 OF_THE_RUN = ("started", "telemetry", "processor_seconds")  # in its environment, but not of where it ran
@@ -28,8 +28,7 @@ class Described:
     status: str = ""
     note: str = ""
     environment: str = ""
-    began: str = ""
-    code: str = ""  # whether the present code made it, and which did
+    origin: str = ""  # which code made it, and on which day it began
     fault: str = ""
 
 
@@ -53,7 +52,7 @@ def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str
         except KeyError:
             described.append(Described(run_id, fault="named by a quantity, but not stored"))
             continue
-        except DamagedRun as error:
+        except UnusableRun as error:
             described.append(Described(run_id, fault=str(error)))
             continue
         facts = _facts(run.environment)
@@ -62,10 +61,8 @@ def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str
         entry["runs"] += 1
         settings = ", ".join(f"{key}={canonical(value)}" for key, value in run.spec.settings.items())
         note = str(run.outcome.get("note", ""))
-        began = str(run.environment.get("started", "before starts were recorded"))
-        code = f"{made_by(run)} {code_of(run)}"
         described.append(
-            Described(run_id, run.spec.experiment, run.spec.seed, settings, run.status, note, letter, began, code)
+            Described(run_id, run.spec.experiment, run.spec.seed, settings, run.status, note, letter, origin([run]))
         )
     return environments, described
 

@@ -30,6 +30,9 @@ PER_PAPER = 3  # results told in words, for each paper
 FIRST = 3  # of these, those that the README tells
 
 
+UNDECIDED = ("not run", "inconclusive", "undetermined")
+
+
 class ReadmeError(ValueError):
     """A file that has no place for a block."""
 
@@ -54,13 +57,20 @@ def first_table(verdicts: Sequence[Verdict]) -> str:
 
 def _first(verdicts: Sequence[Verdict]) -> str:
     counted = board(verdicts)
+    claims = sum(map(Counter.total, counted.empirical.values()))
+    measured = claims - counted.empirical[NOTHING].total()
+    decided = counted.decides.total() - counted.decides["inconclusive"]
+    words = (
+        f"Of {claims} empirical claims {measured} are measured, and {decided} of these are decided at the size that "
+        "the claim speaks of."
+    )
     made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
     later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
     behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
     told = [f"Runs behind them, each once: {behind}."] if behind else []
     if later:
         told.append(f"With rules that did not come before their evidence: {'; '.join(later)}.")
-    return "\n\n".join([made, " ".join(told)] if told else [made])
+    return "\n\n".join([words, made, " ".join(told)] if told else [words, made])
 
 
 def _table(title: str, columns: Sequence[str], rows: Mapping[str, Counter[str]]) -> str:
@@ -109,7 +119,7 @@ def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
     """A paper's empirical results worth a sentence: what rests on the best evidence first, of those what failed and
     taught something, then the largest number of repetitions; in the paper's order if equal."""
-    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict not in ("not run", "inconclusive")]
+    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict not in UNDECIDED]
     return sorted(decided, key=_weight)[:most]
 
 

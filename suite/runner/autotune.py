@@ -6,6 +6,7 @@ device, ...) is written to the store and every later run of that kind takes it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -20,7 +21,9 @@ from typing import Any, NamedTuple
 
 from suite.experiment import Experiment
 from suite.runner.timing import alternating, leave_if_late, preferred
+from suite.runs.notes import fits, read_note
 from suite.spec import RunSpec, canonical
+from suite.training.numerics import FIELDS, sound
 
 WORTH_SECONDS = 10.0  # runs of one kind estimated to take less are not worth a measurement of about a second
 # How much less time than the default another execution must take, as a share: the second where it was the faster in
@@ -50,24 +53,31 @@ def decide(
         return execution | {"reason": "too short to measure"}
     kind = _kind(spec, execution, width)
     path = store / "choices" / f"{hashlib.sha256(kind.encode()).hexdigest()[:20]}.json"
-    changes = _read(path)
+    changes = _read(path, execution)
     if changes is None:
-        changes = _keep(path, kind, experiment.measure()(spec, execution, width))
+        changes = _keep(path, kind, execution, experiment.measure()(spec, execution, width))
     return execution | changes | ({"slot": slot} if changes.get("width", 1) > 1 else {})
 
 
 def _native(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
     """The native execution that settings name, or the loop and why."""
+    from suite.training.machine_code import NativeError
+
+    try:
+        return {"build": native_build(spec, execution), "reason": "the settings name it"}
+    except NativeError as error:
+        return {"path": "looped", "reason": f"no native gradient: {error}"}
+
+
+def native_build(spec: RunSpec, execution: Mapping[str, Any]) -> str:
+    """The build of a run's native step on this machine, compared with autograd. Raises NativeError without one."""
     from suite.training.build import random_classification
-    from suite.training.gradients.native import Native, NativeError
+    from suite.training.gradients.native import Native
     from suite.training.numerics import apply
 
     apply(execution)
     problem = random_classification(spec.settings["model"], 1, execution, execution["channels_last"])
-    try:
-        return {"build": Native(problem).library.build, "reason": "the settings name it"}
-    except NativeError as error:
-        return {"path": "looped", "reason": f"no native gradient: {error}"}
+    return Native(problem).library.build
 
 
 def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
@@ -104,14 +114,16 @@ def algorithm_name(settings: Mapping[str, Any]) -> str:
     return str(settings.get("algorithm", {"name": "sgd"})["name"])
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads(path.read_text())["changes"]
-    except (FileNotFoundError, json.JSONDecodeError, KeyError):
+def _read(path: Path, execution: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a kept choice changes; None where there is none, or none that leads to an execution."""
+    note = read_note(path, {"changes": dict})
+    if note is None:
         return None
+    whole = {**execution, **note["changes"]}
+    return note["changes"] if fits(whole, FIELDS) and sound(whole) else None
 
 
-def _keep(path: Path, kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _keep(path: Path, kind: str, execution: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Write a choice unless another process was first; returns the one that stands."""
     path.parent.mkdir(exist_ok=True)
     staging = path.with_suffix(f".{secrets.token_hex(4)}")
@@ -119,10 +131,12 @@ def _keep(path: Path, kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     try:
         os.link(staging, path)
     except FileExistsError:
-        pass
+        if _read(path, execution) is None:
+            with contextlib.suppress(OSError):
+                os.replace(staging, path)  # what stood there is no choice
     finally:
-        staging.unlink()
-    return _read(path) or dict(changes)
+        staging.unlink(missing_ok=True)
+    return _read(path, execution) or dict(changes)
 
 
 class Way(NamedTuple):
@@ -132,10 +146,11 @@ class Way(NamedTuple):
     channels_last: bool
     onednn: bool
     width: int  # runs that share the call
+    direct: bool = False  # native convolutions by direct sums, where they could make fewer multiplications
 
     def __str__(self) -> str:
         layout = ", channels-last" if self.channels_last else ""
-        kernels = "" if self.onednn else ", own convolutions"
+        kernels = ", direct sums" if self.direct else "" if self.onednn else ", own convolutions"
         return self.path + layout + kernels + (f", {self.width} runs" if self.width > 1 else "")
 
 
@@ -150,7 +165,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     """
     from suite.training.build import algorithm_class, random_classification
     from suite.training.gradients.cuda_graph import refusal
-    from suite.training.gradients.native import Native, NativeError
+    from suite.training.gradients.native import NativeError
     from suite.training.numerics import apply
 
     apply(execution)
@@ -161,14 +176,14 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
     pictures = examples if served else FEWEST_BATCHES * batch * workers
 
-    def turns(problem: Any, path: str, shared: int = 1) -> Callable[[], object]:
+    def turns(problem: Any, path: str, shared: int = 1, build: str | None = None) -> Callable[[], object]:
         if served:
-            return gradient_call(problem, path, rows, examples)
-        return update_call(spec, execution, problem, path, width, shared)
+            return gradient_call(problem, path, rows, examples, build)
+        return update_call(spec, {**execution, "build": build}, problem, path, width, shared)
 
     calls: dict[Way, Callable[[], object]] = {}
     refused: dict[str, str] = {}
-    build = ""
+    builds: dict[Way, str] = {}
     for channels_last in (True, False):
         problem = random_classification(settings["model"], pictures, execution, channels_last)
         calls[Way("looped", channels_last, True, 1)] = turns(problem, "looped")
@@ -183,8 +198,8 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
             calls[Way("vectorised", channels_last, True, width)] = turns(problem, "vectorised", width)
         if channels_last:
             try:
-                build = Native(problem).library.build
-                calls[Way("native", True, True, 1)] = turns(problem, "native")
+                builds = native_builds(problem)
+                calls |= {way: turns(problem, "native", build=build) for way, build in builds.items()}
             except NativeError as error:
                 refused["native"] = str(error)
         if why := refusal(problem):
@@ -200,13 +215,24 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     middle = {way: statistics.median(taken) for way, taken in seconds.items()}
     chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {
-        **chosen._asdict(),
-        **({"build": build} if chosen.path == "native" else {}),
+        **{name: value for name, value in chosen._asdict().items() if name != "direct"},  # the build says that
+        **({"build": builds[chosen]} if chosen in builds else {}),
         "reason": "measured",
         # how many times as fast as the default
         "measured": {str(way): middle[DEFAULT] / taken for way, taken in middle.items()},
         "refused": refused,
     }
+
+
+def native_builds(problem: Any) -> dict[Way, str]:
+    """The native ways of a problem and their builds. Raises NativeError where there is none."""
+    from suite.training.gradients.native import Native
+
+    library = Native(problem).library
+    found = {Way("native", True, True, 1): library.build}
+    if library.winograd:
+        found[Way("native", True, True, 1, direct=True)] = Native(problem, direct=True).library.build
+    return found
 
 
 def failing(calls: dict[Way, Callable[[], object]], device: str) -> dict[str, str]:
@@ -224,14 +250,16 @@ def failing(calls: dict[Way, Callable[[], object]], device: str) -> dict[str, st
     return refused
 
 
-def gradient_call(problem: Any, path: str, rows: int, examples: int) -> Callable[[], object]:
-    """A call that gathers a batch for each of ``rows`` points and computes their gradients."""
+def gradient_call(
+    problem: Any, path: str, rows: int, examples: int, build: str | None = None
+) -> Callable[[], object]:
+    """A call that gathers a batch for each of ``rows`` points and computes their gradients, of a native ``build``."""
     import torch
 
     from suite.training.gradients.cuda_graph import Captured
-    from suite.training.gradients.paths import PATHS
+    from suite.training.gradients.paths import gradients_of_run
 
-    gradients = PATHS[path](problem)
+    gradients = gradients_of_run(path, problem, build)
     points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
     index = torch.arange(examples, device=points.device)
     if isinstance(gradients, Captured):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -20,17 +18,16 @@ from suite.runner.garbage import spare_imports
 from suite.runner.packing import Pack, packs
 from suite.runner.presence import present
 from suite.runner.report import NOT_BEGUN, Report
+from suite.runner.resumption import open_folder, with_build
 from suite.runner.spent import Meter, spent
 from suite.runner.timing import until
 from suite.runs import environment
-from suite.runs.files import write_whole
 from suite.runs.lease import Claim
-from suite.runs.store import DamagedRun, Outcome, Store, encode
+from suite.runs.store import DamagedRun, Outcome, Store, UnreadableRun, encode
 from suite.runs.telemetry import Watch
 from suite.spec import RunSpec
 from suite.training import numerics as execution
 
-BEGUN = "begun.json"  # in the folder of a run under way: when, by which code, under which rules
 LOOK_SECONDS = 5.0  # between two looks at the machine's state during a run
 
 Resolve = Callable[[str], Experiment]
@@ -46,7 +43,6 @@ class Surroundings:
     data: Path | None = None
     deadline: float | None = None  # time.monotonic() after which nothing is begun and what runs is checkpointed
     checkpoint_seconds: float = CHECKPOINT_SECONDS
-    register: str = ""  # digest of the newest entry of the register of rules
 
     def late(self) -> bool:
         """Whether the deadline has passed; never without one."""
@@ -59,7 +55,7 @@ class Opened:
 
     spec: RunSpec
     context: Context
-    begun: Mapping[str, str]  # when (UTC), by which code, under which register of rules
+    begun: Mapping[str, str]  # when (UTC), by which code
     claim: Claim
     why: str
 
@@ -69,9 +65,9 @@ def execute(
 ) -> Report:
     """Compute one run unless the store has it, from its checkpoint if it left one, and commit it once.
 
-    A damaged folder of that name is moved aside and computed again. A run that fails raises nothing: the report
-    says why, its traceback stays in its partial folder, and the other runs go on. Raises StoreError when the
-    store cannot be written.
+    A damaged folder of that name is moved aside and computed again; one that cannot be read is left, and the run
+    fails. A run that fails raises nothing: the report says why, its traceback stays in its partial folder, and the
+    other runs go on. Raises StoreError when the store cannot be written.
     """
     return execute_pack(Pack((spec,)), resolve, around, progress)[0]
 
@@ -102,6 +98,7 @@ def execute_pack(
                 reports[spec.id] = found
                 advance(spec.id, 1.0)
             else:
+                advance(spec.id, fractions[spec.id])  # its execution is chosen: it is under way
                 opened.append(found)
         if not opened:
             return [reports[spec.id] for spec in pack.specs]
@@ -133,41 +130,63 @@ def _open(
     claim = claims.enter_context(store.claim(spec.id))
     if claim is None:
         return Report(spec, "busy")
-    why = ""
-    if store.has(spec.id):
-        try:
-            status = store.read(spec.id).status
-        except DamagedRun as error:
-            why = f"{error}; moved to {store.refuse(spec.id)} and computed again"
-        else:
-            claim.open(lambda folder: False)
-            claim.forget()
-            return Report(spec, "present", status)
-    if around.late():
-        return Report(spec, "late", NOT_BEGUN)
+    told: list[str] = []  # what became of earlier work on it
     try:
-        folder, begun = partial_folder(claim, resolve(spec.experiment).code, around.register)
+        if (status := _stored(store, claim, told)) is not None:
+            return Report(spec, "present", status)
+        if around.late():
+            return Report(spec, "late", NOT_BEGUN, _sentence(told))
+        folder, begun, lost = open_folder(claim, resolve(spec.experiment).code)
+        told.append(lost)
         claims.enter_context(present(folder, fraction))  # measuring the execution takes a while too
-        fixed = execution.fixed(folder, spec, around.device, around.threads, refine)
+        fixed, changed = with_build(
+            folder, spec, execution.fixed(folder, spec, around.device, around.threads, refine)
+        )
+        told.append(changed)
     except OutOfTime:  # while its execution was measured
         claim.forget()
-        return Report(spec, "late", NOT_BEGUN)
+        return Report(spec, "late", NOT_BEGUN, _sentence(told))
+    except UnreadableRun as error:
+        return Report(spec, "failed", why=str(error))
     except Exception as error:
-        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(claim, error)}")
+        return Report(spec, "failed", why=_sentence([explain(error), keep_traceback(claim, error), *told]))
     stop = lambda: asked_to_stop() or claim.lost
     context = Context(folder, fixed, around.data, around.deadline, progress, around.checkpoint_seconds, stop)
-    return Opened(spec, context, begun, claim, why)
+    return Opened(spec, context, begun, claim, _sentence(told))
+
+
+def _stored(store: Store, claim: Claim, told: list[str]) -> str | None:
+    """The status of a run that is stored, or None; a damaged one is moved aside, which is ``told``.
+
+    Raises UnreadableRun for one that cannot be read: it may be whole, so it stays where it is.
+    """
+    run_id = claim.root.name
+    try:
+        status = store.read(run_id).status
+    except KeyError:
+        return None
+    except DamagedRun as error:
+        told.append(f"{error}; moved to {store.refuse(run_id)} and computed again")
+        return None
+    with contextlib.suppress(OSError):  # leftovers of a run that is there harm nothing
+        claim.open(lambda folder: False)
+        claim.forget()
+    return status
+
+
+def _sentence(parts: Iterable[str]) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opened, Outcome | Exception]]:
     """Outcomes as they come, or what went wrong: runs with a width above 1 together, the others one by one."""
     joint: dict[str, list[Opened]] = {}
     for run in opened:
-        if run.context.execution["width"] > 1 and resolve(run.spec.experiment).together is not None:
-            joint.setdefault(run.spec.experiment, []).append(run)
-            continue
         meter = Meter()
         try:
+            if run.context.execution["width"] > 1 and resolve(run.spec.experiment).together is not None:
+                joint.setdefault(run.spec.experiment, []).append(run)
+                continue
             body = resolve(run.spec.experiment).load()
             spare_imports(run.spec.experiment)
             with deferred():
@@ -206,34 +225,13 @@ def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch, 
             where["not_deterministic"] = sorted(unordered)
         new = store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
-        return Report(spec, "busy" if run.claim.gone else "late")
+        return Report(spec, "busy" if run.claim.gone else "late", why=run.why)
     except Exception as error:
         if run.claim.gone:
             return Report(spec, "busy", why="another process took it over while this one stood still")
-        return Report(spec, "failed", why=f"{explain(error)}; {keep_traceback(run.claim, error)}")
+        return Report(spec, "failed", why=_sentence([explain(error), keep_traceback(run.claim, error), run.why]))
     run.claim.forget()
     return Report(spec, "stored", ended.status, run.why) if new else Report(spec, "present", ended.status)
-
-
-def partial_folder(claim: Claim, code: str, register: str) -> tuple[Path, dict[str, str]]:
-    """The folder of a run under way and how it was begun, with the checkpoint of an earlier claim by the same code.
-
-    A checkpoint promises the same bits only under the code that wrote it.
-    """
-
-    def begun_with(folder: Path) -> dict[str, str] | None:
-        try:
-            begun = json.loads((folder / BEGUN).read_text())
-            return begun if begun["code"] == code else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-
-    folder = claim.open(lambda left: begun_with(left) is not None)
-    begun = begun_with(folder)
-    if begun is None:
-        begun = {"code": code, "started": datetime.now(UTC).isoformat(timespec="seconds"), "register": register}
-        write_whole(folder / BEGUN, json.dumps(begun).encode())
-    return folder, begun
 
 
 def explain(error: Exception) -> str:

@@ -17,9 +17,11 @@ from typing import Any
 import psutil
 
 from suite.runs.files import write_whole
+from suite.runs.notes import NUMBER, Fields, read_note
 from suite.runs.periodic import every
 
 NOTE = "progress.json"
+FIELDS: Fields = {"host": str, "pid": int, "job": str, "since": NUMBER, "fraction": NUMBER}
 PERIOD = 5.0  # seconds between two signs of life
 SILENT = 60.0  # seconds without one after which a run is taken to stand still
 
@@ -50,11 +52,10 @@ def job() -> str:
 
 def note_in(folder: Path) -> dict[str, Any] | None:
     """The last sign of life in a run's folder, with its time by the file system's clock as ``seen``."""
-    try:
-        found = json.loads((folder / NOTE).read_bytes())
-        return {**found, "seen": (folder / NOTE).stat().st_mtime}
-    except (OSError, ValueError, TypeError):
-        return None
+    with contextlib.suppress(OSError):
+        if found := read_note(folder / NOTE, FIELDS):
+            return {**found, "seen": (folder / NOTE).stat().st_mtime}
+    return None
 
 
 def at_work(note: Mapping[str, Any], now: float) -> bool:

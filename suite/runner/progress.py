@@ -12,6 +12,7 @@ from typing import Any
 from suite.runs import periodic
 
 EVERY = 30.0  # seconds between two lines where there is no terminal
+CHOOSING = "choosing an execution, at most 60 s where the machine is idle"  # what is done while no run is under way
 
 
 class Progress:
@@ -60,16 +61,16 @@ class Progress:
         self._telling.close()
 
     def _tell(self) -> None:
-        going = sum(0 < fraction < 1 for fraction in tuple(self.fractions.values()))
-        print(
-            f"[{self.finished}/{len(self.weights)}] {going} under way, {self.done:.0%} done; {self._times()}",
-            file=sys.stderr,
-        )
+        going = sum(fraction < 1 for fraction in tuple(self.fractions.values()))
+        doing = f"{going} under way, {self.done:.0%} done" if going else CHOOSING
+        print(f"[{self.finished}/{len(self.weights)}] {doing}; {self._times()}", file=sys.stderr)
 
     def _times(self) -> str:
+        """The time gone and, once a part of the work is done, about the time left."""
         spent = time.monotonic() - self.started
-        left = f"{spent * max(0.0, 1 - self.done) / self.done:.0f} s" if self.done else "an unknown time"
-        return f"{spent:.0f} s gone, about {left} left"
+        if not self.done:
+            return f"{spent:.0f} s gone"
+        return f"{spent:.0f} s gone, about {spent * max(0.0, 1 - self.done) / self.done:.0f} s left"
 
     @property
     def done(self) -> float:
@@ -77,7 +78,7 @@ class Progress:
         return self._gone / self.total if self.total > 0 else 1.0
 
     def update(self, run_id: str, fraction: float) -> None:
-        """A run reports how far it is, as a share from 0 to 1."""
+        """A run reports how far it is, as a share from 0 to 1; its first report says that it is under way."""
         self._gone += self.weights[run_id] * (fraction - self.fractions.get(run_id, 0.0))
         self.fractions[run_id] = fraction
         if self._bar:

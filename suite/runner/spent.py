@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from suite.runs.files import write_whole
+from suite.runs.notes import NUMBER, read_note
 
 SPENT = "spent.json"  # in the folder of a run under way
 
@@ -20,8 +21,9 @@ def processor_seconds() -> float:
 
 def spent(folder: Path) -> float:
     """Processor seconds charged to the run in ``folder``; none where nothing readable says so."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        return float(json.loads((folder / SPENT).read_text())["processor_seconds"])
+    with contextlib.suppress(OSError):
+        if note := read_note(folder / SPENT, {"processor_seconds": NUMBER}):
+            return float(note["processor_seconds"])
     return 0.0
 
 

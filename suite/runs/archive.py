@@ -8,6 +8,7 @@ and sizes are looked at before anything is unpacked, and only what ``export`` wr
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import zipfile
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from suite.runs.files import sync_folder
 from suite.runs.store import (
     CHECKSUMS,
     DamagedRun,
@@ -24,6 +26,7 @@ from suite.runs.store import (
     Run,
     Store,
     StoreError,
+    UnreadableRun,
     digest,
     is_run_id,
     plain_name,
@@ -130,11 +133,14 @@ class Archive:
         return set(self.sealed)
 
     def files(self, run_id: str) -> dict[str, bytes]:
-        """All files of a run, checked against the manifest. Raises KeyError or DamagedRun."""
+        """All files of a run, checked against the manifest. Raises KeyError, DamagedRun or UnreadableRun."""
         names = self._names[run_id]
         try:
             files = {name: self._unpack(f"{run_id}/{name}") for name in names}
         except UNREADABLE as error:
+            # A damaged directory of the zip leads to places that no file has (EINVAL); the rest is the system's.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise UnreadableRun(f"run {run_id} in {self.path}", error) from error
             raise DamagedRun(f"run {run_id} in {self.path}: {error}") from error
         if digest(files.get(CHECKSUMS, b"")) != self.sealed[run_id]:
             raise DamagedRun(f"run {run_id} in {self.path}: its checksums are not the manifest's")
@@ -223,6 +229,7 @@ def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping
         with open(staging, "rb") as written:
             os.fsync(written.fileno())
         os.replace(staging, target)
+        sync_folder(target.parent)
     except OSError as error:
         raise StoreError(f"could not write {target}: {error.strerror}") from error
     finally:
@@ -245,7 +252,8 @@ def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
 
     Every run is verified and its tables are parsed before the first is stored: a file that holds anything else,
     and a disk that fills up, change nothing. A run that is stored but damaged is moved aside for the one that
-    verifies. ``relate`` says how two versions of a run relate (``suite.runs.contest.relation``).
+    verifies; one that cannot be read ends the import with UnreadableRun. ``relate`` says how two versions of a run
+    relate (``suite.runs.contest.relation``).
     """
     done = Merged()
 

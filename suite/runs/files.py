@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+Found = TypeVar("Found")
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -23,6 +28,16 @@ def write_whole(path: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             staging.unlink()
+
+
+def twice_if_stale(read: Callable[[], Found]) -> Found:
+    """What ``read`` returns, called again where it met a stale handle, which a network's file system renews."""
+    try:
+        return read()
+    except OSError as error:
+        if error.errno != errno.ESTALE:
+            raise
+    return read()
 
 
 def check_writable(folder: Path) -> None:

@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suite.runs.files import remove, sync_folder
+from suite.runs.files import remove, sync_folder, twice_if_stale
 from suite.runs.lease import Claim, Locks
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
@@ -45,8 +45,19 @@ class StoreError(ValueError):
     """A store that cannot be read or written as asked."""
 
 
-class DamagedRun(StoreError):
-    """A run folder that does not verify: truncated, edited, or not what its name says."""
+class UnusableRun(StoreError):
+    """A stored run on which nothing can rest: it is damaged, or cannot be read."""
+
+
+class DamagedRun(UnusableRun):
+    """A run that was read and does not verify: truncated, edited, or not what its name says."""
+
+
+class UnreadableRun(UnusableRun):
+    """A run that could not be read this time, so that nobody knows whether it verifies."""
+
+    def __init__(self, which: str, error: OSError):
+        super().__init__(f"{which} cannot be read ({error.strerror or error}); nothing was moved")
 
 
 @dataclass(frozen=True)
@@ -236,16 +247,24 @@ class Store:
             return {entry.name for entry in entries if is_run_id(entry.name)}
 
     def has(self, run_id: str) -> bool:
-        """Whether something is stored under this id, verified or not."""
-        return os.path.lexists(self.root / "runs" / run_id)
+        """Whether something is stored under this id, verified or not. Raises UnreadableRun where nobody can tell."""
+        try:
+            twice_if_stale(lambda: os.lstat(self.root / "runs" / run_id))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise UnreadableRun(f"run {run_id}", error) from error
+        return True
 
     def read(self, run_id: str) -> Run:
-        """The verified run; raises KeyError when there is none, DamagedRun when it does not verify."""
+        """The verified run; raises KeyError when there is none, DamagedRun or UnreadableRun as ``files``."""
         return verified(run_id, self.files(run_id))
 
     def files(self, run_id: str) -> dict[str, bytes]:
-        """All files of a run folder, unverified. Raises KeyError when there is no such run, DamagedRun when
-        it is not a folder of readable plain files.
+        """All files of a run folder, unverified.
+
+        Raises KeyError when there is no such run, DamagedRun when it is not a folder of plain files, and
+        UnreadableRun when it may be one and the system does not read it.
         """
         try:
             return _files(run_id, self.root / "runs" / run_id)
@@ -354,14 +373,24 @@ class Store:
 
 
 def _files(run_id: str, folder: Path) -> dict[str, bytes]:
-    """All files of a folder. Raises FileNotFoundError where it is none, DamagedRun for any but plain files."""
-    try:
+    """All files of a folder.
+
+    Raises FileNotFoundError where there is none, DamagedRun for any but plain files, and UnreadableRun where reading
+    fails: that says nothing of what is stored.
+    """
+
+    def read() -> dict[str, bytes]:
         with os.scandir(folder) as entries:
             names = [(e.name, e.is_file(follow_symlinks=False)) for e in entries]
         if odd := [name for name, plain in names if not plain]:
             raise DamagedRun(f"run {run_id}: {odd[0]!r} is not a plain file")
         return {name: (folder / name).read_bytes() for name, _ in names}
+
+    try:
+        return twice_if_stale(read)
     except FileNotFoundError:
         raise
-    except OSError as error:
+    except NotADirectoryError as error:
         raise DamagedRun(f"run {run_id}: {error.strerror}") from error
+    except OSError as error:
+        raise UnreadableRun(f"run {run_id}", error) from error

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from suite.communication.collectives import Settled
 from suite.runs.files import sync_folder
-
-NAME = "checkpoint"
+from suite.training.checkpoint_file import NAME, DamagedCheckpoint, read
 
 
 def flatten(value: Any, name: str, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
@@ -90,17 +89,16 @@ def save(folder: Path, state: Any, values: dict[str, Any], tensors: dict[str, Te
 
 
 def load(folder: Path, like: Any, device: str) -> tuple[Any, dict[str, Any], dict[str, Tensor]] | None:
-    """The last checkpoint as (state, values, tensors), or None when there is none or it does not verify."""
+    """The last checkpoint as (state, values, tensors), or None when there is none or it does not verify.
+
+    Raises OSError where it cannot be read: the work that it holds is not given up for that.
+    """
     try:
-        content = (folder / NAME).read_bytes()
-    except OSError:
+        found = read(folder)
+    except DamagedCheckpoint:
         return None
-    document = content[32:]
-    if hashlib.sha256(document).digest() != content[:32]:
+    if found is None:
         return None
-    length = int.from_bytes(document[:8], "little")
-    meta = json.loads(document[8 : 8 + length])["__metadata__"]
-    plain, values = json.loads(meta["plain"]), json.loads(meta["values"])
-    flat = {name: tensor.to(device) for name, tensor in deserialise(document).items()}
+    flat = {name: tensor.to(device) for name, tensor in deserialise(found.document).items()}
     extra = {k.removeprefix("extra/"): v for k, v in flat.items() if k.startswith("extra/")}
-    return rebuild(like, "state", flat, plain), values, extra
+    return rebuild(like, "state", flat, found.plain), found.values, extra

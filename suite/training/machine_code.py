@@ -77,13 +77,17 @@ class Source:
         texts = [path.read_text() for path in (self.file, *self.headers)]
         return hashlib.sha256("\n".join((*texts, *self.flags, said, cpu_name())).encode()).hexdigest()
 
+    def build(self, definitions: Mapping[str, str]) -> str:
+        """The name of what definitions make of it here."""
+        return hashlib.sha256("\n".join((self.toolchain(), *definitions.values())).encode()).hexdigest()[:20]
+
     def library(self, definitions: Mapping[str, str], load: Callable[[Path, str], Library]) -> Library:
         """What ``load`` makes of the library and its build; compiled unless it is kept already.
 
         ``load`` raises OSError or AttributeError for a damaged one. Raises NativeError where it cannot be made.
         """
         found, _ = compiler()
-        build = hashlib.sha256("\n".join((self.toolchain(), *definitions.values())).encode()).hexdigest()[:20]
+        build = self.build(definitions)
         path = cache_folder() / "native" / f"{build}.so"
         if path.exists():
             with contextlib.suppress(OSError, AttributeError):  # damaged: compiled again

@@ -15,10 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from suite.runs.files import write_whole
+from suite.runs.notes import read_note
 from suite.spec import RunSpec
 
 PRECISIONS = ("float32", "float64", "tf32", "bf16")
 PATHS = ("looped", "vectorised", "captured", "native")
+
+RECORD = "execution.json"  # in the folder of a run under way
+FIELDS = {
+    "path": str,
+    "width": int,  # runs in the pack this one belongs to
+    "slot": int,  # its place among them
+    "threads": int,
+    "precision": str,
+    "device": str,
+    "channels_last": bool,
+    "onednn": bool,  # on a CPU: gradients of convolutions by oneDNN, else by torch's own kernels
+    "deterministic": bool,
+}
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
 KEPT_BYTES = 1 << 30
@@ -49,13 +63,13 @@ def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
         raise ValueError(f"precision must be one of {PRECISIONS}, not {precision!r}")
     return {
         "path": path,
-        "width": 1,  # runs in the pack this one belongs to
-        "slot": 0,  # its place among them
+        "width": 1,
+        "slot": 0,
         "threads": threads,
         "precision": precision,
         "device": device,
         "channels_last": True,
-        "onednn": True,  # on a CPU: gradients of convolutions by oneDNN, else by torch's own kernels
+        "onednn": True,
         "deterministic": True,
     }
 
@@ -64,11 +78,25 @@ Refine = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 def recorded(folder: Path) -> dict[str, Any] | None:
-    """The execution recorded in a run's partial folder, if there is one."""
-    try:
-        return json.loads((folder / "execution.json").read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
+    """The execution recorded in a run's partial folder; None where there is none that a run could have.
+
+    Raises OSError where it cannot be read now.
+    """
+    found = read_note(folder / RECORD, FIELDS)
+    return found if found is not None and sound(found) else None
+
+
+def sound(execution: Mapping[str, Any]) -> bool:
+    """Whether an execution of these fields names what there is; a native one names its builds."""
+    builds = execution.get("builds", [])
+    named = isinstance(builds, list) and all(isinstance(name, str) for name in (execution.get("build"), *builds))
+    return (
+        execution["path"] in PATHS
+        and execution["precision"] in PRECISIONS
+        and 0 <= execution["slot"] < execution["width"]
+        and execution["threads"] > 0
+        and (named or execution["path"] != "native")
+    )
 
 
 def fixed(
@@ -78,8 +106,13 @@ def fixed(
     if (known := recorded(folder)) is not None:
         return known
     execution = refine(choose(spec, device, threads))
-    write_whole(folder / "execution.json", json.dumps(execution, indent=1).encode())
+    record(folder, execution)
     return execution
+
+
+def record(folder: Path, execution: Mapping[str, Any]) -> None:
+    """Write the execution of a run into its partial folder, whole or not at all."""
+    write_whole(folder / RECORD, json.dumps(dict(execution), indent=1).encode())
 
 
 def apply(execution: Mapping[str, Any]) -> None:

@@ -50,9 +50,18 @@ def test_another_process_that_was_first_is_believed(tmp_path):
     text = choices._kind(digits(0), new(digits(0)), 1)
     decide(tmp_path, kind, digits(0), new(digits(0)), width=1, slot=0)
     (path,) = (tmp_path / "choices").iterdir()
-    assert choices._keep(path, text, {"path": "looped"}) == {"path": "vectorised", "width": 1}
-    path.write_text("{ cut of")
-    assert choices._read(path) is None
+    assert choices._keep(path, text, new(digits(0)), {"path": "looped"}) == {"path": "vectorised", "width": 1}
+
+
+@pytest.mark.parametrize("content", ["{ cut of", "[]", "7", '{"changes": 7}', '{"changes": {"path": 7}}', "\udcff"])
+def test_a_choice_that_leads_to_no_execution_is_measured_again_and_replaced(tmp_path, content):
+    kind, made = experiment(iter([{"path": "vectorised", "width": 1}, {"path": "looped"}]))
+    decide(tmp_path, kind, digits(0), new(digits(0)), width=1, slot=0)
+    (path,) = (tmp_path / "choices").iterdir()
+    path.write_text(content, errors="surrogateescape")
+    for _ in range(2):
+        assert decide(tmp_path, kind, digits(0), new(digits(0)), width=1, slot=0)["path"] == "looped"
+    assert len(made) == 2
 
 
 def test_short_runs_and_named_paths_are_not_measured(tmp_path):

@@ -55,8 +55,8 @@ def test_a_measurement_is_taken_with_the_threads_of_the_run(pictures):
 class Compiled:
     """Stands for the native gradients of a problem, without a compiler."""
 
-    def __init__(self, problem):
-        self.library = SimpleNamespace(build="a build")
+    def __init__(self, problem, build=None, direct=False):
+        self.library = SimpleNamespace(build="direct" if direct else "a build", winograd=True)
 
 
 @pytest.fixture
@@ -74,7 +74,13 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> dict:
     return seen
 
 
-ONE_BY_ONE = {"looped, channels-last", "looped", "looped, own convolutions", "native, channels-last"}
+ONE_BY_ONE = {
+    "looped, channels-last",
+    "looped",
+    "looped, own convolutions",
+    "native, channels-last",
+    "native, channels-last, direct sums",
+}
 
 
 @pytest.mark.parametrize(
@@ -140,12 +146,13 @@ def test_the_fastest_way_is_chosen_and_told_by_how_much(timed, way, seconds, cho
     assert "build" not in found
 
 
-def test_a_native_way_is_chosen_with_the_build_that_was_timed(timed):
-    timed["seconds"]["native, channels-last"] = 0.5
+@pytest.mark.parametrize(("form", "build"), [("", "a build"), (", direct sums", "direct")])
+def test_a_native_way_is_chosen_with_the_build_that_was_timed(timed, form, build):
+    timed["seconds"][f"native, channels-last{form}"] = 0.5
     spec = digits(0)
     found = measure_training(spec, new(spec), 1)
     assert (found["path"], found["channels_last"], found["onednn"], found["width"]) == ("native", True, True, 1)
-    assert found["build"] == "a build"
+    assert found["build"] == build
 
 
 def test_where_nothing_compiles_that_is_told(timed, monkeypatch: pytest.MonkeyPatch):

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from engine_cases import agree, compute, digest, digits, points, problem, stored
+from engine_cases import agree, compute, digits, points, problem, stored
 from torch import nn
 from torch.nn import functional as F
 
-from suite.experiment import Context
 from suite.models.initialisers import Constant, Xavier
 from suite.models.layers import Conv2d, Linear
 from suite.models.network import Chain
@@ -20,20 +19,10 @@ from suite.training.flat import FlatModule
 from suite.training.gradients import native
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.native import Native, NativeError, plan, refusal
+from suite.training.gradients.native_check import bound
 from suite.training.gradients.paths import gradients_of_run, refusals
 from suite.training.numerics import Numerics, choose
 from suite.training.problem import Classification, Quadratic
-
-
-@pytest.fixture
-def fresh(monkeypatch, tmp_path):
-    """Nothing found before and nothing built before."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for memory in (machine_code.compiler, native.toolchain, native.library):
-        memory.cache_clear()
-    yield tmp_path / "cache" / "sgd-scaling-suite" / "native"
-    for memory in (machine_code.compiler, native.toolchain, native.library):
-        memory.cache_clear()
 
 
 def rounded_badly() -> Chain:
@@ -118,7 +107,7 @@ def test_a_native_test_gives_the_loss_of_each_example_without_dropout(name, torc
         torch_threads(threads)
         found = ours.losses(x, inputs, targets)
         assert found.dtype == torch.float64
-        assert float((found - expected).norm()) <= native.bound(case.d, expected)
+        assert float((found - expected).norm()) <= bound(case.d, expected)
 
 
 @pytest.mark.compiler
@@ -211,40 +200,6 @@ def test_rows_are_computed_at_their_own_points_and_with_the_bits_of_each_alone()
         alone = ours(x[i : i + 1], rows[i : i + 1], [batch])
         assert torch.equal(alone[0][0], losses[i])
         assert torch.equal(alone[1][0], grads[i])
-
-
-@pytest.fixture
-def cut_short(tmp_path, monkeypatch):
-    """A native run that was late after its first update and left a checkpoint."""
-    spec = digits(0, path="native", model={"name": "linear"})
-    with monkeypatch.context() as patch:
-        patch.setattr(Context, "late", property(lambda self: True))
-        assert [report.state for report in compute(tmp_path / "cut", spec)] == ["late"]
-    return spec, tmp_path / "cut"
-
-
-@pytest.mark.compiler
-def test_a_native_run_is_recorded_near_the_loop_and_resumes_in_the_same_bits(tmp_path, cut_short):
-    spec, cut = cut_short
-    compute(tmp_path / "whole", spec)
-    run = stored(tmp_path / "whole", spec)
-    assert run.environment["execution"]["path"] == "native"
-    assert run.environment["execution"]["build"] == Native(problem("linear", dtype=torch.float32)).library.build
-    looped = digits(0, path="looped", model={"name": "linear"})
-    compute(tmp_path / "loop", looped)
-    assert run.results["test_loss"] == pytest.approx(stored(tmp_path / "loop", looped).results["test_loss"], rel=1e-4)
-    assert [report.state for report in compute(cut, spec)] == ["stored"]
-    assert digest(cut, spec) == run.results["weights_digest"]
-
-
-@pytest.mark.compiler
-def test_a_run_begun_with_another_build_is_refused_in_a_sentence(cut_short, fresh, monkeypatch):
-    spec, cut = cut_short
-    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-DOTHER")))
-    (report,) = compute(cut, spec)
-    assert report.state == "failed"
-    assert "begun with the native build" in report.why
-    assert "may round differently" in report.why
 
 
 @pytest.mark.usefixtures("fresh")

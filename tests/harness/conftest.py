@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import toy
 
-from suite.papers import evidence, registry
+from suite.papers import evidence, register, registry
 from suite.papers.published import published as claims_of
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
@@ -21,6 +21,7 @@ def papers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The toy paper instead of the five, until the test ends."""
     before = dict(registry.PAPERS)
     monkeypatch.setattr(evidence, "folders", evidence.folders)
+    monkeypatch.setattr(register, "read", register.read)
     toy.install()
     yield
     registry.PAPERS.clear()

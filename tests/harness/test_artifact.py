@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -14,6 +16,7 @@ from suite.papers.artifact import (
     Paper,
     PaperError,
     check_name,
+    few_seeds,
     no_runs,
     plain,
     row_by_row,
@@ -76,11 +79,26 @@ def test_what_a_run_that_is_watched_says_is_what_is_stored(evidence):
 
 def test_runs_that_are_not_stored_are_counted_in_their_group(tmp_path):
     evidence = Evidence(stored(tmp_path, SPECS[0]), {"all": SPECS, "none": ()}, "reduced")
-    with pytest.raises(Missing, match=r"^2 of 3 runs of 'all' at reduced$"):
+    with pytest.raises(Missing, match=r"^2 of 3 runs of 'all' at reduced are missing$"):
         evidence.runs("all")
     for name in ("none", "other"):
         with pytest.raises(Missing, match=f"^no runs of '{name}' at reduced$"):
             evidence.runs(name)
+
+
+def test_of_groups_that_lack_seeds_those_remain_that_every_one_of_them_has():
+    a, b = (tuple(RunSpec("toy/draw", {"group": g}, seed) for seed in range(5)) for g in "ab")
+    once = (RunSpec("toy/draw", {"group": "timed"}, 3),)
+    groups = {"a": a, "b": b, "once": once}
+    ids = {spec.id for spec in (*a[:2], *b[1:4], *once)}
+    few = few_seeds(groups, ids)
+    assert few.groups == {"a": a[1:2], "b": b[1:2], "once": once}
+    assert str(few) == "1 of 5 seeds"
+    begun = few_seeds(groups, {spec.id for spec in a[:2]})
+    assert (begun.groups, str(begun)) == ({"a": a[:2], "b": b, "once": once}, "2 of 5 seeds")
+    assert few_seeds(groups, {spec.id for specs in groups.values() for spec in specs}) is None
+    assert few_seeds(groups, {spec.id for spec in (*a[:2], *b[2:])}) is None
+    assert few_seeds({"several of a seed": (*a, *(replace(spec, settings={}) for spec in a))}, {a[0].id}) is None
 
 
 def test_several_versions_of_a_run_are_kept_the_first_source_s_first(tmp_path):

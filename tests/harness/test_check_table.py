@@ -11,9 +11,11 @@ from rich.console import Console
 from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.claims.measured import exact, interval
 from suite.commands.check import evidence
-from suite.commands.check_table import NAMES, UNLIMITED, few, folded, reasons, show, table
+from suite.commands.check_table import NAMES, few, folded, reasons, show, table
 from suite.commands.terminal import folded as fold_lines
-from suite.runner.progress import Progress
+from suite.runner.progress import CHOOSING, Progress
+
+ROOMY = 1000  # columns
 
 CLAIM = Claim(
     "toy/fig1/an-error-of-the-network", "it errs", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,)
@@ -32,7 +34,7 @@ def drawn(found: list[Verdict], width: int) -> list[str]:
 
 
 def test_printed_stands_beside_ours_with_interval_and_unit():
-    head, *rows = [line.split("  ") for line in drawn(verdicts(), UNLIMITED)]
+    head, *rows = [line.split("  ") for line in drawn(verdicts(), ROOMY)]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in (head, *rows)]
     assert cells == [
         ["claim", "printed", "ours", "verdict"],
@@ -44,7 +46,7 @@ def test_printed_stands_beside_ours_with_interval_and_unit():
 
 def test_columns_stand_two_spaces_apart_and_rows_without_a_line_between():
     found = verdicts()
-    head, *rows = drawn(found, UNLIMITED)
+    head, *rows = drawn(found, ROOMY)
     assert head.startswith("claim".ljust(len(CLAIM.id)) + "  printed  ours  ")
     assert [row.startswith(f"{CLAIM.id}  25%      ") for row in rows] == [True] * len(found)
 
@@ -60,7 +62,8 @@ def test_of_many_values_four_are_shown():
     assert few([]) == ""
 
 
-def test_reasons_and_closing_lines_follow_the_table_as_they_are(capsys):
+def test_reasons_and_closing_lines_follow_the_table_as_they_are(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     red = Verdict(CLAIM, "not reproduced", "no [runs] of [draws]", exact(40.0), "smoke", red=True)
     show([red], verbose=False, closing=["closing [bold]line"])
     assert capsys.readouterr().out.splitlines()[2:] == [
@@ -74,8 +77,8 @@ def test_reasons_and_closing_lines_follow_the_table_as_they_are(capsys):
 
 def test_what_a_verdict_rests_on_has_a_column_where_one_of_them_says():
     found = [Verdict(CLAIM, "reproduced", "so", exact(25.0), "smoke", rests_on="shortened"), verdicts()[0]]
-    assert drawn(found, UNLIMITED)[0].split() == ["claim", "printed", "ours", "rests", "on", "verdict"]
-    assert "shortened" in drawn(found, UNLIMITED)[1]
+    assert drawn(found, ROOMY)[0].split() == ["claim", "printed", "ours", "rests", "on", "verdict"]
+    assert "shortened" in drawn(found, ROOMY)[1]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -128,6 +131,15 @@ def test_a_log_is_told_that_work_goes_on(monkeypatch):
         assert seen.wait(60)
     line = next(text for text in reversed(told) if "under way" in text)
     assert line.startswith("[0/2] 1 under way, 38% done; ")
+
+
+def test_while_no_run_is_under_way_it_says_that_an_execution_is_chosen(capsys):
+    progress = Progress({"a": 1.0, "b": 3.0})
+    progress._tell()
+    assert capsys.readouterr().err == f"[0/2] {CHOOSING}; 0 s gone\n"
+    progress.update("a", 0.0)  # its execution is chosen
+    progress._tell()
+    assert capsys.readouterr().err == "[0/2] 1 under way, 0% done; 0 s gone\n"
 
 
 def test_on_a_terminal_a_bar_fills_by_cost(monkeypatch):

@@ -179,6 +179,35 @@ def test_drops_of_the_rate_come_within_an_epoch_as_far_as_the_run_goes(changes, 
     assert [reason for _, reason in found(printed(drops=HALVED), **changes)] == reasons
 
 
+@pytest.mark.parametrize(
+    ("changes", "reasons"),
+    [
+        (dropping((400, 0.5), (800, 0.25)), []),
+        (dropping((400, 0.5)), ["drops [(40, 0.5)] for [(40, 0.5), (80, 0.25)]"]),
+        (dropping(epochs=40), []),
+        (dropping(epochs=41), ["drops [] for [(40, 0.5)]"]),
+    ],
+)
+def test_a_rate_that_falls_every_so_many_epochs_does_so_as_far_as_the_run_goes(changes, reasons):
+    halved = PrintedExperiment("group", {"drops": Printed("1", periodic=(40, 0.5)), "until": Printed("1", (0.9,))})
+    assert [reason for _, reason in found(halved, **changes)] == reasons
+
+
+def test_a_rate_that_hangs_on_the_mean_loss_is_no_schedule_of_epochs():
+    by_loss = printed(drops=Printed("1", (((2.0, 0.1),),), by_loss=True))
+    falling = {"name": "isgd", "thresholds": [2.0], "factors": [1.0, 0.1]}
+    assert found(by_loss, algorithm=falling) == []
+    assert found(by_loss) == [(STAND_IN, "drops [] for [(2.0, 0.1)] by mean loss")]
+    higher = falling | {"thresholds": [2.5]}
+    assert found(by_loss, algorithm=higher) == [(STAND_IN, "drops [(2.5, 0.1)] for [(2.0, 0.1)] by mean loss")]
+
+
+def test_what_is_translated_to_test_is_held_against_print_where_it_is_said():
+    tested = printed(tested="newstest2013")
+    assert found(tested) == found(tested, test_corpus="newstest2013") == []
+    assert found(tested, test_corpus="europarl") == [(STAND_IN, "tested europarl for newstest2013")]
+
+
 def test_drops_count_where_no_number_of_epochs_is_printed():
     by_updates = PrintedExperiment("group", {"drops": HALVED, "updates": Printed("1", (1000,))})
     assert found(by_updates, **dropping((500, 0.5), (800, 0.25))) == []

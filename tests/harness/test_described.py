@@ -49,6 +49,9 @@ def test_every_setting_has_its_place():
         epochs=1.0,  # 300 updates of two gradients each, of ten examples, over 6,000 of them
         updates=300,
         drops=((pytest.approx(50 / 300), 0.1),),
+        falls=(),
+        dropout=False,
+        tested=None,
         sample=500,
         share=0.2,
         growth=0.05,
@@ -61,7 +64,9 @@ def test_a_specification_that_says_nothing_is_described_as_one_worker_and_nothin
     empty = describe(RunSpec("toy/train"))
     assert (empty.workers, empty.growth, empty.drops, empty.seed) == (1, 0.0, (), 0)
     others = {
-        name: value for name, value in vars(empty).items() if name not in ("workers", "growth", "drops", "seed")
+        name: value
+        for name, value in vars(empty).items()
+        if name not in ("workers", "growth", "drops", "falls", "seed")
     }
     assert set(others.values()) == {None}
     assert empty.total is None
@@ -103,6 +108,13 @@ def test_epochs_are_counted_over_what_is_learnt_from(leaving, changes, epochs):
 def test_drops_are_told_by_epochs_where_those_are_known(leaving, changes, drops):
     found = told(*leaving, **changes).drops
     assert found == tuple((pytest.approx(epoch), factor) for epoch, factor in drops)
+
+
+def test_a_rate_that_hangs_on_the_loss_a_corpus_of_tests_and_dropout_are_told():
+    falling = {"name": "isgd", "thresholds": [2.0, 1.2], "factors": [1.0, 0.1, 0.01]}
+    assert told(algorithm=falling).falls == ((2.0, 0.1), (1.2, 0.01))
+    assert told(test_corpus="newstest2013").tested == "newstest2013"
+    assert [told(model={"name": name}).dropout for name in ("caffe_alexnet", "nobody's")] == [True, None]
 
 
 def test_the_data_set_is_the_specification_s_own_or_the_experiment_s_first():

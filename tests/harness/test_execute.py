@@ -52,7 +52,7 @@ def test_a_run_is_computed_once(around: Surroundings, counted):
     assert execute(spec, experiment, around).state == "present"
     assert counted() == 1
     run = Store(around.store).read(spec.id)
-    assert (run.environment["code"], run.environment["register"]) == (experiment(spec.experiment).code, "")
+    assert run.environment["code"] == experiment(spec.experiment).code
     assert datetime.fromisoformat(run.environment["started"]).tzinfo is not None
     assert run.environment["execution"]["threads"] == 1
     assert {"machine", "versions", "device", "revision", "dirty"} <= set(run.environment)
@@ -205,7 +205,9 @@ def reference(tmp_path_factory: pytest.TempPathFactory):
 def test_a_spoiled_checkpoint_means_starting_again_to_the_same_bits(around: Surroundings, reference, spoil):
     spec, expected = reference
     spoil(interrupted(around, spec) / checkpoint.NAME)
-    assert execute(spec, experiment, around).state == "stored"
+    report = execute(spec, experiment, around)
+    assert report.state == "stored"
+    assert report.why.startswith("its checkpoint is damaged, so it begins anew; lost: ")
     assert same(finished(around, spec), expected)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import ceil
 from pathlib import Path
 
 import pandas as pd
@@ -197,11 +198,18 @@ def built(printed) -> RunSpec | None:
     each = batch * (workers // (splitting or 1))
     epochs = value("epochs", 200)
     updates = value("updates", round(epochs * images / each))
-    drops = value("drops", [])
+    drops, falls = value("drops", []), {}
+    if printed["drops"] and printed["drops"].periodic:
+        epochs_between, factor = printed["drops"].periodic
+        count = ceil(updates * each / images / epochs_between)  # the last of which would fall on the end, or behind
+        drops = [(epochs_between * k, factor**k) for k in range(1, count)]
+    elif printed["drops"] and printed["drops"].by_loss:
+        falls = {"thresholds": [below for below, _ in drops], "factors": [1.0, *(factor for _, factor in drops)]}
+        drops = []
     made = {
         "data": {"name": name, "transform": value("preparation", "scale"), "labels": value("labels", "digits")},
         "model": {"name": value("network", "own")},
-        "algorithm": {"name": "rudra", "n": splitting} if splitting is not None else {"name": "sgd"},
+        "algorithm": {"name": "rudra", "n": splitting} if splitting is not None else {"name": "sgd", **falls},
         "descent": {"rule": value("rule", "caffe"), "momentum": value("momentum", 0.9), "decay": value("decay", 0.0)},
         "rate": rate,
         "batch": batch,

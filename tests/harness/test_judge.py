@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, KnownDifference, judge, load, not_run
 from suite.claims.measured import AS_PRINTED, PROPERTY, SIMULATED, STAND_IN, STATED, Measured, exact, interval, point
+from suite.report.numerals import printed
 
 HALF = st.integers(-8, 8).map(lambda n: n / 2)
 
@@ -313,3 +314,15 @@ def test_measured_values_are_checked():
         exact([])
     assert (point(1.0).n, point(1.0).spans) == (1, ((1.0, 1.0, 1.0),))
     assert point([1.0, 2.0], spread=[0.5, 1.0]).spans == ((1.0, 0.5, 1.5), (2.0, 1.0, 3.0))
+
+
+def test_a_number_that_follows_is_read_as_a_printed_one_and_said_to_follow(tmp_path):
+    path = tmp_path / "toy.toml"
+    entry = "[fig1]\nwhere = '2'\nbecause = 'arithmetic'\n[fig1.ratio]\nsays = 'twice as fast'\n"
+    path.write_text(entry + "follows = 2\n")
+    (claim,) = load(path)
+    assert (claim.printed, claim.follows) == ((2.0,), True)
+    assert printed(claim) == ["follows: 2"]
+    path.write_text(entry + "follows = 2\nprinted = 2\n")
+    with pytest.raises(ClaimError, match="toy/fig1/ratio: a number is printed or it follows"):
+        load(path)

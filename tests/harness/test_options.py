@@ -143,14 +143,9 @@ def test_refresh_says_what_it_renewed(call: Sgd, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("words", "given"),
-    [
-        (["register", "--because", "so"], ("so", "HEAD", {}, [])),
-        (["register", "isgd", "--because", "so", "--revision", "v1", "--reasons", "r.toml"],
-         ("so", "v1", {"isgd/*": "thus"}, ["isgd"])),
-    ],
-)  # fmt: skip
+    [(["register", "--because", "so"], ("so", [])), (["register", "isgd", "--because", "so"], ("so", ["isgd"]))],
+)
 def test_register_says_a_sentence_for_each_home(call: Sgd, monkeypatch: pytest.MonkeyPatch, words, given):
-    Path("r.toml").write_text('"isgd/*" = "thus"\n')
     monkeypatch.setattr("suite.commands.register.register", lambda *some: [f"{some}", "b"])
     assert call(*words).stdout == f"{given}\nb\n"
 

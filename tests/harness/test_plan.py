@@ -14,9 +14,9 @@ from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {}, seed) for seed in range(3)]
 PLAN = [
-    Planned(SPECS[0], 1.005, 4_000_000, (), ("toy/table1",)),
-    Planned(SPECS[1], 20.125, 2_000_000, ("imagenet",), ("toy/fig1", "toy/table1")),
-    Planned(SPECS[2], 3.257, 3_000_000, (), ("toy/fig1",)),
+    Planned(SPECS[0], 1.005, 4_000_000, (), ("toy/table1",), "draws"),
+    Planned(SPECS[1], 20.125, 2_000_000, ("imagenet",), ("toy/fig1", "toy/table1"), "draws"),
+    Planned(SPECS[2], 8_361_857.0, 3_000_000, (), ("toy/fig1",), "a few"),
 ]
 FIRST = {SPECS[0].id}
 MADE = Calibration(calibration.machine_class(), "cuda", {}, 2.0, 3.0)
@@ -34,7 +34,7 @@ def test_what_is_left_is_what_is_not_yours():
         "runs": 3,
         "yours": 1,
         "committed": 1,
-        "core_seconds": 23.4,
+        "core_seconds": 8_361_877.1,
         "peak_memory_bytes": 3_000_000,
         "missing_data": {"imagenet": "imagenet is not below d"},
         "calibrated": None,
@@ -58,6 +58,8 @@ def test_a_row_holds_a_run_with_hundredths_of_seconds():
         {
             "id": SPECS[1].id,
             "experiment": "toy/draw",
+            "group": "draws",
+            "seed": 1,
             "seconds": 20.12,
             "memory_bytes": 2_000_000,
             "data": ["imagenet"],
@@ -67,7 +69,9 @@ def test_a_row_holds_a_run_with_hundredths_of_seconds():
         {
             "id": SPECS[2].id,
             "experiment": "toy/draw",
-            "seconds": 3.26,
+            "group": "a few",
+            "seed": 2,
+            "seconds": 8_361_857.0,
             "memory_bytes": 3_000_000,
             "data": [],
             "yours": True,
@@ -79,15 +83,15 @@ def test_a_row_holds_a_run_with_hundredths_of_seconds():
 @pytest.mark.parametrize(
     ("made", "basis"), [(None, "of one core of the reference CPU"), (MADE, "measured here on cuda")]
 )
-def test_the_longest_run_comes_first_and_the_sum_last(made: Calibration | None, basis: str):
+def test_the_sum_comes_first_then_what_is_missing_then_the_longest_run(made: Calibration | None, basis: str):
     text = lines(PLAN, FIRST, summary(PLAN, FIRST, set(), "smoke", Path("d"), made))
     told = [" ".join(line.split()) for line in text]
     assert told == [
-        f"{SPECS[1].id} 20.1 s 2 MB toy/draw toy/fig1, toy/table1",
-        f"{SPECS[2].id} 3.3 s 3 MB toy/draw toy/fig1",
-        f"{SPECS[0].id} yours toy/draw toy/table1",
-        f"3 runs at smoke: 1 yours, 0 committed; what is not yours takes about 23 s {basis}, at most 3 MB each",
-        "missing: imagenet: imagenet is not below d",
+        f"3 runs at smoke: 1 yours, 0 committed; what is not yours takes about 96 d 18 h {basis}, at most 3 MB each",
+        "missing: imagenet is not below d",
+        f"96 d 18 h 3 MB toy/fig1 'a few', seed 2 {SPECS[2].id}",
+        f"20 s 2 MB toy/fig1 'draws', seed 1 {SPECS[1].id}; also toy/table1",
+        f"yours toy/table1 'draws', seed 0 {SPECS[0].id}",
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -101,7 +100,6 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(refresh.readme, "blocks", lambda judged, source: {"README.md": {"own": "ours"}})
     elsewhere = {"README.md": {"other": "theirs"}, "docs/results.md": {"other": "theirs"}}
     monkeypatch.setattr(refresh.readme, "blocks_elsewhere", lambda judged: elsewhere)
-    monkeypatch.setattr(refresh.changes, "changes", lambda before, judged: f"since {before}")
     return home
 
 
@@ -120,14 +118,12 @@ def test_a_project_has_results_hours_and_what_its_readme_has_a_place_for(made, t
     }
 
 
-def test_this_project_has_its_own_blocks_and_what_became_of_earlier_claims(made, tmp_path, monkeypatch):
+def test_this_project_has_its_own_blocks(made, tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").touch()
-    (made / "published" / "before_grades.json").write_text(json.dumps({"a": 1}))
     monkeypatch.setattr(refresh.readme, "OWN", made)
     monkeypatch.setattr(refresh, "hours", lambda found: "")
     found = refresh.generated(made)
     assert "\nours\n" in found[tmp_path / "README.md"]
-    assert found[made / "published" / "changes.md"] == "since {'a': 1}"
     assert made / "hours.csv" not in found
 
 

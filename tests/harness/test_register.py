@@ -1,137 +1,213 @@
-"""The register is append-only, orders rules and evidence, and knows every rule of today."""
+"""Every verdict compares rule and grid with the register, and its dates with the beginnings of the runs."""
 
 from __future__ import annotations
 
 import json
-import math
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
+import toy
+from toy import specs
 
-from suite.commands import register as command
-from suite.commands.register import change_of
+from suite.claims.judge import Claim, KnownDifference
+from suite.commands.register import register as record
 from suite.papers import register
+from suite.papers.published import published
+from suite.papers.register import RegisterError, read, rule_of, standing
+from suite.papers.registry import PAPERS, Registered, paper
+from suite.papers.selection import SelectorError
+from suite.papers.verdicts import verdicts
+from suite.runs.store import Outcome, Store, encode
 
-PRINTS = {"rule": "a", "measure": "b", "runs": "c"}
+LIVE = register.read
+CLAIM = Claim("toy/table1/it", "it is ten", "Table 1", "within", "reduced", "cpu-small", "so", (10.0,), quantity="it")
+RULES = """
+[table1]
+where = "Table 1"
+because = "so"
+needs = "cpu-small"
+[table1.mean]
+says = "The mean of the draws is one half"
+printed = 0.5
+tolerance = {tolerance}
+profile = "reduced"
+"""
 
 
 @pytest.fixture
-def home(tmp_path: Path):
+def home(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home that the toy paper comes from, with a register of its own."""
     (tmp_path / "published").mkdir()
+    PAPERS["toy"] = Registered(lambda: toy.PAPER, tmp_path)
+    monkeypatch.setattr(register, "read", LIVE)
+    publish(tmp_path, 0.1)
     yield tmp_path
-    register.standings.cache_clear()
+    LIVE.cache_clear()
 
 
-def test_no_rule_has_changed_without_an_entry():
-    """`sgd-suite register --because "..."` makes one."""
+def publish(home: Path, tolerance: float) -> None:
+    (home / "published" / "toy.toml").write_text(RULES.format(tolerance=tolerance))
+    published.cache_clear()
+
+
+def at(date: str) -> None:
+    """Record today's rules as if on another day."""
+    register.append(PAPERS["toy"].home, register.changes(paper("toy"), date, "a reason"))
+
+
+def run(root: Path, began: str, value: float = 0.9, count: int = 3) -> Store:
+    store = Store(root / f"{began or 'undated'}.store", create=True)
+    for spec in specs(profile="reduced", sleep=0.0)[:count]:
+        about = {"started": began} if began else {}
+        store.commit(spec.id, encode(spec, about, Outcome("finished", {"value": value})))
+    return store
+
+
+def verdict(store: Store):
+    (found,) = verdicts(paper("toy"), store, artifacts=["toy/table1"])
+    return found
+
+
+def test_no_rule_and_no_grid_has_changed_without_a_line() -> None:
+    """`sgd-suite register --because "..."` writes one."""
     assert register.unregistered() == {}
 
 
-def test_entries_form_a_chain(home: Path):
-    path = register.append(home, "d0", "first", {"toy/a": {**PRINTS, "change": "registered"}})
-    register.append(home, "d1", "second", {"toy/a": {**PRINTS, "rule": "d", "change": "amended"}})
-    assert [entry["because"] for entry in register.entries(home)] == ["first", "second"]
-    path.write_text(path.read_text().replace('"rule": "a"', '"rule": "x"'))
-    with pytest.raises(register.RegisterError, match="entry 1 does not follow"):
-        register.entries(home)
-
-
-def test_an_amended_claim_stays_amended_when_it_is_reworded(home: Path):
-    earlier, changed = {"verdict": "inconclusive"}, {**PRINTS, "rule": "d", "change": "amended"}
-    register.append(home, "d0", "begun", {"toy/a": {**PRINTS, "change": "registered"}})
-    register.append(home, "d1", "narrowed", {"toy/a": {**changed, "earlier": earlier}})
-    register.append(home, "d2", "typo", {"toy/a": {**PRINTS, "rule": "e", "change": "reworded"}})
-    held = register.standings(home)["toy/a"]
-    assert (held.change, held.date, held.because, held.earlier) == ("amended", "d1", "narrowed", earlier)
-    assert held.fingerprints["rule"] == "e"
-    assert held.since == {"rule": "d2", "measure": "d0", "runs": "d0"}
-
-
-def test_a_withdrawn_claim_stands_no_more(home: Path):
-    register.append(home, "d0", "begun", {"toy/a": {**PRINTS, "change": "registered"}})
-    register.append(home, "d1", "gone", {"toy/a": {"change": "withdrawn"}})
-    assert register.standings(home) == {}
-
-
-NOT_RUN, YES, NO = ({"verdict": verdict} for verdict in ("not run", "reproduced", "not reproduced"))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"printed": (11.0,)},
+        {"unit": "min"},
+        {"rule": "bound", "side": "lower"},
+        {"tolerance": (2.0,)},
+        {"relative": 0.1},
+        {"margin": 0.1},
+        {"quantity": "that"},
+        {"profile": "paper"},
+        {"doubt": "another table"},
+        {"undetermined": "the rate"},
+        {"known_difference": KnownDifference("why", "shown")},
+    ],
+)
+def test_what_decides_a_claim_makes_it_another_rule(changes) -> None:
+    assert rule_of(replace(CLAIM, **changes)) != rule_of(CLAIM)
+    assert json.loads(json.dumps(rule_of(replace(CLAIM, **changes)))) == rule_of(replace(CLAIM, **changes))
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "change"),
-    [
-        (None, NOT_RUN, "registered"),
-        (None, YES, "late"),
-        (NOT_RUN, NOT_RUN, "registered"),
-        (NOT_RUN, YES, "late"),
-        (YES, YES, "reworded"),
-        (NO, YES, "amended"),
-        (YES, NOT_RUN, "amended"),
-        (YES, {**YES, "values": [1.0]}, "amended"),
-        ({**YES, "values": [1.0]}, {**YES, "values": [1.0 + 1e-12]}, "reworded"),
-        ({**YES, "values": [1.0]}, {**YES, "values": [1.0, 2.0]}, "amended"),
-        ({**YES, "values": [1.0]}, {**YES, "values": ["inf"]}, "amended"),
-        (YES, None, "withdrawn"),
-    ],
+    "changes",
+    [{"says": "ten it is"}, {"where": "p. 3"}, {"because": "it is so"}, {"finding": "so"}, {"lacks": "x"}],
 )
-def test_what_the_earlier_rule_says_of_the_same_runs_decides(old, new, change):
-    assert change_of(old, new) == change
+def test_words_that_only_explain_leave_the_rule_as_it_is(changes) -> None:
+    assert rule_of(replace(CLAIM, **changes)) == rule_of(CLAIM)
 
 
-def test_what_a_rule_made_of_the_runs_is_plain_json():
-    """Infinite ends, and what is no number, as texts; the same from a verdict as from a row of ``check --json``."""
-    spans = {"values": (0.5, math.nan), "low": (-math.inf, 0.25), "high": (math.inf, 1.0)}
-    plain = {"values": [0.5, "nan"], "low": ["-inf", 0.25], "high": ["inf", 1.0]}
-    verdict: Any = SimpleNamespace(verdict="reproduced", measured=SimpleNamespace(**spans))
-    assert command.read(verdict) == {"verdict": "reproduced", **plain}
-    assert command.read_row({"verdict": "reproduced", "ours": {**plain, "n": 3}}) == command.read(verdict)
-    assert command.read_row({"verdict": "not run", "ours": None}) == NOT_RUN
+def test_a_rule_that_came_first_decides(home: Path) -> None:
+    at("2021-01-01")
+    found = verdict(run(home, "2021-01-02"))
+    assert (found.verdict, found.order, found.exploratory) == ("not reproduced", "registered", None)
 
 
-@pytest.mark.parametrize(("changed", "replays"), [(["toy/new"], False), (["toy/new", "toy/old"], True)])
-def test_the_earlier_rule_is_replayed_where_any_changed_claim_had_one(
-    home: Path, monkeypatch: pytest.MonkeyPatch, changed: list[str], replays: bool
-):
-    """A claim that is new has none; an old one is held against what its rule of before says today."""
-    register.append(home, "d0", "begun", {"toy/old": {**PRINTS, "change": "registered"}})
-    asked = []
+def test_a_widened_tolerance_ends_in_exploratory_until_new_runs_begin(home: Path) -> None:
+    """The path of an author who sees red, widens the tolerance and registers it."""
+    at("2021-01-01")
+    store = run(home, "2021-01-02")
+    assert verdict(store).red
+    publish(home, 1.0)
+    found = verdict(store)
+    assert (found.verdict, found.order, found.red) == ("reproduced", "unregistered", True)
+    assert "its rule is not the one registered on 2021-01-01" in found.why
 
-    def replay(revision: str, papers: list[str], home: Path) -> dict:
-        asked.append((revision, papers))
-        return {"toy/old": NO}
+    at("2022-01-01")
+    found = verdict(store)
+    assert (found.verdict, found.order) == ("not reproduced", "amended")
+    assert found.exploratory is not None
+    assert found.exploratory.verdict == "reproduced"
 
-    verdicts = [SimpleNamespace(claim=SimpleNamespace(id=name)) for name in changed]
-    monkeypatch.setattr(command, "homes", lambda: [home])
-    monkeypatch.setattr(command, "papers_of", lambda home: ["toy"])
-    monkeypatch.setattr(command, "unregistered", lambda papers: {claim: ["rule"] for claim in changed})
-    monkeypatch.setattr(command, "paper", lambda name: name)
-    monkeypatch.setattr(command, "today", lambda paper: dict.fromkeys(changed, PRINTS))
-    monkeypatch.setattr(command, "verdicts", lambda paper, source: verdicts)
-    monkeypatch.setattr(command, "read", lambda verdict: YES)
-    monkeypatch.setattr(command, "replay", replay)
-    (said,) = command.register("a reason", "before")
-    assert asked == ([("before", ["toy"])] if replays else [])
-    rows = register.entries(home)[-1]["claims"]
-    assert rows["toy/new"]["change"] == "late"
-    assert "earlier" not in rows["toy/new"]
-    if replays:
-        assert (rows["toy/old"]["change"], rows["toy/old"]["earlier"]) == ("amended", NO)
-        assert said.endswith("1 late, 1 amended")
+    found = verdict(run(home, "2022-01-02"))
+    assert (found.verdict, found.order, found.exploratory) == ("reproduced", "registered", None)
 
 
-@pytest.mark.parametrize("because", ["", " \n"])
-def test_no_entry_is_made_without_a_reason(because: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(command, "homes", list)
-    with pytest.raises(register.RegisterError, match="--because is empty; say why"):
-        command.register(because)
+@pytest.mark.parametrize(("began", "order"), [("2020-12-31", "late"), ("", "undated")])
+def test_runs_from_before_any_rule_or_without_a_beginning_decide_nothing(home: Path, began: str, order: str) -> None:
+    at("2021-01-01")
+    found = verdict(run(home, began))
+    assert (found.order, found.decides) == (order, False)
 
 
-def test_the_committed_register_is_whole():
-    """Its chain holds, and every entry names the three fingerprints of what it changes."""
-    for home in register.homes():
-        for entry in register.entries(home):
-            for row in entry["claims"].values():
-                assert row["change"] in register.CHANGES
-                assert row["change"] == "withdrawn" or set(register.PARTS) <= set(row)
-            json.dumps(entry)
+def test_a_claim_without_a_line_is_red(home: Path) -> None:
+    found = verdict(run(home, "2021-01-02"))
+    assert (found.order, found.red) == ("unregistered", True)
+
+
+def test_another_seed_is_another_grid(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More seeds are unregistered until they are registered; fewer, once theirs are stored, are an amendment."""
+    at("2021-01-01")
+    store = run(home, "2021-01-02")
+    monkeypatch.setenv("TOY_RUNS", "4")
+    assert register.unregistered() == {"toy/table1/mean": "the runs of toy/table1 are not those registered"}
+    monkeypatch.setenv("TOY_RUNS", "2")
+    assert verdict(store).order == "unregistered"
+    record("fewer")
+    found = verdict(store)
+    assert (found.order, found.red) == ("amended", True)
+
+
+def test_a_run_from_before_its_grid_is_late(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOY_RUNS", "2")
+    at("2021-01-01")
+    monkeypatch.setenv("TOY_RUNS", "3")
+    record("a third seed")
+    assert verdict(run(home, "2021-01-02")).order == "late"
+
+
+def closed(home: Path, order: str, began: str, **more) -> register.Standing:
+    (claim,) = published("toy")
+    artifact = paper("toy").artifacts[0]
+    grid = {
+        "artifact": artifact.id,
+        "date": "",
+        "because": "b",
+        "added": sorted(register.ids_of(artifact)),
+        "removed": [],
+    }
+    line = {"claim": claim.id, "date": "2021-01-01", "because": "b", "rule": rule_of(claim), "order": order, **more}
+    (home / "published" / register.FILE).write_text("".join(json.dumps(each) + "\n" for each in (grid, line)))
+    (home / "published" / register.UNDATED_RUNS).write_text("old\n")
+    LIVE.cache_clear()
+    return standing(claim, artifact, {"old": began})
+
+
+EARLIER = {"verdict": "reproduced", "values": [1], "low": [1], "high": [1], "date": "2020-06-01"}
+
+
+def test_lines_of_the_closed_register_know_the_order_of_older_runs(home: Path) -> None:
+    assert closed(home, "undated", "").order == "undated"
+    assert closed(home, "registered", "2020-01-01").order == "registered"
+    assert closed(home, "undated", "2021-02-01").order == "registered"  # begun after the rule
+
+
+def test_an_earlier_number_stands_until_other_runs_are_read(home: Path) -> None:
+    before = {"rule": "within", "printed": [0.5], "tolerance": [0.2]}
+    found = closed(home, "amended", "2020-05-01", earlier=EARLIER, before=before)
+    assert (found.order, found.earlier, found.rule) == ("amended", EARLIER, before)
+    found = closed(home, "amended", "2020-07-01", earlier=EARLIER, before=before)
+    assert (found.order, found.earlier, found.rule) == ("amended", None, before)
+
+
+def test_the_register_command_says_what_it_wrote(home: Path) -> None:
+    (said,) = record("first")
+    assert said.endswith("1 rules, 3 grids")
+    assert record("again") == [f"{home.name}: the register is up to date"]
+    with pytest.raises(RegisterError, match="--because is empty; say why"):
+        record(" ")
+    with pytest.raises(SelectorError, match="nothing is called 'nobody'"):
+        record("why", ["nobody"])
+
+
+def test_a_line_that_is_none_is_named(home: Path) -> None:
+    (home / "published" / register.FILE).write_text('{"claim": "a"}\n{"artifact": "b"}\n')
+    LIVE.cache_clear()
+    with pytest.raises(RegisterError, match=r"register.jsonl, line 2 is no line of a register"):
+        read(home)

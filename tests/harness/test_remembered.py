@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from suite.claims.judge import PROFILES
 from suite.papers import remembered
-from suite.papers.evidence import committed
+from suite.papers.evidence import committed, exported_files
 from suite.papers.registry import paper
 from suite.papers.verdicts import verdicts
 from suite.runs import kept
-from suite.runs.archive import Layered
+from suite.runs.archive import Archive, Layered
 from suite.runs.store import Store
 
 PAPER, ARTIFACT = paper("isgd"), "isgd/fig5a"
@@ -41,6 +42,18 @@ def test_what_is_kept_is_what_was_judged(judged: list[str]):
     assert judged == [ARTIFACT]
     assert again == first == verdicts(PAPER, Layered(committed()), artifacts=[ARTIFACT])
     assert any(verdict.measured and verdict.rests_on for verdict in again)
+
+
+def test_what_could_not_be_read_is_judged_anew_the_next_time(judged: list[str], monkeypatch: pytest.MonkeyPatch):
+    def stale(archive: Archive, name: str) -> bytes:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    source = Layered([Archive(file) for file in sorted(exported_files())])
+    with monkeypatch.context() as patch:
+        patch.setattr(Archive, "_unpack", stale)
+        found = remembered.judge_artifact(PAPER, ARTIFACT, None, source)
+    assert any(verdict.red and "cannot be read (Stale file handle)" in verdict.why for verdict in found)
+    assert judge() == verdicts(PAPER, Layered(committed()), artifacts=[ARTIFACT])
 
 
 def test_another_state_of_code_or_evidence_is_judged_anew(judged: list[str], monkeypatch: pytest.MonkeyPatch):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suite.claims.intervals import log_interval, mean_interval, paired_difference, paired_ratio, wilson
+from suite.claims.intervals import at_least, log_interval, mean_interval, paired_difference, paired_ratio, wilson
 
 N = 2000
 ALLOWED = 5 * math.sqrt(0.95 * 0.05 * N)
@@ -90,3 +90,12 @@ def test_wilson_by_its_formula():
 def test_wilson_refuses_what_is_no_proportion(successes: int, trials: int):
     with pytest.raises(ValueError, match="not a proportion"):
         wilson(successes, trials)
+
+
+def test_as_many_images_as_a_level_asks_for_reach_it():
+    """Levels of accuracy as a share and in per cent, against the share of wrong images among 10,000."""
+    for wrong in range(10_000):
+        level = (10_000 - wrong) / 10_000
+        assert at_least(1 - wrong / 10_000, level)
+        assert at_least(100 * (1 - wrong / 10_000), 100 * level)
+        assert not at_least(1 - (wrong + 1) / 10_000, level)

@@ -8,7 +8,7 @@ import pytest
 
 from suite.cli import errors
 from suite.commands import doctor, list_
-from suite.commands.terminal import folded
+from suite.commands.terminal import PIPE, duration, folded, width
 from suite.runs.lease import PROBED
 from suite.runs.store import DamagedRun
 
@@ -38,6 +38,32 @@ def test_a_listing_says_whose_runs_there_are_of_each_artifact():
 def test_a_line_as_wide_as_the_terminal_stays_and_words_are_never_cut(width: int):
     assert folded(["two  words"], width) == ["two  words"]
     assert folded(["a well-known word"], 12) == ["a well-known", "    word"]
+
+
+def test_a_pipe_is_as_wide_as_columns_says_or_120(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.__stdout__", None)  # no terminal to ask
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert width() == PIPE == 120
+    monkeypatch.setenv("COLUMNS", "72")
+    assert width() == 72
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.44, "0.4 s"),
+        (0.97, "1 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (3599.7, "1 h 0 min"),
+        (7_530, "2 h 5 min"),
+        (86_399.6, "1 d 0 h"),
+        (42_168_733, "488 d 1 h"),
+    ],
+)
+def test_a_time_is_said_in_its_two_largest_units(seconds: float, text: str):
+    assert duration(seconds) == text
 
 
 FACTS = {

@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import live_register
 import pandas as pd
 
 from suite.claims.measured import Measured, exact, point
 from suite.experiment import Context, Experiment, OutOfTime
-from suite.papers import evidence, registry
+from suite.papers import evidence, register, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper
 from suite.papers.published import published as claims_of
 from suite.runs.files import write_whole
@@ -136,11 +137,12 @@ def install() -> None:
     registry.PAPERS["toy"] = registry.Registered(lambda: PAPER, HERE)
     committed = Path(os.environ.get("TOY_EVIDENCE", HERE / "nothing committed"))
     evidence.folders = lambda: [committed]
+    register.read = live_register.read
 
 
 def environment(**variables: str) -> dict[str, str]:
     """The environment of a child process: the checkout importable, one thread."""
-    path = os.pathsep.join([str(CHECKOUT), str(HERE)])
+    path = os.pathsep.join([str(CHECKOUT), str(HERE), str(HERE.parent)])
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SGD_SUITE", "TOY", "PYTEST"))}
     return kept | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"} | variables
 

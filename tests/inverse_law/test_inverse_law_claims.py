@@ -63,8 +63,6 @@ def claims():
 
 def test_every_claim_belongs_to_an_artifact():
     ids = {artifact.id for artifact in PAPER.artifacts}
-    assert len(ids) == 22
-    assert len(claims()) == 131
     assert {claim.artifact for claim in claims().values()} == ids
 
 

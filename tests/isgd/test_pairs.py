@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from paper_figures.isgd import PAPER, fig5, fig6, readings
 from suite.claims.judge import judge
 from suite.papers.artifact import Missing
-from suite.papers.counterfeits import COUNTERFEITS, GENUINE, edited, forged
+from suite.papers.counterfeits import COUNTERFEITS, GENUINE, as_if, edited, forged
 from suite.papers.published import published
 
 CLAIMS = {claim.id: claim for claim in published("isgd")}
@@ -106,21 +106,24 @@ def test_an_accuracy_that_is_not_reached_is_missing(runs):
         list(getattr(fig6, runs)(high))
 
 
-def test_ties_count_as_they_are_told_to():
-    leads = np.array([[0.01, 0.0, 0.0004, -0.01], [0.03, 0.0, 0.0004, -0.03]])
-    assert fig5.share_ahead(leads, 0.5) == pytest.approx(0.5)
-    assert fig5.share_ahead(leads, 1.0) == pytest.approx(0.75)
-    same = fig5.over_left_out_seeds(leads, 1.0)
-    assert (same.mean, same.low, same.high, same.n) == (0.75, 0.75, 0.75, 2)
+def ahead_by(images):
+    """SGD runs with errors of whole images of 10,000, and ISGD runs with so many fewer once training began."""
+
+    def whole(run, fewer):
+        table = run.curve("evaluations")
+        wrong = (10_000 * table["test_error"]).round() - fewer * (table["update"] > 0)
+        return forged(run, evaluations=table.assign(test_error=wrong / 10_000))
+
+    alike = edited(as_if(given("isgd/fig5a"), "isgd", "sgd"), lambda run: whole(run, images), "isgd")
+    return edited(alike, lambda run: whole(run, 0), "sgd")
 
 
-def test_the_share_ahead_widens_where_seeds_disagree():
-    """Shares 3/4, 3/4 and 1/2 with a seed left out, so pseudo-values 0, 0 and 1/2; t of two degrees is 4.303."""
-    leads = np.array([[0.01, 0.01, 0.01, -0.05], [0.01, 0.01, -0.05, 0.01], [0.01, 0.01, 0.01, 0.01]])
-    found = fig5.over_left_out_seeds(leads, 0.5)
-    assert found.mean == 0.5
-    assert found.low == 0.0
-    assert found.high == pytest.approx(1 / 6 + 4.303 * math.sqrt(1 / 12) / math.sqrt(3), abs=1e-3)
+@pytest.mark.parametrize(("images", "visible"), [(4, 0), (5, 0), (6, 1)])
+def test_five_images_of_ten_thousand_are_a_tie_whatever_rounding_says(images, visible):
+    lead = dict(fig5.measure_accuracy(ahead_by(images)))["isgd-above-sgd"]
+    tests = len(given("isgd/fig5a").runs("sgd")[0].curve("evaluations")) - 1
+    assert f"ahead at {visible * tests} of {tests} tests" in lead.note
+    assert lead.values[0] == pytest.approx(images / 100)
 
 
 def test_staying_above_begins_after_the_last_test_below():

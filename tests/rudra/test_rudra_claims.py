@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,15 +44,8 @@ def judged(evidence: Archive) -> dict[str, Verdict]:
 
 def test_all_artifacts_and_claims_have_an_entry() -> None:
     claims = published("rudra")
-    assert len(RUDRA.artifacts) == 27
-    assert len(claims) == len({claim.id for claim in claims}) == 194
+    assert len(claims) == len({claim.id for claim in claims})
     assert {claim.artifact for claim in claims} == {artifact.id for artifact in RUDRA.artifacts}
-    assert Counter(claim.needs for claim in claims) == {
-        "cpu-small": 86,
-        "cluster": 57,
-        "nothing": 36,
-        "imagenet": 15,
-    }
 
 
 def test_what_needs_no_machine_is_decided(judged: dict[str, Verdict]) -> None:

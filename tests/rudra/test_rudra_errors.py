@@ -24,6 +24,7 @@ from paper_figures.rudra.settings import (
 from paper_figures.rudra.simulations import BASELINE, TABLE2, TABLE3
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Evidence
+from suite.papers.printed import printed_value
 from suite.papers.registry import paper
 from suite.papers.verdicts import measure, verdicts
 from suite.runs.archive import Runs
@@ -79,25 +80,77 @@ def test_the_spread_is_that_of_the_six_pairs_of_table_2() -> None:
     assert seeds.printed_pairs() == (
         (18.09, 18.41), (20.04, 19.65), (19.52, 19.59), (23.25, 22.14), (27.16, 27.27), (29.83, 29.9),
     )  # fmt: skip
-    deviation, freedom = seeds.spread()
+    deviation, freedom = seeds.spread([])
     assert (deviation, freedom) == (pytest.approx(0.354554, abs=1e-6), 6)
     assert deviation == pytest.approx(math.sqrt(sum((a - b) ** 2 / 2 for a, b in seeds.printed_pairs()) / 6))
 
 
 def test_a_contrast_narrows_with_seeds_and_widens_where_they_scatter() -> None:
-    one = seeds.contrast({"a": 1.0}, {"a": [20.0]})
+    one = seeds.contrast({"a": 1.0}, {"a": [20.0]}, {})
     assert (one.mean, one.high - one.mean, one.n) == (20.0, pytest.approx(ONE_SEED, rel=1e-5), 1)
-    step = seeds.contrast({"a": -1.0, "b": 1.0}, {"a": [20.0], "b": [21.0]})
+    step = seeds.contrast({"a": -1.0, "b": 1.0}, {"a": [20.0], "b": [21.0]}, {})
     assert (step.mean, step.mean - step.low) == (1.0, pytest.approx(math.sqrt(2) * ONE_SEED, rel=1e-5))
 
-    close = seeds.contrast({"a": 1.0}, {"a": [20.0, 20.0, 20.0]})
+    close = seeds.contrast({"a": 1.0}, {"a": [20.0, 20.0, 20.0]}, {})
     deviation = math.sqrt(6 * 0.354554**2 / 8)  # six degrees of the pairs and two of ours
     assert close.high - close.mean == pytest.approx(2.306004 * deviation / math.sqrt(3), rel=1e-5)
-    apart = seeds.contrast({"a": 1.0}, {"a": [18.0, 20.0, 22.0]})
+    apart = seeds.contrast({"a": 1.0}, {"a": [18.0, 20.0, 22.0]}, {})
     wider = math.sqrt((6 * 0.354554**2 + 8) / 8)
     assert apart.high - apart.mean == pytest.approx(2.306004 * wider / math.sqrt(3), rel=1e-5)
     with pytest.raises(ValueError, match="no seed of"):
-        seeds.contrast({"a": 1.0}, {"a": []})
+        seeds.contrast({"a": 1.0}, {"a": []}, {})
+
+
+def test_our_own_seeds_replace_the_printed_pairs_once_all_nine_are_stored(tmp_path: Path) -> None:
+    """Squares of (17, 18, 19), (18, 18, 18) and (29, 30, 31) are 2, 0 and 2 on six degrees of freedom."""
+    own = {(0, 128, 1): [17.0, 18.0, 19.0], (30, 4, 30): [18.0] * 3, (10, 128, 10): [29.0, 30.0, 31.0]}
+    half = 2.446912 * math.sqrt(4 / 6)
+    found = measured(trained(tmp_path / "nine", {**own, (1, 4, 30): 18.5}), "table2")["r01-test-error"]
+    assert found.values == (18.5,)
+    assert found.high[0] - 18.5 == pytest.approx(half, rel=1e-5)
+
+    eight = {**own, (10, 128, 10): [29.0, 30.0], (1, 4, 30): 18.5}
+    found = measured(trained(tmp_path / "eight", eight), "table2")["r01-test-error"]
+    assert found.high[0] - 18.5 == pytest.approx(ONE_SEED, rel=1e-5)
+
+
+def test_a_named_configuration_counts_once() -> None:
+    own = {"a": [17.0, 18.0, 19.0], "b": [18.0, 18.0, 18.0]}
+    found = seeds.contrast({"a": 1.0}, {"a": [17.0, 18.0, 19.0]}, own)
+    assert found.high - found.mean == pytest.approx(2.776445 * math.sqrt(2 / 4) / math.sqrt(3), rel=1e-5)
+
+
+PRINTED = [printed_value(f"rudra/table2/r{at:02d}-test-error") for at in range(1, 24)]
+
+
+@pytest.mark.parametrize(
+    ("errors", "near", "follows"),
+    [
+        (lambda printed: printed + 0.3 * math.sin(50 * printed), "reproduced", "reproduced"),
+        (lambda printed: 18.3, "not reproduced", "not reproduced"),
+        (lambda printed: printed + 3, "not reproduced", "reproduced"),
+        (lambda printed: 45 - printed, "not reproduced", "not reproduced"),
+    ],
+)
+def test_the_23_errors_are_judged_together(tmp_path: Path, errors: Any, near: str, follows: str) -> None:
+    store = trained(tmp_path, {row: errors(printed) for row, printed in zip(TABLE2, PRINTED, strict=True)})
+    found = judged(store, "table2")
+    assert found["table2/errors-rms"].verdict == near
+    assert found["table2/errors-correlation"].verdict == follows
+
+
+def test_agreement_by_hand() -> None:
+    """Squared differences 0, 1, 4 have the mean 5/3; (1, 2, 3, 4) and (1, 2, 4, 3) correlate by 0.8."""
+    apart, _ = seeds.agreement([10.0, 20.0, 30.0], [10.0, 21.0, 28.0])
+    assert (apart.mean, apart.low) == (pytest.approx(math.sqrt(5 / 3)), 0.0)
+    _, together = seeds.agreement([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0])
+    assert together.mean == pytest.approx(0.8)
+    assert together.low == pytest.approx(math.tanh(math.atanh(0.8) - 1.959964), rel=1e-5)
+
+
+def test_the_table_is_not_judged_as_a_whole_before_all_rows_are_there(tmp_path: Path) -> None:
+    store = trained(tmp_path, dict(zip(TABLE2[:22], PRINTED[:22], strict=True)))
+    assert judged(store, "table2")["table2/errors-rms"].verdict == "not run"
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,15 @@ UPDATE_OVERHEAD = 1.0e-3  # seconds per update outside the network
 # Updates times learning rate of a search down to a loss [nats]; how many they are is what is to be found out. The
 # medians of the stored curves are 4 to 15 on MNIST, 45 on CIFAR-10 and 38 on CIFAR-100. Each halving of the loss
 # takes 2.5 times as far: 38 (small LeNet) and 28 (medium) to half of MNIST's, 71 to a quarter; with two classes 22
-# and 61.
+# and 61. Near the loss of a uniform guess, the third number, the way goes as the square of the loss's fall from it.
 TYPICAL_WAY = {
-    ("mnist", "digits"): (11.0, 0.288),
-    ("mnist", "parity"): (11.0, 0.173),
-    ("cifar10", "classes"): (45.0, 1.151),
-    ("cifar100", "classes"): (38.0, 3.551),
+    ("mnist", "digits"): (11.0, 0.288, math.log(10)),
+    ("mnist", "parity"): (11.0, 0.173, math.log(2)),
+    ("cifar10", "classes"): (45.0, 1.151, math.log(10)),
+    ("cifar100", "classes"): (38.0, 3.551, math.log(100)),
 }
 TYPICAL_HALVING = 2.5
+ADAM = 50.0  # learning rates of SGD that go as far in an update as one of Adam's
 TYPICAL_TRANSLATION = 900  # updates of a translation; the means of the stored curves are 530 to 930
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 1e-4, 18
 TYPICAL_TESTS = 300  # of a sweep on the geometric grid, half of each cut short
@@ -36,10 +37,12 @@ def sweep_seconds(spec: RunSpec) -> float:
     """Updates and tests of one search, as if it went a typical way at its learning rate."""
     s = spec.settings
     flops = counts(s["model"]["name"]).flops_per_example
-    way, reached = TYPICAL_WAY.get((s["data"]["name"], s["data"]["labels"]), TYPICAL_WAY["mnist", "digits"])
+    known = TYPICAL_WAY.get((s["data"]["name"], s["data"]["labels"]), TYPICAL_WAY["mnist", "digits"])
+    way, reached, uniform = known
     lowest = min(threshold for thresholds in s["monitors"].values() for threshold in thresholds)
-    way *= TYPICAL_HALVING ** math.log2(reached / lowest)
-    updates = min(s["limit"], way / s["rate"])
+    further, fallen = TYPICAL_HALVING ** math.log2(reached / lowest), (uniform - lowest) / (uniform - reached)
+    way *= min(further, fallen**2) if lowest > reached else further
+    updates = min(s["limit"], way / s["rate"] / (ADAM if s["descent"]["rule"] == "adam" else 1))
     tests = updates / s["every"] if not s["growth"] else TYPICAL_TESTS
     sample = s["sample"] or s["share"] * DATASETS[s["data"]["name"]].sizes["train"]
     work = 3 * updates * s["batch"] + tests * sample / 2 * len(s["monitors"])

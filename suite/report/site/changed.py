@@ -15,7 +15,7 @@ from suite.report.page import Once
 from suite.report.site.stamp import digest_of
 from suite.report.speed import RESULTS
 from suite.runs.archive import Archive, Layered, Runs, versions
-from suite.runs.store import CHECKSUMS, DamagedRun
+from suite.runs.store import CHECKSUMS, UnusableRun
 
 LIBRARIES = ("jinja2", "matplotlib", "pillow", "seaborn")  # that draw and write
 
@@ -51,7 +51,7 @@ def seals(source: Runs) -> dict[str, str]:
 def _seal(layer: Runs, run_id: str) -> str:
     try:
         return " ".join(digest_of(run.files[CHECKSUMS]) for run in versions(layer, run_id))
-    except DamagedRun as error:
+    except UnusableRun as error:
         return str(error)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.trials import UNTRIED, Trial, counted
-from suite.report.behind import reasons, tried
+from suite.report.behind import reasons, runs_behind, tried
 from suite.report.data import encoded, table_of
 from suite.report.drawing import Drawing, DrawingError, image
 from suite.report.page import show
@@ -31,10 +31,11 @@ MARGIN = 8  # pixels around a panel
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim on its artifact's page: ``facts`` are label and text, ``trials`` its counterfeits."""
+    """A claim on its artifact's page: ``facts`` are label and text, ``runs`` lines, ``trials`` its counterfeits."""
 
     verdict: Verdict
     facts: list[tuple[str, str]]
+    runs: list[str]
     trials: list[Trial] = field(default_factory=list)
     fault: str = ""  # why it may not count
 
@@ -122,7 +123,8 @@ def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> It
     for verdict in found:
         worlds = tried(verdict, artifact, source, cache) if artifact else []
         fault = UNTRIED if counted(verdict) and not worlds else ""
-        yield Judged(verdict, list(reasons(verdict, artifact)), worlds, fault)
+        behind = list(runs_behind(verdict, artifact, source)) if artifact else []
+        yield Judged(verdict, list(reasons(verdict, artifact)), behind, worlds, fault)
 
 
 def thumbnail(png: bytes) -> bytes:

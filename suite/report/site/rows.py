@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from suite.claims.board import NOTHING, WORDS, word
@@ -119,6 +121,8 @@ def makers(source: Runs, todo: Sequence[Place], reopen: Reopen | None) -> Iterat
             yield pool.map(_make, todo)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():  # nobody waits for the page that it is making
+                process.terminate()
             raise
 
 
@@ -126,7 +130,15 @@ _OPENED: list[Runs] = []  # in a process of ``makers``, its source
 
 
 def _begin(reopen: Reopen) -> None:
+    threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
     _OPENED.append(read_once(reopen()))
+
+
+def _end_with(parent: BaseProcess | None) -> None:
+    """End this process when its parent is gone, however that ended: otherwise it would wait for orders for ever."""
+    if parent:
+        parent.join()
+        os._exit(1)
 
 
 def _make(place: Place) -> Made:

@@ -13,58 +13,79 @@
 // the cache; linear layers and dropout take the whole batch, or a thread's share of it. What dropout multiplies by is
 // drawn by the caller, so that it can be the framework's own draw: layer after layer, [examples][outputs] numbers each.
 
-#include "native_layers.h"
 #include "native_team.h"
+#include "native_winograd.h"
 
 // ---------------------------------------------------------------- composition
 
-// Layers of one example each. Kept are, example by example, what a backward pass reads; the rest is overwritten.
+// A layer of one example, for n of them.
+template <class Layer>
+struct Each : Layer {
+    static constexpr long own = padded(Layer::kept);
+    static void forward(const real* w, const real* ready, long n, const real* in, real* out, real* kept, real*) {
+        for (long m = 0; m < n; ++m)
+            Layer::forward(w, ready, in + m * Layer::inputs, out + m * Layer::outputs, kept + m * own);
+    }
+    static void backward(const real* w, const real*, long n, const real* in, const real* out, const real* kept,
+                         const real* dout, real* din, real* scratch, real* sums) {
+        for (long m = 0; m < n; ++m)
+            Layer::backward(w, in + m * Layer::inputs, out + m * Layer::outputs, kept + m * own,
+                            dout + m * Layer::outputs, din ? din + m * Layer::inputs : nullptr, scratch, sums);
+    }
+};
+
+// Layers of n examples each. Kept is what a backward pass reads, of each example; the rest is overwritten. `kept` and
+// `scratch` are numbers of one example, and a layer's part is n times as large.
 template <class... Layers>
 struct Chain {
-    static constexpr long parameters = 0, kept = 0, ready = 0, sums = 0, scratch = 0;
+    static constexpr long parameters = 0, kept = 0, ready = 0, sums = 0, scratch = 0, block = 1;
     static constexpr int tensors = 0;
-    static constexpr bool reads_input = true;  // what follows may
+    static constexpr bool reads_input = true, winograd = false;  // what follows may read it
     static void prepare(const real*, real*) {}
-    static void forward(const real*, const real*, const real*, real*, real*, real*) {}
-    static void backward(const real*, const real*, const real*, const real*, const real*, real*, real*, real*) {}
+    static void forward(const real*, const real*, long, const real*, real*, real*, real*) {}
+    static void backward(const real*, const real*, long, const real*, const real*, const real*, const real*, real*,
+                         real*, real*) {}
     template <class Sink>
     static void finish(const real*, real*, Sink) {}
 };
 
-template <class Layer, class... Rest>
-struct Chain<Layer, Rest...> {
+template <class Given, class... Rest>
+struct Chain<Given, Rest...> {
+    using Layer = std::conditional_t<Given::together, Given, Each<Given>>;
     using Next = Chain<Rest...>;
     static constexpr bool last = sizeof...(Rest) == 0, keeps = !last && (Layer::reads_output || Next::reads_input);
-    static constexpr bool reads_input = Layer::reads_input;
+    static constexpr bool reads_input = Layer::reads_input, winograd = Layer::together || Next::winograd;
+    static constexpr long block = std::max(Layer::block, Next::block);  // examples to take together
     static constexpr long parameters = Layer::parameters + Next::parameters;
     static constexpr int tensors = Layer::tensors + Next::tensors;
     static constexpr long own = padded(Layer::kept), map = last ? 0 : padded(Layer::outputs);
-    static constexpr long kept = own + (keeps ? map : 0) + Next::kept;
+    static constexpr long mine = own + (keeps ? map : 0), kept = mine + Next::kept;
     static constexpr long ready = padded(Layer::ready) + Next::ready, sums = padded(Layer::sums) + Next::sums;
-    static constexpr long scratch = padded(Layer::scratch) + map + Next::scratch;
+    static constexpr long used = padded(Layer::scratch) + map, scratch = used + Next::scratch;
 
     static void prepare(const real* w, real* ready) {
         Layer::prepare(w, ready);
         Next::prepare(w + Layer::parameters, ready + padded(Layer::ready));
     }
-    static void forward(const real* w, const real* ready, const real* in, real* out, real* kept, real* scratch) {
-        real* to = last ? out : keeps ? kept + own : scratch + padded(Layer::scratch);
-        Layer::forward(w, ready, in, to, kept);
-        Next::forward(w + Layer::parameters, ready + padded(Layer::ready), to, out, kept + own + (keeps ? map : 0),
-                      scratch + padded(Layer::scratch) + map);
+    static void forward(const real* w, const real* ready, long n, const real* in, real* out, real* kept,
+                        real* scratch) {
+        real* to = last ? out : keeps ? kept + n * own : scratch + n * padded(Layer::scratch);
+        Layer::forward(w, ready, n, in, to, kept, scratch);
+        Next::forward(w + Layer::parameters, ready + padded(Layer::ready), n, to, out, kept + n * mine,
+                      scratch + n * used);
     }
     // `out` and its gradient `dout` are the last layer's; a map's gradient lies in the scratch.
-    static void backward(const real* w, const real* in, const real* out, const real* kept, const real* dout,
-                         real* din, real* scratch, real* sums) {
-        const real* mine = last ? out : kept + own;  // read only where it was kept
+    static void backward(const real* w, const real* ready, long n, const real* in, const real* out, const real* kept,
+                         const real* dout, real* din, real* scratch, real* sums) {
+        const real* here = last ? out : kept + n * own;  // read only where it was kept
         const real* above = dout;
         if constexpr (!last) {
-            real* gradient = scratch + padded(Layer::scratch);
-            Next::backward(w + Layer::parameters, mine, out, kept + own + (keeps ? map : 0), dout, gradient,
-                           scratch + padded(Layer::scratch) + map, sums + padded(Layer::sums));
+            real* gradient = scratch + n * padded(Layer::scratch);
+            Next::backward(w + Layer::parameters, ready + padded(Layer::ready), n, here, out, kept + n * mine, dout,
+                           gradient, scratch + n * used, sums + padded(Layer::sums));
             above = gradient;
         }
-        if (din || Layer::parameters) Layer::backward(w, in, mine, kept, above, din, scratch, sums);
+        if (din || Layer::parameters) Layer::backward(w, ready, n, in, here, kept, above, din, scratch, sums);
     }
     template <class Sink>
     static void finish(const real* sums, real* ready, Sink sink) {
@@ -82,23 +103,25 @@ struct Ends<Only> {
     static constexpr long inputs = Only::inputs, outputs = Only::outputs;
 };
 
-// The same for a batch, as one of Rows.
+// The same for a batch, as one of Rows: `block` examples at a time, and the fewer that remain.
 template <class... Layers>
 struct Pictures {
     using All = Chain<Layers...>;
     static constexpr long inputs = Ends<Layers...>::inputs, outputs = Ends<Layers...>::outputs;
-    static constexpr long parameters = All::parameters;
+    static constexpr long parameters = All::parameters, block = All::block;
     static constexpr int tensors = All::tensors;
+    static constexpr bool winograd = All::winograd;
     static constexpr long drawn = 0;
-    static constexpr long each = All::ready + All::sums + All::scratch;  // of a thread's own numbers
+    static constexpr long each = All::ready + All::sums + block * All::scratch;  // of a thread's own numbers
     static long work(long M, long threads) { return threads * each + M * All::kept; }
 
     static void forward(Team team, long M, const real* w, const real* in, real* out, real* work) {
         real *ready = work + team.rank * each, *scratch = ready + All::ready + All::sums;
         real* kept = work + team.size * each;
         All::prepare(w, ready);
-        for (long m = team.first(M); m < team.last(M); ++m)
-            All::forward(w, ready, in + m * inputs, out + m * outputs, kept + m * All::kept, scratch);
+        blocks(team, M, [&](long m, long n) {
+            All::forward(w, ready, n, in + m * inputs, out + m * outputs, kept + m * All::kept, scratch);
+        });
     }
     template <class Sink>
     static void backward(Team team, long M, const real* w, const real* in, const real* out, const real* dout,
@@ -106,9 +129,10 @@ struct Pictures {
         real *ready = work + team.rank * each, *sums = ready + All::ready, *scratch = sums + All::sums;
         real* kept = work + team.size * each;
         std::memset(sums, 0, sizeof(real) * All::sums);
-        for (long m = team.first(M); m < team.last(M); ++m)
-            All::backward(w, in + m * inputs, out + m * outputs, kept + m * All::kept, dout + m * outputs,
+        blocks(team, M, [&](long m, long n) {
+            All::backward(w, ready, n, in + m * inputs, out + m * outputs, kept + m * All::kept, dout + m * outputs,
                           din ? din + m * inputs : nullptr, scratch, sums);
+        });
         if constexpr (parameters > 0) {
             team.meet();
             if (team.rank > 0) return;
@@ -117,16 +141,23 @@ struct Pictures {
             All::finish(sums, ready, sink);
         }
     }
+
+private:
+    template <class Of>
+    static void blocks(Team team, long M, Of of) {
+        for (long m = team.first(M), n; m < team.last(M); m += n) of(m, n = std::min(block, team.last(M) - m));
+    }
 };
 
 template <long IN, long OUT>
 struct Linear {
-    static constexpr long inputs = IN, outputs = OUT, parameters = OUT * IN + OUT;
+    static constexpr long inputs = IN, outputs = OUT, parameters = OUT * IN + OUT, block = 1;
     static constexpr int tensors = 2;
+    static constexpr bool winograd = false;
     static constexpr long drawn = 0;
     static long together(long M) { return M < 8 ? 8 : 64; }  // outputs whose weights stay in the cache
-    static long block(long M) { return padded(std::max(together(M) * IN, OUT)); }
-    static long work(long M, long threads) { return threads * block(M); }
+    static long room(long M) { return padded(std::max(together(M) * IN, OUT)); }
+    static long work(long M, long threads) { return threads * room(M); }
 
     template <int R, int O>
     static void some_rows(long& m, long M, const real* w, const real* in, real* out) {
@@ -159,7 +190,7 @@ struct Linear {
         if (team.size > 1)
             for (long o = 0; o < OUT; o += some) inputs_of(o, OUT);
         team.meet();
-        real* block = work + team.rank * Linear::block(M);
+        real* block = work + team.rank * Linear::room(M);
         const long end = team.last(OUT);
         for (long o = team.first(OUT); o < end; o += some) {
             const long count = std::min(some, end - o);
@@ -179,8 +210,9 @@ struct Linear {
 // Multiplies by factors drawn for each number of the batch: 0, or 1 / (1 - p).
 template <long N>
 struct Dropout {
-    static constexpr long inputs = N, outputs = N, parameters = 0, drawn = N;
+    static constexpr long inputs = N, outputs = N, parameters = 0, drawn = N, block = 1;
     static constexpr int tensors = 0;
+    static constexpr bool winograd = false;
     static long work(long, long) { return 0; }
     static void forward(Team team, long M, const real*, const real* in, real* out, const real* factors) {
         for (long i = team.first(M) * N; i < team.last(M) * N; ++i) out[i] = in[i] * factors[i];
@@ -204,8 +236,9 @@ real cross_entropy(const real* logits, std::int64_t target, real* powers, real& 
 // The batch through all layers, the sum of this thread's cross-entropies, and the gradient of their mean back.
 template <class... Layers>
 struct Rows {
-    static constexpr long parameters = 0;
+    static constexpr long parameters = 0, block = 1;
     static constexpr int tensors = 0;
+    static constexpr bool winograd = false;
     static long work(long, long) { return 0; }
     template <long CLASSES, class Sink>
     static double run(Team team, long M, const real*, Sink, const real* logits, real* dlogits,
@@ -235,7 +268,9 @@ struct Rows<Layer, Rest...> {
     using Next = Rows<Rest...>;
     static constexpr long inputs = Layer::inputs, outputs = Ends<Layer, Rest...>::outputs;
     static constexpr long parameters = Layer::parameters + Next::parameters;
+    static constexpr long block = std::max(Layer::block, Next::block);
     static constexpr int tensors = Layer::tensors + Next::tensors;
+    static constexpr bool winograd = Layer::winograd || Next::winograd;
     static long work(long M, long threads) {
         return padded(Layer::work(M, threads)) + 2 * padded(M * Layer::outputs) + Next::work(M, threads);
     }
@@ -272,6 +307,8 @@ using Plan = PLAN;
 
 extern "C" long parameters() { return Plan::parameters; }
 extern "C" int tensors() { return Plan::tensors; }
+extern "C" long block() { return Plan::block; }        // examples that convolutions take together
+extern "C" bool winograd() { return Plan::winograd; }  // whether any of them is no direct sum
 extern "C" long work(long examples, long threads) { return Plan::work(examples, threads); }  // scratch, in numbers
 
 // Mean cross-entropy of `examples` pictures [h][w][channels] at w [parameters]; its gradient into dw [parameters].

@@ -25,12 +25,14 @@ from torch.nn import functional as F
 
 from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.native_check import agrees
 from suite.training.gradients.types import Batch, Rows
 from suite.training.machine_code import NUMBERS, NativeError, Source
 
 FILE = Path(__file__).with_suffix(".cpp")
-SOURCE = Source(FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "team")))
+SOURCE = Source(
+    FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "team", "winograd"))
+)
 
 MONOTONE = nn.ReLU | nn.Tanh
 
@@ -38,6 +40,7 @@ MONOTONE = nn.ReLU | nn.Tanh
 def plan(module: nn.Module) -> str:
     """The type in ``native.cpp`` that stands for a network. Raises NativeError for one that has none.
 
+    A ``Conv`` in it makes the fewest multiplications that it can; as ``Direct`` it would sum directly.
     An activation before a maximum is taken after it, of fewer numbers: it is monotone, so the outputs are the same
     but for the rounding of the activation.
     """
@@ -137,6 +140,9 @@ class Library:
         library = ctypes.CDLL(str(path))
         self._work = library.work
         self._work.restype, self._work.argtypes = ctypes.c_long, [ctypes.c_long] * 2
+        library.block.restype = ctypes.c_long
+        self.block: int = library.block()  # examples that its convolutions take together
+        self.winograd: bool = bool(library.winograd())  # whether any of them is no direct sum
         self.gradient: Callable[..., float] = library.gradient
         library.gradient.restype = ctypes.c_double
         library.gradient.argtypes = [*[ctypes.c_void_p] * 4, *[ctypes.c_long] * 2, *[ctypes.c_void_p] * 2]
@@ -163,7 +169,11 @@ class Library:
 @cache
 def library(network: str, numbers: str) -> Library:
     """The library of a plan, compiled unless it is kept already. Raises NativeError where it cannot be made."""
-    return SOURCE.library({"REAL": numbers, "PLAN": network}, Library)
+    return SOURCE.library(_definitions(network, numbers), Library)
+
+
+def _definitions(network: str, numbers: str) -> dict[str, str]:
+    return {"REAL": numbers, "PLAN": network}
 
 
 # ---------------------------------------------------------------- use
@@ -189,7 +199,8 @@ class Native:
 
     path = "native"
 
-    def __init__(self, problem: Any, build: str | None = None):
+    def __init__(self, problem: Any, build: str | None = None, direct: bool = False):
+        """``direct``: by direct sums alone; where a build is named, it says by itself which form it is."""
         self.problem = problem
         if not hasattr(problem, "flat") or problem.criterion is not F.cross_entropy:
             raise NativeError("it is no network, or its loss is not the cross-entropy")
@@ -200,7 +211,7 @@ class Native:
             raise NativeError("its convolutions are to be computed in another precision than its parameters'")
         if not self.flat.channels_last and any(len(shape) == 4 for shape in self.flat.shapes):
             raise NativeError("weights of convolutions must lie channels-last")
-        self.library = library(plan(self.flat.module), NUMBERS[self.flat.x.dtype])
+        self.library = library(self._form(build, direct), NUMBERS[self.flat.x.dtype])
         if build not in (None, self.library.build):
             raise NativeError(
                 f"it was begun with the native build {build}, and source, compiler and processor here make "
@@ -210,8 +221,17 @@ class Native:
         self._work = self.flat.x.new_empty(0)
         layers = _layers(self.flat.module)
         self._dropouts = [(layer, shape[0]) for _, layer, shape, _ in layers if isinstance(layer, nn.Dropout)]
-        if not self.library.agrees:
-            self._compare()
+        if not self.library.agrees and not agrees(self):
+            raise NativeError("its machine code does not agree with autograd: the compiler is not to be trusted")
+        self.library.agrees = True
+
+    def _form(self, build: str | None, direct: bool) -> str:
+        """The plan with convolutions in the form of a build, or in the one asked for."""
+        fewest = plan(self.flat.module)
+        summed = fewest.replace("Conv<", "Direct<")
+        if build == SOURCE.build(_definitions(summed, NUMBERS[self.flat.x.dtype])):
+            return summed
+        return summed if direct and build is None else fewest
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         n = len(batches)
@@ -285,30 +305,6 @@ class Native:
             return self._work
         return torch.cat([_drawn(layer, self._work.new_empty(examples, n)).view(-1) for layer, n in self._dropouts])
 
-    def _compare(self) -> None:
-        """Raises NativeError unless, at a random point, losses and gradient are torch's to the bound of rounding."""
-        flat, generator = self.flat, torch.Generator().manual_seed(0)
-        looped = Bound(self.problem)
-        point = 0.05 * torch.randn(1, flat.d, generator=generator, dtype=flat.x.dtype)
-        inputs = torch.randn(3, *flat.module.input_shape, generator=generator, dtype=flat.x.dtype)
-        batch = inputs, torch.randint(flat.module.classes, (3,), generator=generator)
-        held = flat.x.clone()
-        with torch.random.fork_rng(devices=()):
-            torch.default_generator.manual_seed(0)
-            try:
-                expected, wanted, _ = (part.clone() for part in looped(point, flat.buffers[None], [batch]))
-                flat.load(point[0])
-                with flat.evaluating():
-                    tested = F.cross_entropy(flat.module(inputs), batch[1], reduction="none")
-            finally:
-                flat.load(held)  # a run may begin with the weights that it finds in its network
-            torch.default_generator.manual_seed(0)
-            loss, grads, _ = self(point, flat.buffers[None], [batch])
-        for ours, theirs in ((loss, expected), (grads, wanted), (self.losses(point[0], *batch), tested)):
-            if not float((ours - theirs).norm()) <= bound(flat.d, theirs):
-                raise NativeError("its machine code does not agree with autograd: the compiler is not to be trusted")
-        self.library.agrees = True
-
 
 def threads(examples: int) -> int:
     """How many share a batch."""
@@ -319,12 +315,3 @@ def _drawn(layer: nn.Dropout, factors: Tensor) -> Tensor:
     """Factors of one pass, drawn as torch draws them on a CPU: not at all where all are kept or all are dropped."""
     p = layer.p if layer.training else 0.0
     return factors.fill_(1 - p) if p in (0, 1) else factors.bernoulli_(1 - p).div_(1 - p)
-
-
-def bound(d: int, reference: Tensor) -> float:
-    """Largest norm of the difference of two gradients that rounding explains.
-
-    Sums of up to d terms in another order err by about sqrt(d) eps of their size, a few times over on the way
-    through a network.
-    """
-    return 32 * math.sqrt(d) * torch.finfo(reference.dtype).eps * float(reference.norm())

@@ -47,7 +47,7 @@ struct Step {
 // ---------------------------------------------------------------- layers of one example each
 
 template <long H, long W, long C, long O, long K, long S, long P>
-struct Conv {
+struct Direct {
     static constexpr long PH = H + 2 * P, PW = W + 2 * P, OH = (PH - K) / S + 1, OW = (PW - K) / S + 1;
     static constexpr long SPAN = K * C;       // numbers under a pixel in one row of the kernel
     static constexpr long STRIDE = padded(O);  // of the turned weights [K][SPAN][O] and of their sums
@@ -55,7 +55,8 @@ struct Conv {
     static constexpr long kept = P ? PH * PW * C : 0, ready = K * SPAN * STRIDE, sums = K * SPAN * STRIDE + STRIDE;
     static constexpr long scratch = P ? PH * PW * C : 0;
     static constexpr int tensors = 2;
-    static constexpr bool reads_input = P == 0, reads_output = false;
+    static constexpr bool reads_input = P == 0, reads_output = false, together = false;
+    static constexpr long block = 1;
 
     static void prepare(const real* w, real* turned) {
         for (long k = 0; k < K * SPAN; ++k)
@@ -117,7 +118,8 @@ template <long IN, long OUT, bool INPUT = false, bool OUTPUT = false, long KEPT 
 struct Plain {
     static constexpr long inputs = IN, outputs = OUT, parameters = 0, kept = KEPT, ready = 0, sums = 0, scratch = 0;
     static constexpr int tensors = 0;
-    static constexpr bool reads_input = INPUT, reads_output = OUTPUT;
+    static constexpr bool reads_input = INPUT, reads_output = OUTPUT, together = false;
+    static constexpr long block = 1;
     static void prepare(const real*, real*) {}
     template <class Sink>
     static void finish(const real*, real*, Sink) {}

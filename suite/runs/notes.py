@@ -1,0 +1,43 @@
+"""Small JSON files beside runs under way, read with their fields checked: they may be torn or of another age."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from suite.runs.files import twice_if_stale
+
+NUMBER = (int, float)
+
+Fields = Mapping[str, type | tuple[type, ...]]
+
+
+def read_note(path: Path, fields: Fields) -> dict[str, Any] | None:
+    """The mapping that a file holds, or None where there is no file or what it holds does not fit.
+
+    Args:
+        path: The file.
+        fields: The type of each field that the mapping must have; it may have others.
+
+    Raises:
+        OSError: The file is there and cannot be read now, so nobody knows what it holds.
+    """
+    try:
+        found = json.loads(twice_if_stale(path.read_bytes))
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
+        return None
+    return found if fits(found, fields) else None
+
+
+def fits(found: Any, fields: Fields) -> bool:
+    """Whether a value is a mapping with these fields, each of its type. A number is finite, and no truth value."""
+    return isinstance(found, dict) and all(name in found and _is(found[name], kind) for name, kind in fields.items())
+
+
+def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, kind) and not (isinstance(value, float) and not math.isfinite(value))
