@@ -66,7 +66,7 @@ def decimals(value: float, half_width: float = 0.0, of_own: int = OWN, of_half: 
     return max(of_own - 1 - math.floor(math.log10(abs(value))), 0) if value else 0
 
 
-def number(value: float, half_width: float = 0.0, digits: int = 6) -> str:
+def number(value: float, half_width: float = 0.0, digits: int = OWN) -> str:
     """A value with two significant digits of its uncertainty, or with ``digits`` of its own when it has none.
 
     Digits before the decimal point are always whole.
@@ -214,8 +214,10 @@ def _printed(claim: Claim) -> list[str]:
 
 
 def _as_printed(value: float) -> str:
-    if value == round(value) or not 1e-4 <= abs(value) < 1e9:
+    if value == round(value):
         return number(value)
+    if not 1e-4 <= abs(value) < 1e9:
+        return _signed(f"{value:.6g}")
     return _signed(f"{value:,.12g}" if abs(value) >= GROUPED_FROM else f"{value:.12g}")
 
 

@@ -299,7 +299,9 @@ def test_frames_hold_what_is_printed_and_mark_what_was_calibrated_on(evidence: A
 def test_a_figure_shows_every_printed_row_in_an_open_circle(evidence: Archive) -> None:
     drawn = drawing(RUDRA.artifact("rudra/table2"), evidence)
     assert drawn is not None
-    for axes in drawn.figure.axes:
+    *tables, diagonal = drawn.figure.axes
+    assert diagonal.get_xlabel() == "printed test error (%)"
+    for axes in tables:
         points = {str(each.get_label()): each for each in axes.collections}
         assert len(points["printed"].get_offsets()) == 23
         assert len(points["printed"].get_facecolors()) == 0
