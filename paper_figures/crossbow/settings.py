@@ -171,9 +171,17 @@ def stand_in(
         "reduced": (LENET, LENET_IMAGES, LENET_EPOCHS.get(learners, 0)),
         "paper": (RESNET32, 50_000, 140),
     }[profile]
-    target = target if profile == "paper" else None
-    length = {"images": images, "epochs": epochs, "target": target}
-    return training(base, method, learners, seed, tau=tau, devices=devices, **length)
+    return training(
+        base,
+        method,
+        learners,
+        seed,
+        images=images,
+        epochs=epochs,
+        tau=tau,
+        devices=devices,
+        target=target if profile == "paper" else None,
+    )
 
 
 def groups(profile: str, *names: str, target: float | None = None) -> Groups:

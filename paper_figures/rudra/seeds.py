@@ -44,12 +44,12 @@ def contrast(weights: Mapping[str, float], samples: Mapping[str, Sequence[float]
     ``samples``: final errors in % of each configuration, one per seed; ``weights``: 1 for an error, -1 and 1 for a
     step, 1/k for the mean of k configurations. Raises ValueError for a configuration without any seed.
     """
-    from scipy import stats
+    from scipy.special import stdtrit
 
     if empty := [name for name in weights if not samples[name]]:
         raise ValueError(f"no seed of {empty}")
     deviation, freedom = spread(samples[name] for name in weights)
     value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
     share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
-    half = float(stats.t.ppf(0.975, freedom)) * deviation * share
+    half = float(stdtrit(freedom, 0.975)) * deviation * share
     return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights))
