@@ -28,6 +28,7 @@ TYPICAL_WAY = {
 TYPICAL_HALVING = 2.5
 START = {"mnist": 2.3, "cifar10": 2.3, "cifar100": 4.6}  # loss [nats] before the first update
 NOISE = 8.0  # alpha / N_inf of the law is about this, times the rate, times the start over the lowest threshold
+UNREACHED = 90  # stored searches below the smallest batch went 15 to 90 times N_inf, to their limit
 TYPICAL_TRANSLATION = 900  # updates of a translation; the means of the stored curves are 530 to 930
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 0.8e-4, 18
 # Examples that a test of a sweep reads, as a share of its sample: it reads the worst first and ends where their sum
@@ -52,9 +53,10 @@ def sweep_seconds(spec: RunSpec) -> float:
 
 
 def sweep_updates(spec: RunSpec) -> float:
-    """Updates that a search makes, had it a typical way to go; at most its limit, and that far below the law's range.
+    """Updates that a search makes, had it a typical way to go; at most its limit.
 
-    The law says alpha / M for the noise of small batches, but below a smallest one no number of updates suffices.
+    The law says alpha / M for the noise of small batches, but below a smallest one no number of updates may suffice.
+    Such a search is planned at ``UNREACHED`` times N_inf and may go to its limit, far beyond.
     """
     s = spec.settings
     name = s["data"]["name"]
@@ -62,8 +64,8 @@ def sweep_updates(spec: RunSpec) -> float:
     lowest = min(threshold for thresholds in s["monitors"].values() for threshold in thresholds)
     floor = way * TYPICAL_HALVING ** math.log2(reached / lowest) / s["rate"]
     noise = NOISE * s["rate"] * START.get(name, 2.3) / lowest
-    reaches = s["batch"] > noise / 3
-    return min(float(s["limit"]), floor * (1 + noise / s["batch"])) if reaches else float(s["limit"])
+    times = 1 + noise / s["batch"] if s["batch"] > noise / 3 else UNREACHED
+    return min(float(s["limit"]), floor * times)
 
 
 def sweep_data(spec: RunSpec) -> tuple[str, ...]:
