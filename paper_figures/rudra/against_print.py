@@ -76,7 +76,6 @@ def draw_diagonal(evidence: Evidence, found: list[Pair], axes: Axes) -> None:
     axes.set_aspect("equal", anchor="W")
     axes.set_xlim(axes.get_ylim())
     if len(found) > 2:
-        source = "between our seeds" if own_seeds(evidence) else "between rows in print"
         rms, alike = distance(found)
         several = max(measured.n for _, _, measured in found) > 1
         whose = "our seeds" if own_seeds(evidence) else "rows in print"

@@ -35,6 +35,7 @@ CLOCKS = ("perf_counter", "thread_time", "process_time")
 TRAINING_CLOCKS = frozenset({"suite.clock:WallClock"})  # a training's own seconds, which no result rests on
 
 
+@functools.cache
 def definitions(function: Callable[..., Any]) -> frozenset[Place]:
     """Every definition of the project that a function's code reaches, the function's own included."""
     return _definitions(function, set())
