@@ -347,7 +347,7 @@ def _draw_one(
             beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
     if drawn is None:
         return f"{artifact.id}: no drawing; its numbers are in the report and in check{beside}"
-    paths = [str(write(out / file_name(artifact.id, form), data)) for form, data in made.items()]
+    paths = [str(write(out / file_name(artifact.id, form), content)) for form, content in made.items()]
     return f"{artifact.id}: {', '.join(paths)} ({drawn.stamp}){beside}"
 
 
