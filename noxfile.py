@@ -5,6 +5,7 @@ nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reprodu
 nox -s tests -- --slow              arguments after -- go to pytest
 nox -s processes                    tests over processes: the command line, and what is killed, lost or left waiting
 nox -s evidence                     tests of measures, drawings and texts over all stored runs
+nox -s journeys                     every command over every artifact, and every command line of the pages
 nox -s cluster                      trials on a real Slurm of two nodes on this machine
 nox -s guard                        canaries, benchmark and gate, against the baselines of this machine class
 nox -s prove                        the guard's own proof
@@ -25,7 +26,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "tests", "processes", "evidence", "suite"]
+nox.options.sessions = ["lint", "tests", "processes", "evidence", "journeys", "suite"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"
@@ -59,7 +60,7 @@ def suite(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests but the slow ones and those with a session of their own, in three processes."""
     install(session, "test")
-    chosen = ["-m", "not cluster and not processes and not evidence"]
+    chosen = ["-m", "not cluster and not processes and not evidence and not journeys"]
     session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
 
 
@@ -77,6 +78,13 @@ def evidence(session: nox.Session) -> None:
     install(session, "test")
     chosen = ["-m", "evidence and not processes"]
     session.run("pytest", "-n", "2", "--dist", "loadfile", *chosen, *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def journeys(session: nox.Session) -> None:
+    """Walks as a user walks: every command over every artifact, every command line of the pages; one process."""
+    install(session, "test")
+    session.run("pytest", "tests/journeys", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session

@@ -7,7 +7,7 @@ one of torch's schedulers. Seconds are those of the thread, so that other proces
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -75,4 +75,6 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 30)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.optim_update", description=__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=30)
+    main(parser.parse_args().rounds)

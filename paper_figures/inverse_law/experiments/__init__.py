@@ -27,7 +27,9 @@ TYPICAL_WAY = {
 }
 TYPICAL_HALVING = 2.5
 ADAM = 50.0  # learning rates of SGD that go as far in an update as one of Adam's
-NOISE = 8.0  # alpha / N_inf of the law is about this, times the rate, times that of a uniform guess over the lowest threshold
+NOISE = (
+    8.0  # alpha / N_inf is about this, times the rate, times the loss of a uniform guess over the lowest threshold
+)
 UNREACHED = 90  # stored searches below the smallest batch went 15 to 90 times N_inf, to their limit
 TYPICAL_TRANSLATION = 900  # updates of a translation; the means of the stored curves are 530 to 930
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 0.8e-4, 18
