@@ -70,8 +70,8 @@ class ISGD(Algorithm):
         group: Group | None = None,
     ):
         self._chosen: dict[str, Any] = {"batches": batches, "zeta": zeta, "stop": stop, "margin": margin}
-        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(module, params, defaults, fused=fused, group=group)
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, settings=settings, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
         return Charted(isgd.ISGD(self.solver, self.collective(), **self._chosen), weights)

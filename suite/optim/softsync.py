@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from reference_impls.contract import Turn
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
+from suite.optim.solver import Grouped
 from suite.optim.vector import Loss, Pieces
 
 
@@ -63,8 +64,8 @@ class Softsync(Algorithm):
         self._watch = watch
         self._versions: dict[int, Tensor] = {}  # weights that learners hold, by timestamp
         self._learner = 0  # whose turn it is
-        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(module, params, defaults, fused=fused, group=group)
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, settings=settings, fused=fused, group=group)
 
     def _learners_here(self, learners: int) -> int:
         return learners
@@ -75,7 +76,7 @@ class Softsync(Algorithm):
                 "Softsync over several processes needs one of them as the server: use `with parameter_server(model, "
                 "...) as opt`, or give every process a group of its own"
             )
-        self.solver.divisor = self._divisor
+        cast(Grouped, self.solver).divisor = self._divisor
         if weights is not None and self.learners > 1:
             weights = torch.empty_like(weights)  # the module holds what its learner pulled
         return Core(rudra.Softsync(self.solver, self.collective(), **self._chosen), weights)
