@@ -19,8 +19,10 @@ from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.core import Core
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
+from suite.optim.scaling import Scaled
 from suite.optim.solver import Grouped
 from suite.optim.state import Resumable
+from suite.optim.uneven import Uneven
 from suite.optim.vector import Loss, Pieces, Vector
 from suite.optim.wrapped import Base, Wrapped, prototype
 
@@ -29,7 +31,7 @@ Collected = tuple[Tensor | Pieces, Sent]
 FUSED = (torch.float32, torch.float64)  # types that torch's fused SGD takes on every device
 
 
-class Algorithm(Resumable):
+class Algorithm(Uneven, Scaled, Resumable):
     """A paper's algorithm on ``module``, whose parameters become views of one vector.
 
     Args:
@@ -239,6 +241,8 @@ class Algorithm(Resumable):
         Afterwards the module holds the next learner's weights. Returns what ``closure`` returned, if there is one.
         Raises WorkerLost when another process died or did not answer within the group's timeout.
         """
+        if self._uneven:
+            self._somebody_trains(True)
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -342,6 +346,7 @@ class Algorithm(Resumable):
         Raises ValueError with exchanges under way.
         """
         self._refuse_displaced()
+        self.group.everyone(None, "take_up()")
         self.vector.gather()
         self._share()
         self._losses = []
@@ -361,28 +366,6 @@ class Algorithm(Resumable):
                 "decay and averaging would move it still; freeze it before, or make a new optimiser"
             )
 
-    # Mixed precision: torch.amp.GradScaler hands over its scale and what overflowed
-
-    _step_supports_amp_scaling = True
-
-    def _overflowed(self) -> bool:
-        """Whether a gradient of any process overflowed, so that all skip the step; otherwise undo the scaling."""
-        found = getattr(self, "found_inf", None)
-        if found is not None and self.group.size > 1:
-            found = Processes(self.group).sum(found.double().reshape(1, 1).to(self.vector.x.device))
-        return self._unscaled(found)
-
-    def _unscaled(self, found: Tensor | None) -> bool:
-        """Whether to skip the step as ``found`` overflows; otherwise undo the scaling."""
-        if found is None:
-            return False
-        if found.item():
-            return True
-        if (scale := getattr(self, "grad_scale", None)) is not None:
-            grads = [p.grad for p in self.vector.parameters if p.grad is not None]
-            torch._foreach_mul_(grads, float(1 / scale.double()))
-        return False
-
     # What is tested
 
     @torch.no_grad()
@@ -396,6 +379,7 @@ class Algorithm(Resumable):
         self._notice()
         values = self.vector.views(self.core.model(self.core_state).to(self.vector.x))
         total = self.buffers.total().to(self.vector.x.device)
+        self.group.everyone(None, "average()")
         if self.group.size > 1 and total.numel():
             total = Processes(self.group).sum(total[None])
         return self._tested.refreshed(self.vector.parameters, values, total / (self.learners * self.group.size))

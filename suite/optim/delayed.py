@@ -111,6 +111,10 @@ class DelayedSGD(Algorithm):
         if self.core.under_way(self.core_state):
             raise ValueError(f"{what} came with exchanges under way; call finish() first")
 
+    def _refuse_join(self) -> None:
+        if self._layerwise:
+            raise ValueError("layer-wise exchange sends gradients before the step; join() needs layerwise=False")
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. With ``set_to_none=False`` backward writes the next ones where they are summed.
 

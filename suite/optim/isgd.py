@@ -79,6 +79,9 @@ class ISGD(Algorithm):
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"settings": str(self._chosen)}
 
+    def _refuse_join(self) -> None:
+        raise ValueError("ISGD holds batches against those of the epoch before, so every process needs as many")
+
     @property
     def limit(self) -> float:
         """The control chart's limit after the last batch; infinite in the first epoch."""

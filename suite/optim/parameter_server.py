@@ -157,6 +157,9 @@ class Remote(Softsync):
             "max_norm?), and the next pull would undo that; write them before parameter_server is entered"
         )
 
+    def _refuse_join(self) -> None:
+        raise ValueError("learners of a parameter server wait for nobody; leave join() out")
+
     def take_up(self) -> None:
         """Refused with ValueError."""
         raise ValueError(
