@@ -155,9 +155,15 @@ class Algorithm(Uneven, Scaled, Resumable):
 
     def _lay_out(self) -> None:
         self.vector = Vector([group["params"] for group in self.param_groups])
-        self._gradients = self.vector.x.new_zeros(self.learners, self.vector.d)
-        self._views = [self.vector.views(row) for row in self._gradients]
+        self._gradients = self.vector.x.new_zeros(0, self.vector.d)  # a row for each learner, once one is needed
+        self._views: list[list[Tensor]] = []
         self._membership = Membership(self.module, self.vector.parameters)
+
+    def _reserve(self, rows: int) -> None:
+        """Have so many rows for gradients, as many as there are keeping what is in them."""
+        if missing := rows - len(self._gradients):
+            self._gradients = torch.cat([self._gradients, self.vector.x.new_zeros(missing, self.vector.d)])
+            self._views = [self.vector.views(row) for row in self._gradients]
 
     def _untrained(self) -> dict[str, Tensor]:
         """The module's other parameters: frozen, or in no group."""
@@ -270,6 +276,7 @@ class Algorithm(Uneven, Scaled, Resumable):
         """The gradients of a round so far, with this learner's, and what of them has been sent already."""
         pieces = self._pieces()
         if pieces is None:
+            self._reserve(self.learners)
             self.vector.gradient(self._views[learner])
         return self._gradients if pieces is None else pieces, ()
 

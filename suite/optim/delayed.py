@@ -85,10 +85,13 @@ class DelayedSGD(Algorithm):
     def _lay_out(self) -> None:
         """A gradient [d] stays where it is until its sum is applied, so there are ``delay`` more of them."""
         super()._lay_out()
+        self._rests = self._delay or self._layerwise or self.group.size > 1  # what is sent has memory of its own
+        if self._rests:
+            self._reserve(1)
         slots = [torch.zeros_like(self._gradients) for _ in range(self._delay)]
         self._slots = [self._gradients, *slots]
         self._slot_views = [
-            [view.data for view in self.vector.views(slot[0])]  # .data: changes of each are counted apart
+            [view.data for row in slot for view in self.vector.views(row)]  # .data: changes of each are counted apart
             for slot in self._slots
         ]
         self.close()
@@ -118,13 +121,18 @@ class DelayedSGD(Algorithm):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. With ``set_to_none=False`` backward writes the next ones where they are summed.
 
-        Nothing is copied then; but after ``step`` that memory is the sum's, and the parameters have no gradients.
+        Nothing is copied then; but after ``step`` that memory is the sum's, and the parameters have no gradients. One
+        process that exchanges with nobody, without delay, steps them where they lie and leaves them there.
         Called in place of ``step`` it skips the batch, which every process must then skip.
         """
         if self._departures and self._departures.begun:
             self._departures.forget()
-        super().zero_grad()
+        if set_to_none or self._rests:
+            super().zero_grad()
         if set_to_none:
+            return
+        if not self._rests:
+            super().zero_grad(set_to_none=False)
             return
         torch._foreach_zero_(self._views[0])
         for parameter, view in zip(self.vector.parameters, self._views[0], strict=True):
@@ -139,8 +147,9 @@ class DelayedSGD(Algorithm):
                 if parameter.grad is view:
                     parameter.grad = None
             self._written_in_place = False
-        slot = self.t % len(self._slots)
-        self._gradients, self._views = self._slots[slot], [self._slot_views[slot]]
+        if self._rests:
+            slot = self.t % len(self._slots)
+            self._gradients, self._views = self._slots[slot], [self._slot_views[slot]]
         if self._departures:
             self._departures.begin(self._gradients[0], self._views[0])
 

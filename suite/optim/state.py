@@ -51,6 +51,10 @@ class Resumable(torch.optim.Optimizer):
         """Take up weights that were written into the module."""
         raise NotImplementedError
 
+    def _reserve(self, rows: int) -> None:
+        """Have so many rows for gradients."""
+        raise NotImplementedError
+
     def _load(self) -> None:
         """Put the weights and buffers of the learner whose turn is next into the module."""
         raise NotImplementedError
@@ -67,7 +71,7 @@ class Resumable(torch.optim.Optimizer):
         plain: dict[str, Any] = {}
         flatten(self.core_state, "core", tensors, plain)
         flatten(tuple(self._losses), "losses", tensors, plain)
-        tensors["gradients"] = self._gradients[: len(self._losses)].clone()
+        tensors["gradients"] = self._waiting().clone()
         for learner, held in enumerate(self.buffers.sets()):
             tensors |= {f"buffer/{learner}/{name}": b.detach().clone() for name, b in held.items()}
         plain |= {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
@@ -78,6 +82,10 @@ class Resumable(torch.optim.Optimizer):
         finally:
             self.state.clear()
             self.state.update(shown)
+
+    def _waiting(self) -> Tensor:
+        """Gradients [n, d] of a round so far, of the learners that have had their batch."""
+        return self._gradients[: len(self._losses)]
 
     def _further_state(self) -> dict[str, Any]:
         return {"base": self.solver.state()} if isinstance(self.solver, Wrapped) else {}
@@ -102,7 +110,9 @@ class Resumable(torch.optim.Optimizer):
         here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
         self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
         self._losses = list(rebuild((), "losses", here, plain))
-        self._gradients[: len(self._losses)] = here["gradients"]
+        if len(here["gradients"]):
+            self._reserve(self.learners)
+            self._waiting().copy_(here["gradients"])
         self._restore_buffers(here)
         self.t = plain["t"]
         self._restore(held)

@@ -170,6 +170,18 @@ class Vector:
         if grads:
             torch._foreach_copy_(into, grads)
 
+    @torch.no_grad()
+    def add_gradient(self, views: Sequence[Tensor]) -> None:
+        """Add the parameters' gradients to ``views`` of a vector.
+
+        Raises ValueError for a sparse gradient.
+        """
+        pairs = [(view, p.grad) for p, view in zip(self.parameters, views, strict=True) if p.grad is not None]
+        for _, grad in pairs:
+            refuse_sparse(grad)
+        if pairs:
+            torch._foreach_add_([view for view, _ in pairs], [grad for _, grad in pairs])
+
 
 class Pieces:
     """One gradient as row [1, d], left where backward has put it: for kernels that take lists, nothing is copied.

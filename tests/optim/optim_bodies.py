@@ -292,3 +292,28 @@ def unequal(group: Group, name: str) -> dict[str, Any]:
     opt.step(closure(opt, module, inputs[rows(7)], targets[rows(7)]))  # as before from here on
     parameters = list(opt.average().parameters())
     return {"t": opt.t, "model": nn.utils.parameters_to_vector(parameters).tolist()}
+
+
+def beside_ddp(group: Group) -> dict[str, list[list[float]]]:
+    """The weights after ten steps by synchronous exchange and by DistributedDataParallel, with several bases."""
+    inputs, targets = examples(torch.float64)
+    found: dict[str, list[list[float]]] = {}
+    bases = {"SGD": (torch.optim.SGD, {"lr": 0.05, "momentum": 0.9}), "AdamW": (torch.optim.AdamW, {"lr": 0.01})}
+    for (name, (base, settings)), layerwise in itertools.product(bases.items(), (False, True)):
+        ends = []
+        for ours in (True, False):
+            module = nn.Sequential(nn.Flatten(), nn.Linear(36, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+            for number, parameter in enumerate(module.parameters()):
+                nn.init.constant_(parameter, 0.1 * number)
+            model = module if ours else nn.parallel.DistributedDataParallel(module)
+            opt: Any = (
+                DelayedSGD(module, base=base, layerwise=layerwise, group=group, **settings)
+                if ours
+                else base(module.parameters(), **settings)
+            )
+            for t in range(10):
+                batch = rows(t, group.rank, group.size)
+                opt.step(closure(opt, model, inputs[batch], targets[batch]))
+            ends.append(nn.utils.parameters_to_vector(module.parameters()).tolist())
+        found[f"{name}, {layerwise}"] = ends
+    return found
