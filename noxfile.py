@@ -41,8 +41,7 @@ NEWEST = ("torch<2.16", "torchvision")
 
 def install(session: nox.Session, *extras: str) -> None:
     """The project in place, at exactly the versions of ci/constraints.txt."""
-    target = f".[{','.join(extras)}]" if extras else "."
-    session.install("-c", "ci/constraints.txt", "-e", target)
+    session.install("-c", "ci/constraints.txt", "-e", f".[{','.join(('all', *extras))}]")
 
 
 @nox.session
@@ -192,8 +191,12 @@ def wheel(session: nox.Session) -> None:
     session.install("-c", "ci/constraints.txt", "build", "setuptools")
     built = Path(session.create_tmp()).resolve()
     session.run("python", "-m", "build", "--no-isolation", "--outdir", str(built))
-    session.install("-c", "ci/constraints.txt", str(max(built.glob("*.whl"), key=lambda path: path.stat().st_mtime)))
+    made = max(built.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    session.install("-c", "ci/constraints.txt", str(made))
     session.chdir(built)
+    session.run("python", "-c", "from suite.optim import SMA, DelayedSGD")  # with what every installation has
+    session.run("sgd-suite", "list", success_codes=[2])
+    session.install("-c", "ci/constraints.txt", f"{made}[all]")
     session.run("sgd-suite", "--version")
     session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT)
     session.run("sgd-suite", "run", "isgd/alg-fcpr", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
@@ -229,5 +232,5 @@ def torch(session: nox.Session, pair: tuple[str, ...]) -> None:
     pins = Path("ci/constraints.txt").read_text(encoding="utf-8").splitlines()
     others = Path(session.create_tmp()) / "constraints.txt"
     others.write_text("\n".join(line for line in pins if not line.startswith("torch")), encoding="utf-8")
-    session.install("-c", str(others), "-e", ".[test]", *pair)
+    session.install("-c", str(others), "-e", ".[all,test]", *pair)
     session.run("pytest", "-n", "3", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)

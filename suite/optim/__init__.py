@@ -14,6 +14,10 @@ is made, take up process 0's weights, and each but process 0 draws random number
 that dies or stalls ends the others with :class:`WorkerLost`, which names it.
 """
 
+import warnings
+
+import torch
+
 from suite.batch_size.choice import choose_batch
 from suite.batch_size.joint_choice import choose_batch_and_rate
 from suite.communication.group import WorkerLost
@@ -25,6 +29,8 @@ from suite.optim.joining import device, share
 from suite.optim.parameter_server import parameter_server
 from suite.optim.sma import SMA
 from suite.optim.softsync import Softsync
+
+TESTED = (2, 16)  # releases of torch below it
 
 __all__ = [
     "EASGD",
@@ -41,3 +47,9 @@ __all__ = [
     "save_file",
     "share",
 ]
+
+if tuple(map(int, torch.__version__.split(".")[:2])) >= TESTED:
+    warnings.warn(
+        f"suite.optim is tested with torch below {TESTED[0]}.{TESTED[1]}, and this is {torch.__version__}",
+        stacklevel=2,
+    )
