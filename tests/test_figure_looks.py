@@ -187,7 +187,7 @@ def test_a_file_is_written_whole_into_folders_that_it_makes(tmp_path):
 
 def test_pictures_without_a_table_are_written_alone(paper, tmp_path):
     store, out = fill(tmp_path / "store", note=""), tmp_path / "out"
-    lines = list(draw_selection(["fake/fig1", "fake/table1"], store, out, "png"))
+    lines = list(draw_selection(["fake/fig1", "fake/table1"], store, out, ["png"]))
     assert [path.name for path in out.iterdir()] == ["fake-fig1.png"]
     assert not any(".csv" in line for line in lines)
     (only,) = draw_selection(["fake/table1"], store, out, data="csv")

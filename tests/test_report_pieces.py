@@ -63,11 +63,11 @@ def test_what_is_only_near_stands_beside_and_what_was_not_measured_has_an_empty_
     assert (shown["n"].tolist(), values([])) == ([1], None)
 
 
-def test_results_have_six_digits_and_rounding_alone_reads_as_nothing():
+def test_results_have_the_digits_of_their_interval_and_rounding_alone_reads_as_nothing():
     measured = Measured((0.123456789, 9e-10), (1.2e-9, -9e-10), (1.0, 9.9e-10), 3)
     text = results([verdict(measured, made=claim(printed=(1.0, 2.0)))])
     first, second = csv.DictReader(io.StringIO(text))
-    assert [first[name] for name in ("ours", "low", "high", "beside", "n")] == ["0.123457", "1.2e-09", "1", "", "3"]
+    assert [first[name] for name in ("ours", "low", "high", "beside", "n")] == ["0.123", "1.2e-09", "1", "", "3"]
     assert [second[name] for name in ("ours", "low", "high")] == ["0", "0", "0"]
     assert text.startswith("claim,says,printed,")
     assert results([]) == ""

@@ -9,6 +9,9 @@ from typing import Any
 from suite.cli.output import say
 from suite.interruption import Interrupted
 
+OURS = ("suite", "reference_impls", "paper_figures")
+ALL = "sgd-scaling-suite[all]"
+
 
 def nobody_reads() -> int:
     """The exit code where the reader of stdout left, as head does; nothing more is written."""
@@ -33,6 +36,8 @@ def explain(error: Exception) -> int:
         shown.show()
     elif hasattr(error, "format_message"):
         say(f"sgd-suite: {' '.join(error.format_message().split())}")
+    elif isinstance(error, ModuleNotFoundError) and not str(error.name).startswith(OURS):
+        say(f"sgd-suite: this needs the Python package {error.name}, which is not installed here: pip install {ALL}")
     elif isinstance(error, ValueError | OSError):
         say(f"sgd-suite: {' '.join(str(error).split())}")
     else:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
 from suite.models.table import counts
-from suite.runner.cost import FLOPS_PER_SECOND
+from suite.runner.cost import FLOPS_PER_SECOND, gradient_seconds, test_seconds
 from suite.spec import RunSpec
+
+AUTOGRAD = 3e-3  # seconds of a step whose learners share autograd's one network, beside its images
 
 
 def training_seconds(spec: RunSpec) -> float:
     """Epochs of training, and an evaluation of the average model and every replica after each."""
     s = spec.settings
-    examples = 3 * s["images"] + 5 * DATASETS[s["data"]["name"]].sizes["test"]
-    return s["epochs"] * examples * counts(s["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
+    network, images, epochs = s["model"]["name"], s["images"], s["epochs"]
+    gradients = gradient_seconds(network, epochs * images, epochs * images / s["batch"])
+    tested = epochs * 5 * DATASETS[s["data"]["name"]].sizes["test"]
+    return gradients + test_seconds(network, tested) + epochs * images / s["batch"] * AUTOGRAD
 
 
 def timing_seconds(spec: RunSpec) -> float:
