@@ -113,7 +113,7 @@ def test_the_line_at_the_foot_has_room_of_its_own_and_no_more(paper):
     (stamp,) = figure.texts
     (axes,) = figure.axes
     foot, panel = stamp.get_window_extent(renderer), axes.get_tightbbox(renderer)
-    assert stamp.get_text() == "stated"
+    assert stamp.get_text() == "exact"
     assert 0 <= foot.y0 < foot.y1 <= panel.y0
     assert panel.y0 < 0.25 * figure.dpi
     assert panel.y1 <= figure.bbox.y1

@@ -157,7 +157,7 @@ def test_a_figure_says_profile_what_it_rests_on_and_runs(paper, store):
     assert drawn.stamp == "smoke profile · stand-in · 1 run"
     assert drawn.stamp in [text.get_text() for text in drawn.figure.texts]
     arithmetic = replace(paper.artifact("fake/table1"), draw=lambda evidence, figure: None)
-    assert drawing(arithmetic, store).stamp == "stated"
+    assert drawing(arithmetic, store).stamp == "exact"
 
 
 def test_dense_figures_stay_small(paper, store):

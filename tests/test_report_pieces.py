@@ -12,7 +12,7 @@ import pytest
 from fake_paper import claim, fig1_draw, fill, registered, specs, verdict
 
 from suite.claims.judge import Verdict
-from suite.claims.measured import STATED, Measured, exact, interval, point
+from suite.claims.measured import EXACT, Measured, exact, interval, point
 from suite.papers import verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.verdicts import Measurement
@@ -118,7 +118,7 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
         ("ours", "12.0 [10.0, 14.0] s"),
         ("why", "so it is"),
         ("rule", "bound lower, ± 1 s: a reason"),
-        ("rests on", "shortened: less data (decides)"),
+        ("rests on", "reduced: less data (decides)"),
         ("register", "registered; 2000-01-01: for a test"),
         ("measure", "fake_paper:fig1_measures"),
         ("power", "catches a departure of 3.8 s four times in five"),
@@ -134,14 +134,14 @@ def test_a_verdict_without_numbers_says_that_it_has_none(paper):
         "rule": "holds, none: a reason",
         "register": "no line",
     }
-    simply = verdict(exact(10.0), rests_on=STATED, made=claim("fake/fig1/it", "bound", (1.0,), side="lower"))
-    assert dict(reasons(simply, None))["rests on"] == "stated (decides nothing)"
+    simply = verdict(exact(10.0), rests_on=EXACT, made=claim("fake/fig1/it", "bound", (1.0,), side="lower"))
+    assert dict(reasons(simply, None))["rests on"] == "exact (decides nothing)"
 
 
 def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
     later = verdict(exact(12.0), "not reproduced")
     told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), None))
-    assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12.0")
+    assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12")
 
 
 def test_only_what_counts_is_tried(paper, monkeypatch):

@@ -22,10 +22,10 @@ WORDS: Mapping[str, str] = {  # what is said of a property or a statement
 }
 MEANINGS: Mapping[str, str] = {
     WHOLE: "Contradicts nothing that the paper prints; what it does not print is named beside it.",
-    REDUCED: "Less of something printed (epochs, seeds, images, tests); decides only a claim that speaks of that size.",
+    REDUCED: "Less of something printed (epochs, seeds, images, tests); decides only claims that speak of that size.",
     STAND_IN: "Another data set, network or rate, or seconds of another machine; decides nothing.",
     MODELLED: "Virtual time or a cost model; decides nothing about a machine.",
-    EXACT: "A property of our code, a setting, or arithmetic on what is printed; nothing that could come out otherwise.",
+    EXACT: "A property of our code, a setting, or arithmetic on print: nothing that could come out otherwise.",
     NOTHING: "Not run, or measured at a scale that could not decide.",
 }
 

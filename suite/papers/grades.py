@@ -58,7 +58,7 @@ class Grade:
     rests_on: str
     because: str
     decides: bool
-    printed: str = ""
+    printed: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
