@@ -73,7 +73,7 @@ class Drawing:
 
     @property
     def stamp(self) -> str:
-        """What the figure says of itself, e.g. ``reduced profile · shortened, simulated · 12 runs``."""
+        """What the figure says of itself, e.g. ``reduced profile · reduced, modelled · 12 runs``."""
         counted = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}" if self.runs else ""
         profile = f"{self.profile} profile" if self.profile else ""
         return " · ".join(part for part in (profile, self.seeds, ", ".join(self.rests_on), counted) if part)
