@@ -208,11 +208,11 @@ def test_trainings_by_both_forms_end_within_the_spread_of_seeds(tmp_path: Path):
         network = random_classification(settings["model"], 1, execution, execution["channels_last"])
         for direct, found in ends.items():
             build = Native(network, direct=direct).library.build
-            results = train(spec, Context(tmp_path, {**execution, "build": build})).results
+            folder = tmp_path / f"{seed}-{build}"  # of the checkpoint
+            folder.mkdir()
+            results = train(spec, Context(folder, {**execution, "build": build})).results
             found.append((results["test_loss"], results["test_error"]))
-            print(
-                f"seed {seed}, {'direct' if direct else 'fewest'}: loss {found[-1][0]:.4f}, error {found[-1][1]:.4f}"
-            )
+            print(f"seed {seed}, direct sums {direct}: loss {found[-1][0]:.4f}, error {found[-1][1]:.4f}", flush=True)
     for at in range(2):
         direct, fewest = ([end[at] for end in ends[form]] for form in (True, False))
         spread = max(direct) - min(direct)

@@ -11,9 +11,10 @@
 //     dg = G' ((B' d B) . (A dy A')) G,   summed over tiles and examples before G, which is taken once an update
 //     dd = B ((G g G') . (A dy A')) B',   added where patches overlap
 //
-// The matrices follow from N - 1 points and infinity (Toom-Cook): A' d and G g are values of polynomials at the points,
-// and B' interpolates. Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016; the construction
-// and the choice of points: Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution", 2020.
+// The matrices follow from N - 1 points and infinity (Toom-Cook): 0, +-1, +-2 and, for K = 5, +-1/2. A and G take values
+// of polynomials at the points, and B' is the transpose of what interpolates. Transforms: Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks", 2016. Construction and choice of the points: Barabasz et al., "Error
+// Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020.
 #pragma once
 
 #include "native_layers.h"
@@ -99,7 +100,8 @@ struct Times {
             Vector even{}, odd{};
             bool some = false, others = false;
 #pragma GCC unroll 8
-            for (int j = 0; j < in; ++j) j % 2 ? add(odd, others, M::at(i, j), x[j]) : add(even, some, M::at(i, j), x[j]);
+            for (int j = 0; j < in; ++j)
+                j % 2 ? add(odd, others, M::at(i, j), x[j]) : add(even, some, M::at(i, j), x[j]);
             if (i > 0 && i + 1 < out) y[i] = even + odd, y[i + 1] = even - odd;
             else y[i] = some && others ? even + odd : some ? even : odd;
         }
@@ -185,8 +187,9 @@ struct Winograd {
 
     static void prepare(const real* w, real* ready) {
         real *forward = ready, *backward = ready + WEIGHTS, *turned = backward + WEIGHTS;  // turned: [K][K][C][O]
-        for (long k = 0; k < K * K * C; ++k)
-            for (long o = 0; o < O; ++o) turned[k * O + o] = w[o * K * K * C + k];
+        for (long some = 0; some < O; some += WIDTH)  // of which each is read on, number by number
+            for (long k = 0; k < K * K * C; ++k)
+                for (long o = some; o < some + WIDTH; ++o) turned[k * O + o] = w[o * K * K * C + k];
         for (long c = 0; c < C; ++c) kernels<O, C>(turned + c * O, C * O, c, forward);
         for (long o = 0; o < O; ++o) kernels<C, O>(w + o * K * K * C, C, o, backward);
     }
