@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,22 @@ def write_whole(path: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             staging.unlink()
+
+
+def only_ours(path: Path) -> bool:
+    """Whether a file or folder belongs to this user or root, and nobody else can write it. Raises OSError."""
+    found = path.stat()
+    return found.st_uid in (os.geteuid(), 0) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def private_folder(folder: Path) -> Path:
+    """The folder, made where it is missing and closed to all but this user. Raises OSError where it is another's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.stat().st_uid == os.geteuid():
+        folder.chmod(0o700)
+    if not only_ours(folder):
+        raise PermissionError(f"{folder} is another user's; name a cache folder of your own with SGD_SUITE_CACHE")
+    return folder
 
 
 def twice_if_stale(read: Callable[[], Found]) -> Found:
