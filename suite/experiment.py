@@ -95,6 +95,7 @@ class Experiment:
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
     timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
+    arithmetic: bool = False  # it counts and calculates, so that every execution agrees to rounding
 
     @property
     def code(self) -> str:

@@ -51,6 +51,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "id": claim.id,
         "verdict": verdict.verdict,
         "red": verdict.red,
+        "disputed": verdict.disputed,
         "why": verdict.why,
         "profile": verdict.profile,
         "decided_from": claim.profile,

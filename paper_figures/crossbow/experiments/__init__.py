@@ -52,6 +52,7 @@ EXPERIMENTS = {
     "crossbow/sizes": Experiment(
         lazily("paper_figures.crossbow.experiments.sizes:sizes"),
         lambda spec: 1.0,
+        arithmetic=True,
     ),
     "crossbow/throughput": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:throughput"),

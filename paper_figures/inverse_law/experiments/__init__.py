@@ -88,7 +88,9 @@ EXPERIMENTS = {
         lazily("paper_figures.inverse_law.experiments.sweep:sweep_together"),
         TRAIN.measure,
     ),
-    "inverse_law/networks": Experiment(lazily("paper_figures.inverse_law.experiments.networks:networks")),
+    "inverse_law/networks": Experiment(
+        lazily("paper_figures.inverse_law.experiments.networks:networks"), arithmetic=True
+    ),
     "inverse_law/noise": Experiment(
         lazily("paper_figures.inverse_law.experiments.noise:gradient_noise"), lambda spec: 3.0
     ),

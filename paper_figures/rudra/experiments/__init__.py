@@ -44,7 +44,9 @@ EXPERIMENTS = {
         measure=training_cost.TRAIN.measure,
         pilot=training_cost.TRAIN.pilot,
     ),
-    "rudra/protocol": Experiment(lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds),
+    "rudra/protocol": Experiment(
+        lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds, arithmetic=True
+    ),
     "rudra/cifar-times": Experiment(lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0),
     "rudra/imagenet-times": Experiment(
         lazily("paper_figures.rudra.experiments.times:imagenet_times"), lambda spec: 6.0
