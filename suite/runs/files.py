@@ -47,6 +47,15 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
+def now_in(folder: Path) -> float:
+    """The time by the clock of a folder's file system, which its files carry and which need not be this machine's.
+
+    Raises OSError where nothing can be written.
+    """
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        return os.fstat(probe.fileno()).st_mtime
+
+
 def twice_if_stale(read: Callable[[], Found]) -> Found:
     """What ``read`` returns, called again where it met a stale handle, which a network's file system renews."""
     try:
