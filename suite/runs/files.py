@@ -32,18 +32,25 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def only_ours(path: Path) -> bool:
-    """Whether a file or folder belongs to this user or root, and nobody else can write it. Raises OSError."""
+    """Whether a file or folder belongs to this user or root, and nobody else can change it or what is in it.
+
+    Raises OSError.
+    """
     found = path.stat()
-    return found.st_uid in (os.geteuid(), 0) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    shut = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_mode & stat.S_ISVTX
+    return found.st_uid in (os.geteuid(), 0) and bool(shut)
 
 
-def private_folder(folder: Path) -> Path:
-    """The folder, made where it is missing and closed to all but this user. Raises OSError where it is another's."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if folder.stat().st_uid == os.geteuid():
+def private_folder(folder: Path, cure: str) -> Path:
+    """The folder, made for this user alone where it is missing; this user's is closed where others can write it.
+
+    Raises OSError, with a ``cure``, where it is another's.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not only_ours(folder) and folder.stat().st_uid == os.geteuid():
         folder.chmod(0o700)
     if not only_ours(folder):
-        raise PermissionError(f"{folder} is another user's; name a cache folder of your own with SGD_SUITE_CACHE")
+        raise PermissionError(f"{folder} is another user's, or others can write it: {cure}")
     return folder
 
 

@@ -37,6 +37,7 @@ FLAGS = (
     "-Wno-psabi",
 )
 COMPILE_SECONDS = 300
+CURE = "name a cache folder of your own with SGD_SUITE_CACHE"
 DIGEST = ".sha256"  # suffix of the file that holds a library's
 NUMBERS = {torch.float32: "float", torch.float64: "double"}  # what a source calls its numbers
 
@@ -92,7 +93,7 @@ class Source:
         """
         build = self.build(definitions)
         try:
-            path = private_folder(cache_folder() / "native") / f"{build}.so"
+            path = private_folder(cache_folder() / "native", CURE) / f"{build}.so"
             if _as_compiled(path):
                 with contextlib.suppress(OSError, AttributeError):  # made where the system's libraries are others
                     return load(path, build)
