@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from typing import Any
 
 from suite.cli.output import say
 from suite.interruption import Interrupted
+
+NO_ROOM = re.compile("failed to map segment|cannot allocate memory", re.IGNORECASE)  # in the system loader's words
 
 
 def nobody_reads() -> int:
@@ -35,6 +38,8 @@ def explain(error: Exception) -> int:
         say(f"sgd-suite: {' '.join(error.format_message().split())}")
     elif isinstance(error, ValueError | OSError):
         say(f"sgd-suite: {' '.join(str(error).split())}")
+    elif type(error) is ImportError and NO_ROOM.search(str(error)):
+        say(f"sgd-suite: {error}: there is too little memory to load it; raise the limit that `ulimit -v` shows")
     else:
         traceback.print_exception(error)
     return 1 if isinstance(error, UnusableRun | DrawingError) else 2

@@ -30,6 +30,7 @@ from suite.runs.store import (
     digest,
     is_run_id,
     plain_name,
+    shortened,
     verified,
 )
 from suite.spec import SCHEMA
@@ -84,9 +85,9 @@ class Archive:
         except (*UNREADABLE, TypeError) as error:
             if isinstance(error, StoreError):
                 raise
-            raise StoreError(f"{self.path} is not an export of runs: {error}") from error
+            raise StoreError(f"{self.path} is not an export of runs: {shortened(str(error))}") from error
         if schema != SCHEMA:
-            raise StoreError(f"{self.path} has schema {schema!r}; this version reads {SCHEMA}")
+            raise StoreError(f"{self.path} has schema {shortened(repr(schema))}; this version reads {SCHEMA}")
         self._names: dict[str, list[str]] = {}
         for info in infos:
             if info.filename == MANIFEST:

@@ -37,6 +37,7 @@ STATUSES = ("finished", "diverged", "out of budget")
 CHECKSUMS = "checksums.json"
 REQUIRED = {"spec.json", "environment.json", "outcome.json"}
 LONGEST_NAME = 128  # bytes of a file's name
+LONGEST_WORD = 300  # characters of what is said of a run
 ABANDONED = 3600.0  # seconds after which a staging folder is taken to be a dead process's
 
 
@@ -136,14 +137,20 @@ def plain_name(name: str) -> bool:
     return fits and not name.startswith(".") and not any(c in name for c in "/\\:")
 
 
+def shortened(text: str) -> str:
+    """A text that quotes a file, which may be of any length, at a length that a person reads."""
+    return text if len(text) <= LONGEST_WORD else f"{text[:LONGEST_WORD]}... ({len(text):,} characters)"
+
+
 def verified(run_id: str, files: Mapping[str, bytes]) -> Run:
     """The run made of these files, checksum file included. Raises DamagedRun saying what is wrong with it."""
     try:
         run = Run(run_id, files)
         if wrong := _defect(run):
-            raise DamagedRun(f"run {run_id}: {wrong}")
+            raise DamagedRun(f"run {run_id}: {shortened(wrong)}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise error if isinstance(error, DamagedRun) else DamagedRun(f"run {run_id}: {error}") from error
+        why = f"run {run_id}: {shortened(str(error))}"
+        raise error if isinstance(error, DamagedRun) else DamagedRun(why) from error
     return run
 
 

@@ -104,7 +104,5 @@ def test_a_folder_of_another_user_is_a_reason(compiled, tmp_path: Path, monkeypa
     folder = tmp_path / "cache" / "native"
     folder.mkdir(parents=True)
     give_away(folder, monkeypatch)
-    with pytest.raises(
-        NativeError, match="is another user's, or others can write it: name a cache folder"
-    ):
+    with pytest.raises(NativeError, match="is another user's, or others can write it: name a cache folder"):
         compiled()
