@@ -22,14 +22,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import nox
+
+sys.path.insert(0, str(Path(__file__).parent))
+from suite.runs.files import private_folder  # of the standard library alone
 
 nox.options.sessions = ["lint", "tests", "processes", "evidence", "journeys", "suite"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"
+
+if kept := os.environ.get("NOX_ENVDIR"):  # what is in it is executed, whoever made it
+    try:
+        for folder in (Path(kept).absolute().parent, Path(kept)):
+            private_folder(folder, "name another with NOX_ENVDIR (on a runner, with SGD_SUITE_HOME)")
+    except OSError as error:
+        sys.exit(str(error))
 
 # Independent processes with one thread each beat one process with many, and keep sums in one order. Hundreds of them
 # import torch, three times as fast from compiled modules: the first to import one keeps it, whatever the shell says
@@ -211,7 +222,7 @@ def sixth(session: nox.Session) -> None:
     shutil.rmtree(project, ignore_errors=True)
     session.run("pytest", "--slow", "tests/harness/test_sixth_paper.py", env=ENVIRONMENT)
     session.run("sgd-suite", "new-paper", "lookahead", "--into", str(project))
-    session.install("setuptools")
+    session.install("-c", str(Path("ci/constraints.txt").absolute()), "setuptools")
     session.install("--no-deps", "--no-build-isolation", "-e", str(project))
     session.chdir(project)
     session.run("sgd-suite", "register", "lookahead", "--because", "rules as read from the paper", env=ENVIRONMENT)

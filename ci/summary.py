@@ -33,7 +33,7 @@ def of_claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
         rests_on = verdict.get("rests_on", "empirical" if verdict["empirical"] else "definitions and arithmetic")
         counted.setdefault(rests_on or "nothing measured", Counter())[verdict["verdict"]] += 1
     rows = [[name, *(tally[v] for v in VERDICTS), tally.total()] for name, tally in counted.items()]
-    red = [f"::error title={v['id']}::{v['verdict']}: {v['why']}" for v in verdicts if v["red"]]
+    red = [annotation(v["id"], f"{v['verdict']}: {v['why']}") for v in verdicts if v["red"]]
     return table(["claims", *VERDICTS, "all"], rows), red
 
 
@@ -44,7 +44,14 @@ def of_gate(found: Mapping[str, Any]) -> tuple[str, list[str]]:
         for row in found["rows"]
     ]
     head = ["workload", "clock", "change", "threshold", "verdict"]
-    return table(head, rows), [f"::error title=slower::{line}" for line in found["regressions"]]
+    return table(head, rows), [annotation("slower", line) for line in found["regressions"]]
+
+
+def annotation(title: str, text: str) -> str:
+    """A workflow command that shows an error; escaped, so that no text ends it and begins another."""
+    plain = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    name = title.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C")
+    return f"::error title={name}::{plain}"
 
 
 def word(row: Mapping[str, Any]) -> str:

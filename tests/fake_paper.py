@@ -23,6 +23,7 @@ from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+ESCAPES = "\x1b[2J\x9b1m\u202eobeyed"
 
 PUBLISHED = """
 [fig1]
@@ -207,7 +208,7 @@ def verdict(
 def environment(index: int = 0) -> dict:
     return {
         "machine": {"cpu": f"Imaginary {index}", "cores": 2, "memory_bytes": 2**33},
-        "versions": {"torch": "2.13.0", "numpy": HOSTILE},
+        "versions": {"torch": "2.13.0", "numpy": HOSTILE, "jax": ESCAPES},
         "source": "0123456789abcdef",
     }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,30 @@ def test_a_download_without_the_files_of_the_set_is_refused(tmp_path: Path, monk
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: None)
     with pytest.raises(DataError, match=r"holds no file matching mnist/train-\*.parquet, mnist/test-\*.parquet"):
         fetch("mnist", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "cifar100"])
+def test_a_downloaded_file_is_that_of_the_pinned_revision(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one, as a mirror may hand out, is moved to where nothing reads it."""
+    info = DATASETS[name]
+    content = {file: file.encode() for file in info.sha256}
+    assert {file.split("-")[0] for file in content} == set(info.sizes)
+
+    def download(*_: object, local_dir: Path, **__: object) -> None:
+        (local_dir / info.config).mkdir(parents=True, exist_ok=True)
+        for file, data in content.items():
+            (local_dir / info.config / file).write_bytes(data)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    digests = {file: hashlib.sha256(data).hexdigest() for file, data in content.items()}
+    monkeypatch.setitem(DATASETS, name, replace(info, sha256=digests))
+    assert fetch(name, tmp_path) == tmp_path / str(info.hub) / info.config
+    content["train-00000-of-00001.parquet"] = b"another"
+    with pytest.raises(DataError, match=r"train-00000-of-00001\.parquet has the SHA-256 .* HF_ENDPOINT"):
+        fetch(name, tmp_path)
+    assert not available(name, tmp_path)[0]
 
 
 def test_folders_are_those_named_and_else_in_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

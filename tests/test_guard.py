@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ci import canaries, gpu, guard, nightly, summary
+from ci import canaries, gpu, guard, nightly
 from ci.planted import wrong_rate
 from reference_impls.crossbow import SMA
 from suite.runs.comparison import compare_runs
@@ -241,51 +241,6 @@ def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path:
     assert found["creeping"][0].startswith("w: +8.0% by wall time in steps")
     accept(1.08, anew=True)
     assert guard.gate(tmp_path, "", 1.0, 1) != 1
-
-
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_workflows_call_nox_only(path: Path):
-    text = path.read_text()
-    commands = re.findall(r"^\s*(?:- )?run: (.*)$", text, re.MULTILINE)
-    assert commands
-    assert "|" not in commands, "it has a script of its own"
-    session = r'(pip install "nox\[uv\]" && )?(sudo -E env "PATH=\$PATH" )?nox -s [^;&|]*'
-    system = r"sudo apt-get update && sudo apt-get install -y --no-install-recommends [a-z -]+"
-    assert all(re.fullmatch(f"{session}|{system}", line) for line in commands)
-    used = re.findall(r"uses: (\S+)", text)
-    assert any("upload-artifact" in use for use in used)
-    assert all(re.search(r"@[0-9a-f]{40}$", use) for use in used)
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_no_stranger_runs_code_on_our_machines(path: Path):
-    """A job on a machine of our own starts for a pull request only by a label that a maintainer gave."""
-    text = path.read_text()
-    if "self-hosted" in text and "pull_request" in text:
-        assert "types: [labeled]" in text
-        assert "github.event.label.name" in text
-
-
-def test_a_summary_tells_boards_gate_and_what_is_red(tmp_path, monkeypatch, capsys):
-    claim = {"id": "toy/fig1/gain", "verdict": "not reproduced", "why": "outside", "empirical": True, "red": True}
-    row = {"workload": "steady", "clock": "wall", "change": 0.25, "threshold": 0.05, "slower": True, "faster": False}
-    (tmp_path / "claims.json").write_text(json.dumps([claim, {**claim, "verdict": "reproduced", "red": False}]))
-    (tmp_path / "gate.json").write_text(json.dumps({"rows": [row], "regressions": ["steady is 25% slower"]}))
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    arguments = ["--claims", str(tmp_path / "claims.json"), "--gate", str(tmp_path / "gate.json")]
-    assert summary.main(arguments) == 1
-    told = (tmp_path / "summary.md").read_text()
-    assert "| empirical | 1 | 1 | 0 | 0 | 0 | 0 | 2 |" in told
-    assert "| steady | wall | +25.0% | 5.0% | REGRESSION |" in told
-    assert capsys.readouterr().out.splitlines() == [
-        "::error title=toy/fig1/gain::not reproduced: outside",
-        "::error title=slower::steady is 25% slower",
-    ]
-    assert summary.main(["--claims", str(tmp_path / "absent.json")]) == 0
-    assert "was not written" in (tmp_path / "summary.md").read_text()
 
 
 def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, monkeypatch, capsys):

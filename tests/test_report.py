@@ -127,6 +127,8 @@ def test_figures_tables_and_page_speak_to_a_screen_reader(parsed):
 def test_stored_text_is_escaped_in_tables_and_in_figures(text, parsed):
     assert HOSTILE not in text
     assert "<script" not in text
+    assert not re.search("[\x1b\x9b\u202e]", text), "a terminal or a reader would obey it"
+    assert "obeyed" in parsed.words
     assert parsed.words.count('<script>alert("x")</script>') >= 4  # run notes, versions, quantity, figure title
 
 

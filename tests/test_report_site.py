@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -119,6 +120,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     for path in made.rglob("*.html"):
         assert HOSTILE not in path.read_text(), path
         assert "<script>" not in path.read_text(), path
+        assert not re.search("[\x1b\x9b\u202e]", path.read_text()), path
     words = pages[made / "fake/fig1.html"].words
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])

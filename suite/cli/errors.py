@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from typing import Any
 
@@ -11,6 +12,7 @@ from suite.interruption import Interrupted
 
 OURS = ("suite", "reference_impls", "paper_figures")
 ALL = "sgd-scaling-suite[all]"
+NO_ROOM = re.compile("failed to map segment|cannot allocate memory", re.IGNORECASE)  # in the system loader's words
 
 
 def nobody_reads() -> int:
@@ -40,6 +42,8 @@ def explain(error: Exception) -> int:
         say(f"sgd-suite: this needs the Python package {error.name}, which is not installed here: pip install {ALL}")
     elif isinstance(error, ValueError | OSError):
         say(f"sgd-suite: {' '.join(str(error).split())}")
+    elif type(error) is ImportError and NO_ROOM.search(str(error)):
+        say(f"sgd-suite: {error}: there is too little memory to load it; raise the limit that `ulimit -v` shows")
     else:
         traceback.print_exception(error)
     return 1 if isinstance(error, UnusableRun | DrawingError) else 2

@@ -49,13 +49,16 @@ def merge(
     file: Annotated[Path, typer.Argument(help="a file that export wrote")], *, store: StoreOption = STORE
 ) -> None:
     """Take an exported file into a store, whole or not at all. Exit 1 when it contests a stored run."""
-    from suite.papers.verdicts import is_timed
+    from suite.papers.verdicts import is_arithmetic, is_timed
     from suite.runs.archive import Archive
     from suite.runs.archive import merge as take
     from suite.runs.contest import relation
-    from suite.runs.store import Store
+    from suite.runs.store import Run, Store
 
-    relate = lambda held, brought: relation(held, brought, timed=is_timed(held.spec.experiment))
+    def relate(held: Run, brought: Run) -> str:
+        name = held.spec.experiment
+        return relation(held, brought, timed=is_timed(name), arithmetic=is_arithmetic(name))
+
     done = take(Archive(file), Store(store, create=True), relate)
     other = f", {len(done.others)} kept as another execution made them" if done.others else ""
     print(f"{len(done.new)} runs added, {len(done.present)} already there{other}")

@@ -51,6 +51,8 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "id": claim.id,
         "verdict": verdict.verdict,
         "red": verdict.red,
+        "disputed": verdict.disputed,
+        "remembered": verdict.remembered,
         "why": verdict.why,
         "profile": verdict.profile,
         "decided_from": claim.profile,
@@ -80,9 +82,14 @@ def summary(found: Sequence[Verdict]) -> list[str]:
 
 
 def evidence(found: Sequence[Verdict], own: Collection[str]) -> str:
-    """Whose runs the verdicts were read from; ``own`` are the ids of the runs in the user's store."""
+    """Whose runs the verdicts were read from, and how many verdicts come from memory.
+
+    ``own`` are the ids of the runs in the user's store.
+    """
     ids = {run for v in found for measured in (v.measured, v.proxy) if measured for run in measured.runs}
-    return f"evidence: {len(ids.intersection(own))} yours, {len(ids.difference(own))} committed"
+    known = sum(verdict.remembered for verdict in found)
+    memory = f"; {known} of {len(found)} verdicts from memory (SGD_SUITE_FRESH=1 judges anew)" if known else ""
+    return f"evidence: {len(ids.intersection(own))} yours, {len(ids.difference(own))} committed{memory}"
 
 
 def junit(found: Sequence[Verdict], path: Path) -> None:

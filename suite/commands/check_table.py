@@ -63,7 +63,7 @@ def coloured(verdict: Verdict) -> Text:
     """The verdict in its colour; a red one is marked where there are no colours, too."""
     if verdict.red:
         return Text(f"RED {word(verdict)}", "bold red")
-    return Text(word(verdict), STYLES[word(verdict)])
+    return Text(word(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
 
 
 def few(texts: Sequence[str]) -> str:
@@ -82,8 +82,8 @@ def folded(name: str, width: int) -> str:
 
 
 def reasons(found: Sequence[Verdict], *, every: bool) -> list[str]:
-    """Why the judge said so: of the red claims, or of ``every`` one."""
-    return [f"{verdict.claim.id}: {verdict.why}" for verdict in found if every or verdict.red]
+    """Why the judge said so: of the red and the disputed claims, or of ``every`` one."""
+    return [f"{verdict.claim.id}: {verdict.why}" for verdict in found if every or verdict.red or verdict.disputed]
 
 
 def show(found: Sequence[Verdict], *, verbose: bool, closing: Sequence[str]) -> None:

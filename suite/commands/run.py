@@ -15,6 +15,7 @@ from pathlib import Path
 from suite.claims.judge import PROFILES
 from suite.commands.plan import Planned, calibrated, missing_data, plan
 from suite.commands.priority import stages as by_value
+from suite.commands.terminal import duration
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
@@ -24,9 +25,10 @@ from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.calibration import known
 from suite.runner.execute import Surroundings, execute_all
+from suite.runner.presence import SILENT, note_in
 from suite.runner.progress import Progress
 from suite.runner.report import NOT_BEGUN
-from suite.runs.files import write_whole
+from suite.runs.files import now_in, write_whole
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import pick_device
@@ -193,8 +195,27 @@ def _wait(busy: list[RunSpec], store: Store, late: Callable[[], bool], progress:
     """Wait until another process lets go of one of its runs; returns all of them, or none once it is ``late``."""
     if busy:
         progress.note(f"waiting for {len(busy)} runs that another process is computing")
+    named: set[str] = set()
     while busy and all(store.busy(spec.id) for spec in busy):
         if late():
             return []
+        for spec in busy:
+            if spec.id not in named and (silent := silent_holder(store, spec.id)):
+                named.add(spec.id)
+                progress.note(f"waiting for {spec.id}: {silent}; end it, or leave its runs to it with --no-wait")
         time.sleep(LOOK)
     return busy
+
+
+def silent_holder(store: Store, run_id: str) -> str:
+    """Which process computes a run, and for how long it has given no sign of life; empty while it gives them."""
+    notes = [note for folder in store.partial(run_id).glob("*") if (note := note_in(folder))]
+    if not notes:
+        return ""
+    last = max(notes, key=lambda note: note["seen"])
+    try:
+        silence = now_in(store.root / "staging") - last["seen"]
+    except OSError:
+        return ""
+    where = f"pid {last['pid']} on {last['host']}" + (f" in job {last['job']}" if last["job"] else "")
+    return f"{where}, silent for {duration(silence)}" if silence >= SILENT else ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -13,10 +11,13 @@ from typing import Any
 from suite.commands.terminal import duration
 from suite.engines import EngineError, engine
 from suite.runner.presence import at_work, note_in
+from suite.runs.files import now_in
+from suite.runs.notes import NUMBER, Fields, fits, read_note
 from suite.runs.store import Store, StoreError
 
 TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)  # what a file of another content leads to
+PLANNED: Fields = {"artifact": str, "seconds": NUMBER}  # of a run that a plan holds
+JOB: Fields = {"engine": str, "job": str}
 STATES = ("stored", "running", "interrupted", "failed", "queued")
 
 
@@ -57,11 +58,22 @@ def wanted_runs(store: Path) -> dict[str, dict[str, Any]]:
     """By id, what the ``run`` commands on this store have planned: artifact and estimated seconds."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((store / "wanted").glob("*.json")):
-        try:
-            rows = json.loads(path.read_bytes()).items()
-            found |= {run: {"artifact": row["artifact"], "seconds": float(row["seconds"])} for run, row in rows}
-        except UNREADABLE as error:
-            raise StoreError(f"{path} cannot be read as a plan; delete it, `run` writes it again") from error
+        rows = _record(path, {}, "a plan; delete it, `run` writes it again")
+        for run_id, row in rows.items():
+            if not fits(row, PLANNED):
+                raise StoreError(f"{path} cannot be read as a plan; delete it, `run` writes it again")
+            found[run_id] = {name: row[name] for name in PLANNED}
+    return found
+
+
+def _record(path: Path, fields: Fields, cure: str) -> dict[str, Any]:
+    """The mapping that a file of the store holds. Raises StoreError where it holds none or cannot be read."""
+    try:
+        found = read_note(path, fields)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror})") from error
+    if found is None:
+        raise StoreError(f"{path} cannot be read as {cure}")
     return found
 
 
@@ -72,11 +84,8 @@ def job_states(store: Path) -> dict[str, dict[str, int]]:
     """
     names: dict[str, list[str]] = {}
     for path in sorted((store / "jobs").glob("*.json")):
-        try:
-            record = json.loads(path.read_bytes())
-            names.setdefault(record["engine"], []).append(record["job"])
-        except UNREADABLE as error:
-            raise StoreError(f"{path} cannot be read as a job; delete it") from error
+        record = _record(path, JOB, "a job; delete it")
+        names.setdefault(record["engine"], []).append(record["job"])
     found: dict[str, Any] = {}
     for name, jobs in names.items():
         try:
@@ -102,14 +111,10 @@ def seconds_left(
 
 def _clock(store: Path) -> float:
     """The time by the file system's clock, which the signs of life carry; ours where nothing can be written."""
-    probe = store / "staging" / f"clock-{os.urandom(4).hex()}"
     try:
-        probe.touch()
-        return probe.stat().st_mtime
+        return now_in(store / "staging")
     except OSError:
         return time.time()
-    finally:
-        probe.unlink(missing_ok=True)
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ import contextlib
 import faulthandler
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -34,6 +35,7 @@ TIMEOUT = 60.0  # seconds without an answer after which a worker counts as lost
 _set_timeout = getattr(dist, "set_timeout", None) or distributed_c10d._set_pg_timeout
 START_UP = 60.0  # seconds that workers have at least to import, meet and connect, on a machine however busy
 WATCHDOG = 3  # timeouts after which NCCL ends a process by itself; heartbeats need two
+SIGNATURE = re.compile(rb"\d{1,30} \d{1,18}(?: [ -~]{0,200})?")  # a worker's clock [ns], its update, its exchange
 LOST = 70  # exit status of a worker that its heartbeat thread ended
 
 
@@ -215,14 +217,28 @@ class Heartbeat:
             key = f"beat/{rank}"
             if rank == self.rank or not self._store.check([key]):
                 continue
-            signature = self._store.get(key)
+            signature = self._signature(key)
             if signature == b"finished":
                 continue
-            if self._seen.get(rank, (b"", 0.0))[0] != signature:
+            if rank not in self._seen or (signature and self._seen[rank][0] != signature):
                 self._seen[rank] = (signature, now)
-            _, update, doing = signature.decode().split(" ", 2)
-            ages[rank] = (now - self._seen[rank][1], update, doing)
+            last, since = self._seen[rank]
+            _, update, doing = [*last.decode().split(" ", 2), "", "", ""][:3]
+            ages[rank] = (now - since, update or "0", doing)
         return ages
+
+    def _signature(self, key: str) -> bytes:
+        """A worker's signature; empty where it is none, which counts as silence.
+
+        Any host that reaches a store which listens on a port can write there, and an empty value fails to be read.
+        """
+        try:
+            found = self._store.get(key)
+        except (RuntimeError, dist.DistError):
+            raise
+        except Exception:
+            return b""
+        return found if found == b"finished" or SIGNATURE.fullmatch(found) else b""
 
     def _beat(self) -> None:
         overdue: float | None = None

@@ -7,6 +7,7 @@ and nothing here touches the network except :func:`fetch`, which says so in its 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class DatasetInfo:
     hub: str | None = None
     revision: str | None = None  # commit of the Hub repository; None: not on the Hub, or none is vouched for
     config: str = ""  # folder of the parquet files below the repository's
+    sha256: Mapping[str, str] = field(default_factory=dict)  # of the files at that commit, by name; empty: not known
     columns: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     shape: tuple[int, int, int] | None = None
@@ -68,6 +70,10 @@ _ENTRIES = (
         hub="ylecun/mnist",
         revision="77f3279092a1c1579b2250db8eafed0ad422088c",
         config="mnist",
+        sha256={
+            "train-00000-of-00001.parquet": "f2c01285a9f89399335b00ee4e8d499dc4e46db5e39c74903ce5618d895eb3bf",
+            "test-00000-of-00001.parquet": "d49fcf556ce25b002b302e318ce4a11098bbfe5d4499c3f35d7c72297c52374b",
+        },
         columns=("image", "label"),
         shape=(1, 28, 28),
         classes=10,
@@ -85,6 +91,10 @@ _ENTRIES = (
         hub="uoft-cs/cifar10",
         revision="0b2714987fa478483af9968de7c934580d0bb9a2",
         config="plain_text",
+        sha256={
+            "train-00000-of-00001.parquet": "8428b53a88a11ac374111006708df51469e315a22ac6d66470afd9c78d2ae883",
+            "test-00000-of-00001.parquet": "841389e6f2d64f28bf17310e430aebac20ec3ba611a3c5e231dc93c645ce84de",
+        },
         columns=("img", "label"),
         shape=(3, 32, 32),
         classes=10,
@@ -102,6 +112,10 @@ _ENTRIES = (
         hub="uoft-cs/cifar100",
         revision="aadb3af77e9048adbea6b47c21a81e47dd092ae5",
         config="cifar100",
+        sha256={
+            "train-00000-of-00001.parquet": "694865d6b990e234804f01268586c41e88bcbbb75e20858432c05ad4081aca23",
+            "test-00000-of-00001.parquet": "98776c529bb146a9c791229df74a5cf076be9b43d82dbbd334b6a7788d73dc68",
+        },
         columns=("img", "fine_label"),
         shape=(3, 32, 32),
         classes=100,
@@ -318,7 +332,7 @@ def fetch(name: str, root: Path | None = None) -> Path | None:
     The only function of the suite that uses the network.
 
     Raises:
-        DataError: no revision is pinned, or the download failed.
+        DataError: no revision is pinned, the download failed, or a file is not the one of that revision.
     """
     info = dataset(name)
     if info.embedded:
@@ -345,6 +359,8 @@ def fetch(name: str, root: Path | None = None) -> Path | None:
             f"({_first_line(error)}); check the connection and your access to it, "
             f"or copy its files to {target} from another machine"
         ) from error
+    for file, expected in info.sha256.items():
+        _check_digest(name, target / info.config / file, expected)
     folder = locate(name, root)
     if folder is None:
         raise DataError(
@@ -352,6 +368,20 @@ def fetch(name: str, root: Path | None = None) -> Path | None:
             f"copy the files to {target}/{info.config} from another machine"
         )
     return folder
+
+
+def _check_digest(name: str, path: Path, expected: str) -> None:
+    """Move a downloaded file aside that is another than the pinned one. Raises DataError then."""
+    if not path.exists():
+        return
+    with open(path, "rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != expected:
+        aside = path.rename(path.with_name(f"{path.name}.refused"))
+        raise DataError(
+            f"{name}: {path.name} has the SHA-256 {found[:12]}..., where that of the pinned revision is "
+            f"{expected[:12]}...; it was moved to {aside}. Look at what HF_ENDPOINT names, and fetch it again"
+        )
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 The key of what is kept is a digest of every source file and published table of the suite and of the papers, of the
 exported evidence, and of the libraries that compute. So an edit of any of them judges anew, and nothing has to be
 cleared by hand. What reads a run of the user's own store is never kept: its files are verified at every reading.
+Where SGD_SUITE_FRESH is set, as for everything that commits or publishes verdicts, nothing comes from memory.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from suite.runs.contest import Survey
 
 ROOT = Path(__file__).parents[2]
 READ = (".py", ".toml", ".json", ".cpp", ".h")  # what can change a verdict, besides evidence
+FRESH = "SGD_SUITE_FRESH"
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow")
 
 
@@ -73,6 +75,8 @@ def judge_artifacts(
 
 def _place(paper: Paper, artifact: str, profile: str | None, source: Runs) -> Path | None:
     """Where the verdicts are kept, or None if they may not be."""
+    if os.environ.get(FRESH):
+        return None
     layers = source.sources if isinstance(source, Layered) else (source,)
     archives = [layer for layer in layers if isinstance(layer, Archive)]
     if not archives or {archive.path.resolve() for archive in archives} != exported_files():
@@ -110,11 +114,12 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
 
 def _load(place: Path, paper: Paper) -> list[Verdict] | None:
     """What was kept; None where nothing was, or it cannot be read."""
+    if (data := kept.recall(place)) is None:
+        return None
     try:
-        rows = json.loads(place.read_bytes())
         claims = {claim.id: claim for claim in published(paper.name)}
-        return [_verdict(claims[row.pop("claim")], row) for row in rows]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [replace(_verdict(claims[row.pop("claim")], row), remembered=True) for row in json.loads(data)]
+    except (ValueError, KeyError, TypeError):
         return None
 
 

@@ -75,7 +75,7 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
         except Exception as error:
             why = f"{artifact.id} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
             result.damaged.append(why)
-    result.survey = survey(evidence.versions, is_timed)
+    result.survey = survey(evidence.versions, is_timed, is_arithmetic)
     return result
 
 
@@ -83,6 +83,14 @@ def is_timed(name: str) -> bool:
     """Whether the results of an experiment rest on times, so that no two runs of it agree."""
     try:
         return experiment(name).timed
+    except KeyError:  # of a paper that is not here
+        return False
+
+
+def is_arithmetic(name: str) -> bool:
+    """Whether an experiment counts and calculates, so that every execution agrees to rounding."""
+    try:
+        return experiment(name).arithmetic
     except KeyError:  # of a paper that is not here
         return False
 
@@ -256,12 +264,18 @@ def _stopped(quantity: str, measured: Mapping[str, Measurement], profile: str) -
 
 
 def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
-    """The verdict, or a red *inconclusive* that names the contested runs it would have rested on."""
+    """The verdict, or a red *inconclusive* that names the contested runs it would have rested on.
+
+    Of a run that is held in another version, which its seeds are too few to judge, the verdict stands and says so.
+    """
     needed = [verdict.claim.quantity]
     if verdict.claim.known_difference:
         needed.append(verdict.claim.known_difference.shown_by)
     read = {run.spec.id for name in needed if name in measurement.rests for run in measurement.rests[name].runs}
     if not (odd := sorted(read & set(measurement.survey.contested))):
+        if unjudged := sorted(read & measurement.survey.untold):
+            why = f"{verdict.why}; another version of {len(unjudged)} of its runs, {unjudged[0]} first, has too few "
+            return replace(verdict, why=f"{why}seeds to be judged", disputed=True)
         return verdict
     why = f"would be {verdict.verdict}, but rests on contested evidence: {measurement.survey.contested[odd[0]]}"
     more = f" (and {len(odd) - 1} more runs)" if len(odd) > 1 else ""

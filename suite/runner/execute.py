@@ -127,12 +127,19 @@ def _open(
     """
     if asked_to_stop():
         return Report(spec, "late", NOT_BEGUN)
-    claim = claims.enter_context(store.claim(spec.id))
-    if claim is None:
-        return Report(spec, "busy")
     told: list[str] = []  # what became of earlier work on it
     try:
-        if (status := _stored(store, claim, told)) is not None:
+        if (status := _stored(store, spec.id)) is not None:
+            return Report(spec, "present", status)
+        claim = claims.enter_context(store.claim(spec.id))
+    except UnreadableRun as error:
+        return Report(spec, "failed", why=str(error))
+    except OSError as error:
+        return Report(spec, "failed", why=f"its lock cannot be taken ({error.strerror}: {error.filename})")
+    if claim is None:
+        return Report(spec, "busy")
+    try:
+        if (status := _stored(store, spec.id, told)) is not None:  # meanwhile
             return Report(spec, "present", status)
         if around.late():
             return Report(spec, "late", NOT_BEGUN, _sentence(told))
@@ -155,22 +162,21 @@ def _open(
     return Opened(spec, context, begun, claim, _sentence(told))
 
 
-def _stored(store: Store, claim: Claim, told: list[str]) -> str | None:
-    """The status of a run that is stored, or None; a damaged one is moved aside, which is ``told``.
+def _stored(store: Store, run_id: str, told: list[str] | None = None) -> str | None:
+    """The status of a run that is stored, or None; whoever holds it moves a damaged one aside, which is ``told``.
 
     Raises UnreadableRun for one that cannot be read: it may be whole, so it stays where it is.
     """
-    run_id = claim.root.name
     try:
         status = store.read(run_id).status
     except KeyError:
         return None
     except DamagedRun as error:
-        told.append(f"{error}; moved to {store.refuse(run_id)} and computed again")
+        if told is not None:
+            told.append(f"{error}; moved to {store.refuse(run_id)} and computed again")
         return None
     with contextlib.suppress(OSError):  # leftovers of a run that is there harm nothing
-        claim.open(lambda folder: False)
-        claim.forget()
+        store.clear(run_id)
     return status
 
 

@@ -23,6 +23,7 @@ from suite.runs.periodic import every
 NOTE = "progress.json"
 FIELDS: Fields = {"host": str, "pid": int, "job": str, "since": NUMBER, "fraction": NUMBER}
 PERIOD = 5.0  # seconds between two signs of life
+PIDS = 2**31  # no system numbers its processes further
 SILENT = 60.0  # seconds without one after which a run is taken to stand still
 
 
@@ -53,7 +54,7 @@ def job() -> str:
 def note_in(folder: Path) -> dict[str, Any] | None:
     """The last sign of life in a run's folder, with its time by the file system's clock as ``seen``."""
     with contextlib.suppress(OSError):
-        if found := read_note(folder / NOTE, FIELDS):
+        if (found := read_note(folder / NOTE, FIELDS)) and 0 < found["pid"] < PIDS:
             return {**found, "seen": (folder / NOTE).stat().st_mtime}
     return None
 

@@ -30,6 +30,7 @@ from suite.runs.store import (
     digest,
     is_run_id,
     plain_name,
+    shortened,
     verified,
 )
 from suite.spec import SCHEMA
@@ -77,9 +78,9 @@ class Archive:
         except (*UNREADABLE, TypeError) as error:
             if isinstance(error, StoreError):
                 raise
-            raise StoreError(f"{self.path} is not an export of runs: {error}") from error
+            raise StoreError(f"{self.path} is not an export of runs: {shortened(str(error))}") from error
         if schema != SCHEMA:
-            raise StoreError(f"{self.path} has schema {schema!r}; this version reads {SCHEMA}")
+            raise StoreError(f"{self.path} has schema {shortened(repr(schema))}; this version reads {SCHEMA}")
         self._names: dict[str, list[str]] = {}
         for info in infos:
             if info.filename == MANIFEST:
@@ -273,8 +274,6 @@ def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
 
     store.commit_all(entries())
     for run_id in done.new:
-        with store.claim(run_id) as mine:
-            if mine:
-                mine.open(lambda folder: False)
-                mine.forget()
+        with contextlib.suppress(OSError):  # what was begun of a run that is there harms nothing
+            store.clear(run_id)
     return done

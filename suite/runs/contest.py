@@ -4,9 +4,10 @@ A run's id says what was to be computed, not what came out. Two sources may hold
 
 ``equal``             the same deterministic tables and times
 ``timed again``       the same deterministic tables, or an experiment whose results rest on times: times never contest
-``confirmed``         the same deterministic tables from another execution
+``confirmed``         the same deterministic tables from another execution; of arithmetic to rounding
 ``other execution``   other tables from another execution; the spread over the seeds judges whether that is plausible
-``contested``         other tables, though source, versions, execution and processor are the same: one is wrong
+``contested``         other tables, though source, versions, execution and processor are the same: one is wrong.
+                      Of arithmetic, which every execution computes alike, though source and versions are
 
 A checksum shows damage, not forgery: whoever changes a number can seal the folder again. What this module shows is
 that two sources disagree, which no seal can hide.
@@ -29,12 +30,19 @@ ALARM = 0.01  # probability that one survey calls an honest execution implausibl
 FEWEST_SEEDS = 3  # from which their spread says anything
 NOTES = ("measured", "reason", "refused")  # of an execution: why it was chosen, not what it is
 
-Timed = Callable[[str], bool]  # whether the results of an experiment, by name, rest on times
+ROUNDING = 1e-6  # relative difference of two numbers that count as the same arithmetic
+
+Kind = Callable[[str], bool]  # whether an experiment, by name, is of a kind: its results rest on times, or arithmetic
 
 
-def made_by(run: Run) -> str:
-    """What promises a run the same bits: source, versions, execution, device and processor, as text."""
+def made_by(run: Run, arithmetic: bool = False) -> str:
+    """What promises a run the same bits: source, versions, execution, device and processor, as text.
+
+    Arithmetic needs no more than the first two.
+    """
     where = run.environment
+    if arithmetic:
+        return json.dumps([where.get("code", where.get("source")), where.get("versions")], sort_keys=True)
     execution = {name: value for name, value in dict(where.get("execution", {})).items() if name not in NOTES}
     host = where.get("machine")
     cpu = host.get("cpu") if isinstance(host, Mapping) else host
@@ -42,7 +50,7 @@ def made_by(run: Run) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
-def relation(one: Run, other: Run, *, timed: bool) -> str:
+def relation(one: Run, other: Run, *, timed: bool, arithmetic: bool = False) -> str:
     """How two versions of a run relate, in a word of this module's docstring."""
     if one.files == other.files:
         return "equal"
@@ -52,7 +60,26 @@ def relation(one: Run, other: Run, *, timed: bool) -> str:
         return "timed again" if same_maker else "confirmed"
     if timed and same_maker:
         return "timed again"
+    if arithmetic and _alike(_content(one), _content(other)):
+        return "confirmed"
+    same_maker = same_maker or (arithmetic and made_by(one, arithmetic) == made_by(other, arithmetic))
     return "contested" if same_maker else "other execution"
+
+
+def _content(run: Run) -> list[object]:
+    """All that a run came to, as plain values."""
+    return [run.status, run.results, {name: run.curve(name).to_dict("list") for name in run.curves}]
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two plain values are the same but for the rounding of their numbers."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING) or (math.isnan(one) and math.isnan(other))
+    return one == other
 
 
 def implausible(run: Run, seeds: Sequence[Run], alarm: float) -> str | None:
@@ -107,28 +134,27 @@ class Survey:
         counts = Counter(self.kinds.values())
         text = ", ".join(f"{counts[kind]} {kind}" for kind in SEVERITY if counts[kind])
         found = [f"{len(self.kinds)} runs are held in several versions: {text}; the first source decides"]
-        if self.untold:
-            some = ", ".join(sorted(self.untold)[:5]) + (", ..." if len(self.untold) > 5 else "")
-            found.append(f"too few seeds to judge the other execution of {len(self.untold)} runs: {some}")
         return found + [f"CONTESTED {why}" for why in self.contested.values()]
 
 
 SEVERITY = ("equal", "timed again", "confirmed", "other execution", "contested")
 
 
-def survey(held: Mapping[str, Sequence[Run]], timed: Timed) -> Survey:
+def survey(held: Mapping[str, Sequence[Run]], timed: Kind, arithmetic: Kind = lambda name: False) -> Survey:
     """Judge the versions of runs, by run id, the deciding version first; runs of one version are no matter."""
     found = Survey()
     several = {run_id: list(runs) for run_id, runs in held.items() if len(runs) > 1}
     odd: list[tuple[str, Run, Run]] = []
     for run_id, (first, *others) in several.items():
-        kinds = [relation(first, other, timed=timed(first.spec.experiment)) for other in others]
+        name = first.spec.experiment
+        kinds = [relation(first, other, timed=timed(name), arithmetic=arithmetic(name)) for other in others]
         kind = max(kinds, key=SEVERITY.index)
         found.kinds[run_id] = kind
         if kind == "contested":
             found.contested[run_id] = (
-                f"run {run_id} ({first.spec.experiment}): two versions of the same source, execution and processor "
-                "hold different tables; find out which is right and remove the other"
+                f"run {run_id} ({name}): two versions of the same source"
+                + (" " if arithmetic(name) else ", execution and processor ")
+                + "hold different tables; find out which is right and remove the other"
             )
         elif kind == "other execution" and not timed(first.spec.experiment):
             odd.append((run_id, first, others[kinds.index(kind)]))

@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,38 @@ def write_whole(path: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             staging.unlink()
+
+
+def only_ours(path: Path) -> bool:
+    """Whether a file or folder belongs to this user or root, and nobody else can change it or what is in it.
+
+    Raises OSError.
+    """
+    found = path.stat()
+    shut = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_mode & stat.S_ISVTX
+    return found.st_uid in (os.geteuid(), 0) and bool(shut)
+
+
+def private_folder(folder: Path, cure: str) -> Path:
+    """The folder, made for this user alone where it is missing; this user's is closed where others can write it.
+
+    Raises OSError, with a ``cure``, where it is another's.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not only_ours(folder) and folder.stat().st_uid == os.geteuid():
+        folder.chmod(0o700)
+    if not only_ours(folder):
+        raise PermissionError(f"{folder} is another user's, or others can write it: {cure}")
+    return folder
+
+
+def now_in(folder: Path) -> float:
+    """The time by the clock of a folder's file system, which its files carry and which need not be this machine's.
+
+    Raises OSError where nothing can be written.
+    """
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        return os.fstat(probe.fileno()).st_mtime
 
 
 def twice_if_stale(read: Callable[[], Found]) -> Found:

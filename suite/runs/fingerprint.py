@@ -283,12 +283,11 @@ def fingerprint(*places: str) -> str:
     Raises KeyError as that does.
     """
     where = kept.place("fingerprints", _sources(tuple(SCOPE.items())), _digest(*places)[:DIGITS])
-    try:
-        return where.read_text(encoding="ascii")
-    except (OSError, ValueError):
-        found = present().fingerprint(*places)
-        kept.keep(where, found.encode())
-        return found
+    if (known := kept.recall(where)) is not None:
+        return known.decode()
+    found = present().fingerprint(*places)
+    kept.keep(where, found.encode())
+    return found
 
 
 @cache

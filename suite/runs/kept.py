@@ -1,7 +1,8 @@
-"""Small results kept in the user's cache folder, each for one state of what it follows from."""
+"""Small results kept in the user's cache folder, each for one state of what it follows from, with their SHA-256."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -23,9 +24,18 @@ def keep(where: Path, data: bytes) -> None:
         if not folder.exists():
             _forget(folder.parent)
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(where, data)
+        write_whole(where, hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
     except OSError:
         return
+
+
+def recall(where: Path) -> bytes | None:
+    """What was kept there; None where nothing was, or where it is not what was written."""
+    try:
+        digest, _, data = where.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return data if digest == hashlib.sha256(data).hexdigest().encode() else None
 
 
 def _forget(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from suite.runs.files import twice_if_stale
 
 NUMBER = (int, float)
+LARGEST = 1e18
 
 Fields = Mapping[str, type | tuple[type, ...]]
 
@@ -33,11 +33,16 @@ def read_note(path: Path, fields: Fields) -> dict[str, Any] | None:
 
 
 def fits(found: Any, fields: Fields) -> bool:
-    """Whether a value is a mapping with these fields, each of its type. A number is finite, and no truth value."""
+    """Whether a value is a mapping with these fields, each of its type.
+
+    A number is no truth value and below 1e18 in size. A text is printable, so that a terminal never obeys it.
+    """
     return isinstance(found, dict) and all(name in found and _is(found[name], kind) for name, kind in fields.items())
 
 
 def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
-    if isinstance(value, bool):
-        return kind is bool
-    return isinstance(value, kind) and not (isinstance(value, float) and not math.isfinite(value))
+    if isinstance(value, bool) or not isinstance(value, kind):
+        return isinstance(value, bool) and kind is bool
+    if isinstance(value, int | float):
+        return abs(value) < LARGEST
+    return value.isprintable() if isinstance(value, str) else True

@@ -19,14 +19,13 @@ import io
 import json
 import os
 import shutil
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suite.runs.files import remove, sync_folder, twice_if_stale
+from suite.runs.files import now_in, remove, sync_folder, twice_if_stale
 from suite.runs.lease import Claim, Locks
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
@@ -38,6 +37,7 @@ STATUSES = ("finished", "diverged", "out of budget")
 CHECKSUMS = "checksums.json"
 REQUIRED = {"spec.json", "environment.json", "outcome.json"}
 LONGEST_NAME = 128  # bytes of a file's name
+LONGEST_WORD = 300  # characters of what is said of a run
 ABANDONED = 3600.0  # seconds after which a staging folder is taken to be a dead process's
 
 
@@ -137,14 +137,20 @@ def plain_name(name: str) -> bool:
     return fits and not name.startswith(".") and not any(c in name for c in "/\\:")
 
 
+def shortened(text: str) -> str:
+    """A text that quotes a file, which may be of any length, at a length that a person reads."""
+    return text if len(text) <= LONGEST_WORD else f"{text[:LONGEST_WORD]}... ({len(text):,} characters)"
+
+
 def verified(run_id: str, files: Mapping[str, bytes]) -> Run:
     """The run made of these files, checksum file included. Raises DamagedRun saying what is wrong with it."""
     try:
         run = Run(run_id, files)
         if wrong := _defect(run):
-            raise DamagedRun(f"run {run_id}: {wrong}")
+            raise DamagedRun(f"run {run_id}: {shortened(wrong)}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise error if isinstance(error, DamagedRun) else DamagedRun(f"run {run_id}: {error}") from error
+        why = f"run {run_id}: {shortened(str(error))}"
+        raise error if isinstance(error, DamagedRun) else DamagedRun(why) from error
     return run
 
 
@@ -224,21 +230,18 @@ class Store:
             try:
                 for part in ("runs", "partial", "locks", "staging"):
                     (self.root / part).mkdir(parents=True, exist_ok=True)
-                probe = self.root / "staging" / f"probe-{os.urandom(4).hex()}"
-                probe.touch()
-                probe.unlink()
-                self._sweep()
+                self._sweep(now_in(self.root / "staging"))
             except OSError as error:
                 raise StoreError(f"cannot write a store at {self.root}: {error.strerror}") from error
         elif not (self.root / "runs").is_dir():
             raise StoreError(f"no store at {self.root}: run something first, or name another with --store")
 
-    def _sweep(self) -> None:
-        """Remove what processes that died while storing a run left behind."""
+    def _sweep(self, now: float) -> None:
+        """Remove what processes that died while storing a run left behind; ``now`` by the file system's clock."""
         with os.scandir(self.root / "staging") as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError, PermissionError):  # gone, or another user's to remove
-                    if time.time() - entry.stat().st_mtime > ABANDONED:
+                    if now - entry.stat().st_mtime > ABANDONED:
                         remove(Path(entry.path))
 
     def ids(self) -> set[str]:
@@ -296,10 +299,12 @@ class Store:
         moves: list[tuple[Path, Path]] = []  # (from, to), made so far
         new = []
         run_id = "of an import"
+        # One folder for all: each run that is staged in it shows that its process still lives (see ``_sweep``).
+        staging = self.root / "staging" / os.urandom(8).hex()
         try:
             for entry in entries:
                 run_id = entry.run_id
-                staged.append(self._stage(entry))
+                staged.append(self._stage(entry, staging))
             for folder, target, replaces in staged:
                 if replaces and os.path.lexists(target):
                     moves.append(self._move(target, self._refused(target.name)))
@@ -320,30 +325,25 @@ class Store:
                 raise StoreError(f"could not store run {run_id} in {self.root}: {error.strerror}") from error
             raise
         finally:
-            for folder, _, _ in staged:
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
         return new
 
-    def _stage(self, entry: Entry) -> tuple[Path, Path, bool]:
-        """Write an entry where nobody looks for it, and sync it; what is half written is removed again."""
+    def _stage(self, entry: Entry, staging: Path) -> tuple[Path, Path, bool]:
+        """Write an entry into a folder of its own below ``staging``, where nobody looks for it, and sync it."""
         verified(entry.run_id, entry.files)
         target = self.root / "runs" / entry.run_id
         if entry.contests:
             target = self.root / "contested" / f"{entry.run_id}-{digest(entry.files[CHECKSUMS])[:12]}"
             target.parent.mkdir(exist_ok=True)
-        staging = self.root / "staging" / f"{entry.run_id}-{os.urandom(6).hex()}"
-        try:
-            staging.mkdir(parents=True)
-            for name, data in entry.files.items():
-                with open(staging / name, "wb") as stream:
-                    stream.write(data)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-            sync_folder(staging)
-        except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
-            raise
-        return staging, target, entry.replaces
+        folder = staging / target.name
+        folder.mkdir(parents=True)
+        for name, data in entry.files.items():
+            with open(folder / name, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+        sync_folder(folder)
+        return folder, target, entry.replaces
 
     @staticmethod
     def _move(origin: Path, target: Path) -> tuple[Path, Path]:
@@ -365,6 +365,14 @@ class Store:
     def claim(self, run_id: str) -> contextlib.AbstractContextManager[Claim | None]:
         """Hold the right to compute a run; None while another process holds it, until that one dies."""
         return self.locks.claim(run_id)
+
+    def clear(self, run_id: str) -> None:
+        """Remove what was begun of a run that is stored, unless somebody works on it. Raises OSError."""
+        if self.partial(run_id).exists():
+            with self.claim(run_id) as mine:
+                if mine:
+                    mine.open(lambda folder: False)
+                    mine.forget()
 
     def busy(self, run_id: str) -> bool:
         """Whether another process is computing a run at this moment."""

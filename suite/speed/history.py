@@ -13,12 +13,14 @@ import itertools
 import json
 import math
 import statistics
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suite.runs.files import write_whole
 from suite.speed.baselines import NOT_GUARDED, GateError, log_ratios, place
 
 if TYPE_CHECKING:
@@ -52,13 +54,20 @@ def file_of(folder: Path, machine_class: str) -> Path:
 
 
 def remember(documents: Sequence[Mapping[str, Any]], folder: Path, *, anew: bool = False) -> Path:
-    """Append a line for each benchmark document; ``anew`` takes the present level as wanted, and says so."""
+    """Add a line for each benchmark document; ``anew`` takes the present level as wanted, and says so."""
     path = file_of(folder, documents[0]["machine"]["class"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a", encoding="utf-8") as stream:
-        for number, document in enumerate(documents):
-            stream.write(json.dumps(session(document, anew=anew and number == 0)) + "\n")
+    new = [json.dumps(session(document, anew=anew and number == 0)) for number, document in enumerate(documents)]
+    write_whole(path, "".join(f"{line}\n" for line in [*_whole_lines(path), *new]).encode())
     return path
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """The lines of a history; a last one that was cut off, as on a full disk, is passed over with a word."""
+    *lines, last = path.read_text(encoding="utf-8").split("\n") if path.exists() else [""]
+    if last:
+        print(f"{path}: its last line was cut off and is passed over", file=sys.stderr)
+    return lines
 
 
 def session(document: Mapping[str, Any], *, anew: bool = False) -> dict[str, Any]:
@@ -85,7 +94,7 @@ def recall(folder: Path, machine_class: str) -> list[dict[str, Any]]:
     """The sessions of a machine class since a level was last taken as wanted. Raises GateError for a broken line."""
     path = file_of(folder, machine_class)
     sessions: list[dict[str, Any]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else ()):
+    for number, line in enumerate(_whole_lines(path)):
         try:
             session = json.loads(line)
             medians = [value for clocks in session["workloads"].values() for value in clocks.values()]

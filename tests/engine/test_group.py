@@ -247,6 +247,28 @@ def test_a_worker_that_never_made_an_update_is_one_of_update_0_and_signs_as_it_s
     assert looked(pair, monkeypatch) == "worker 1 of 2 is gone; it was last seen after update 0"
 
 
+ODD = ["", " ", "one", "1 2 3", "1 x", "1 " + 5000 * "9", "\xff", "finished "]
+
+
+@pytest.mark.parametrize("written", ODD, ids=range(len(ODD)))
+def test_a_signature_that_is_none_is_silence(workers, monkeypatch, written: str):
+    """Whoever reaches the store can write it, also over one that was good, or make reading fail."""
+    monkeypatch.setattr(group_module.time, "monotonic", lambda: 0.0)
+    workers[0].heartbeat._look()
+    workers[1].heartbeat._store.set("beat/1", written)
+    assert looked(workers, monkeypatch, alive=(2,)) == "worker 1 of 3 is gone; it was last seen after update 7"
+
+
+@pytest.mark.parametrize("written", ODD, ids=range(len(ODD)))
+def test_a_heartbeat_outlives_a_signature_that_is_none(workers, ticking, capfd, written: str):
+    workers[0].heartbeat._store.set("beat/0", written)
+    ticking._beat()
+    assert ticking._done.is_set()
+    with workers[1].watched(), pytest.raises(Ended):
+        ticking._beat()
+    assert "worker 0 has not signed" in capfd.readouterr().err
+
+
 def test_a_new_timeout_begins_when_all_have_agreed_and_beats_alone():
     store = dist.HashStore()
     group = Group(store, 0, 2, PATIENCE, "gloo")

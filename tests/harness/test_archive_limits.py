@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import struct
 import zipfile
 from functools import partial
@@ -14,7 +15,7 @@ from toy import files_of
 from suite.runs import archive as archive_module
 from suite.runs.archive import Archive, Layered, export, merge, open_runs, versions
 from suite.runs.contest import relation
-from suite.runs.store import DamagedRun, Store, StoreError
+from suite.runs.store import CHECKSUMS, DamagedRun, Store, StoreError, seal, verified
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {"a": 1}, s) for s in range(6)]
@@ -75,6 +76,22 @@ def test_a_name_that_is_no_run_s_is_refused_before_anything_is_read(exported: Pa
         opened.writestr(name, b"")
     with pytest.raises(DamagedRun, match="is not a file of a run"):
         Archive(exported)
+
+
+@pytest.mark.parametrize("kind", ["names", "status", "schema"])
+def test_what_is_said_of_a_file_has_a_bound(tmp_path: Path, kind: str):
+    """Whatever it holds: a hundred thousand foreign names, or a word of a megabyte."""
+    files = {name: data for name, data in FILES[FIRST].items() if name != CHECKSUMS}
+    if kind == "status":
+        files["outcome.json"] = json.dumps({"status": "x" * MIB, "note": "", "results": {}}).encode()
+    files[CHECKSUMS] = seal(files)
+    if kind == "names":
+        files |= {f"{place}.parquet": b"" for place in range(100_000)}
+    if kind == "schema":
+        files[CHECKSUMS] = json.dumps({"schema": "x" * MIB, "files": {}}).encode()
+    with pytest.raises(DamagedRun) as told:
+        verified(FIRST, files)
+    assert len(str(told.value)) < 500
 
 
 def test_an_export_bears_no_date_and_no_order_of_files(exported: Path, tmp_path: Path):

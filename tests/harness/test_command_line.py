@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 import pytest
 import toy
 
+from suite.cli.errors import explain
+
 TABLE = ("run", "toy/table1", "--profile", "smoke")
 
 
@@ -307,3 +309,14 @@ def test_control_characters_of_a_path_are_not_obeyed(sgd):
     assert done.returncode == 2
     assert "\x1b" not in done.stderr
     assert "no store at a[31mb" in done.stderr
+
+
+def test_too_little_memory_for_a_library_is_one_sentence(capsys: pytest.CaptureFixture[str]):
+    """As under ``ulimit -v``; any other failed import is a fault of ours, with its traceback."""
+    assert explain(ImportError("libtorch_cpu.so: failed to map segment from shared object")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "sgd-suite: libtorch_cpu.so: failed to map segment from shared object: there is too little"
+    )
+    assert explain(ImportError("cannot import name 'x'")) == 2
+    assert "ImportError: cannot import name 'x'" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import toy
 
 from suite.claims.measured import exact
 from suite.commands.check import judge_selection
+from suite.commands.check_table import show
 from suite.papers import verdicts as verdicts_module
 from suite.papers.grades import Rests
 from suite.papers.verdicts import Measurement
@@ -286,8 +287,43 @@ def test_what_does_not_fit_a_claim_is_a_red_verdict_of_that_claim_only(papers, t
     assert found["toy/table1/share"].verdict == "reproduced"
 
 
-def test_a_survey_names_five_of_the_runs_that_it_cannot_judge():
-    few = Survey({f"run{i}": "other execution" for i in range(5)}, {}, {f"run{i}" for i in range(5)})
-    many = Survey({f"run{i}": "other execution" for i in range(6)}, {}, {f"run{i}" for i in range(6)})
-    assert few.lines()[-1].endswith("of 5 runs: run0, run1, run2, run3, run4")
-    assert many.lines()[-1].endswith("of 6 runs: run0, run1, run2, run3, run4, ...")
+THREADS = HERE | {"execution": {"path": "looped", "threads": 2}}
+
+
+@pytest.mark.parametrize("where", [THREADS, THREADS | {"machine": {"cpu": "another"}, "device": "cuda"}])
+def test_arithmetic_is_contested_whatever_executed_it(where: dict):
+    """A number is changed and, with it, one word of what is said to have executed it."""
+    for forged in (run(2.0, where=where), run(curve=1.0, where=where)):
+        assert relation(run(), forged, timed=False) == "other execution"
+        assert relation(run(), forged, timed=False, arithmetic=True) == "contested"
+    found = survey({run().id: [run(), run(2.0, where=where)]}, lambda name: False, lambda name: True)
+    assert "two versions of the same source hold different tables" in found.contested[run().id]
+
+
+def test_arithmetic_may_round_as_its_machine_does_and_change_with_its_code():
+    assert relation(run(), run(1 + 1e-9, where=THREADS), timed=False, arithmetic=True) == "confirmed"
+    other_code = run(2.0, where=HERE | {"source": "t"})
+    assert relation(run(), other_code, timed=False, arithmetic=True) == "other execution"
+
+
+@pytest.mark.parametrize("name", ["isgd/rates", "rudra/protocol", "inverse_law/networks", "crossbow/sizes"])
+def test_experiments_that_calculate_say_so(name: str):
+    assert verdicts_module.is_arithmetic(name)
+    assert not verdicts_module.is_arithmetic("train")
+
+
+def test_a_verdict_that_too_few_seeds_support_is_marked(layers, capsys: pytest.CaptureFixture[str]):
+    """One run is held in another execution's version too, and decides; nothing tells whether it may."""
+    source = layers(ELSEWHERE, 0.5, 0.5, 0.7)
+    store, evidence = source.sources
+    *others, odd = sorted(store.ids(), key=lambda run_id: store.read(run_id).results["value"])
+    for run_id in others:
+        store.refuse(run_id)
+    verdict, several = verdict_of(source, "toy/table1/share")
+    assert (verdict.disputed, several.untold) == (True, {odd})
+    assert verdict.why.endswith(f"another version of 1 of its runs, {odd} first, has too few seeds to be judged")
+    show([verdict], verbose=False, closing=[])
+    printed = capsys.readouterr().out
+    assert "reproduced, disputed" in printed
+    assert odd in printed
+    assert not verdict_of(Layered([evidence]), "toy/table1/share")[0].disputed

@@ -203,6 +203,22 @@ def test_a_line_with_one_spoilt_value_is_no_session(tmp_path: Path, change: dict
         recall(tmp_path, "cpu-a")
 
 
+@pytest.mark.parametrize("cut", [1, 2, 40])
+def test_a_last_line_that_was_cut_off_is_passed_over_and_the_next_session_follows(
+    tmp_path: Path, cut: int, capsys: pytest.CaptureFixture[str]
+):
+    """A disk was full while it was written."""
+    draws = np.random.default_rng(5)
+    documents = [document({"a": 0.1}, draws) for _ in range(4)]
+    path = remember(documents[:3], tmp_path)
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert len(recall(tmp_path, "cpu-a")) == 2
+    assert "its last line was cut off and is passed over" in capsys.readouterr().err
+    remember(documents[3:], tmp_path)
+    found = [row["workloads"]["a"]["wall"] for row in recall(tmp_path, "cpu-a")]
+    assert found == [session(documents[place])["workloads"]["a"]["wall"] for place in (0, 1, 3)]
+
+
 def test_accepted_sessions_are_remembered_until_a_level_is_wanted(tmp_path: Path):
     draws = np.random.default_rng(5)
     documents = [document({"a": 0.1}, draws) for _ in range(3)]

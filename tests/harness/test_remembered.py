@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 
 from suite.claims.judge import PROFILES
+from suite.cli import pictures
+from suite.commands.check import check_selection
 from suite.papers import remembered
 from suite.papers.evidence import committed, exported_files
+from suite.papers.published import published
 from suite.papers.registry import paper
 from suite.papers.verdicts import verdicts
 from suite.runs import kept
 from suite.runs.archive import Archive, Layered
+from suite.runs.environment import ROOT
+from suite.runs.fingerprint import fingerprint
 from suite.runs.store import Store
 
 PAPER, ARTIFACT = paper("isgd"), "isgd/fig5a"
@@ -28,6 +37,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         anew.extend(artifacts)
         return verdicts(*given, artifacts=artifacts, **options)
 
+    monkeypatch.delenv(remembered.FRESH, raising=False)
     monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(remembered, "verdicts", noted)
     return anew
@@ -103,6 +113,70 @@ def test_what_cannot_be_read_is_judged_anew(judged: list[str], tmp_path: Path):
     kept.write_text("[{}")
     judge()
     assert judged == [ARTIFACT] * 2
+
+
+@pytest.mark.parametrize(
+    "edit", [lambda data: data.replace(b'"inconclusive"', b'"reproduced"'), lambda data: data[:-1]]
+)
+def test_what_is_not_what_was_kept_is_judged_anew(judged: list[str], tmp_path: Path, edit: Callable[[bytes], bytes]):
+    """A disk that fails, or an editor: whoever edits the digest too can edit the source as well."""
+    first = judge()
+    (place,) = (tmp_path / "cache").rglob("*.json")
+    kept = place.read_bytes()
+    assert edit(kept) != kept
+    place.write_bytes(edit(kept))
+    assert judge() == first
+    assert judged == [ARTIFACT] * 2
+
+
+def test_nothing_comes_from_memory_where_that_is_asked(judged: list[str], monkeypatch: pytest.MonkeyPatch):
+    judge()
+    monkeypatch.setenv(remembered.FRESH, "1")
+    judge()
+    assert judged == [ARTIFACT] * 2
+
+
+def test_a_check_says_how_many_verdicts_come_from_memory(judged: list[str], capsys: pytest.CaptureFixture[str]):
+    said = []
+    for _ in range(2):
+        evidence = Layered(committed())
+        check_selection([ARTIFACT], None, evidence, set(), as_json=False, junit_path=None, verbose=False)
+        said.append(capsys.readouterr().out.splitlines()[-1])
+    assert "memory" not in said[0]
+    count = len([claim for claim in published("isgd") if claim.artifact == ARTIFACT])
+    assert f"{count} of {count} verdicts from memory" in said[1]
+
+
+@pytest.mark.parametrize("command", ["refresh", "reproduce"])
+def test_what_commits_or_compares_verdicts_judges_anew(command: str, monkeypatch: pytest.MonkeyPatch):
+    seen: list[str | None] = []
+
+    def asked(*_: object, **__: object) -> tuple[int, list[str]] | int:
+        seen.append(os.environ.get(remembered.FRESH))
+        return (0, []) if command == "refresh" else 0
+
+    monkeypatch.setenv(remembered.FRESH, "")  # given back when the test ends
+    place = {"refresh": "refresh.refresh", "reproduce": "reproduce.reproduce_selection"}[command]
+    monkeypatch.setattr(f"suite.commands.{place}", asked)
+    with pytest.raises(typer.Exit):
+        {"refresh": pictures.refresh_, "reproduce": pictures.reproduce}[command]()
+    assert seen == ["1"]
+
+
+def test_no_workflow_that_judges_takes_verdicts_from_memory():
+    for name in (".ci/run", ".github/workflows/gpu.yml", ".github/workflows/tests.yml"):
+        assert re.search(rf"{remembered.FRESH}(=1|: \"1\")", (ROOT / name).read_text()), name
+
+
+def test_a_fingerprint_of_code_that_was_edited_where_it_is_kept_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
+    first = fingerprint("suite.clock:WallClock")
+    (place,) = (path for path in (tmp_path / "cache" / "fingerprints").rglob("*") if path.is_file())
+    assert first.encode() in place.read_bytes()
+    place.write_bytes(place.read_bytes().replace(first.encode(), b"0123456789abcdef"))
+    assert fingerprint("suite.clock:WallClock") == first
 
 
 def test_only_the_last_states_are_kept(judged: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -50,7 +50,7 @@ EXPERIMENTS = {
         lazily("paper_figures.crossbow.experiments.tuner:tuner"), lambda spec: 0.3, clock="none"
     ),
     "crossbow/sizes": Experiment(
-        lazily("paper_figures.crossbow.experiments.sizes:sizes"), lambda spec: 1.0, clock="none"
+        lazily("paper_figures.crossbow.experiments.sizes:sizes"), lambda spec: 1.0, clock="none", arithmetic=True
     ),
     "crossbow/throughput": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:throughput"),

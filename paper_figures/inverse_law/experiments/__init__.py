@@ -112,7 +112,7 @@ EXPERIMENTS = {
         TRAIN.measure,
     ),
     "inverse_law/networks": Experiment(
-        lazily("paper_figures.inverse_law.experiments.networks:networks"), clock="none"
+        lazily("paper_figures.inverse_law.experiments.networks:networks"), clock="none", arithmetic=True
     ),
     "inverse_law/noise": Experiment(
         lazily("paper_figures.inverse_law.experiments.noise:gradient_noise"), lambda spec: 3.0, clock="none"

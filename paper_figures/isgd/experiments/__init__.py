@@ -27,9 +27,13 @@ EXPERIMENTS = {
     "isgd/parallel": Experiment(lazily(f"{HERE}.parallel:parallel"), lambda spec: 3.0, clock="none"),
     "isgd/parts": Experiment(lazily(f"{HERE}.parallel:parts"), lambda spec: 0.1, clock="none"),
     "isgd/subproblem": Experiment(lazily(f"{HERE}.subproblem:subproblem"), lambda spec: 0.7, clock="none"),
-    "isgd/operations": Experiment(lazily(f"{HERE}.mechanics:operations"), lambda spec: 0.1, clock="none"),
-    "isgd/sampling": Experiment(lazily(f"{HERE}.mechanics:sampling"), lambda spec: 0.1, clock="none"),
-    "isgd/rates": Experiment(lazily(f"{HERE}.mechanics:rates"), lambda spec: 0.1, clock="none"),
+    "isgd/operations": Experiment(
+        lazily(f"{HERE}.mechanics:operations"), lambda spec: 0.1, clock="none", arithmetic=True
+    ),
+    "isgd/sampling": Experiment(
+        lazily(f"{HERE}.mechanics:sampling"), lambda spec: 0.1, clock="none", arithmetic=True
+    ),
+    "isgd/rates": Experiment(lazily(f"{HERE}.mechanics:rates"), lambda spec: 0.1, clock="none", arithmetic=True),
     "isgd/partition": Experiment(lazily(f"{HERE}.mechanics:partition"), lambda spec: 0.4, clock="none"),
     "isgd/latency": Experiment(lazily(f"{HERE}.latency:latency"), latency_seconds, timed=True),
     "isgd/update-times": Experiment(lazily(f"{HERE}.update_times:update_times"), latency_seconds, timed=True),

@@ -1,0 +1,114 @@
+"""What runs on machines of our own, at which versions, and what a job's summary tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import stat
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from ci import summary
+from suite.runs.environment import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_call_nox_only(path: Path):
+    text = path.read_text()
+    commands = re.findall(r"^\s*(?:- )?run: (.*)$", text, re.MULTILINE)
+    assert commands
+    assert "|" not in commands, "it has a script of its own"
+    session = r'(pip install -c ci/constraints.txt "nox\[uv\]" && )?(sudo -E env "PATH=\$PATH" )?nox -s [^;&|]*'
+    system = r"sudo apt-get update && sudo apt-get install -y --no-install-recommends [a-z -]+"
+    folders = r"'\[\[ .* \]\] && for name in \$FOLDERS; do echo .*; done >> \"\$GITHUB_ENV\"'"  # of a throw-away job
+    assert all(re.fullmatch(f"{session}|{system}|{folders}", line) for line in commands)
+    used = re.findall(r"uses: (\S+)", text)
+    assert any("upload-artifact" in use for use in used)
+    assert all(re.search(r"@[0-9a-f]{40}$", use) for use in used)
+
+
+def jobs(path: Path) -> dict[str, str]:
+    """The text of each job of a workflow, by name."""
+    _, _, text = path.read_text().partition("\njobs:\n")
+    _, *parts = re.split(r"^  (\w+):.*\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_no_stranger_runs_code_on_our_machines(path: Path):
+    """No pull request starts a job there, and a commit that a maintainer names reaches nothing that others use."""
+    begun_by, _, _ = path.read_text().partition("\npermissions:")
+    ours = {name: text for name, text in jobs(path).items() if "self-hosted" in text}
+    assert not (ours and re.search(r"^  pull_request", begun_by, re.MULTILINE))
+    for text in ours.values():
+        if "ref: " in text:
+            assert "environment: reviewed-commit" in text
+            assert "runs-on: [self-hosted, linux, reviewed]" in text
+            assert "github.ref == 'refs/heads/main'" in text, "or the workflow is the branch's own"
+            assert "SGD_SUITE_HOME" not in text
+        else:
+            assert "reviewed" not in text
+
+
+INSTALLING = ("README.md", "CONTRIBUTING.md", ".ci/run", "docs/*.md", ".github/workflows/*.yml")
+
+
+def test_nox_and_uv_are_installed_at_the_versions_of_the_constraints_everywhere():
+    texts = {path: path.read_text() for pattern in INSTALLING for path in ROOT.glob(pattern)}
+    lines = [(path.name, line) for path, text in texts.items() for line in text.splitlines() if "nox[uv]" in line]
+    assert {"README.md", "run", "tests.yml", "guard.yml", "gpu.yml"} <= {name for name, _ in lines}
+    assert [line for line in lines if 'pip install -c ci/constraints.txt "nox[uv]"' not in line[1]] == []
+    pinned = {line.partition("==")[0] for line in (ROOT / "ci" / "constraints.txt").read_text().splitlines()}
+    assert {"nox", "uv"} <= pinned
+
+
+def test_nox_executes_nothing_in_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The name of a folder for all nights may be taken first by any user of the machine."""
+    fake = ModuleType("nox")
+    fake.__dict__.update(options=SimpleNamespace(), session=lambda body: body, Session=object)
+    fake.__dict__.update(parametrize=lambda *_: lambda body: body, param=lambda *_, **__: None)
+    monkeypatch.setitem(sys.modules, "nox", fake)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("NOX_ENVDIR", str(tmp_path / "home" / "nox"))
+    runpy.run_path(str(ROOT / "noxfile.py"))
+    assert stat.S_IMODE((tmp_path / "home" / "nox").stat().st_mode) == 0o700
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "home", 12_345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(SystemExit, match="is another user's, or others can write it: name another with NOX_ENVDIR"):
+        runpy.run_path(str(ROOT / "noxfile.py"))
+
+
+def test_a_summary_tells_boards_gate_and_what_is_red(tmp_path, monkeypatch, capsys):
+    claim = {"id": "toy/fig1/gain", "verdict": "not reproduced", "why": "outside", "empirical": True, "red": True}
+    row = {"workload": "steady", "clock": "wall", "change": 0.25, "threshold": 0.05, "slower": True, "faster": False}
+    (tmp_path / "claims.json").write_text(json.dumps([claim, {**claim, "verdict": "reproduced", "red": False}]))
+    (tmp_path / "gate.json").write_text(json.dumps({"rows": [row], "regressions": ["steady is 25% slower"]}))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    arguments = ["--claims", str(tmp_path / "claims.json"), "--gate", str(tmp_path / "gate.json")]
+    assert summary.main(arguments) == 1
+    told = (tmp_path / "summary.md").read_text()
+    assert re.search(r"^\| empirical \| 1 \| 1 \|( 0 \|)+ 2 \|$", told, re.MULTILINE)
+    assert "| steady | wall | +25.0% | 5.0% | REGRESSION |" in told
+    assert capsys.readouterr().out.splitlines() == [
+        "::error title=toy/fig1/gain::not reproduced: outside",
+        "::error title=slower::steady is 25%25 slower",
+    ]
+    assert summary.main(["--claims", str(tmp_path / "absent.json")]) == 0
+    assert "was not written" in (tmp_path / "summary.md").read_text()
+
+
+def test_no_text_of_a_claim_or_workload_speaks_to_the_workflow():
+    claim = {"id": "a,b::stop", "verdict": "not run", "why": "50%\n::add-mask::x\r", "empirical": True, "red": True}
+    _, (said,) = summary.of_claims([claim])
+    assert said == "::error title=a%2Cb%3A%3Astop::not run: 50%25%0A::add-mask::x%0D"
+    _, (said,) = summary.of_gate({"rows": [], "regressions": ["w\n::set-output name=a::b"]})
+    assert said == "::error title=slower::w%0A::set-output name=a::b"
