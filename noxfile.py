@@ -4,6 +4,7 @@ nox -s suite                        the main job at --profile smoke
 nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reproduce``
 nox -s tests -- --slow              arguments after -- go to pytest
 nox -s processes                    tests over processes: the command line, and what is killed, lost or left waiting
+nox -s torch_rows                   torch's own tests of optimisers and schedulers, on ours
 nox -s evidence                     tests of measures, drawings and texts over all stored runs
 nox -s journeys                     every command over every artifact, and every command line of the pages
 nox -s cluster                      trials on a real Slurm of two nodes on this machine
@@ -70,7 +71,7 @@ def suite(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests but the slow ones and those with a session of their own, in three processes."""
     install(session, "test")
-    chosen = ["-m", "not cluster and not processes and not evidence and not journeys"]
+    chosen = ["-m", "not cluster and not processes and not evidence and not journeys and not torch_rows"]
     session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
 
 
@@ -80,6 +81,13 @@ def processes(session: nox.Session) -> None:
     install(session, "test")
     chosen = ["-m", "processes and not cluster"]
     session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def torch_rows(session: nox.Session) -> None:
+    """What torch tests its own optimisers and schedulers for, on every optimiser of ``suite.optim``."""
+    install(session, "test")
+    session.run("pytest", "-n", "3", "-m", "torch_rows", "tests/optim", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session

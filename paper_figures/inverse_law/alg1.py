@@ -13,7 +13,7 @@ from statistics import median
 
 from paper_figures.inverse_law.settings import BATCHES, loop_runs
 from reference_impls.inverse_law_model import Law, System, convergence_seconds
-from suite.batch_size.choice import choose
+from suite.batch_size.chosen import choose
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import log_interval
 from suite.claims.measured import exact, over_seeds

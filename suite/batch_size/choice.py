@@ -20,131 +20,20 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suite.batch_size.knee import Knee, fit_knee, standard_errors, time_updates, typical
-from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
+from suite.batch_size.chosen import Choice, choose
+from suite.batch_size.knee import standard_errors, time_updates, typical
+from suite.batch_size.law import FitError, Updates
 from suite.batch_size.requests import check_numbers, check_pair, check_sizes
 from suite.batch_size.trainer import Diverged, Trainer
-from suite.claims.intervals import Interval
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
     from torch import Tensor, nn
 
 BETWEEN_LINES = 0.5  # seconds between two lines of progress on a terminal
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What the method found. ``seconds`` per update and ``predicted`` seconds to converge are by batch size."""
-
-    batch: int
-    seconds: Mapping[int, float]
-    predicted: Mapping[int, float]
-    law: InverseLawFit
-    knee: Knee
-    counted: tuple[Updates, ...]  # step 2
-    unfinished: str = ""  # what the time budget left undone
-    left_out: Mapping[int, str] = field(default_factory=dict)  # batch sizes that cannot train, and why
-    errors: Mapping[int, float] = field(default_factory=dict)  # standard errors of ``seconds``
-
-    def interval(self, batch: int, confidence: float = 0.95) -> Interval:
-        """Predicted seconds to converge: what the fitted law leaves open, times the seconds per update."""
-        found, spent = self.law.prediction_interval(batch, confidence), self.seconds[batch]
-        return Interval(found.mean * spent, max(0.0, found.low * spent), found.high * spent, found.n)
-
-    def tied(self, confidence: float = 0.95) -> tuple[int, ...]:
-        """Batch sizes whose seconds to converge cannot be told from those of the chosen one.
-
-        Twice the same law predicts both, so what it leaves open of their difference counts, and the timing's scatter.
-        """
-        from scipy import stats
-
-        if self.law.degrees < 1:
-            return tuple(batch for batch in self.predicted if batch != self.batch)
-        quantile = float(stats.t.ppf(0.5 + confidence / 2, self.law.degrees))
-        (floor, both), (_, sensitivity) = self.law.covariance
-        best, spent = self.batch, self.seconds[self.batch]
-        timing = (self.law.predict(best) * self.errors.get(best, 0.0)) ** 2
-        found = []
-        for batch, seconds in self.seconds.items():
-            # the difference of predicted seconds is linear in the two constants, with these slopes
-            a, b = seconds - spent, seconds / batch - spent / best
-            variance = a * a * floor + 2 * a * b * both + b * b * sensitivity + timing
-            variance += (self.law.predict(batch) * self.errors.get(batch, 0.0)) ** 2
-            difference = self.predicted[batch] - self.predicted[best]
-            if batch != best and difference <= quantile * math.sqrt(max(variance, 0.0)):
-                found.append(batch)
-        return tuple(sorted(found))
-
-    def frame(self) -> pd.DataFrame:
-        """A row for each batch size timed; seconds and updates, with the limits of their 95% intervals."""
-        import pandas as pd
-
-        tied = self.tied()
-        seen = {updates.batch: updates.seen for updates in self.counted}
-        rows = []
-        for batch, spent in sorted(self.seconds.items()):
-            updates, total = self.law.prediction_interval(batch), self.interval(batch)
-            row = {"batch": batch, "seconds per update": spent, "updates counted": seen.get(batch, ())}
-            row |= {"updates": updates.mean, "updates from": max(0.0, updates.low), "updates to": updates.high}
-            row |= {"seconds": total.mean, "seconds from": total.low, "seconds to": total.high}
-            rows.append({**row, "chosen": batch == self.batch, "tied": batch in tied})
-        return pd.DataFrame(rows)
-
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Predicted seconds to converge over batch size, with 95% intervals, the chosen one marked."""
-        from matplotlib.figure import Figure
-
-        axes = Figure(layout="constrained").subplots() if axes is None else axes
-        batches = sorted(self.seconds)
-        middle = [self.predicted[batch] for batch in batches]
-        limits = [self.interval(batch) for batch in batches]
-        if all(math.isfinite(limit.high) for limit in limits):
-            axes.fill_between(
-                batches, [i.low for i in limits], [i.high for i in limits], alpha=0.2, label="95% interval"
-            )
-        axes.plot(batches, middle, "o-", label="predicted")
-        axes.plot([self.batch], [self.predicted[self.batch]], "s", markersize=9, label=f"chosen: {self.batch}")
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.set_xlabel("batch size")
-        axes.set_ylabel("seconds to converge")
-        axes.legend()
-        return axes
-
-    @property
-    def closed_form(self) -> float:
-        """M_opt of Eq. 8: the knee."""
-        return self.knee.knee
-
-
-def choose(
-    seconds: Mapping[int, float],
-    counted: Sequence[Updates],
-    *,
-    blocks: bool = False,
-    errors: Mapping[int, float] | None = None,
-) -> Choice:
-    """Steps 3 and 4 on measurements: ``seconds`` per update by batch size, with ``errors``, and counted updates.
-
-    Raises:
-        FitError: the counts do not determine the law (see :func:`suite.batch_size.law.fit_inverse_law`).
-        ValueError: fewer than two batch sizes timed, or a law that predicts no updates at one of them.
-    """
-    law, knee = fit_inverse_law(counted, blocks=blocks), fit_knee(seconds)
-    predicted = {batch: law.predict(batch) * spent for batch, spent in sorted(seconds.items())}
-    if bad := [batch for batch, value in predicted.items() if value <= 0]:
-        raise ValueError(
-            f"the fitted law gives batch={bad[0]} no updates (N_inf={law.floor:.4g}, alpha={law.sensitivity:.4g}); "
-            f"count updates at larger batch sizes too"
-        )
-    best = min(predicted, key=lambda batch: predicted[batch])
-    return Choice(best, dict(seconds), predicted, law, knee, tuple(counted), errors=dict(errors or {}))
 
 
 class Progress(NamedTuple):
@@ -177,27 +66,52 @@ def choose_batch(
     callback: Callable[[Progress], Any] | None = None,
     memory: int | None = None,
 ) -> Choice:
-    """Run the whole method with plain SGD on a user's model.
+    """Measure which batch size trains a model in the least time, by plain SGD.
 
     Args:
         make_model: an initialised module from a seed, always of the same architecture.
-        loss: mean loss of (outputs [b, ...], targets [b, ...]), never negative.
+        loss: mean loss of (outputs [b, ...], targets [b, ...]), 0-d, never negative.
         data: (inputs [N, ...], targets [N, ...]) on the model's device; updates draw from all of it.
         rate: learning rate, the same at every batch size.
         threshold: of the mean loss, in evaluation mode, on a fixed random ``share`` of the data.
         batches: sizes to time and choose among; ``converge``: those to train to the threshold, by default the
             smallest, the middle and the largest.
+        seeds: of the runs that are counted at each of these sizes; different ones.
         limit: updates after which a run is censored.
+        share: of the data that is tested on, in (0, 1].
+        growth: updates between two tests, as a fraction of those so far.
+        rounds: in which the seconds of an update are measured.
         budget: seconds after which the counts so far decide; runs are counted seed by seed, large batches first,
             so an answer is there early and its intervals narrow.
         callback: is told the progress; by default it is shown where standard error is a terminal.
         memory: bytes on the GPU that an update may need; by default what it has. Sizes that need more are left out.
 
+    Returns:
+        The choice: ``batch``, ``tied()`` with it, ``predicted`` seconds and the law; sizes that diverge or that the
+        model refuses are ``left_out``, with the reason.
+
     Raises:
-        ValueError: sizes that do not fit the data, fewer than two to converge, no seed or round, or a negative loss.
+        ValueError: before anything is timed: sizes that do not fit the data, fewer than two to converge, equal seeds,
+            numbers out of range, a threshold that the untrained model meets, one module handed out twice. Later:
+            fewer than two sizes that can be trained, or a negative loss.
         TypeError: ``data`` is no pair of tensors.
         FitError: the law cannot be fitted, e.g. since most runs were censored, or the budget was too short for two
             batch sizes; the message says what to add.
+
+    Example:
+        >>> import torch
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> inputs = torch.randn(200, 5, generator=generator)  # [N, 5]
+        >>> targets = inputs.sum(1, keepdim=True) + torch.randn(200, 1, generator=generator)  # [N, 1]
+        >>> def make_model(seed):
+        ...     torch.manual_seed(seed)
+        ...     return torch.nn.Linear(5, 1)
+        >>> loss = torch.nn.functional.mse_loss
+        >>> found = choose_batch(make_model, loss, (inputs, targets), rate=0.05, threshold=1.2, batches=(1, 4, 32))
+        >>> found.batch in (1, 4, 32)
+        True
+
+    Source: ``reference_impls.inverse_law_model``, Eqs. 2, 4 and 8, and the method's four steps.
     """
     check_pair(data)
     check_sizes(batches, converge, len(data[0]), len(data[1]))

@@ -32,6 +32,12 @@ def fit_knee(seconds: Mapping[int, float]) -> Knee:
 
     Raises:
         ValueError: fewer than two batch sizes, or a time that is not positive and finite.
+
+    Example:
+        >>> round(fit_knee({1: 2.0, 8: 2.0, 64: 8.0, 128: 16.0}).knee)
+        16
+
+    Source: ``reference_impls.inverse_law_model``, Eq. 4.
     """
     if len(seconds) < 2 or any(not 0 < s < math.inf for s in seconds.values()):
         raise ValueError(f"a knee needs positive times of at least two batch sizes, not {dict(seconds)}")

@@ -117,6 +117,14 @@ def fit_inverse_law(measured: Sequence[Updates], *, blocks: bool = False) -> Inv
     Raises:
         FitError: fewer than two batch sizes with finished runs; two batch sizes between which the updates do
             not fall by more than their scatter, which cannot tell alpha from zero; blocks of unequal length.
+
+    Example:
+        >>> counted = [Updates(4, (350.0, 352.0)), Updates(16, (162.0, 163.0)), Updates(64, (116.0, 115.0))]
+        >>> fit = fit_inverse_law(counted)
+        >>> round(fit.floor), round(fit.sensitivity), fit.verdict
+        (100, 1005, 'holds')
+
+    Source: ``reference_impls.inverse_law_model``, Eqs. 2 and 13.
     """
     import numpy as np
 

@@ -27,27 +27,48 @@ class Resting(Alone):
 
 
 class DelayedSGD(Algorithm):
-    """Jeff Daily, Abhinav Vishnu and Charles Siegel, "Leveraging Asynchronicity in Gradient Descent", 2017.
+    """Gradients averaged over processes without a server: synchronous, layer by layer, or some updates late.
 
-        opt = DelayedSGD(model, lr=0.05, momentum=0.9, delay=1)
-        for inputs, targets in loader:  # this process's share of the batch
-            opt.zero_grad()
-            loss_of(model(inputs), targets).backward()
-            opt.step()  # sends this gradient, applies the one of ``delay`` updates ago
-        opt.finish()  # applies those still under way
+    All processes hold the same weights. With ``zero_grad(set_to_none=False)`` backward writes where sums are formed,
+    and no gradient is ever copied.
 
-    Every process averages the others' gradients into its own; all hold the same weights.
-
-    Args beyond those of :class:`~suite.optim.base.Algorithm`:
+    Args:
+        module: what is trained, compiled or not; its parameters become views of one vector.
+        params: parameters or groups of them; by default all that require a gradient.
+        lr: learning rate of the steps; required unless ``base`` is an instance.
+        momentum: of SGD, 0 by default; or of ``base``.
+        weight_decay: L2 of SGD, 0 by default; or of ``base``.
         delay: updates from a gradient to its application; 0 is synchronous, the paper has 0 to 3.
         layerwise: send each layer's gradient as soon as backward has produced it. Gradients then must not be changed
             between backward and step (clipping, ``GradScaler``), nor added up over several backward passes, which
-            raises; only a change by ``grad.data`` leaves no trace.
+            raises; only a change by ``grad.data`` leaves no trace. Those that are assigned leave with the step.
         order: in which layers' sums are applied: from the last layer to the first, as they arrive ("completed"), or
             after all have arrived ("all"). All end in the same bits.
         bucket_bytes: layer-wise exchange joins neighbouring tensors up to this size into one sum; 0 sends each alone.
+        base: the optimiser, a class of ``torch.optim`` or an instance, instead of SGD. The paper shows
+            nothing about another than SGD.
+        fused: False is the solver of the papers' figures, several times slower; by default torch's fused SGD.
+        group: processes to train with; by default all of ``torchrun``.
+        options: further settings of ``base``, such as ``betas``.
 
-    With ``zero_grad(set_to_none=False)`` backward writes where sums are formed, and no gradient is ever copied.
+    Raises:
+        ValueError: a setting out of its range, a module that cannot be trained this way, processes that differ.
+        TypeError: no ``lr``, or a setting that neither SGD nor ``base`` has.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(2, 1)
+        >>> opt = DelayedSGD(model, lr=0.05, momentum=0.9, delay=1)
+        >>> for _ in range(3):  # batches of this process
+        ...     opt.zero_grad()
+        ...     model(torch.ones(3, 2)).square().mean().backward()
+        ...     opt.step()  # sends this gradient, applies the one of the update before
+        >>> opt.finish()  # applies the one under way
+        >>> opt.t
+        4
+
+    Source: Jeff Daily, Abhinav Vishnu and Charles Siegel, "Leveraging Asynchronicity in Gradient Descent for Scalable
+    Deep Learning", 2017, sections 4.1 to 4.3; ``reference_impls.matex_agd``.
     """
 
     def __init__(

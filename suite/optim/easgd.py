@@ -15,9 +15,29 @@ from suite.optim.wrapped import Base
 
 
 class EASGD(Averaging):
-    """Sixin Zhang, Anna Choromanska and Yann LeCun, "Deep learning with Elastic Averaging SGD", NeurIPS 2015.
+    """Elastic averaging: :class:`~suite.optim.SMA` whose centre has no momentum.
 
-    SMA whose centre has no momentum, with ``alpha`` constant: as :class:`~suite.optim.SMA` otherwise.
+    Args:
+        module: what is trained.
+        alpha: fraction of its distance to the centre that a learner gives up in an update, in (0, 1].
+        tau: updates from one averaging to the next.
+        params, lr, momentum, weight_decay, learners, base, fused, group, options: as of SMA.
+
+    Raises:
+        ValueError, TypeError: as SMA.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(2, 1)
+        >>> opt = EASGD(model, base=torch.optim.AdamW, lr=0.1, alpha=0.2, learners=2)
+        >>> for _ in range(2):
+        ...     model(torch.ones(3, 2)).square().mean().backward()
+        ...     opt.step()
+        >>> opt.t
+        1
+
+    Source: Sixin Zhang, Anna Choromanska and Yann LeCun, "Deep learning with Elastic Averaging SGD", NeurIPS 2015,
+    Eqs. 5 and 6.
     """
 
     def __init__(

@@ -37,14 +37,41 @@ def unpack(tree: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 def save_file(state_dict: dict[str, Any], path: str | Path) -> None:
-    """Write what ``state_dict()`` of an optimiser returned. Raises OSError where that cannot be."""
+    """Write what ``state_dict()`` of an optimiser returned, without pickle.
+
+    Args:
+        state_dict: of an optimiser: tensors and plain values.
+        path: of the file, which is replaced.
+
+    Raises:
+        OSError: where that cannot be written.
+        TypeError: for what is neither a tensor nor a plain value.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from suite.optim import DelayedSGD
+        >>> opt = DelayedSGD(torch.nn.Linear(2, 1), lr=0.1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_file(opt.state_dict(), f"{folder}/state")
+        ...     opt.load_state_dict(load_file(f"{folder}/state"))
+    """
     tensors: dict[str, Tensor] = {}
     tree = pack(state_dict, "state", tensors)
     write_file({name: value.clone() for name, value in tensors.items()}, path, {"tree": json.dumps(tree)})
 
 
 def load_file(path: str | Path) -> dict[str, Any]:
-    """What ``load_state_dict`` takes, on the CPU. Raises OSError where there is no file."""
+    """Read what ``save_file`` wrote; see there for an example.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        What ``load_state_dict`` takes, on the CPU.
+
+    Raises:
+        OSError: where there is no file.
+    """
     with safe_open(path, framework="pt") as document:
         tensors = {name: document.get_tensor(name) for name in document.keys()}  # noqa: SIM118 (not a dictionary)
         return unpack(json.loads(document.metadata()["tree"]), tensors)

@@ -26,32 +26,44 @@ class Charted(Core):
 
 
 class ISGD(Algorithm):
-    """Linnan Wang et al., "Inconsistent Stochastic Gradient Descent", 2016; see ``reference_impls.isgd``.
-
-        order = torch.randperm(len(dataset)).tolist()  # once
-        loader = DataLoader(dataset, batch_size=32, sampler=order, drop_last=True)
-        opt = ISGD(model, lr=0.01, momentum=0.9, batches=len(loader), zeta=0.01)
-        for inputs, targets in loader:
-            def closure():
-                opt.zero_grad()
-                loss = loss_of(model(inputs), targets)
-                loss.backward()
-                return loss
-            opt.step(closure)
+    """Inconsistent SGD: batches whose loss lies above a control chart's limit are trained on again.
 
     Batches must come in one fixed cycle (FCPR, sections 2.3.3 and 3.1), the same examples in each, as the chart holds
     a batch's loss against those of the epoch before. A loader with ``shuffle=True`` makes up others in every epoch:
-    the chart then takes the luck of a draw for a batch that lags behind, and nothing notices.
+    the chart then takes the luck of a draw for a batch that lags behind, and nothing notices. Several processes share
+    a batch: each closure computes the mean loss of its share, and all decide alike by the mean.
 
-    A batch whose loss lies above the control chart's limit is trained on again, at most ``stop`` times, so a closure
-    is needed, as in ``torch.optim.LBFGS``. Several processes share a batch: each closure computes the mean loss of
-    its share, and all decide alike by the mean.
-
-    Args beyond those of :class:`~suite.optim.base.Algorithm`:
+    Args:
+        module: what is trained; its parameters become views of one vector.
+        params: parameters or groups of them; by default all that require a gradient.
+        lr, momentum, weight_decay: of SGD.
         batches: in an epoch, the length of the control chart.
         zeta: rate of the extra steps (Algorithm 2), which have neither momentum nor decay and move all groups alike.
         stop: extra steps on a batch at most; 0 is plain SGD.
         margin: of the limit above the mean loss, in standard deviations.
+        fused: False is the solver of the papers' figures, several times slower; by default torch's fused SGD.
+        group: processes to train with; by default all of ``torchrun``.
+
+    Raises:
+        ValueError: a setting out of its range, a module that cannot be trained this way, processes that differ.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(2, 1)
+        >>> batches = torch.randn(4, 3, 2)  # [batches, examples, numbers], the same in every epoch
+        >>> opt = ISGD(model, lr=0.01, momentum=0.9, batches=len(batches), zeta=0.01)
+        >>> for batch in [*batches, *batches]:
+        ...     def closure():
+        ...         opt.zero_grad()
+        ...         loss = model(batch).square().mean()
+        ...         loss.backward()
+        ...         return loss
+        ...     loss = opt.step(closure)
+        >>> opt.limit < float("inf")
+        True
+
+    Source: Linnan Wang et al., "Accelerating Deep Neural Network Training with Inconsistent Stochastic Gradient
+    Descent", 2016, Algorithms 1 and 2, Eq. 10; ``reference_impls.isgd``.
     """
 
     def __init__(

@@ -49,6 +49,13 @@ def device() -> torch.device:
     """Where this process computes: its own GPU where each has one and they exchange over NCCL, otherwise the CPU.
 
     Call it after ``init_process_group`` where the program does that.
+
+    Returns:
+        The device to put the model on before an optimiser is made.
+
+    Example:
+        >>> device().type in ("cpu", "cuda")
+        True
     """
     several = dist.is_initialized() and dist.get_world_size() > 1
     return device_under(_backend() if several else fitting_backend())
@@ -65,8 +72,21 @@ def _backend() -> str:
 def share(dataset: Dataset[Any]) -> Subset[Any]:
     """This process's part of a data set: contiguous, disjoint and equally large for all (MaTEx, section 5.1).
 
-    What does not divide is left out. Every process must call it. Raises ValueError for fewer examples than processes,
-    and where processes differ in the number of examples.
+    What does not divide is left out. Every process must call it.
+
+    Args:
+        dataset: the whole of it, the same in every process.
+
+    Returns:
+        The examples of this process, as a data set.
+
+    Raises:
+        ValueError: fewer examples than processes, and where processes differ in the number of examples.
+
+    Example:
+        >>> from torch.utils.data import TensorDataset
+        >>> len(share(TensorDataset(torch.zeros(10, 3))))  # alone: all
+        10
     """
     together, examples = group(), len(dataset)  # type: ignore[arg-type]
     together.agree({"number of examples": examples})

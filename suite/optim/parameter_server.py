@@ -45,13 +45,40 @@ def parameter_server(
     group: Group | None = None,
     **settings: Any,
 ) -> Iterator[Softsync]:
-    """A :class:`~suite.optim.Softsync` that trains ``updates`` updates, over all processes if there are several.
+    """A :class:`~suite.optim.Softsync` over all processes, of which process 0 is the server.
 
-    ``learners`` counts only in one process; ``settings`` are those of ``Softsync``. A learner that is killed, or does
-    not answer within ``timeout`` seconds (longer than a batch takes; by default the group's, a minute), is lost:
-    under hardsync all end with WorkerLost, otherwise the others go on. The loss of the server ends all. (``torchrun``
-    itself ends all processes when one has failed; a launcher that does not, such as ``srun --no-kill``, lets the
-    others go on.)
+    A learner that is killed, or does not answer in time, is lost: under hardsync all end with WorkerLost, otherwise
+    the others go on. The loss of the server ends all. (``torchrun`` itself ends all processes when one has failed; a
+    launcher that does not, such as ``srun --no-kill``, lets the others go on.)
+
+    Args:
+        module: what is trained.
+        params: parameters or groups of them; by default all that require a gradient.
+        updates: that the server makes.
+        learners: in one process; of several, all but process 0 are learners.
+        timeout: seconds within which a learner answers, longer than a batch takes; by default the group's, a minute.
+        group: processes to train with; by default all of ``torchrun``.
+        settings: those of Softsync.
+
+    Returns:
+        A context that gives the optimiser; ``opt.batches(loader)`` ends with the last update.
+
+    Raises:
+        WorkerLost: the training cannot go on.
+        ValueError: as Softsync, and where processes differ.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(2, 1)
+        >>> with parameter_server(model, lr=0.05, n=1, updates=3) as opt:
+        ...     for inputs in opt.batches([torch.ones(3, 2)]):
+        ...         opt.zero_grad()
+        ...         model(inputs).square().mean().backward()
+        ...         opt.step()  # push, and pull what is newer
+        >>> opt.t
+        3
+
+    Source: as of Softsync, section 3.2.
     """
     found = joining.group(timeout) if group is None else group
     if group is not None and timeout is not None:

@@ -60,23 +60,43 @@ class Averaging(Algorithm):
 
 
 class SMA(Averaging):
-    """Alexandros Koliousis et al., "Crossbow", PVLDB 12(11), 2019, Algorithm 1; see ``reference_impls.crossbow``.
+    """Synchronous model averaging: learners with weights of their own, corrected towards a centre with momentum.
 
-        opt = SMA(model, lr=0.1, momentum=0.9, learners=4)
-        for inputs, targets in loader:  # the four learners take batches in turn
-            opt.zero_grad()
-            loss_of(model(inputs), targets).backward()
-            opt.step()
-        test(opt.average())
-
-    Args beyond those of :class:`~suite.optim.base.Algorithm`:
-        lr, momentum, weight_decay: of every learner's own SGD.
-        learners: in this process, as many in every other.
-        alpha: fraction of its distance to the centre that a learner gives up in an update, by default 1 / number of
-            all learners.
-        centre_momentum: mu of Algorithm 1.
-        tau: updates from one averaging to the next.
+    Args:
+        module: what is trained, compiled or not; its parameters become views of one vector.
+        params: parameters or groups of them; by default all that require a gradient.
+        lr: learning rate of every learner's own steps; required unless ``base`` is an instance.
+        momentum: of SGD, 0 by default; or of ``base``.
+        weight_decay: L2 of SGD, 0 by default; or of ``base``.
+        learners: in this process, as many in every other; they take batches in turn. By default 2, or 1 where there
+            are several processes.
+        alpha: fraction of its distance to the centre that a learner gives up in an update, in (0, 1]; by default
+            1 / number of all learners.
+        centre_momentum: mu of Algorithm 1, in [0, 1).
+        tau: updates from one averaging to the next; 0 is never.
         devices: groups of this process's learners that share a reference model (section 3.3); None is flat.
+        base: the learners' own optimiser, a class of ``torch.optim`` or an instance, instead of SGD. The paper shows
+            nothing about another than SGD.
+        fused: False is the solver of the papers' figures, several times slower; by default torch's fused SGD.
+        group: processes to train with; by default all of ``torchrun``.
+        options: further settings of ``base``, such as ``betas``.
+
+    Raises:
+        ValueError: a setting out of its range, a module that cannot be trained this way, processes that differ.
+        TypeError: no ``lr``, or a setting that neither SGD nor ``base`` has.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(2, 1)
+        >>> opt = SMA(model, lr=0.1, momentum=0.9, learners=4)
+        >>> for _ in range(8):  # the four learners take batches in turn
+        ...     opt.zero_grad()
+        ...     model(torch.ones(3, 2)).square().mean().backward()
+        ...     opt.step()
+        >>> opt.t, type(opt.average()).__name__  # updates made; the centre, to test and to save
+        (2, 'Linear')
+
+    Source: Alexandros Koliousis et al., "Crossbow", PVLDB 12(11), 2019, Algorithm 1; ``reference_impls.crossbow``.
     """
 
     def __init__(
@@ -104,7 +124,7 @@ class SMA(Averaging):
     def restart(self) -> None:
         """Let every learner start again from the centre, as section 3.2 does after a change of the rate.
 
-        Every process must call it, between two updates: raises ValueError in the middle of one.
+        Every process must call it. Raises ValueError in the middle of an update.
         """
         self._require_rest("restart")
         if isinstance(self.solver, Wrapped):

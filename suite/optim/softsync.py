@@ -19,25 +19,40 @@ from suite.optim.vector import Loss, Pieces
 
 
 class Softsync(Algorithm):
-    """Suyog Gupta, Wei Zhang and Josh Milthorpe, "Model Accuracy and Runtime Tradeoff", 2015 (Rudra).
-
-        opt = Softsync(model, lr=0.05, n=1, learners=4)
-        for inputs, targets in loader:  # the learners push and pull in turn
-            opt.zero_grad()
-            loss_of(model(inputs), targets).backward()
-            opt.step()
-        test(opt.average())
+    """Rudra's parameter server and its learners, which take turns in one process.
 
     Each learner computes on the weights that it pulled after its last gradient, so gradients are as stale as a
     server with equally fast learners makes them. Over processes use :func:`~suite.optim.parameter_server`.
 
-    Args beyond those of :class:`~suite.optim.base.Algorithm`:
+    Args:
+        module: what is trained; its parameters become views of one vector.
+        params: parameters or groups of them; by default all that require a gradient.
         lr, momentum, weight_decay: of the server's SGD.
         n: 0 is hardsync, 1 to ``learners`` is n-softsync, ``learners`` asynchronous.
+        learners: that push and pull in turn.
         modulate: divide the rate by n, the mean staleness (Eq. 6).
         per_gradient: divide each gradient by its own staleness instead.
         updates: after which ``batches`` ends; None is never.
         watch: is called with the vector clock of every update.
+        fused: False is the solver of the papers' figures, several times slower; by default torch's fused SGD.
+        group: of this process alone.
+
+    Raises:
+        ValueError: a setting out of its range, several processes, a module that cannot be trained this way.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(2, 1)
+        >>> opt = Softsync(model, lr=0.05, n=1, learners=4)
+        >>> for _ in range(8):  # the learners push and pull in turn
+        ...     opt.zero_grad()
+        ...     model(torch.ones(3, 2)).square().mean().backward()
+        ...     opt.step()
+        >>> opt.t  # an update takes the gradients of four
+        2
+
+    Source: Suyog Gupta, Wei Zhang and Josh Milthorpe, "Model Accuracy and Runtime Tradeoff in Distributed Deep
+    Learning", 2015, Eqs. 3 to 6; ``reference_impls.rudra``.
     """
 
     def __init__(

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_size.choice import Method, Progress, choose, choose_batch
+from suite.batch_size.choice import Method, Progress, choose_batch
+from suite.batch_size.chosen import choose
 from suite.batch_size.knee import fit_knee, time_updates
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.batch_size.trainer import Trainer

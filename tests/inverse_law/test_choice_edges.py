@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_size.choice import choose, choose_batch
+from suite.batch_size.choice import choose_batch
+from suite.batch_size.chosen import choose
 from suite.batch_size.law import Updates, fit_inverse_law
 
 
