@@ -82,8 +82,8 @@ def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval
     from scipy import stats
 
     squares = mean_interval([(a - b) ** 2 for a, b in zip(ours, printed, strict=True)])
-    ends = (squares.mean, max(0.0, squares.low), squares.high)
-    apart = Interval(*(math.sqrt(end) for end in ends), n=1)
+    mean, low, high = (math.sqrt(max(0.0, end)) for end in (squares.mean, squares.low, squares.high))
+    apart = Interval(mean, low, high, 1)
     if len(set(ours)) == 1:
         return apart, Interval(0.0, 0.0, 0.0, 1)
     found = stats.pearsonr(printed, ours)

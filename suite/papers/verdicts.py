@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.claims.measured import Measured
@@ -211,12 +212,12 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, res
     if ours is None or verdict.verdict == "undetermined" or not (held.rule or held.earlier):
         return verdict
     if held.earlier:
-        spans = {name: tuple(map(float, held.earlier.get(name, ()))) for name in ("values", "low", "high")}
+        spans: dict[str, Any] = {name: tuple(map(float, held.earlier.get(name, ()))) for name in ("values", "low", "high")}
         number = replace(ours, **spans) if spans["values"] else ours
         found = replace(verdict, verdict=held.earlier["verdict"], measured=number, red=False)
     else:
         before = {name: tuple(v) if isinstance(v, list) else v for name, v in (held.rule or {}).items()}
-        fields = {name: before.get(name, getattr(Claim, name, ())) for name in RULE}
+        fields: dict[str, Any] = {name: before.get(name, getattr(Claim, name, ())) for name in RULE}
         try:
             found = judge(replace(verdict.claim, **fields), ours, verdict.profile, shown, rests_on)
         except ClaimError:  # another quantity is measured today
