@@ -5,6 +5,7 @@ nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reprodu
 nox -s tests -- --slow              arguments after -- go to pytest
 nox -s processes                    tests over processes: the command line, and what is killed, lost or left waiting
 nox -s evidence                     tests of measures, drawings and texts over all stored runs
+nox -s journeys                     every command over every artifact, and every command line of the pages
 nox -s cluster                      trials on a real Slurm of two nodes on this machine
 nox -s guard                        canaries, benchmark and gate, against the baselines of this machine class
 nox -s prove                        the guard's own proof
@@ -29,7 +30,7 @@ import nox
 sys.path.insert(0, str(Path(__file__).parent))
 from suite.runs.files import private_folder  # of the standard library alone
 
-nox.options.sessions = ["lint", "tests", "processes", "evidence", "suite"]
+nox.options.sessions = ["lint", "tests", "processes", "evidence", "journeys", "suite"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"
@@ -51,8 +52,7 @@ NEWEST = ("torch<2.16", "torchvision")
 
 def install(session: nox.Session, *extras: str) -> None:
     """The project in place, at exactly the versions of ci/constraints.txt."""
-    target = f".[{','.join(extras)}]" if extras else "."
-    session.install("-c", "ci/constraints.txt", "-e", target)
+    session.install("-c", "ci/constraints.txt", "-e", f".[{','.join(('all', *extras))}]")
 
 
 @nox.session
@@ -70,7 +70,7 @@ def suite(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests but the slow ones and those with a session of their own, in three processes."""
     install(session, "test")
-    chosen = ["-m", "not cluster and not processes and not evidence"]
+    chosen = ["-m", "not cluster and not processes and not evidence and not journeys"]
     session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
 
 
@@ -88,6 +88,13 @@ def evidence(session: nox.Session) -> None:
     install(session, "test")
     chosen = ["-m", "evidence and not processes"]
     session.run("pytest", "-n", "2", "--dist", "loadfile", *chosen, *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def journeys(session: nox.Session) -> None:
+    """Walks as a user walks: every command over every artifact, every command line of the pages; one process."""
+    install(session, "test")
+    session.run("pytest", "tests/journeys", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session
@@ -195,8 +202,12 @@ def wheel(session: nox.Session) -> None:
     session.install("-c", "ci/constraints.txt", "build", "setuptools")
     built = Path(session.create_tmp()).resolve()
     session.run("python", "-m", "build", "--no-isolation", "--outdir", str(built))
-    session.install("-c", "ci/constraints.txt", str(max(built.glob("*.whl"), key=lambda path: path.stat().st_mtime)))
+    made = max(built.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    session.install("-c", "ci/constraints.txt", str(made))
     session.chdir(built)
+    session.run("python", "-c", "from suite.optim import SMA, DelayedSGD")  # with what every installation has
+    session.run("sgd-suite", "list", success_codes=[2])
+    session.install("-c", "ci/constraints.txt", f"{made}[all]")
     session.run("sgd-suite", "--version")
     session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT)
     session.run("sgd-suite", "run", "isgd/alg-fcpr", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
@@ -232,5 +243,5 @@ def torch(session: nox.Session, pair: tuple[str, ...]) -> None:
     pins = Path("ci/constraints.txt").read_text(encoding="utf-8").splitlines()
     others = Path(session.create_tmp()) / "constraints.txt"
     others.write_text("\n".join(line for line in pins if not line.startswith("torch")), encoding="utf-8")
-    session.install("-c", str(others), "-e", ".[test]", *pair)
+    session.install("-c", str(others), "-e", ".[all,test]", *pair)
     session.run("pytest", "-n", "3", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)

@@ -23,11 +23,16 @@ from benchmarks.plain import RATE
 from benchmarks.workloads import Workload, named
 from suite.report.speed import RESULTS
 from suite.runs import environment
+from suite.training.gradients.native import Native
 from suite.training.loop import Session
 from suite.training.numerics import apply
 from suite.training.schedules import rounds
 
-WORKLOADS = ("LeNet/MNIST, M=1", "LeNet/MNIST, M=16", "SMA LeNet, b=16, k=4")
+WORKLOADS = (
+    *(named(name) for name in ("LeNet/MNIST, M=1", "LeNet/MNIST, M=16", "SMA LeNet, b=16, k=4")),
+    *(named(f"{name}/CIFAR-10, M={batch}") for name in ("quick", "full") for batch in (4, 128)),
+    *(Workload(f"VGG medium/CIFAR-10, M={batch}", "training", "vgg_medium", batch) for batch in (16, 64)),
+)
 AUTOGRAD: dict[str, Any] = {"path": "looped", "channels_last": True, "onednn": True, "width": 1}
 EXECUTIONS: dict[str, dict[str, Any]] = {  # of the loop, with one thing off
     "maps channels-last": {"channels_last": False},
@@ -97,7 +102,18 @@ def sides_of(workload: Workload, chosen: Mapping[str, Any]) -> dict[tuple[str, s
         found["autograd", what] = whole(session(workload, {**loop, **changes}))
     if native:
         found["machine code", "machine code"] = found["autograd", ""]
+        if (direct := by_direct_sums(workload, chosen)) is not None:
+            found["machine code", "convolutions of fewer multiplications"] = direct
     return found
+
+
+def by_direct_sums(workload: Workload, chosen: Mapping[str, Any]) -> Update | None:
+    """An update by the machine code with direct sums alone; None where that is the chosen one."""
+    problem = session(workload, chosen).made.problem
+    if not Native(problem, chosen["build"]).library.winograd:
+        return None
+    build = Native(problem, direct=True).library.build
+    return whole(session(workload, {**chosen, "build": build}))
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
@@ -152,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out = RESULTS / f"ablation-{environment.machine_class('cpu')}.md"
     parser.add_argument("--out", type=Path, default=out)
     given = parser.parse_args(arguments)
-    seconds = {name: measured(named(name), given.rounds) for name in WORKLOADS}
+    seconds = {workload.name: measured(workload, given.rounds) for workload in WORKLOADS}
     given.out.write_text(table(seconds, given.rounds), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""How fast this device can be: matrix products at the shapes of an update, copies, calls, and the best product seen.
+"""How fast this device can be: multiply-adds, matrix products at the shapes of an update, copies and calls.
 
 No update is quicker than its products at the rate measured at their shapes, or its bytes at the copy's speed; one
 that calls the framework layer by layer is no quicker than its calls on nothing.
@@ -8,10 +8,13 @@ limit of an update is that of the smallest copy that is at least as large as wha
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
 import time
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,13 +25,16 @@ MATRICES = {"cpu": (512, 1024, 2048), "cuda": (2048, 4096, 8192)}  # rows of squ
 COPIES = tuple(2**exponent for exponent in (18, 20, 22, 24, 26, 28))  # bytes read and written by a copy
 REPEATS, PATIENCE = 15, 0.5  # samples of a call, and seconds for all of them
 SHORT = 0.1  # the same for one of many products
+TURNS = 100_000  # of the loop of multiply-adds: about a millisecond
 Timed = Callable[[Callable[[], object], str], float]
 
 
 def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, Any]:
     """``flops_per_second``, ``bytes_per_second`` (of the largest copy), speeds of all ``copies``, ``call_seconds``.
 
-    The precision is float32 as the runs have it, TF32 off unless torch was told otherwise.
+    ``flops_per_second`` is that of the library's best product, ``processor_flops_per_second`` what as many cores can
+    do by multiply-adds, two operations each, where a compiler is there. The precision is float32 as the runs have it,
+    TF32 off unless torch was told otherwise.
     """
     import torch
 
@@ -48,7 +54,30 @@ def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, A
         call = timed(partial(torch.neg, nothing), device)
     finally:
         torch.set_num_threads(before)
-    return {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies, "call_seconds": call}
+    found = {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies, "call_seconds": call}
+    if device == "cpu" and (core := core_flops(timed)):
+        found["processor_flops_per_second"] = threads * core
+    return found
+
+
+def core_flops(timed: Timed) -> float | None:
+    """Operations per second of a tuned loop of multiply-adds on one core; None without a compiler."""
+    import torch
+
+    from suite.training.machine_code import NativeError, Source
+
+    with contextlib.suppress(NativeError):
+        source = Source(Path(__file__).with_name("multiply_adds.cpp"))
+        loop = source.library({}, lambda path, _: ctypes.CDLL(str(path)).multiply_adds)
+        loop.restype, last = ctypes.c_double, ctypes.byref(ctypes.c_float())
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            call = partial(loop, ctypes.c_long(TURNS), ctypes.c_float(0.5), last)
+            return float(call()) / timed(call, "cpu")
+        finally:
+            torch.set_num_threads(before)
+    return None
 
 
 def product_seconds(workload: Workload, device: str, threads: int) -> float:
@@ -115,6 +144,10 @@ def best(call: Callable[[], object], device: str, patience: float = PATIENCE) ->
 def faster(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The higher of two measurements of the same device: a limit that was reached once is one."""
     copies = [[a[0], max(a[1], b[1])] for a, b in zip(one["copies"], other["copies"], strict=True)]
-    peak = max(one["flops_per_second"], other["flops_per_second"])
-    call = min(floor.get("call_seconds", math.inf) for floor in (one, other))  # older documents lack it
-    return {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies, "call_seconds": call}
+    found = {"bytes_per_second": copies[-1][1], "copies": copies}
+    for name in ("flops_per_second", "processor_flops_per_second"):
+        if speeds := [floor[name] for floor in (one, other) if name in floor]:
+            found[name] = max(speeds)
+    # Older documents lack calls and the processor's own speed.
+    found["call_seconds"] = min(floor.get("call_seconds", math.inf) for floor in (one, other))
+    return found

@@ -1,13 +1,16 @@
-"""A whole update by each optimiser of ``suite.optim`` beside one by ``torch.optim.SGD(fused=True)``, in turns.
+"""Each optimiser of ``suite.optim`` beside ``torch.optim.SGD(fused=True)``, in turns: whole updates, and steps alone.
 
-``python -m benchmarks.optim_update [ROUNDS]`` prints the median ratio of rounds, with its quartiles, for one learner
-on Caffe's LeNet with 16 pictures, one thread: zero_grad, forward, backward, ``clip_grad_norm_``, step and a step of
-one of torch's schedulers. Seconds are those of the thread, so that other processes count less.
+``python -m benchmarks.optim_update [ROUNDS]`` prints the median ratio of rounds, with its quartiles, one thread:
+whole updates on Caffe's LeNet with 16 pictures (zero_grad, forward, backward, ``clip_grad_norm_``, step and a step of
+one of torch's schedulers), then ``step`` alone on torchvision's ResNet-18, with gradients that lie there, and the
+memory that the optimiser has beyond the module and its gradients, in vectors of all parameters (P). A learner's is
+what another one of them adds. Seconds are those of the thread, so that other processes count less.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -58,9 +61,72 @@ def updates(make: Callable[..., Any]) -> Callable[[int], None]:
     return run
 
 
+STEPS: dict[str, Callable[..., Any]] = {
+    RIVAL: MAKERS[RIVAL],
+    "SMA(learners=1, alpha=0.1)": MAKERS["SMA(learners=1, alpha=0.1)"],
+    "SMA(learners=4), per batch": MAKERS["SMA(learners=4), per batch"],
+    "DelayedSGD": MAKERS["DelayedSGD"],
+    "DelayedSGD(delay=1)": MAKERS["DelayedSGD(delay=1)"],
+    "Softsync(learners=1)": MAKERS["Softsync(learners=1)"],
+    "Softsync(learners=4), per batch": lambda module, **o: Softsync(module, learners=4, **o),
+}
+ROUND = 4  # steps that are measured together, so that each of four learners has one
+
+
+def steps(make: Callable[..., Any]) -> Callable[[int], None]:
+    """Makes so many rounds of steps of a ResNet-18 of its own, whose gradients stay."""
+    from torchvision.models import resnet18
+
+    module = resnet18(num_classes=10)
+    opt = make(module, lr=RATE, momentum=MOMENTUM)
+    for parameter in module.parameters():
+        parameter.grad = torch.full_like(parameter, 1e-4)
+
+    def run(count: int) -> None:
+        for _ in range(count * ROUND):
+            opt.step()
+
+    return run
+
+
+def memory(make: Callable[..., Any]) -> float:
+    """Tensors on the CPU after some steps that neither a module nor its gradients have, in vectors [d]."""
+    from torchvision.models import resnet18
+
+    gc.collect()
+    before = {tensor.untyped_storage().data_ptr() for tensor in _tensors()}
+    module = resnet18(num_classes=10)
+    opt = make(module, lr=RATE, momentum=MOMENTUM)
+    for parameter in module.parameters():
+        parameter.grad = torch.full_like(parameter, 1e-4)
+    for _ in range(2 * ROUND):
+        opt.step()
+    gc.collect()
+    sizes = {}
+    for tensor in _tensors():
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in before:
+            sizes[storage.data_ptr()] = storage.nbytes()
+    module_s = sum(tensor.numel() for tensor in module.parameters()) * 4
+    return (sum(sizes.values()) - 2 * module_s) / module_s
+
+
+def _tensors() -> list[torch.Tensor]:
+    return [found for found in gc.get_objects() if issubclass(type(found), torch.Tensor)]
+
+
 def main(rounds: int) -> None:
     torch.set_num_threads(1)
-    sides = {name: Side(updates(make)) for name, make in MAKERS.items()}
+    compare("whole updates of LeNet", {name: Side(updates(make)) for name, make in MAKERS.items()}, rounds)
+    compare("steps alone, ResNet-18", {name: Side(steps(make)) for name, make in STEPS.items()}, max(3, rounds // 3))
+    print("memory beyond the module and its gradients")
+    for name, make in STEPS.items():
+        print(f"{memory(make):6.2f} P  {name}")
+
+
+def compare(title: str, sides: dict[str, Side], rounds: int) -> None:
+    """Print the ratios of all sides to the rival."""
+    print(title)
     alternation = Alternation(sides, Timer())
     alternation.warm(4, 0.2, lambda taken: [])
     for _ in range(rounds):
@@ -75,4 +141,6 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 30)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.optim_update", description=__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=30)
+    main(parser.parse_args().rounds)

@@ -96,6 +96,9 @@ class Experiment:
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
     timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
     arithmetic: bool = False  # it counts and calculates, so that every execution agrees to rounding
+    clock: str = (
+        ""  # of what it measures: "none" (exact), "virtual" (a model of time); a timed one's is the machine's
+    )
 
     @property
     def code(self) -> str:

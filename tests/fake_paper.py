@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import SHORTENED, Measured, exact, interval, point
+from suite.claims.measured import REDUCED, Measured, exact, interval, point
 from suite.papers import register, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
 from suite.papers.published import published as claims_of
@@ -198,7 +198,7 @@ def claim(name: str = "fake/fig1/it", rule: str = "within", printed: tuple = (10
 def verdict(
     measured: Measured | None = None,
     said: str = "reproduced",
-    rests_on: str = SHORTENED,
+    rests_on: str = REDUCED,
     made: Claim | None = None,
     **more: Any,
 ) -> Verdict:

@@ -215,12 +215,25 @@ def test_what_cannot_be_ordered_is_refused(make: object, message: str) -> None:
 def test_orders_run_where_no_value_can_be_read() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    made = [order for order in orders() if not isinstance(order, Shuffled)]  # it documents that it reads
+    made = [order for order in orders() if not isinstance(order, Shuffled | WithReplacement)]  # they read on the CPU
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         numbers = mode.from_tensor(torch.arange(6))
         workers = mode.from_tensor(torch.arange(6) % 4)
         for order in made:
             assert order.indices(numbers, workers).shape == (6, order.batch)
+    elsewhere = torch.arange(6, device="meta")  # where there is nothing to read
+    assert WithReplacement(103, 10, seed=3).indices(elsewhere, elsewhere).shape == (6, 10)
+
+
+@pytest.mark.parametrize("batch", [1, 4, 100, 300])
+def test_batches_drawn_many_at_a_time_are_those_drawn_alone(batch: int) -> None:
+    """Small batches come out of larger draws: any batch of any worker, in any order, is the counter's."""
+    order = WithReplacement(103, batch, seed=3)
+    numbers, workers = torch.tensor([0, 300, 5, 63, 64, 5]), torch.tensor([1, 0, 0, 1, 1, 2])
+    place = torch.arange(batch)
+    alone = counter.below(103, 3, workers[:, None], numbers[:, None], place)
+    assert torch.equal(order.indices(numbers, workers), alone)
+    assert torch.equal(order.indices(numbers.flip(0), workers.flip(0)), alone.flip(0))
 
 
 def split_mix(x: int) -> int:

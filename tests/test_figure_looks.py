@@ -113,7 +113,7 @@ def test_the_line_at_the_foot_has_room_of_its_own_and_no_more(paper):
     (stamp,) = figure.texts
     (axes,) = figure.axes
     foot, panel = stamp.get_window_extent(renderer), axes.get_tightbbox(renderer)
-    assert stamp.get_text() == "stated"
+    assert stamp.get_text() == "exact"
     assert 0 <= foot.y0 < foot.y1 <= panel.y0
     assert panel.y0 < 0.25 * figure.dpi
     assert panel.y1 <= figure.bbox.y1
@@ -187,7 +187,7 @@ def test_a_file_is_written_whole_into_folders_that_it_makes(tmp_path):
 
 def test_pictures_without_a_table_are_written_alone(paper, tmp_path):
     store, out = fill(tmp_path / "store", note=""), tmp_path / "out"
-    lines = list(draw_selection(["fake/fig1", "fake/table1"], store, out, "png"))
+    lines = list(draw_selection(["fake/fig1", "fake/table1"], store, out, ["png"]))
     assert [path.name for path in out.iterdir()] == ["fake-fig1.png"]
     assert not any(".csv" in line for line in lines)
     (only,) = draw_selection(["fake/table1"], store, out, data="csv")

@@ -26,7 +26,9 @@ def claim(rule="within", printed=(1.0,), **entries):
         (1e-4, 3e-5, "0.000100"),
         (1.2e-4, 3e-5, "0.000120"),
         (9e-5, 3e-5, "9e-05"),
-        (1.23456e-5, 0.0, "1.23456e-05"),
+        (1.23456e-5, 0.0, "1.235e-05"),
+        (12_345.678, 0.0, "12,346"),
+        (1234.5678, 0.0, "1235"),
         (1.23456e-5, 1e-6, "1.23e-05"),
         (999_999_999.0, 0.0, "999,999,999"),
         (1.2e9, 0.0, "1.2e+09"),
@@ -54,7 +56,8 @@ def test_a_printed_number_keeps_the_digits_that_are_printed(value, text):
 
 
 def test_units_follow_their_numbers():
-    assert [with_unit("3", unit) for unit in ("", "%", "s")] == ["3", "3%", "3 s"]
+    assert [with_unit("3", unit) for unit in ("", "1", "%", "s")] == ["3", "3", "3%", "3 s"]
+    assert with_unit("46", "% less time") == "46% less time"
     assert with_units(["1", "2"], "images/s, s") == ["1 images/s", "2 s"]
     assert with_units(["1", "2", "3"], "a, b") == ["1 a, b", "2 a, b", "3 a, b"]
     assert with_units([], "s") == []

@@ -134,9 +134,10 @@ def test_stored_text_is_escaped_in_tables_and_in_figures(text, parsed):
 
 def test_the_verdicts_are_the_judge_s_and_counted_apart(paper, parsed, tmp_path):
     found = verdicts.verdicts(paper, fill(tmp_path / "again"))
-    assert {v.verdict for v in found} == set(VERDICTS)
+    others = {"no visible difference", "undetermined", "bound to the paper's machine"}
+    assert {v.verdict for v in found} == set(VERDICTS) - others
     counted = board(found)
-    assert counted.properties == {"property": {}, "stated": {"holds": 2, "paper contradicts itself": 1}}
+    assert counted.properties == {"exact": {"holds": 2, "paper contradicts itself": 1}}
     assert counted.empirical["stand-in"].total() == 6
     assert counted.empirical[NOTHING] == {"not run": 1}
     assert not counted.decides
@@ -169,7 +170,7 @@ def test_what_no_claim_asks_for_is_shown_apart(text, parsed):
         "the printed batch size does not fit the printed rate",
         "No experiment measures this artifact yet.",
         "shown only, deciding nothing: holds two processes on one machine",
-        "the code of fake/descent is not read",
+        "nobody says what fake/descent computes",
         "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
         "sgd-suite check fake/table1",
         "memory_bytes 8 GiB",

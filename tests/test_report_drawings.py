@@ -157,7 +157,7 @@ def test_a_figure_says_profile_what_it_rests_on_and_runs(paper, store):
     assert drawn.stamp == "smoke profile · stand-in · 1 run"
     assert drawn.stamp in [text.get_text() for text in drawn.figure.texts]
     arithmetic = replace(paper.artifact("fake/table1"), draw=lambda evidence, figure: None)
-    assert drawing(arithmetic, store).stamp == "stated"
+    assert drawing(arithmetic, store).stamp == "exact"
 
 
 def test_dense_figures_stay_small(paper, store):
@@ -199,8 +199,8 @@ def test_a_standalone_figure_follows_the_viewer_s_scheme(paper, store):
 @pytest.mark.parametrize(("form", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_the_same_runs_give_the_same_file(paper, store, tmp_path, form, start):
     before = dict(matplotlib.rcParams)
-    lines = list(draw_selection(["fake"], store, tmp_path / "one", form))
-    assert len(list(draw_selection(["fake"], store, tmp_path / "two", form))) == len(lines) == 3
+    lines = list(draw_selection(["fake"], store, tmp_path / "one", [form]))
+    assert len(list(draw_selection(["fake"], store, tmp_path / "two", [form]))) == len(lines) == 3
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == [f"fake-fig1.{form}", f"fake-fig2.{form}"]
     for name in names:
@@ -221,7 +221,7 @@ def test_every_artifact_gets_a_line_that_says_where_or_why_not(paper, tmp_path):
     assert lines[0].startswith(f"fake/fig1: not drawn, stored evidence cannot be used: run {broken}")
     assert lines[1] == "fake/table1: no drawing; its numbers are in the report and in check"
     assert lines[2] == f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'} (smoke profile · stand-in · 1 run)"
-    drawn = draw_selection(["fake/fig2"], store, tmp_path / "out", "svg", "paper")
+    drawn = draw_selection(["fake/fig2"], store, tmp_path / "out", ["svg"], "paper")
     missing = next(drawn)
     with pytest.raises(DrawingError, match="not drawn, since runs are missing: fake/fig2"):
         next(drawn)
@@ -256,7 +256,7 @@ def test_what_is_drawn_is_written_as_a_table_beside_the_picture(tmp_path, monkey
 
 def test_a_form_or_a_folder_that_will_not_do_is_named(paper, store, tmp_path):
     with pytest.raises(ValueError, match="one of svg, png, pdf, not 'gif'"):
-        list(draw_selection([], store, tmp_path, "gif"))
+        list(draw_selection([], store, tmp_path, ["gif"]))
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"could not write .*fake-fig1\.svg"):
         list(draw_selection(["fake/fig1"], store, tmp_path / "file"))

@@ -12,7 +12,7 @@ import pytest
 from fake_paper import claim, fig1_draw, fill, registered, specs, verdict
 
 from suite.claims.judge import Verdict
-from suite.claims.measured import STATED, Measured, exact, interval, point
+from suite.claims.measured import EXACT, Measured, exact, interval, point
 from suite.papers import verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.verdicts import Measurement
@@ -63,11 +63,11 @@ def test_what_is_only_near_stands_beside_and_what_was_not_measured_has_an_empty_
     assert (shown["n"].tolist(), values([])) == ([1], None)
 
 
-def test_results_have_six_digits_and_rounding_alone_reads_as_nothing():
+def test_results_have_the_digits_of_their_interval_and_rounding_alone_reads_as_nothing():
     measured = Measured((0.123456789, 9e-10), (1.2e-9, -9e-10), (1.0, 9.9e-10), 3)
     text = results([verdict(measured, made=claim(printed=(1.0, 2.0)))])
     first, second = csv.DictReader(io.StringIO(text))
-    assert [first[name] for name in ("ours", "low", "high", "beside", "n")] == ["0.123457", "1.2e-09", "1", "", "3"]
+    assert [first[name] for name in ("ours", "low", "high", "beside", "n")] == ["0.123", "1.2e-09", "1", "", "3"]
     assert [second[name] for name in ("ours", "low", "high")] == ["0", "0", "0"]
     assert text.startswith("claim,says,printed,")
     assert results([]) == ""
@@ -118,7 +118,7 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
         ("ours", "12.0 [10.0, 14.0] s"),
         ("why", "so it is"),
         ("rule", "bound lower, ± 1 s: a reason"),
-        ("rests on", "shortened: less data (decides)"),
+        ("rests on", "reduced: less data (decides)"),
         ("register", "registered; 2000-01-01: for a test"),
         ("measure", "fake_paper:fig1_measures"),
         ("power", "catches a departure of 3.8 s four times in five"),
@@ -134,14 +134,14 @@ def test_a_verdict_without_numbers_says_that_it_has_none(paper):
         "rule": "holds, none: a reason",
         "register": "no line",
     }
-    simply = verdict(exact(10.0), rests_on=STATED, made=claim("fake/fig1/it", "bound", (1.0,), side="lower"))
-    assert dict(reasons(simply, None))["rests on"] == "stated (decides nothing)"
+    simply = verdict(exact(10.0), rests_on=EXACT, made=claim("fake/fig1/it", "bound", (1.0,), side="lower"))
+    assert dict(reasons(simply, None))["rests on"] == "exact (decides nothing)"
 
 
 def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
     later = verdict(exact(12.0), "not reproduced")
     told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), None))
-    assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12.0")
+    assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12")
 
 
 def test_only_what_counts_is_tried(paper, monkeypatch):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fake_paper import claim, fill, registered, verdict
 
-from suite.claims.measured import AS_PRINTED, SHORTENED, STAND_IN, STATED, point
+from suite.claims.measured import EXACT, REDUCED, STAND_IN, WHOLE, point
 from suite.report import gallery
 from suite.report.readme import few, first_told, rewritten, table, telling
 from suite.report.templates import engine
@@ -34,12 +34,12 @@ def test_the_most_telling_results_rest_on_the_best_then_teach_then_have_numbers_
     found = results_of(
         "a",
         (STAND_IN, True, "within", 9),
-        (AS_PRINTED, False, "holds", 9),
-        (AS_PRINTED, False, "within", 2),
-        (AS_PRINTED, False, "within", 5),
-        (AS_PRINTED, True, "within", 1),
-        (AS_PRINTED, False, "within", 5),
-        (STATED, False, "within", 9),
+        (WHOLE, False, "holds", 9),
+        (WHOLE, False, "within", 2),
+        (WHOLE, False, "within", 5),
+        (WHOLE, True, "within", 1),
+        (WHOLE, False, "within", 5),
+        (EXACT, False, "within", 9),
     )
     assert telling(found, 9) == [found[place] for place in (4, 3, 5, 2, 1, 0)]
     assert len(telling(found)) == 3
@@ -49,7 +49,7 @@ def test_the_most_telling_results_rest_on_the_best_then_teach_then_have_numbers_
 
 def test_of_each_paper_one_result_is_told_first_and_three_in_all():
     several = [
-        results_of(name, (SHORTENED, False, "within", n), (SHORTENED, False, "within", 1))
+        results_of(name, (REDUCED, False, "within", n), (REDUCED, False, "within", 1))
         for n, name in enumerate("abcd", 2)
     ]
     found = [each for of_paper in several for each in of_paper]
@@ -57,9 +57,7 @@ def test_of_each_paper_one_result_is_told_first_and_three_in_all():
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():
-    found = results_of(
-        "a", (SHORTENED, True, "within", 2), (AS_PRINTED, False, "within", 2), (STATED, False, "holds", 1)
-    )
+    found = results_of("a", (REDUCED, True, "within", 2), (WHOLE, False, "within", 2), (EXACT, False, "holds", 1))
     for block in table(found).split("\n\n"):
         if block.startswith("|"):
             lines = block.splitlines()

@@ -12,7 +12,7 @@ import pytest
 from fake_paper import fig1_draw, fig1_measures, fill, registered, specs
 
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import SHORTENED, STATED
+from suite.claims.measured import EXACT, REDUCED
 from suite.papers.artifact import Artifact
 from suite.report.site import build, changed, rows
 from suite.report.site.exhibit import Judged, first_panel, module_of, text_of, thumbnail
@@ -117,13 +117,13 @@ def test_a_row_sums_up_its_claims_in_the_order_of_the_boards():
     row = Row("fake/x", "X", None)
     row.verdicts = [
         verdict("not run", "cluster"),
-        verdict("reproduced", "cpu-small", STATED, "Two are four"),
-        verdict("reproduced", "gpu", SHORTENED),
-        verdict("reproduced", "gpu", SHORTENED),
+        verdict("reproduced", "cpu-small", EXACT, "Two are four"),
+        verdict("reproduced", "gpu", REDUCED),
+        verdict("reproduced", "gpu", REDUCED),
     ]
     assert list(row.tally.items()) == [("reproduced", 2), ("not run", 1), ("holds", 1)]
-    assert (row.needs, row.grades) == (["cpu-small", "gpu", "cluster"], [SHORTENED, STATED])
-    assert row.triples == "not run|nothing measured|cluster;holds|stated|cpu-small;reproduced|shortened|gpu"
+    assert (row.needs, row.grades) == (["cpu-small", "gpu", "cluster"], [REDUCED, EXACT])
+    assert row.triples == "not run|nothing measured|cluster;holds|exact|cpu-small;reproduced|reduced|gpu"
     assert row.words == "It is so Two are four It is so It is so"
 
 
@@ -321,4 +321,4 @@ def test_the_module_of_an_artifact_is_that_of_its_first_measure_or_its_drawing()
 
 
 def test_a_claim_is_called_by_its_last_name_on_its_artifact_s_page():
-    assert Judged(replace(verdict()), []).name == "y"
+    assert Judged(replace(verdict()), [], []).name == "y"

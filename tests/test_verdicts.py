@@ -177,7 +177,7 @@ def test_what_no_claim_asks_for_is_told_at_the_largest_profile_or_the_smallest_t
 
 def test_each_claim_that_was_measured_has_a_grade(paper, found):
     rests = {name: grade.rests_on for name, grade in grades("fake/fig4", found(size=exact(1), more=exact(2))).items()}
-    assert rests == {"fake/fig4/size": "stated"}
+    assert rests == {"fake/fig4/size": "exact"}
     assert grades("nobody/fig4", found(size=exact(1))) == {}
 
 

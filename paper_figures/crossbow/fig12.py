@@ -37,11 +37,11 @@ def runs_throughput(profile: str) -> settings.Groups:
 
 
 def runs_epochs(profile: str) -> settings.Groups:
-    return settings.resnet32(profile, *LEARNERS)
+    return settings.resnet32(profile, *LEARNERS, target=settings.TARGET)
 
 
 def runs_time(profile: str) -> settings.Groups:
-    return settings.timed_groups(profile, *LEARNERS)
+    return settings.timed_groups(profile, *LEARNERS, target=settings.TARGET)
 
 
 def at_once(run: Run, learners: int) -> str:

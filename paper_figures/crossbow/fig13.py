@@ -24,7 +24,7 @@ EIGHT_GPUS = {1: "sma 8", 2: "sma 16", 4: "sma 32"}  # learners per GPU -> repli
 
 
 def runs(profile: str) -> settings.Groups:
-    return settings.groups(profile, *EIGHT_GPUS.values())
+    return settings.groups(profile, *EIGHT_GPUS.values(), target=settings.TARGET)
 
 
 def measure_learners(_: Evidence) -> Quantities:

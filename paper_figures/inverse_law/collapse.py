@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paper_figures.inverse_law.collapse_plots import draw_collapse
+from paper_figures.inverse_law.collapse_plots import draw_networks
 from paper_figures.inverse_law.collapse_runs import NETWORKS, Network, Prediction, collapse_runs, predictions
 from paper_figures.inverse_law.equivalence import Misfits, largest
 from paper_figures.inverse_law.readings import crossings
@@ -30,6 +30,7 @@ from suite.runs.store import Run
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    from matplotlib.figure import Figure
 
 ARRIVES, FAILS = 0.8, 1.1  # kappa rate / M below which a batch is foretold to arrive, above which not to
 NEAR, POLE = 0.25, 0.7  # kappa rate / M between which the misfit tells the laws apart: beyond, seeds scatter too much
@@ -224,6 +225,10 @@ def printed_law_at_all_rates(evidence: Evidence) -> Evidence:
 def rate_without_effect(evidence: Evidence) -> Evidence:
     """As many updates at every rate as at the last one that the constants come from."""
     return _following(evidence, lambda foretold, network, batch, _: foretold.first_order(batch, network.last_rate))
+
+
+def draw_collapse(evidence: Evidence, figure: Figure) -> None:
+    draw_networks(evidence, figure)
 
 
 ARTIFACTS = (

@@ -14,6 +14,7 @@ from paper_figures.inverse_law.collapse_runs import (
     known_counts,
     predictions,
 )
+from paper_figures.inverse_law.plots import plain_decades
 from paper_figures.inverse_law.readings import crossings
 from suite.batch_size.law import Updates
 from suite.papers.artifact import Evidence, Missing
@@ -34,7 +35,7 @@ class Seen(NamedTuple):
     new: bool
 
 
-def draw_collapse(evidence: Evidence, figure: Figure) -> None:
+def draw_networks(evidence: Evidence, figure: Figure) -> None:
     """A panel per network: foretold curves, the points that they were fitted to in grey, the fresh ones in colour."""
     if not evidence.groups:
         raise Missing(f"no runs of the collapse at {evidence.profile}")
@@ -43,7 +44,7 @@ def draw_collapse(evidence: Evidence, figure: Figure) -> None:
         axes = figure.add_subplot(-(-len(NETWORKS) // columns), columns, place)
         draw_network(axes, evidence, network, predictions()[network.name])
         if place % columns == 1:
-            axes.set_ylabel("updates x rate to the loss")
+            axes.set_ylabel("updates \u00d7 rate to the loss")
         axes.set_xlabel("rate / M (1 / examples)")
     _key(figure)
 
@@ -63,6 +64,7 @@ def draw_network(axes: Axes, evidence: Evidence, network: Network, foretold: Map
         _draw_seen(axes, found, top * 1.25**order, PALETTE[order], MARKERS[order])
     axes.set_xscale("log")
     axes.set_yscale("log")
+    plain_decades(axes)
     new = any(each.new for each in everything)
     axes.set_title(network.title + ("" if new else "\nfresh runs: not run"), fontsize="small")
     axes.legend(fontsize="small", loc="upper left")

@@ -16,16 +16,20 @@ t has their degrees of freedom.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import random
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from paper_figures.inverse_law.exponents import LEAST_POINTS
-from paper_figures.inverse_law.readings import as_measured, crossings, curve, families
-from paper_figures.inverse_law.settings import BY_NAME, ONCE, Row
+from paper_figures.inverse_law.readings import crossings, curve
+from paper_figures.inverse_law.settings import BY_NAME, ONCE
+from paper_figures.inverse_law.worlds import following
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.papers.artifact import Evidence, Missing, Quantities
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.counterfeits import counterfeit, edited, forged, genuine
+from suite.runs.store import Run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,24 +136,6 @@ def between_seeds(curves: Iterable[Sequence[Updates]]) -> Scatter | None:
     return Scatter(math.sqrt(squares / degrees), degrees) if degrees else None
 
 
-def measure_misfit(row: Row) -> Callable[[Evidence], Quantities]:
-    """A measure of one curve: the largest relative misfit of the law over all its thresholds."""
-
-    def measure(evidence: Evidence) -> Quantities:
-        found, runs = families(evidence, row)
-        lent = lent_scatter(evidence) if row.seeds == 1 else None
-        value = largest_misfit(found.values(), lent)
-        if value is None:
-            raise Missing(f"{LEAST_POINTS} batch sizes of {row.name} at which every seed reached a threshold")
-        left = sum(u.censored > 0 for counted in found.values() for u in counted)
-        note = f"{len(found)} thresholds, {left} points not achievable"
-        if lent:
-            note += f"; one seed, the scatter of the LeNet's seeds on CIFAR, {lent.deviation:.1%}"
-        yield f"misfit-{row.name}", as_measured([value], runs, note)
-
-    return measure
-
-
 def lent_scatter(evidence: Evidence) -> Scatter | None:
     """Between seeds of the LeNet on CIFAR, at its first threshold and the sizes of the one-seed curves."""
     curves = []
@@ -158,3 +144,24 @@ def lent_scatter(evidence: Evidence) -> Scatter | None:
             counted = crossings(curve(evidence, row), row.thresholds(evidence.profile)[0])
             curves.append([u for u in counted if u.batch in ONCE["sizes"]])
     return between_seeds(curves)
+
+
+CLAIMS = tuple(f"inverse_law/fig1a/misfit-{name}" for name in BY_NAME)
+
+
+@counterfeit(*CLAIMS)
+def small_batches_take_longer(evidence: Evidence) -> Evidence:
+    """Up to 16 examples a batch needs three times the updates of the law."""
+    return following(evidence, lambda batch: 200 * (1 + 4 / batch) * (3 if batch <= 16 else 1))
+
+
+@genuine(*CLAIMS)
+def law_throughout(evidence: Evidence) -> Evidence:
+    """Updates follow the law, seeds 3% about it."""
+
+    def told(run: Run) -> Run:
+        draw, law = random.Random(run.id), 200 * (1 + 4 / run.spec.settings["batch"])
+        count = len(run.results["crossed_training"])
+        return forged(run, {"crossed_training": [law * math.exp(draw.gauss(0, 0.03)) for _ in range(count)]})
+
+    return edited(evidence, told, *(name for name in evidence.groups if "/" in name))

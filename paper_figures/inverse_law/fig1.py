@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.checks import excess, passed_over
-from paper_figures.inverse_law.equivalence import measure_misfit
-from paper_figures.inverse_law.exponents import ENOUGH, lack_of_fit_power, without_one
+from paper_figures.inverse_law.equivalence import largest_misfit, lent_scatter
+from paper_figures.inverse_law.exponents import ENOUGH, LEAST_POINTS, lack_of_fit_power, without_one
 from paper_figures.inverse_law.law_plots import TOGETHER, draw_laws
 from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import (
@@ -56,6 +56,24 @@ def measure_curve(row: Row) -> Callable[[Evidence], Quantities]:
         found, runs = families(evidence, row)
         shared = exponent(found.values())
         yield f"law-{row.name}", as_measured([shared], runs, f"{len(found)} thresholds; {told_apart(shared)}")
+
+    return measure
+
+
+def measure_misfit(row: Row) -> Callable[[Evidence], Quantities]:
+    """A measure of one curve: the largest relative misfit of the law over its thresholds on the shared sample."""
+
+    def measure(evidence: Evidence) -> Quantities:
+        runs = curve(evidence, row)
+        found = [crossings(runs, threshold) for threshold in row.thresholds(evidence.profile)]
+        lent = lent_scatter(evidence) if row.seeds == 1 else None
+        value = largest_misfit(found, lent)
+        if value is None:
+            raise Missing(f"{LEAST_POINTS} batch sizes of {row.name} whose seeds all reached a threshold")
+        left = sum(u.censored > 0 for counted in found for u in counted)
+        note = f"{len(found)} thresholds, {left} points not achievable"
+        by = f"; one seed, with the scatter of the LeNet's on CIFAR, {lent.deviation:.1%}" if lent else ""
+        yield f"misfit-{row.name}", as_measured([value], runs, note + by)
 
     return measure
 
@@ -252,7 +270,7 @@ def frame(evidence: Evidence) -> pd.DataFrame:
     import pandas as pd
 
     parts = []
-    for row in stored_rows(evidence):
+    for row in stored_rows(evidence, (*ROWS, *VARIANTS)):
         table = updates_table(families(evidence, row)[0])
         table.insert(0, "curve", row.name)
         parts.append(table)
@@ -268,6 +286,7 @@ def draw_curves(evidence: Evidence, figure: Figure) -> None:
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
     cells = len(panels) + 1  # the last for the legend
+    figure.set_figheight(max(figure.get_figheight(), 2.3 * -(-cells // COLUMNS)))  # inches
     for place, (row, thresholds) in enumerate(panels, 1):
         axes = figure.add_subplot(-(-cells // COLUMNS), COLUMNS, place)
         for order, (threshold, counted) in enumerate(thresholds.items()):

@@ -22,14 +22,19 @@ TICKS = 9  # on an axis of batch sizes, at most
 
 def logarithmic(axes: Axes, sizes: Sequence[float]) -> None:
     """Both axes logarithmic and labelled with plain numbers: the batch sizes at hand, and 1, 2, 5 of each decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     shown = sorted(set(sizes))
     shown = shown[:: -(-len(shown) // TICKS)]
     axes.set_xticks(shown, [f"{size:g}" for size in shown])
     axes.minorticks_off()
+    plain_decades(axes)
+
+
+def plain_decades(axes: Axes) -> None:
+    """Plain numbers on a logarithmic vertical axis: 1, 2, 5 of each decade, or of many decades 1 alone."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     low, high = axes.get_ylim()
     decades = math.log10(high / low)
     axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0,) if decades > 3 else (1.0, 2.0, 5.0)))

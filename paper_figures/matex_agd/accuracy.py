@@ -53,10 +53,10 @@ def spread_of_one_seed(evidence: Evidence) -> list[float]:
     Table 1 prints one run a row, and the paper does not say how far seeds lie apart. The spread is that of the
     serial arm of ``matex_agd/serial_gap`` early in training: Student t times the deviation of log accuracy.
     """
-    from scipy import stats
+    from scipy.special import stdtrit
 
     logs = [[math.log(value) for value in seed] for seed in accuracies_by_arm(evidence)["serial"]]
-    factor = float(stats.t.ppf(0.975, len(logs) - 1))
+    factor = float(stdtrit(len(logs) - 1, 0.975))
     return [factor * statistics.stdev(column) for column in zip(*logs, strict=True)]
 
 

@@ -63,11 +63,10 @@ def spread(evidence: Evidence) -> float:
     return seeds.spread([], list(own_seeds(evidence).values()))[0]
 
 
-def draw_diagonal(evidence: Evidence, axes: Axes) -> None:
-    """Ours over printed, with the diagonal that they would lie on; nothing where no row was trained in full."""
+def draw_diagonal(evidence: Evidence, found: list[Pair], axes: Axes) -> None:
+    """Ours over printed, with the diagonal that they would lie on."""
     from suite.report.style import GRID, PALETTE
 
-    found = pairs(evidence)
     axes.set(xlabel="printed test error (%)", ylabel="our test error (%)")
     axes.axline((18, 18), slope=1, color=GRID, linewidth=1, linestyle="--")
     for _, printed, measured in found:
@@ -79,11 +78,12 @@ def draw_diagonal(evidence: Evidence, axes: Axes) -> None:
     if len(found) > 2:
         rms, alike = distance(found)
         several = max(measured.n for _, _, measured in found) > 1
+        whose = "our seeds" if own_seeds(evidence) else "rows in print"
         text = (
             f"{len(found)} rows, those of Table 3 too, trained for {EPOCHS} epochs\n"
             f"ours minus printed: {rms:.2f} points (root mean square)\n"
             f"correlation: {alike:.2f}\n"
             f"{'seeds' if several else 'one seed'} a row; intervals (95%) rest on the spread\n"
-            f"of {spread(evidence):.2f} points {'between our seeds' if own_seeds(evidence) else 'between rows in print'}"
+            f"of {spread(evidence):.2f} points between {whose}"
         )
         axes.text(1.08, 0.5, text, va="center", transform=axes.transAxes)

@@ -61,7 +61,7 @@ def contrast(
     Raises:
         ValueError: for a configuration without any seed.
     """
-    from scipy import stats
+    from scipy.special import stdtrit
 
     if empty := [name for name in weights if not samples[name]]:
         raise ValueError(f"no seed of {empty}")
@@ -69,7 +69,7 @@ def contrast(
     deviation, freedom = spread(others, list(own.values()))
     value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
     share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
-    half = float(stats.t.ppf(0.975, freedom)) * deviation * share
+    half = float(stdtrit(freedom, 0.975)) * deviation * share
     return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights))
 
 

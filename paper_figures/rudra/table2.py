@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra import held_out, rows, seeds
-from paper_figures.rudra.against_print import draw_diagonal
+from paper_figures.rudra.against_print import draw_diagonal, pairs
 from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
 from paper_figures.rudra.readings import (
     CifarTimes,
@@ -172,13 +172,15 @@ def frame(evidence: Evidence) -> pd.DataFrame:
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:
-    """The rows with lines between the groups; below, our errors over the printed ones."""
+    """The rows with lines between the groups; below, our errors over the printed ones where any were trained."""
     from suite.report.style import GRID
 
-    parts: Any = figure.subfigures(2, 1, height_ratios=(9, 4))
-    above, below = parts
+    found = pairs(evidence)
+    parts: Any = figure.subfigures(2, 1, height_ratios=(9, 4)) if found else (figure,)
+    above = parts[0]
     rows.draw_cifar(frame(evidence), above)
-    draw_diagonal(evidence, below.subplots())
+    if found:
+        draw_diagonal(evidence, found, parts[1].subplots())
     times = above.axes[1]
     for group in GROUPS:
         first = min(members(group)) - 1

@@ -24,9 +24,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suite.batch_size.knee import Knee, fit_knee, time_updates, typical
+from suite.batch_size.knee import Knee, fit_knee, standard_errors, time_updates, typical
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
-from suite.batch_size.trainer import Trainer
+from suite.batch_size.requests import check_numbers, check_pair, check_sizes
+from suite.batch_size.trainer import Diverged, Trainer
 from suite.claims.intervals import Interval
 
 if TYPE_CHECKING:
@@ -48,17 +49,43 @@ class Choice:
     knee: Knee
     counted: tuple[Updates, ...]  # step 2
     unfinished: str = ""  # what the time budget left undone
-    left_out: Mapping[int, str] = field(default_factory=dict)  # batch sizes that could not be timed, and why
+    left_out: Mapping[int, str] = field(default_factory=dict)  # batch sizes that cannot train, and why
+    errors: Mapping[int, float] = field(default_factory=dict)  # standard errors of ``seconds``
 
     def interval(self, batch: int, confidence: float = 0.95) -> Interval:
         """Predicted seconds to converge: what the fitted law leaves open, times the seconds per update."""
         found, spent = self.law.prediction_interval(batch, confidence), self.seconds[batch]
         return Interval(found.mean * spent, max(0.0, found.low * spent), found.high * spent, found.n)
 
+    def tied(self, confidence: float = 0.95) -> tuple[int, ...]:
+        """Batch sizes whose seconds to converge cannot be told from those of the chosen one.
+
+        Twice the same law predicts both, so what it leaves open of their difference counts, and the timing's scatter.
+        """
+        from scipy import stats
+
+        if self.law.degrees < 1:
+            return tuple(batch for batch in self.predicted if batch != self.batch)
+        quantile = float(stats.t.ppf(0.5 + confidence / 2, self.law.degrees))
+        (floor, both), (_, sensitivity) = self.law.covariance
+        best, spent = self.batch, self.seconds[self.batch]
+        timing = (self.law.predict(best) * self.errors.get(best, 0.0)) ** 2
+        found = []
+        for batch, seconds in self.seconds.items():
+            # the difference of predicted seconds is linear in the two constants, with these slopes
+            a, b = seconds - spent, seconds / batch - spent / best
+            variance = a * a * floor + 2 * a * b * both + b * b * sensitivity + timing
+            variance += (self.law.predict(batch) * self.errors.get(batch, 0.0)) ** 2
+            difference = self.predicted[batch] - self.predicted[best]
+            if batch != best and difference <= quantile * math.sqrt(max(variance, 0.0)):
+                found.append(batch)
+        return tuple(sorted(found))
+
     def frame(self) -> pd.DataFrame:
         """A row for each batch size timed; seconds and updates, with the limits of their 95% intervals."""
         import pandas as pd
 
+        tied = self.tied()
         seen = {updates.batch: updates.seen for updates in self.counted}
         rows = []
         for batch, spent in sorted(self.seconds.items()):
@@ -66,7 +93,7 @@ class Choice:
             row = {"batch": batch, "seconds per update": spent, "updates counted": seen.get(batch, ())}
             row |= {"updates": updates.mean, "updates from": max(0.0, updates.low), "updates to": updates.high}
             row |= {"seconds": total.mean, "seconds from": total.low, "seconds to": total.high}
-            rows.append({**row, "chosen": batch == self.batch})
+            rows.append({**row, "chosen": batch == self.batch, "tied": batch in tied})
         return pd.DataFrame(rows)
 
     def plot(self, axes: Axes | None = None) -> Axes:
@@ -96,8 +123,14 @@ class Choice:
         return self.knee.knee
 
 
-def choose(seconds: Mapping[int, float], counted: Sequence[Updates], *, blocks: bool = False) -> Choice:
-    """Steps 3 and 4 on measurements: ``seconds`` per update by batch size and counted updates.
+def choose(
+    seconds: Mapping[int, float],
+    counted: Sequence[Updates],
+    *,
+    blocks: bool = False,
+    errors: Mapping[int, float] | None = None,
+) -> Choice:
+    """Steps 3 and 4 on measurements: ``seconds`` per update by batch size, with ``errors``, and counted updates.
 
     Raises:
         FitError: the counts do not determine the law (see :func:`suite.batch_size.law.fit_inverse_law`).
@@ -110,7 +143,8 @@ def choose(seconds: Mapping[int, float], counted: Sequence[Updates], *, blocks: 
             f"the fitted law gives batch={bad[0]} no updates (N_inf={law.floor:.4g}, alpha={law.sensitivity:.4g}); "
             f"count updates at larger batch sizes too"
         )
-    return Choice(min(predicted, key=lambda b: predicted[b]), dict(seconds), predicted, law, knee, tuple(counted))
+    best = min(predicted, key=lambda batch: predicted[batch])
+    return Choice(best, dict(seconds), predicted, law, knee, tuple(counted), errors=dict(errors or {}))
 
 
 class Progress(NamedTuple):
@@ -166,39 +200,18 @@ def choose_batch(
             batch sizes; the message says what to add.
     """
     check_pair(data)
-    examples, sizes = len(data[0]), sorted(set(batches))
-    if len(sizes) < 2 or sizes[0] < 1 or sizes[-1] > examples or len(data[1]) != examples:
-        raise ValueError(f"batches={sizes} must be two or more sizes within the {examples} examples of the data")
-    if converge is not None and len(set(converge)) < 2:
-        raise ValueError(
-            f"converge={sorted(set(converge))} must name at least two batch sizes; the law has two constants"
-        )
-    if len(seeds) < 1:
-        raise ValueError("seeds=() must name at least one seed; updates are counted from each")
-    if rounds < 1:
-        raise ValueError(f"rounds={rounds} must be at least 1; the seconds of an update are measured in each")
-    if budget is not None and not budget > 0:
-        raise ValueError(f"budget={budget} must be a positive number of seconds")
+    check_sizes(batches, converge, len(data[0]), len(data[1]))
+    check_numbers(
+        rate=rate, threshold=threshold, seeds=seeds, limit=limit, growth=growth, rounds=rounds, budget=budget
+    )
+    sizes = sorted(set(batches))
     method = Method(Trainer(make_model, loss, data, rate, share), tuple(seeds), threshold, limit, budget, callback)
+    method.check_models()
     fitting = method.fitting(sizes, memory)
-    if len(fitting) < 2:
-        raise ValueError(f"of batches={sizes} fewer than two fit into memory: {method.left_out}")
     method.time(fitting, rounds)
     chosen = converge or (fitting[0], fitting[len(fitting) // 2], fitting[-1])
     method.count(sorted(set(chosen) - set(method.left_out), reverse=True), growth)
     return method.answer()
-
-
-def check_pair(data: object) -> None:
-    """Raise TypeError for anything but a pair of tensors."""
-    from torch import Tensor
-
-    parts = data if isinstance(data, tuple | list) else (data,)
-    if len(parts) != 2 or not all(isinstance(part, Tensor) for part in parts):
-        raise TypeError(
-            f"data must be two tensors (inputs, targets), not {', '.join(type(part).__name__ for part in parts)}; "
-            f"torch.as_tensor makes one of an array, and torch.cat of a loader's batches"
-        )
 
 
 class Method:
@@ -219,6 +232,7 @@ class Method:
         self.tell = callback or _shown
         self.left_out: dict[int, str] = {}
         self.seconds: dict[int, float] = {}
+        self.errors: dict[int, float] = {}
         self.seen: dict[int, list[float | None]] = {}
         self.choice: Choice | None = None
         self.unfinished = ""
@@ -227,17 +241,31 @@ class Method:
         spent = time.monotonic() - self.began
         self.tell(Progress(doing, batch, done, of, updates, spent, self.choice))
 
+    def check_models(self) -> None:
+        """Raise ValueError where models begin below the threshold, or are one module handed out twice."""
+        for seed in self.seeds if len(self.seeds) > 1 else self.seeds * 2:
+            self.trainer.begin(seed)
+            self.trainer.begins(self.threshold)
+
     def fitting(self, sizes: Sequence[int], memory: int | None) -> list[int]:
-        """The sizes of which an update fits into memory, found from the smallest on."""
+        """The sizes of which an update is possible, and fits into memory, found from the smallest on.
+
+        Raises ValueError for fewer than two.
+        """
         import torch
 
         self.trainer.begin(self.seeds[0])
         fits: list[int] = []
+        failure: Exception | None = None
         for batch in sizes:
             try:
                 needed = self.trainer.memory_of_update(batch)
             except torch.OutOfMemoryError as error:
                 why = str(error).partition("\n")[0]
+            except Exception as error:  # the model refuses this size, as batch norm does one example
+                self.left_out[batch] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+                failure = error
+                continue
             else:
                 if memory is None or needed <= memory:
                     fits.append(batch)
@@ -245,7 +273,13 @@ class Method:
                 why = f"an update needs {needed} bytes of memory={memory}"
             self.left_out |= dict.fromkeys([size for size in sizes if size >= batch], why)
             break
+        self.require_two(fits, failure)
         return fits
+
+    def require_two(self, sizes: Sequence[int], cause: Exception | None = None) -> None:
+        """Raise ValueError unless two of the sizes are left."""
+        if len(sizes) < 2:
+            raise ValueError(f"fewer than two batch sizes can be trained with; left out: {self.left_out}") from cause
 
     def time(self, sizes: list[int], rounds: int) -> None:
         """Step 1, the sizes taking turns; within the budget at least one round."""
@@ -263,22 +297,45 @@ class Method:
                 taken[batch] += values
             if time.monotonic() > self.deadline:
                 break
-        self.seconds = typical(taken)
+        self.seconds, self.errors = typical(taken), standard_errors(taken)
 
     def count(self, sizes: list[int], growth: float) -> None:
         """Step 2, seed by seed, with a choice after each run that allows one."""
         self.seen = {batch: [] for batch in sizes}
         runs = [(seed, batch) for seed in self.seeds for batch in sizes]
-        for done, (seed, batch) in enumerate(runs):
-            watch = lambda updates, done=done, batch=batch: self.watch(batch, done, len(runs), updates)
+        done = 0
+        while runs:
+            seed, batch = runs.pop(0)
+            total = done + 1 + len(runs)
+            watch = lambda updates, batch=batch, done=done, of=total: self.watch(batch, done, of, updates)
             try:
                 found = self.trainer.count(seed, batch, self.threshold, growth, self.limit, watch)
             except TimeoutError:
-                self.unfinished = f"{len(runs) - done} of {len(runs)} runs were not counted within the budget"
+                self.unfinished = f"{total - done} of {total} runs were not counted within the budget"
                 return
+            except Diverged as error:
+                runs = self.without(batch, error, [(seed, other) for seed, other in runs if other > batch])
+                continue
+            done += 1
             self.seen[batch].append(found)
             self.choice = self.provisional()
-            self.report("counting", batch, done + 1, len(runs))
+            self.report("counting", batch, done, total)
+
+    def without(self, batch: int, error: Diverged, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The runs to go on with after one at ``batch`` diverged: with the next larger size in its place.
+
+        At one rate smaller batches diverge first, so those below it are left out as well.
+        """
+        for size in [size for size in {*self.seconds, *self.seen} if size <= batch]:
+            self.left_out[size] = str(error) if size == batch else f"below {batch}, where {error}"
+            self.seconds.pop(size, None)
+            self.seen.pop(size, None)
+        self.require_two(list(self.seconds), error)
+        spare = [size for size in sorted(self.seconds) if size not in self.seen]
+        if spare:
+            self.seen[spare[0]] = []
+            runs = [(seed, spare[0]) for seed in self.seeds] + runs
+        return runs
 
     def watch(self, batch: int, done: int, of: int, updates: int) -> None:
         """Report; raise TimeoutError once the budget is spent."""
@@ -292,16 +349,18 @@ class Method:
     def provisional(self) -> Choice | None:
         """Steps 3 and 4 on the counts so far, once they allow it."""
         try:
-            return choose(self.seconds, self.counted())
+            return choose(self.seconds, self.counted(), errors=self.errors)
         except ValueError:
             return None
 
     def answer(self) -> Choice:
         """Steps 3 and 4 on all counts."""
         try:
-            choice = choose(self.seconds, self.counted())
+            choice = choose(self.seconds, self.counted(), errors=self.errors)
         except FitError as error:
             why = f"; {self.unfinished}" if self.unfinished else ""
+            if not any(found for seen in self.seen.values() for found in seen):
+                why += "; no run reached the threshold: raise it, the limit or the budget"
             raise FitError(f"step 3 with threshold={self.threshold} and limit={self.limit}: {error}{why}") from error
         self.choice = replace(choice, unfinished=self.unfinished, left_out=dict(self.left_out))
         self.report("chosen", choice.batch, 1, 1)
@@ -319,5 +378,7 @@ def _shown(progress: Progress) -> None:
     _shown.__dict__["at"] = -math.inf if ends else progress.seconds
     so_far = "" if progress.choice is None else f", so far batch size {progress.choice.batch}"
     what = f"{progress.doing} {progress.done}/{progress.of}: batch size {progress.batch}"
-    line = f"chose batch size {progress.batch}" if ends else f"{what}, update {progress.updates}{so_far}"
+    tied = progress.choice.tied() if ends and progress.choice is not None else ()
+    also = f", which {', '.join(map(str, tied))} cannot be told from" if tied else ""
+    line = f"chose batch size {progress.batch}{also}" if ends else f"{what}, update {progress.updates}{so_far}"
     print(f"\r\x1b[K{progress.seconds:.0f} s  {line}", end="\n" if ends else "", file=sys.stderr, flush=True)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, stdev
 
 
 @dataclass(frozen=True)
@@ -98,3 +98,12 @@ def time_updates(
 def typical(taken: Mapping[int, list[float]]) -> dict[int, float]:
     """The median of each batch size's values: a spell of another process moves a mean, not a median."""
     return {batch: median(values) for batch, values in taken.items()}
+
+
+def standard_errors(taken: Mapping[int, list[float]]) -> dict[int, float]:
+    """Of each batch size's median; none is known of a single value."""
+    factor = math.sqrt(math.pi / 2)  # of a median over a mean, for normal values
+    return {
+        batch: factor * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+        for batch, values in taken.items()
+    }

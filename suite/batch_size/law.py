@@ -102,6 +102,8 @@ class InverseLawFit:
         """*holds*, *does not hold*, or *cannot tell* and why."""
         if self.lack_of_fit is None:
             return "cannot tell: the test needs three batch sizes and repetitions"
+        if self.sensitivity <= 0:
+            return "cannot tell: alpha is not told from nought; add smaller batch sizes or more seeds"
         return "holds" if self.lack_of_fit >= SIGNIFICANCE else "does not hold"
 
 

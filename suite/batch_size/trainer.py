@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 TEST_CHUNK = 500  # examples of a test read at a time
 
 
+class Diverged(ValueError):
+    """The loss of a run is no finite number any more."""
+
+
 class Trainer:
     """Plain SGD on flat parameters, a pure function of (state, batch number).
 
@@ -34,12 +38,23 @@ class Trainer:
         rows = rows.to(self.inputs.device)
         self.sample = self.inputs[rows], self.targets[rows]
         self.state: Any = None
+        self._parameters: list[Any] = []  # of the module made last
 
     def begin(self, seed: int) -> None:
-        """Take up a seed: its initial weights and its order of batches."""
+        """Take up a seed: its initial weights and its order of batches.
+
+        Raises ValueError for a module that has been handed over before, which would begin trained.
+        """
         from suite.training.flat import FlatModule
 
-        self.flat = FlatModule(self.make_model(seed))
+        module = self.make_model(seed)
+        parameters = list(module.parameters())
+        if any(own is other for own in parameters for other in self._parameters):
+            raise ValueError(
+                "make_model returned the same module, or a part of it, twice; make a new one at every call"
+            )
+        self._parameters = parameters
+        self.flat = FlatModule(module)
         self.flat.module.train()
         self.seed, self.state = seed, (self.flat.point(), self.flat.buffers.clone())
         self.orders: dict[int, Any] = {}
@@ -91,14 +106,21 @@ class Trainer:
         limit: int,
         watch: Callable[[int], Any] = lambda updates: None,
     ) -> float | None:
-        """Updates to the threshold, None where censored. ``watch`` is told the updates so far, and may raise."""
+        """Updates to the threshold, None where censored. ``watch`` is told the updates so far, and may raise.
+
+        Raises Diverged for a loss that became infinite or NaN.
+        """
         self.begin(seed)
         monitor = Monitor("training", self._read, (threshold,))
         search = Search([monitor], self.state, growth=growth, limit=limit)
         while not search.done:
             update, state = search.position
             watch(update)
-            search.see(self.advance(state, update, search.next_update, batch))
+            last = search.next_update
+            try:
+                search.see(self.advance(state, update, last, batch))
+            except Diverged as error:
+                raise Diverged(f"{error} within {last} updates of seed {seed}") from None
         found = monitor.crossed.get(threshold)
         return None if found is None else float(found)
 
@@ -108,16 +130,35 @@ class Trainer:
         self.flat.load(*state)
         inputs, targets = self.sample
         self.flat.module.eval()
+        missing = False  # a loss was NaN, which ``read_loss`` takes for infinite
 
         def chunks() -> Any:
+            nonlocal missing
             with torch.no_grad():
                 for x, y in zip(inputs.split(TEST_CHUNK), targets.split(TEST_CHUNK), strict=True):
-                    yield self.loss(self.flat.module(x), y).item() * len(y), len(y)
+                    loss = self.loss(self.flat.module(x), y).item()
+                    missing = missing or math.isnan(loss)
+                    yield loss * len(y), len(y)
 
         try:
             reading = read_loss(chunks(), len(targets), threshold)
         finally:
             self.flat.module.train()
         if math.isinf(reading.loss):
-            raise ValueError(f"the loss became infinite at rate={self.rate}; choose a smaller rate")
+            raise Diverged(
+                f"the loss became {'NaN' if missing else 'infinite'} at rate={self.rate}; choose a smaller one"
+            )
         return reading
+
+    def begins(self, threshold: float) -> float:
+        """The loss before the first update. Raises ValueError where that is below the threshold, or no number."""
+        try:
+            loss = self._read(self.state, threshold).loss
+        except Diverged:
+            raise ValueError(f"the loss of the model that seed {self.seed} makes is no finite number") from None
+        if loss < threshold:
+            raise ValueError(
+                f"threshold={threshold} lies above {loss:.4g}, the loss of the model that seed {self.seed} makes "
+                "before its first update; choose one that training has to reach"
+            )
+        return loss

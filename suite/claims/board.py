@@ -1,4 +1,4 @@
-"""The boards: verdicts counted by what they rest on, *as printed* first; properties and statements apart.
+"""The boards: verdicts counted by what they rest on, *whole* first; what is exact apart.
 
 One function counts for ``check``, the README, the report and pytest, so that they cannot differ.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from suite.claims.judge import VERDICTS, Verdict
-from suite.claims.measured import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
+from suite.claims.measured import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
 CONFIDENCE = 0.95  # of the intervals that are judged
@@ -21,12 +21,11 @@ WORDS: Mapping[str, str] = {  # what is said of a property or a statement
     **{verdict: verdict for verdict in VERDICTS[2:]},
 }
 MEANINGS: Mapping[str, str] = {
-    AS_PRINTED: "The paper's data, network and schedule, as far as it prints them.",
-    SHORTENED: "Less of one of them (epochs, seeds, images, tests); decides only a claim that speaks of that size.",
+    WHOLE: "Contradicts nothing that the paper prints; what it does not print is named beside it.",
+    REDUCED: "Less of something printed (epochs, seeds, images, tests); decides only claims that speak of that size.",
     STAND_IN: "Another data set, network or rate, or seconds of another machine; decides nothing.",
-    SIMULATED: "Virtual time or a cost model; decides nothing about a machine.",
-    PROPERTY: "Of our implementation, an identity or a theorem checked; no data of the paper.",
-    STATED: "Settings, counts and arithmetic on what is printed; nothing is run.",
+    MODELLED: "Virtual time or a cost model; decides nothing about a machine.",
+    EXACT: "A property of our code, a setting, or arithmetic on print: nothing that could come out otherwise.",
     NOTHING: "Not run, or measured at a scale that could not decide.",
 }
 

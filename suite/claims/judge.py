@@ -181,6 +181,7 @@ class Verdict:
     red: bool = field(default=False)
     rests_on: str = ""  # the grade of what was measured, derived from its runs; empty where nothing was
     because: str = ""  # the first reason why the grade is no better
+    settings: str = ""  # of a training: how many of its settings the paper prints, and which it does not
     order: str = ""  # whether its rule stood before its evidence: registered, or amended, late, undated, unregistered
     exploratory: Verdict | None = None  # what a rule says that changed after the runs began; this one stood then
     remembered: bool = field(default=False, compare=False)  # from memory, and not derived anew by this process

@@ -8,16 +8,11 @@ from dataclasses import dataclass
 
 from suite.claims.intervals import Interval
 
-# What a number can rest on, the best first: derived by suite.papers.grades.
-AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, PROPERTY, STATED = GRADES = (
-    "as printed",
-    "shortened",
-    "stand-in",
-    "simulated",
-    "property",
-    "stated",
-)
-COMPUTED = (SIMULATED, PROPERTY, STATED)  # no training and no clock had a say in it
+# The scale of a number, the best first: derived by suite.papers.grades. Whole contradicts nothing that the paper
+# prints; reduced has less of something printed; a stand-in has another data set, network, rate or machine; modelled
+# is virtual time or a cost model; exact is a property of our code, a setting, or arithmetic on print.
+WHOLE, REDUCED, STAND_IN, MODELLED, EXACT = GRADES = ("whole", "reduced", "stand-in", "modelled", "exact")
+COMPUTED = (MODELLED, EXACT)  # no training and no clock had a say in it
 
 
 @dataclass(frozen=True)

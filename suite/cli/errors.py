@@ -11,6 +11,8 @@ from suite.cli.output import say
 from suite.interruption import Interrupted
 
 NO_ROOM = re.compile("failed to map segment|cannot allocate memory", re.IGNORECASE)  # in the system loader's words
+OURS = ("suite", "reference_impls", "paper_figures")
+ALL = "sgd-scaling-suite[all]"
 
 
 def nobody_reads() -> int:
@@ -36,6 +38,8 @@ def explain(error: Exception) -> int:
         shown.show()
     elif hasattr(error, "format_message"):
         say(f"sgd-suite: {' '.join(error.format_message().split())}")
+    elif isinstance(error, ModuleNotFoundError) and not str(error.name).startswith(OURS):
+        say(f"sgd-suite: this needs the Python package {error.name}, which is not installed here: pip install {ALL}")
     elif isinstance(error, ValueError | OSError):
         say(f"sgd-suite: {' '.join(str(error).split())}")
     elif type(error) is ImportError and NO_ROOM.search(str(error)):

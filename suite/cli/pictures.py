@@ -29,6 +29,8 @@ from suite.cli.options import (
 from suite.cli.output import say, source
 from suite.interruption import Interrupted, watched
 
+SVG = [Format.svg]
+
 
 def figures(
     selector: Selectors = None,
@@ -37,7 +39,7 @@ def figures(
     store: SourceOption = None,
     only_mine: OnlyMine = False,
     out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D", parser=a_path)] = Path("figures"),
-    form: Annotated[Format, typer.Option("--format", help="file format")] = Format.svg,
+    forms: Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")] = SVG,
     data: Annotated[TableFormat | None, typer.Option("--data", help="write what is drawn as a table too")] = None,
 ) -> None:
     """Draw every figure whose runs are stored.
@@ -48,7 +50,7 @@ def figures(
     from suite.runs.files import check_writable
 
     check_writable(out)
-    for line in draw_selection(selector or [], source(store, only_mine), out, form, profile, data):
+    for line in draw_selection(selector or [], source(store, only_mine), out, forms, profile, data):
         say(line)
 
 

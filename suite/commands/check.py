@@ -67,6 +67,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "empirical": claim.empirical,
         "rests_on": verdict.rests_on,
         "rests_because": verdict.because,
+        "settings": verdict.settings,
         "order": verdict.order,
         "exploratory": row(verdict.exploratory) if verdict.exploratory else None,
         "decides": verdict.decides,

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from suite.commands.terminal import duration
+from suite.commands.terminal import duration, memory
 from suite.data.catalogue import available
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.registry import experiment
@@ -138,7 +138,7 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     """The plan as text: its summary ``total``, what is missing, then a line per run, the longest first."""
     device = total["calibrated"]
     basis = f"measured here on {device}" if device else "of one core of the reference CPU"
-    cost = f"{duration(total['core_seconds'])} {basis}, at most {total['peak_memory_bytes'] / 1e6:.0f} MB each"
+    cost = f"{duration(total['core_seconds'])} {basis}, at most {memory(total['peak_memory_bytes'])} each"
     held = f"{total['yours']} yours, {total['committed']} committed"
     text = [f"{total['runs']} runs at {total['profile']}: {held}; what is not yours takes about {cost}"]
     text += [f"missing: {why}" for why in total["missing_data"].values()]
@@ -147,7 +147,7 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
 
 def _row(planned: Planned, yours: bool) -> str:
     """A run by artifact, group and seed, as figures and messages name it, with its id and who else wants it."""
-    cost = "yours" if yours else f"{duration(planned.seconds)} {planned.memory / 1e6:7.0f} MB"
+    cost = "yours" if yours else f"{duration(planned.seconds)} {memory(planned.memory):>9}"
     first, *others = planned.artifacts or ("",)
     also = f"; also {', '.join(others)}" if others else ""
     return f"{cost:>22}  {first} {planned.group!r}, seed {planned.spec.seed}  {planned.spec.id}{also}"

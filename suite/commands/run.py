@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from suite.claims.judge import PROFILES
-from suite.commands.plan import Planned, missing_data, plan
+from suite.commands.plan import Planned, calibrated, missing_data, plan
 from suite.commands.priority import stages as by_value
 from suite.commands.terminal import duration
 from suite.data.catalogue import DataError
@@ -23,6 +23,7 @@ from suite.papers.artifact import Artifact, Paper
 from suite.papers.evidence import with_committed
 from suite.papers.registry import experiment
 from suite.papers.selection import select
+from suite.runner.calibration import known
 from suite.runner.execute import Surroundings, execute_all
 from suite.runner.presence import SILENT, note_in
 from suite.runner.progress import Progress
@@ -60,7 +61,7 @@ def run_selection(
     """
     deadline = time.monotonic() + budget if budget else None
     selection = select(selectors)
-    whole = plan(selection, profile, seeds)
+    whole = calibrated(plan(selection, profile, seeds), known(store))
     mine = share_of(whole, share)
     planned = [p for p in mine if memory is None or p.memory <= memory]
     stored = Store(store).ids() if (store / "runs").is_dir() else set()

@@ -1,4 +1,4 @@
-"""Text for a terminal or a pipe: lines folded at words, and times as a person says them."""
+"""Text for a terminal or a pipe: lines folded at words; times and sizes as a person says them."""
 
 from __future__ import annotations
 
@@ -44,3 +44,8 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def memory(size: float) -> str:
+    """A number of bytes: ``412 MB``, ``11.6 GB``."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

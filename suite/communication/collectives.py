@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from suite.communication.group import Group
 
+A_SUM = "a sum over workers"
+
 
 @dataclass(frozen=True)
 class Settled:
@@ -81,7 +83,7 @@ class Flight:
     def wait(self) -> Tensor:
         """The sum [s]. Raises WorkerLost when another worker died or did not answer in time."""
         if self._work is not None:
-            with self._group.watched():
+            with self._group.watched(A_SUM):
                 self._work.wait()
                 self._group.queued()
             self._work = None
@@ -123,7 +125,7 @@ class Processes:
             return Flight(self.group, total, None)
         lane = self.lanes[self._turn % len(self.lanes)]
         self._turn += 1
-        with self.group.watched():
+        with self.group.watched(A_SUM):
             work = dist.all_reduce(total, group=lane, async_op=True)
         return Flight(self.group, total, work)
 

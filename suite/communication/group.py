@@ -35,7 +35,7 @@ TIMEOUT = 60.0  # seconds without an answer after which a worker counts as lost
 _set_timeout = getattr(dist, "set_timeout", None) or distributed_c10d._set_pg_timeout
 START_UP = 60.0  # seconds that workers have at least to import, meet and connect, on a machine however busy
 WATCHDOG = 3  # timeouts after which NCCL ends a process by itself; heartbeats need two
-SIGNATURE = re.compile(rb"\d{1,30} \d{1,18}")  # nanoseconds of a worker's clock, and its update
+SIGNATURE = re.compile(rb"\d{1,30} \d{1,18} [ -~]{0,200}")  # nanoseconds of its clock, its update, its exchange
 LOST = 70  # exit status of a worker that its heartbeat thread ended
 
 
@@ -55,7 +55,7 @@ class Group:
         self.rank, self.size, self.timeout, self.backend = rank, size, timeout, backend
         self.joined = False  # whether the default process group is this group's, and not the caller's
         self._store = dist.PrefixStore("suite", store)
-        self._lanes: list[Any] = [None]  # None: the default process group
+        self._lanes: list[Any] = []
         self._agreements = 0
         # a client of its own: waiting in one thread must not keep the other from signing
         self.heartbeat = Heartbeat(dist.PrefixStore("suite", store.clone()), rank, size, timeout)
@@ -63,8 +63,7 @@ class Group:
     def wait_for(self, timeout: float) -> None:
         """Change the ``timeout``. Every worker must call it; the longer of both holds until all have.
 
-        A default process group that the caller made keeps its own. Raises ValueError for a timeout that is not
-        positive, and where workers differ in it.
+        Raises ValueError for a timeout that is not positive, and where workers differ in it.
         """
         if timeout <= 0:
             raise ValueError(f"timeout={timeout} must be a positive number of seconds")
@@ -73,8 +72,7 @@ class Group:
         self.timeout = timeout
         self.heartbeat = self.heartbeat.renewed(timeout)
         for lane in self._lanes if self.size > 1 else ():
-            if lane is not None or self.joined:
-                _set_timeout(self.patience, lane)
+            _set_timeout(self.patience, lane)
 
     @property
     def patience(self) -> timedelta:
@@ -90,12 +88,15 @@ class Group:
         """``count`` process groups of all workers, on which sums can be under way independently.
 
         One under NCCL: its sums are queued on the GPU, so that several can be under way on one communicator, while
-        kernels of several, launched in another order on each GPU, can wait for each other for ever.
+        kernels of several, launched in another order on each GPU, can wait for each other for ever. None is the
+        default process group, which is taken where it is this group's; the caller's has a timeout of its own.
         """
         wanted = 1 if self.backend == "nccl" else count
+        if not self._lanes and (self.joined or self.size == 1):
+            self._lanes = [None]
         while len(self._lanes) < wanted and self.size > 1:
-            with self.watched():
-                self._lanes.append(dist.new_group(timeout=timedelta(seconds=self.timeout)))
+            with self.watched("making a process group"):
+                self._lanes.append(dist.new_group(timeout=self.patience))
         return self._lanes[:wanted]
 
     def agree(self, facts: Mapping[str, Any]) -> None:
@@ -103,7 +104,7 @@ class Group:
 
         Raises ValueError, on every worker, naming the first fact that differs and who holds which value.
         """
-        everyone = self.everyone(dict(facts))
+        everyone = self.everyone(dict(facts), f"the agreement on {', '.join(facts)}")
         for name in sorted({name for held in everyone for name in held}):
             values = [held.get(name) for held in everyone]
             if odd := [rank for rank, value in enumerate(values) if value != values[0]]:
@@ -112,21 +113,27 @@ class Group:
                     f"start every worker with the same {name}"
                 )
 
-    def everyone(self, value: Any) -> list[Any]:
-        """The plain value that each worker brings, by rank. Every worker must call it; all wait for the last."""
+    def everyone(self, value: Any, what: str = "an agreement") -> list[Any]:
+        """The plain value that each worker brings, by rank. Every worker must call it; all wait for the last.
+
+        ``what`` it is for is told where one does not come. It goes by the rendezvous store, so that a worker in
+        another exchange finds no sum of another size.
+        """
         self._agreements += 1
+        if self.size == 1:
+            return [json.loads(json.dumps(value))]
         prefix = f"facts/{self._agreements}"
         self._store.set(f"{prefix}/{self.rank}", json.dumps(value))
         keys = [f"{prefix}/{rank}" for rank in range(self.size)]
-        with self.watched():
+        with self.watched(what):
             self._store.wait(keys, timedelta(seconds=self.timeout))
         return [json.loads(self._store.get(key)) for key in keys]
 
     def broadcast(self, tensor: torch.Tensor) -> None:
         """Overwrite ``tensor`` on every worker with that of worker 0."""
         if self.size > 1:
-            with self.watched():
-                dist.broadcast(tensor, 0)
+            with self.watched("taking up worker 0's weights"):
+                dist.broadcast(tensor, 0, group=self.lanes(1)[0])
                 self.queued()
 
     def queued(self) -> None:
@@ -135,18 +142,21 @@ class Group:
             self.heartbeat.queued = torch.cuda.current_stream().record_event()
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Turn a failed or timed-out exchange into WorkerLost with the name of who is missing."""
+    def watched(self, what: str = "") -> Iterator[None]:
+        """Turn a failed or timed-out exchange into WorkerLost with the name of who is missing, and for ``what``."""
         self.heartbeat.waiting += 1
+        before, self.heartbeat.doing = self.heartbeat.doing, what or self.heartbeat.doing
         try:
             yield
         except (RuntimeError, dist.DistError) as error:
             if isinstance(error, WorkerLost):
                 raise
             reason = str(error).strip().partition("\n")[0].partition(". This is typically")[0] or type(error).__name__
-            raise WorkerLost(f"worker {self.rank} stops: {self.heartbeat.suspect()} ({reason})") from error
+            where = f" in {what}" if what else ""
+            raise WorkerLost(f"worker {self.rank} stops{where}: {self.heartbeat.suspect()} ({reason})") from error
         finally:
             self.heartbeat.waiting -= 1
+            self.heartbeat.doing = before
 
 
 class Heartbeat:
@@ -162,6 +172,7 @@ class Heartbeat:
         self._store, self.rank, self.size, self.timeout = store, rank, size, timeout
         self.updates = 0  # completed by this worker; signed with the heartbeat
         self.waiting = 0  # exchanges that this worker is in
+        self.doing = ""  # the last of them; signed with the heartbeat
         self.queued: torch.cuda.Event | None = None  # behind the last exchange that the GPU waits for
         self._seen: dict[int, tuple[bytes, float]] = {}
         self._done = threading.Event()
@@ -197,10 +208,10 @@ class Heartbeat:
         return self.waiting > 0 or (self.queued is not None and not self.queued.query())
 
     def _sign(self) -> None:
-        self._store.set(f"beat/{self.rank}", f"{time.monotonic_ns()} {self.updates}")
+        self._store.set(f"beat/{self.rank}", f"{time.monotonic_ns()} {self.updates} {self.doing}")
 
-    def _look(self) -> dict[int, tuple[float, str]]:
-        """By rank of every other worker that has signed and not finished: seconds since that, and its update."""
+    def _look(self) -> dict[int, tuple[float, str, str]]:
+        """By rank of every other worker that has signed and not finished: seconds since, its update, its exchange."""
         now, ages = time.monotonic(), {}
         for rank in range(self.size):
             key = f"beat/{rank}"
@@ -212,7 +223,8 @@ class Heartbeat:
             if rank not in self._seen or (signature and self._seen[rank][0] != signature):
                 self._seen[rank] = (signature, now)
             last, since = self._seen[rank]
-            ages[rank] = (now - since, last.split()[-1].decode() if last else "0")
+            _, update, doing = last.decode().split(" ", 2) if last else ("", "0", "")
+            ages[rank] = (now - since, update, doing)
         return ages
 
     def _signature(self, key: str) -> bytes:
@@ -236,7 +248,7 @@ class Heartbeat:
                 break
             try:
                 self._sign()
-                late = [rank for rank, (age, _) in self._look().items() if age > self.timeout]
+                late = [rank for rank, (age, *_) in self._look().items() if age > self.timeout]
                 why = f"worker {late[0]} has not signed for {self.timeout:g} s" if late else ""
             except (RuntimeError, dist.DistError):
                 late, why = [-1], "the rendezvous store is gone, and with it the process that held it"
@@ -262,14 +274,16 @@ class Heartbeat:
             return "the rendezvous store is gone, and with it the process that held it"
         silent = {rank: seen for rank, seen in ages.items() if seen[0] > 0.5 * self.timeout}
         if silent:
-            rank, (_, update) = max(silent.items(), key=lambda item: item[1][0])
+            rank, (_, update, _) = max(silent.items(), key=lambda item: item[1][0])
             return f"worker {rank} of {self.size} is gone; it was last seen after update {update}"
-        behind = {rank: int(update) for rank, (_, update) in ages.items() if int(update) < self.updates}
-        if behind:
-            rank = min(behind, key=behind.__getitem__)
+        behind = {rank: int(update) for rank, (_, update, _) in ages.items() if int(update) < self.updates}
+        apart = {rank: int(update) for rank, (_, update, doing) in ages.items() if doing != self.doing}
+        if others := behind or apart:
+            rank = min(others, key=others.__getitem__)
+            where = f", in {ages[rank][2]}" if ages[rank][2] else ""
             return (
                 f"worker {rank} of {self.size} is alive but has not answered within {self.timeout:g} s; it stands "
-                f"at update {behind[rank]}, this one at {self.updates}"
+                f"at update {others[rank]}{where}, this one at {self.updates}"
             )
         gone = sorted(set(range(self.size)) - set(ages) - {self.rank})
         if gone:

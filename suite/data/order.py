@@ -130,19 +130,39 @@ class Shuffled:
 class WithReplacement:
     """Every example of every batch drawn uniformly and independently, by counter.
 
-    Given ``workers``, each has a stream of its own; without them all share that of worker 0.
+    Given ``workers``, each has a stream of its own; without them all share that of worker 0. On the CPU a worker's
+    small batches are drawn many at a time: a draw of four examples costs as much as one of ``DRAWN``.
     """
+
+    DRAWN = 256  # examples, of as many batches as they make
 
     def __init__(self, examples: int, batch: int, seed: int) -> None:
         if examples < 1 or batch < 1:
             raise ValueError(f"examples={examples} and batch={batch} must both be at least 1")
         self.examples, self.batch, self.seed = examples, batch, seed
         self.batches_per_epoch = -(-examples // batch)
+        self._together = max(1, self.DRAWN // batch)  # batches of a draw
+        self._drawn: dict[int, tuple[int, Tensor]] = {}  # by worker: which draw it made last, and its batches
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         worker = torch.zeros_like(numbers) if workers is None else workers
+        if self._together == 1 or numbers.device.type != "cpu" or not len(numbers):
+            return self._draw(worker, numbers)
+        return torch.stack([self._batch(*pair) for pair in zip(worker.tolist(), numbers.tolist(), strict=True)])
+
+    def _draw(self, worker: Tensor, numbers: Tensor) -> Tensor:
         place = torch.arange(self.batch, device=numbers.device)
         return counter.below(self.examples, self.seed, worker[:, None], numbers[:, None], place)
+
+    def _batch(self, worker: int, number: int) -> Tensor:
+        """The examples [batch] of one batch, out of the worker's draw that holds it."""
+        draw, place = divmod(number, self._together)
+        known, batches = self._drawn.get(worker, (-1, None))
+        if batches is None or known != draw:
+            numbers = torch.arange(draw * self._together, (draw + 1) * self._together)
+            batches = self._draw(torch.full_like(numbers, worker), numbers)
+            self._drawn[worker] = draw, batches
+        return batches[place]
 
     def to(self, device: torch.device | str) -> Self:
         return self

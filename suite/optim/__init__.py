@@ -14,7 +14,12 @@ is made, take up process 0's weights, and each but process 0 draws random number
 that dies or stalls ends the others with :class:`WorkerLost`, which names it.
 """
 
+import warnings
+
+import torch
+
 from suite.batch_size.choice import choose_batch
+from suite.batch_size.joint_choice import choose_batch_and_rate
 from suite.communication.group import WorkerLost
 from suite.optim.delayed import DelayedSGD
 from suite.optim.easgd import EASGD
@@ -25,6 +30,8 @@ from suite.optim.parameter_server import parameter_server
 from suite.optim.sma import SMA
 from suite.optim.softsync import Softsync
 
+TESTED = (2, 16)  # releases of torch below it
+
 __all__ = [
     "EASGD",
     "ISGD",
@@ -33,9 +40,16 @@ __all__ = [
     "Softsync",
     "WorkerLost",
     "choose_batch",
+    "choose_batch_and_rate",
     "device",
     "load_file",
     "parameter_server",
     "save_file",
     "share",
 ]
+
+if tuple(map(int, torch.__version__.split(".")[:2])) >= TESTED:
+    warnings.warn(
+        f"suite.optim is tested with torch below {TESTED[0]}.{TESTED[1]}, and this is {torch.__version__}",
+        stacklevel=2,
+    )

@@ -74,6 +74,8 @@ class OnePass:
         alpha = algorithm.alpha or 1 / algorithm.collective.workers
         for own, members, group in zip(vector.groups, vector.members, solver.groups, strict=True):
             segments = vector.segments[members]
+            if not segments:
+                continue
             gradients = _addresses(sums, members, segments, rows)
             self._average(
                 rows,
@@ -103,7 +105,8 @@ def _fits(algorithm: crossbow.SMA, state: State) -> bool:
     """Whether all learners are here, one behind the other, for one thread."""
     w, _, z, _ = state
     return (
-        z.device.type == "cpu"
+        isinstance(algorithm.optimizer, Grouped)
+        and z.device.type == "cpu"
         and z.dtype in NUMBERS
         and z.numel() > 1  # else torch adds up a column as a row, in another order
         and torch.get_num_threads() <= THREADS

@@ -13,21 +13,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reference_impls.contract import Turn
+from reference_impls.contract import Sent, Turn
 from suite.communication.collectives import Processes, in_process
 from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.core import Core
-from suite.optim.module import Buffers, Tested, check_device, digest, unwrapped
+from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
+from suite.optim.scaling import Scaled
 from suite.optim.solver import Grouped
 from suite.optim.state import Resumable
+from suite.optim.uneven import Uneven
 from suite.optim.vector import Loss, Pieces, Vector
+from suite.optim.wrapped import Base, Wrapped, prototype
 
 Closure = Callable[[], Any]
+Collected = tuple[Tensor | Pieces, Sent]
 FUSED = (torch.float32, torch.float64)  # types that torch's fused SGD takes on every device
 
 
-class Algorithm(Resumable):
+class Algorithm(Uneven, Scaled, Resumable):
     """A paper's algorithm on ``module``, whose parameters become views of one vector.
 
     Args:
@@ -56,25 +60,35 @@ class Algorithm(Resumable):
         self,
         module: nn.Module,
         params: Iterable[Any] | None,
-        defaults: dict[str, Any],
         *,
+        settings: Mapping[str, Any],
+        base: Base | None = None,
         fused: bool | None,
         group: Group | None,
     ):
-        for name, least in (("lr", 0.0), ("weight_decay", 0.0), ("momentum", 0.0)):
-            if not defaults[name] >= least:
-                raise ValueError(f"{type(self).__name__}: {name}={defaults[name]} must be at least {least:g}")
+        """``settings`` are those of ``base``, by default of SGD; None stands for one that was not given."""
         self.module = unwrapped(module)
+        params = list(self.module.parameters() if params is None else params)
+        self.base = None if base is None else self._base_of(base, params, settings, fused)
+        if self.base is None:
+            defaults = self._sgd(settings)
+        else:
+            defaults = self.base.defaults
+            params = [{**group, "params": list(group["params"])} for group in self.base.param_groups]
         self.group = joining.group() if group is None else group
         self.t = 0  # updates made
         self._begun = False
         self._names: dict[Tensor, str] = {parameter: name for name, parameter in self.module.named_parameters()}
         self._frozen: list[Tensor] = []
-        super().__init__(list(self.module.parameters() if params is None else params), defaults)
+        super().__init__(params, defaults)
         self._lay_out()
         check_device(self.vector, self.group)
-        self._fused = self.vector.dtype in FUSED if fused is None else fused
-        self.solver = Grouped(self.vector, self.param_groups, fused=self._fused)
+        self._fused = self.base is not None or (self.vector.dtype in FUSED if fused is None else fused)
+        self.solver: Grouped | Wrapped = (
+            Grouped(self.vector, self.param_groups, fused=self._fused)
+            if self.base is None
+            else Wrapped(self.vector, self.param_groups, self.base)
+        )
         self.group.agree(self._facts() | {"the groups' settings": [self._settings(g) for g in self.param_groups]})
         self._share()
         joining.own_random_numbers(self.group)
@@ -82,9 +96,44 @@ class Algorithm(Resumable):
         self._tested = Tested(self.module)
         self._losses: list[Loss] = []  # of the learners that have had their batch in this update
         self.core = self._core(self.vector.x if self._fused else None)
+        if self._fused and not self.core.in_place:  # a rule that has no update in place makes new vectors
+            self._fused = self._without_in_place()
+            self.core = self._core(None)
         self.core_state = self.core.init(self.vector.x)
         self._begun = True
+        if self.core.algorithm.replicated or self.learners > 1:
+            Reminder(self.module, self)
         self._load()
+
+    @staticmethod
+    def _base_of(
+        base: Base, params: list[Any], settings: Mapping[str, Any], fused: bool | None
+    ) -> torch.optim.Optimizer:
+        if isinstance(base, Algorithm):
+            raise ValueError("base must be an optimiser of one learner, such as torch.optim.AdamW")
+        if fused is not None:
+            raise ValueError(f"fused={fused} chooses between two forms of SGD; leave it out beside base")
+        return prototype(base, params, settings)
+
+    def _sgd(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The defaults of SGD's parameter groups."""
+        given = {"momentum": 0.0, "weight_decay": 0.0}
+        given |= {name: value for name, value in settings.items() if value is not None}
+        name = type(self).__name__
+        if unknown := sorted(set(given) - {"lr", "momentum", "weight_decay"}):
+            raise TypeError(f"{name} has no setting {unknown[0]}; settings of another optimiser come with base=...")
+        if "lr" not in given:
+            raise TypeError(f"{name} needs lr, the learning rate")
+        for setting, value in given.items():
+            if not value >= 0.0:
+                raise ValueError(f"{name}: {setting}={value} must be at least 0")
+        return given
+
+    def _without_in_place(self) -> bool:
+        if not isinstance(self.solver, Grouped):
+            raise ValueError(f"{type(self.core.algorithm).__name__} has no update in place, which base needs")
+        self.solver.fused = False
+        return False
 
     # What a subclass says
 
@@ -94,7 +143,8 @@ class Algorithm(Resumable):
 
     def _facts(self) -> dict[str, Any]:
         """What must be the same in all processes, and when a state is loaded."""
-        return {
+        solver = {} if self.base is None else {"base": type(self.base).__name__}
+        return solver | {
             "optimiser": type(self).__name__,
             "model": digest(self.module, self.vector),
             "learners": self.learners,
@@ -105,8 +155,15 @@ class Algorithm(Resumable):
 
     def _lay_out(self) -> None:
         self.vector = Vector([group["params"] for group in self.param_groups])
-        self._gradients = self.vector.x.new_zeros(self.learners, self.vector.d)
-        self._views = [self.vector.views(row) for row in self._gradients]
+        self._gradients = self.vector.x.new_zeros(0, self.vector.d)  # a row for each learner, once one is needed
+        self._views: list[list[Tensor]] = []
+        self._membership = Membership(self.module, self.vector.parameters)
+
+    def _reserve(self, rows: int) -> None:
+        """Have so many rows for gradients, as many as there are keeping what is in them."""
+        if missing := rows - len(self._gradients):
+            self._gradients = torch.cat([self._gradients, self.vector.x.new_zeros(missing, self.vector.d)])
+            self._views = [self.vector.views(row) for row in self._gradients]
 
     def _untrained(self) -> dict[str, Tensor]:
         """The module's other parameters: frozen, or in no group."""
@@ -126,8 +183,11 @@ class Algorithm(Resumable):
         return Processes(self.group, rows=self.learners, **options)
 
     @staticmethod
-    def _settings(group: Mapping[str, Any]) -> dict[str, float]:
-        return {name: float(group[name]) for name in ("lr", "momentum", "weight_decay")}
+    def _settings(group: Mapping[str, Any]) -> dict[str, Any]:
+        """Numbers of a parameter group as they are, everything else as text."""
+        plain = {name: value for name, value in group.items() if name not in ("params", "param_names")}
+        numbers = {name: float(value) for name, value in plain.items() if isinstance(value, int | float | Tensor)}
+        return {name: numbers.get(name, repr(value)) for name, value in plain.items()}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train further parameters of the module, with their own settings, from the next update on.
@@ -147,7 +207,7 @@ class Algorithm(Resumable):
                 "must be, as the module is what is averaged and tested"
             )
         added = [p for p in group["params"] if p.requires_grad]
-        if not added:
+        if group["params"] and not added:
             self.param_groups.pop()
             raise ValueError("none of these parameters requires a gradient; unfreeze them before they are added")
         self._frozen += [p for p in group["params"] if not p.requires_grad]
@@ -187,6 +247,8 @@ class Algorithm(Resumable):
         Afterwards the module holds the next learner's weights. Returns what ``closure`` returned, if there is one.
         Raises WorkerLost when another process died or did not answer within the group's timeout.
         """
+        if self._uneven:
+            self._somebody_trains(True)
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -201,31 +263,28 @@ class Algorithm(Resumable):
         """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
         self._check()
         learner = len(self._losses)
-        pieces = self._pieces()
-        if pieces is None:
-            self.vector.gradient(self._views[learner])
+        collected, sent = self._collect(learner)
         self.buffers.keep(learner)
         self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
         if len(self._losses) == self.learners:
             losses, self._losses = self._losses, []
-            self._update(losses, pieces)
+            turn = self.core.round(self.t, self.group.rank * self.learners)
+            self._tell(turn, losses, collected, sent)
         self._load()
+
+    def _collect(self, learner: int) -> Collected:
+        """The gradients of a round so far, with this learner's, and what of them has been sent already."""
+        pieces = self._pieces()
+        if pieces is None:
+            self._reserve(self.learners)
+            self.vector.gradient(self._views[learner])
+        return self._gradients if pieces is None else pieces, ()
 
     def _pieces(self) -> Pieces | None:
         """The gradient where it lies, if the update needs no other and no copy of it."""
         return self.vector.pieces() if self._fused and self.learners == self.group.size == 1 else None
 
-    def _update(self, losses: list[Loss], pieces: Pieces | None) -> None:
-        """The update of a round in which every learner had its batch."""
-        turn = self.core.round(self.t, self.group.rank * self.learners)
-        if pieces is not None:
-            self._tell(turn, losses, pieces)
-            return
-        rows, shares = self._gradients, self._shares
-        sums = rows if max(shares) == 1 else torch.stack([part.sum(0) for part in rows.split(shares)])
-        self._tell(turn, losses, sums)
-
-    def _tell(self, turn: Turn, losses: list[Loss], sums: Tensor | Pieces, sent: Any = ()) -> None:
+    def _tell(self, turn: Turn, losses: list[Loss], sums: Tensor | Pieces, sent: Sent = ()) -> None:
         self.core_state = self.core.update(self.core_state, turn, losses, sums, sent)
         self.t += 1
         self.group.heartbeat.updates = self.t
@@ -239,16 +298,14 @@ class Algorithm(Resumable):
     def _point(self) -> Tensor:
         """The weights [d] of the learner whose turn is next."""
         if self._fused and self.learners == 1:  # updated where they lie
-            self._shares: tuple[int, ...] = (1,)
             return self.vector.x
-        ask = self.core.points(self.core_state, self.core.round(self.t, self.group.rank * self.learners))
-        self._shares = ask.shares
-        owners = [point for point, share in enumerate(ask.shares) for _ in range(share)]
-        return ask.parameters[owners[len(self._losses)]]
+        turn = self.core.round(self.t, self.group.rank * self.learners)
+        return self.core.points(self.core_state, turn).parameters[len(self._losses)]
 
     def _check(self) -> None:
         """Take up what was written to the weights. Raises ValueError where there is nothing to train with."""
         self._refuse_unfrozen()
+        self._membership.check()
         if self.group.size == 1 and not self._any_gradient():
             raise ValueError(
                 "no parameter has a gradient; call backward before step, and make the optimiser anew if others took "
@@ -296,6 +353,7 @@ class Algorithm(Resumable):
         Raises ValueError with exchanges under way.
         """
         self._refuse_displaced()
+        self.group.everyone(None, "take_up()")
         self.vector.gather()
         self._share()
         self._losses = []
@@ -315,28 +373,6 @@ class Algorithm(Resumable):
                 "decay and averaging would move it still; freeze it before, or make a new optimiser"
             )
 
-    # Mixed precision: torch.amp.GradScaler hands over its scale and what overflowed
-
-    _step_supports_amp_scaling = True
-
-    def _overflowed(self) -> bool:
-        """Whether a gradient of any process overflowed, so that all skip the step; otherwise undo the scaling."""
-        found = getattr(self, "found_inf", None)
-        if found is not None and self.group.size > 1:
-            found = Processes(self.group).sum(found.double().reshape(1, 1).to(self.vector.x.device))
-        return self._unscaled(found)
-
-    def _unscaled(self, found: Tensor | None) -> bool:
-        """Whether to skip the step as ``found`` overflows; otherwise undo the scaling."""
-        if found is None:
-            return False
-        if found.item():
-            return True
-        if (scale := getattr(self, "grad_scale", None)) is not None:
-            grads = [p.grad for p in self.vector.parameters if p.grad is not None]
-            torch._foreach_mul_(grads, float(1 / scale.double()))
-        return False
-
     # What is tested
 
     @torch.no_grad()
@@ -346,9 +382,11 @@ class Algorithm(Resumable):
         Its batch-norm statistics are the mean of all learners' of all processes, so every process must call it. It is
         the same copy each time, refreshed; training goes on where it was.
         """
+        self._membership.check()
         self._notice()
         values = self.vector.views(self.core.model(self.core_state).to(self.vector.x))
         total = self.buffers.total().to(self.vector.x.device)
+        self.group.everyone(None, "average()")
         if self.group.size > 1 and total.numel():
             total = Processes(self.group).sum(total[None])
         return self._tested.refreshed(self.vector.parameters, values, total / (self.learners * self.group.size))

@@ -19,13 +19,14 @@ ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates
 class Core:
     """An algorithm with its solver and collective.
 
-    ``weights`` [d] given, they become the state's own, and updates happen in them (:mod:`suite.optim.in_place`).
+    ``weights`` [d] given, they become the state's own, and updates happen in them (:mod:`suite.optim.in_place`) where
+    the rule has an update in place; another goes by the reference implementation.
     """
 
     def __init__(self, algorithm: Algorithm[Any], weights: Tensor | None = None):
         self.algorithm, self.weights = algorithm, weights
         self.rows = algorithm.collective.rows if algorithm.replicated else 1  # sets of weights held here
-        self._in_place = weights is not None
+        self.in_place = weights is not None and type(algorithm) in IN_PLACE
 
     def init(self, x0: Tensor) -> Any:
         """The state at weights x0 [d], the same for all workers."""
@@ -67,7 +68,7 @@ class Core:
         if self.algorithm.sends and turn.entries and not sent:
             on_its_way: Any = Settled(sums) if isinstance(sums, Pieces) else self.send(sums)  # type: ignore[arg-type]
             sent = ((slice(0, sums.shape[-1]), on_its_way),)  # in one piece
-        if self._in_place:
+        if self.in_place:
             return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, losses, sums, rate, sent)
         assert isinstance(sums, Tensor)  # pieces are for updates in place
         told = [torch.as_tensor(loss, dtype=torch.float64, device=sums.device) for loss in losses]

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from reference_impls import matex_agd
-from reference_impls.contract import Turn
+from reference_impls.contract import Pending, Turn
 from suite.communication.collectives import Alone, Settled
 from suite.communication.group import Group
-from suite.optim.base import Algorithm
+from suite.optim.base import Algorithm, Collected
 from suite.optim.core import Core
 from suite.optim.layerwise import CHANGED, Departures
-from suite.optim.vector import Loss, Pieces
+from suite.optim.vector import Pieces
+from suite.optim.wrapped import Base
 
 
 class Resting(Alone):
@@ -54,21 +55,23 @@ class DelayedSGD(Algorithm):
         module: nn.Module,
         params: Iterable[Any] | None = None,
         *,
-        lr: float,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
+        lr: float | None = None,
+        momentum: float | None = None,
+        weight_decay: float | None = None,
+        base: Base | None = None,
         delay: int = 0,
         layerwise: bool = False,
         order: Literal["backward", "completed", "all"] = "backward",
         bucket_bytes: int = 0,
         fused: bool | None = None,
         group: Group | None = None,
+        **options: Any,
     ):
         self._delay, self._layerwise, self._order, self._bucket_bytes = delay, layerwise, order, bucket_bytes
         self._departures: Departures | None = None
         self._written_in_place = False  # gradients of the parameters are views of the vector that is summed
-        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(module, params, defaults, fused=fused, group=group)
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
+        super().__init__(module, params, settings=settings, base=base, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
         alone = self.group.size == 1
@@ -82,28 +85,54 @@ class DelayedSGD(Algorithm):
     def _lay_out(self) -> None:
         """A gradient [d] stays where it is until its sum is applied, so there are ``delay`` more of them."""
         super()._lay_out()
+        self._rests = self._delay or self._layerwise or self.group.size > 1  # what is sent has memory of its own
+        if self._rests:
+            self._reserve(1)
         slots = [torch.zeros_like(self._gradients) for _ in range(self._delay)]
         self._slots = [self._gradients, *slots]
         self._slot_views = [
-            [view.data for view in self.vector.views(slot[0])]  # .data: changes of each are counted apart
+            [view.data for row in slot for view in self.vector.views(row)]  # .data: changes of each are counted apart
             for slot in self._slots
         ]
+        self.close()
+        if self._layerwise:
+            self._departures = Departures(self.vector, self._bucket_bytes, self._send)
+
+    def _send(self, rows: Tensor) -> Pending:
+        return self.core.send(rows)
+
+    def close(self) -> None:
+        """Watch backward no longer: for a layer-wise optimiser that is kept while another one takes its parameters.
+
+        One that is forgotten, or whose parameters a newer optimiser has taken, ends its watch by itself.
+        """
         if self._departures:
             self._departures.close()
-        if self._layerwise:
-            self._departures = Departures(self.vector, self._bucket_bytes, lambda rows: self.core.send(rows))
+        self._departures = None
 
     def _require_rest(self, what: str) -> None:
         if self.core.under_way(self.core_state):
             raise ValueError(f"{what} came with exchanges under way; call finish() first")
 
+    def _refuse_join(self) -> None:
+        if self._layerwise:
+            raise ValueError("layer-wise exchange sends gradients before the step; join() needs layerwise=False")
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. With ``set_to_none=False`` backward writes the next ones where they are summed.
 
-        Nothing is copied then; but after ``step`` that memory is the sum's, and the parameters have no gradients.
+        Nothing is copied then; but after ``step`` that memory is the sum's, and the parameters have no gradients. One
+        process that exchanges with nobody, without delay, steps them where they lie and leaves them there.
+        Called in place of ``step`` it skips the batch, which every process must then skip.
         """
-        super().zero_grad()
+        if self._departures and self._departures.begun:
+            self._departures.forget()
+        if set_to_none or self._rests:
+            super().zero_grad()
         if set_to_none:
+            return
+        if not self._rests:
+            super().zero_grad(set_to_none=False)
             return
         torch._foreach_zero_(self._views[0])
         for parameter, view in zip(self.vector.parameters, self._views[0], strict=True):
@@ -118,8 +147,9 @@ class DelayedSGD(Algorithm):
                 if parameter.grad is view:
                     parameter.grad = None
             self._written_in_place = False
-        slot = self.t % len(self._slots)
-        self._gradients, self._views = self._slots[slot], [self._slot_views[slot]]
+        if self._rests:
+            slot = self.t % len(self._slots)
+            self._gradients, self._views = self._slots[slot], [self._slot_views[slot]]
         if self._departures:
             self._departures.begin(self._gradients[0], self._views[0])
 
@@ -132,19 +162,10 @@ class DelayedSGD(Algorithm):
             raise ValueError(CHANGED)
         return super()._overflowed()
 
-    @torch.no_grad()
-    def _take(self, loss: Loss) -> None:
-        if self._departures is None:
-            super()._take(loss)
-            return
-        self._check()
-        self._tell(
-            self.core.round(self.t, self.group.rank),
-            [loss],
-            self._gradients,
-            self._departures.finish(),
-        )
-        self._load()
+    def _collect(self, learner: int) -> Collected:
+        if self._departures:
+            return self._gradients, self._departures.finish()
+        return super()._collect(learner)
 
     def _pieces(self) -> Pieces | None:
         return None if self._delay else super()._pieces()

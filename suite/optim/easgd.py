@@ -11,6 +11,7 @@ from torch import nn
 from reference_impls import crossbow
 from suite.communication.group import Group
 from suite.optim.sma import Averaging
+from suite.optim.wrapped import Base
 
 
 class EASGD(Averaging):
@@ -24,15 +25,17 @@ class EASGD(Averaging):
         module: nn.Module,
         params: Iterable[Any] | None = None,
         *,
-        lr: float,
         alpha: float,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        learners: int = 2,
+        lr: float | None = None,
+        momentum: float | None = None,
+        weight_decay: float | None = None,
+        learners: int | None = None,
         tau: int = 1,
+        base: Base | None = None,
         fused: bool | None = None,
         group: Group | None = None,
+        **options: Any,
     ):
         rule = partial(crossbow.elastic_averaging, alpha=alpha, tau=tau)
-        solver = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(module, params, rule, learners, **solver, fused=fused, group=group)
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
+        super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)

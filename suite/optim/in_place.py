@@ -102,9 +102,35 @@ def chart(algorithm: isgd.ISGD, state: isgd.State, psi: float) -> float:
     return limit
 
 
+def serve(
+    algorithm: rudra.Softsync,
+    state: rudra.State,
+    turn: Turn,
+    losses: Sequence[Loss],
+    sums: Tensor | Pieces,
+    lr: Tensor,
+    sent: Sent = (),
+) -> rudra.State:
+    """Rudra's server, which overwrites the sums [p, d]; the learners keep older weights, so no history is kept."""
+    if isinstance(sums, Pieces):
+        gradient: Any = sums
+    else:
+        reads, shares = rudra.gather(turn)
+        if algorithm.per_gradient:
+            for row, read in zip(sums, reads, strict=True):
+                row.div_(max(1, turn.t - read))
+        gradient = sums[0]
+        for row in sums[1:]:
+            gradient.add_(row)
+        if sum(shares) > 1:
+            gradient.div_(sum(shares))
+    algorithm.optimizer.step(state.memory, state.x, gradient, lr)
+    return state._replace(versions=(state.x,))
+
+
 IN_PLACE: dict[type[Algorithm[Any]], Update] = {
     crossbow.SMA: average,
     matex_agd.DelayedSGD: exchange,
     isgd.ISGD: chase,
-    rudra.Softsync: rudra.Softsync.update,  # it makes no vectors but the solver's
+    rudra.Softsync: serve,
 }

@@ -70,14 +70,17 @@ class ISGD(Algorithm):
         group: Group | None = None,
     ):
         self._chosen: dict[str, Any] = {"batches": batches, "zeta": zeta, "stop": stop, "margin": margin}
-        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(module, params, defaults, fused=fused, group=group)
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, settings=settings, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
         return Charted(isgd.ISGD(self.solver, self.collective(), **self._chosen), weights)
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"settings": str(self._chosen)}
+
+    def _refuse_join(self) -> None:
+        raise ValueError("ISGD holds batches against those of the epoch before, so every process needs as many")
 
     @property
     def limit(self) -> float:

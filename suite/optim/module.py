@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import warnings
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from suite.communication.group import Group
 from suite.optim.vector import Vector
+
+WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")  # by name: imports take seconds
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
@@ -22,9 +27,8 @@ def unwrapped(module: nn.Module) -> nn.Module:
     inner = getattr(module, "_orig_mod", module)
     if not isinstance(inner, nn.Module):
         raise TypeError(f"this is no module: hand it the module, not its parameters ({type(inner).__name__})")
-    wrappers = (nn.parallel.DistributedDataParallel, nn.DataParallel)
     for name, part in inner.named_modules(prefix="module"):
-        if isinstance(part, wrappers):
+        if type(part).__name__ in WRAPPERS:
             raise ValueError(
                 f"{name} is wrapped in {type(part).__name__}, which averages gradients by itself; here the optimiser "
                 f"exchanges what its algorithm exchanges, so put the module inside in its place ({name}.module)"
@@ -59,6 +63,61 @@ def persistent(module: nn.Module) -> dict[str, Tensor]:
         for name in part._non_persistent_buffers_set
     }
     return {name: buffer for name, buffer in module.named_buffers() if name not in derived}
+
+
+class Membership:
+    """Whether trained parameters still are the module's, asked at every step and so by a look into known places."""
+
+    def __init__(self, module: nn.Module, parameters: Sequence[Tensor]):
+        self.module, self.parameters = module, parameters
+        self._names = {id(parameter): name for name, parameter in module.named_parameters()}
+        self._remember()
+
+    def _remember(self) -> None:
+        """Where each parameter and each part of the module stands: (dictionary, name, what stands there)."""
+        trained = set(map(id, self.parameters))
+        self._places: list[tuple[dict[str, Any], str, Any]] = []
+        for part in self.module.modules():
+            self._places += [(part._modules, name, child) for name, child in part._modules.items()]
+            self._places += [(part._parameters, name, p) for name, p in part._parameters.items() if id(p) in trained]
+
+    def check(self) -> None:
+        """Raise ValueError for a parameter that has left the module."""
+        if all(place.get(name) is held for place, name, held in self._places):
+            return
+        present = set(map(id, self.module.parameters()))
+        for parameter in self.parameters:
+            if id(parameter) not in present:
+                raise ValueError(
+                    f"parameter {self._names[id(parameter)]} is not in the module any more (tied or replaced after "
+                    "the optimiser was made?); make a new optimiser of the module as it is now"
+                )
+        self._remember()
+
+
+class Reminder:
+    """Warns once, when the module's ``state_dict`` is asked for, that it is one learner's and not the model to keep.
+
+    It is a hook of the module that ends with the optimiser, and is silent in copies of the module.
+    """
+
+    def __init__(self, module: nn.Module, optimiser: object):
+        self._optimiser: weakref.ref[object] | None = weakref.ref(optimiser)
+        hook = module.register_state_dict_pre_hook(self)
+        weakref.finalize(optimiser, hook.remove)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_optimiser": None}
+
+    def __call__(self, module: nn.Module, prefix: str, keep_vars: bool) -> None:
+        optimiser = None if self._optimiser is None else self._optimiser()
+        if optimiser is not None:
+            self._optimiser = None
+            warnings.warn(
+                f"model.state_dict() has the weights of one learner of {type(optimiser).__name__}; the model to save "
+                "is opt.average().state_dict(), and opt.save(folder) keeps a training to go on with",
+                stacklevel=3,
+            )
 
 
 class Buffers:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +27,11 @@ from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.core import Core
 from suite.optim.softsync import Softsync
+from suite.optim.solver import Grouped
 from suite.optim.vector import Loss
 from suite.parameter_server.processes import Learner, Served, Service, connect
+
+SETTINGS = ("lr", "momentum", "weight_decay")  # that a learner sends with its gradient
 
 
 @contextmanager
@@ -95,9 +98,10 @@ class Remote(Softsync):
         return 1
 
     def _core(self, weights: Tensor | None) -> Core:
-        self.solver.divisor = self._divisor
-        self.solver.fused = self._fused = False  # what was sent may not be written to
-        return Core(rudra.Softsync(self.solver, Local(self._chosen["workers"]), **self._chosen))
+        solver = cast(Grouped, self.solver)
+        solver.divisor = self._divisor
+        solver.fused = self._fused = False  # what was sent may not be written to
+        return Core(rudra.Softsync(solver, Local(self._chosen["workers"]), **self._chosen))
 
     def fail(self) -> None:
         """Let the server know that an error ends this learner."""
@@ -141,7 +145,7 @@ class Remote(Softsync):
 
     def _notes(self) -> Tensor:
         """The groups' settings, of which the float64 bits lie in [e] numbers of the weights' type."""
-        settings = [list(self._settings(group).values()) for group in self.param_groups]
+        settings = [[float(group[name]) for name in SETTINGS] for group in self.param_groups]
         return torch.tensor(settings, dtype=torch.float64).view(-1).view(self.vector.x.dtype).to(self.vector.x.device)
 
     def _load(self) -> None:
@@ -153,6 +157,9 @@ class Remote(Softsync):
             "max_norm?), and the next pull would undo that; write them before parameter_server is entered"
         )
 
+    def _refuse_join(self) -> None:
+        raise ValueError("learners of a parameter server wait for nobody; leave join() out")
+
     def take_up(self) -> None:
         """Refused with ValueError."""
         raise ValueError(
@@ -163,7 +170,7 @@ class Remote(Softsync):
         """The server's update, with the settings that came with the last gradient."""
         settings = notes.clone().view(torch.float64).view(len(self.param_groups), -1)
         for group, values in zip(self.param_groups, settings.tolist(), strict=True):
-            group.update(zip(self._settings(group), values, strict=True))
+            group.update(zip(SETTINGS, values, strict=True))
         with torch.no_grad():
             self._tell(turn, list(losses), sums)
         if self._watch is not None:

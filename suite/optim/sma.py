@@ -10,8 +10,10 @@ from torch import Tensor, nn
 
 from reference_impls import crossbow
 from suite.communication.group import Group
+from suite.optim import joining
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
+from suite.optim.wrapped import Base, Wrapped
 
 Rule = partial[crossbow.SMA]  # of optimizer and collective
 
@@ -28,19 +30,20 @@ class Averaging(Algorithm):
         module: nn.Module,
         params: Iterable[Any] | None,
         rule: Rule,
-        learners: int,
+        learners: int | None,
         *,
-        lr: float,
-        momentum: float,
-        weight_decay: float,
+        settings: dict[str, Any],
+        base: Base | None,
         fused: bool | None,
         group: Group | None,
     ):
+        group = joining.group() if group is None else group
+        if learners is None:
+            learners = 2 if group.size == 1 else 1
         if learners < 1:
             raise ValueError(f"{type(self).__name__}: learners={learners} must be at least 1")
         self.learners, self._rule = learners, rule
-        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(module, params, defaults, fused=fused, group=group)
+        super().__init__(module, params, settings=settings, base=base, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
         collective = self.collective()
@@ -81,20 +84,22 @@ class SMA(Averaging):
         module: nn.Module,
         params: Iterable[Any] | None = None,
         *,
-        lr: float,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        learners: int = 2,
+        lr: float | None = None,
+        momentum: float | None = None,
+        weight_decay: float | None = None,
+        learners: int | None = None,
         alpha: float | None = None,
         centre_momentum: float = 0.9,
         tau: int = 1,
         devices: int | None = None,
+        base: Base | None = None,
         fused: bool | None = None,
         group: Group | None = None,
+        **options: Any,
     ):
         rule = partial(crossbow.SMA, alpha=alpha, momentum=centre_momentum, tau=tau, devices=devices)
-        solver = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(module, params, rule, learners, **solver, fused=fused, group=group)
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
+        super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)
 
     def restart(self) -> None:
         """Let every learner start again from the centre, as section 3.2 does after a change of the rate.
@@ -102,6 +107,8 @@ class SMA(Averaging):
         Every process must call it, between two updates: raises ValueError in the middle of one.
         """
         self._require_rest("restart")
+        if isinstance(self.solver, Wrapped):
+            self.solver.forget()
         state = self.core.algorithm.restart(self.core_state)
         state = state._replace(previous=state.previous.clone())  # the next update writes to it
         self.core_state = self.core.own(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from reference_impls.contract import Turn
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
+from suite.optim.solver import Grouped
 from suite.optim.vector import Loss, Pieces
 
 
@@ -62,9 +63,10 @@ class Softsync(Algorithm):
         self._divisor = max(n, 1) if modulate and not per_gradient else 1
         self._watch = watch
         self._versions: dict[int, Tensor] = {}  # weights that learners hold, by timestamp
+        self._spare: Tensor | None = None  # a version that none of them holds any more
         self._learner = 0  # whose turn it is
-        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(module, params, defaults, fused=fused, group=group)
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(module, params, settings=settings, fused=fused, group=group)
 
     def _learners_here(self, learners: int) -> int:
         return learners
@@ -75,7 +77,7 @@ class Softsync(Algorithm):
                 "Softsync over several processes needs one of them as the server: use `with parameter_server(model, "
                 "...) as opt`, or give every process a group of its own"
             )
-        self.solver.divisor = self._divisor
+        cast(Grouped, self.solver).divisor = self._divisor
         if weights is not None and self.learners > 1:
             weights = torch.empty_like(weights)  # the module holds what its learner pulled
         return Core(rudra.Softsync(self.solver, self.collective(), **self._chosen), weights)
@@ -84,10 +86,9 @@ class Softsync(Algorithm):
         return super()._facts() | {"settings": f"{self._chosen} divided by {self._divisor}"}
 
     def _lay_out(self) -> None:
-        """A row for each gradient that waits for an update."""
+        """A row for the gradients of each timestamp that wait for an update."""
         super()._lay_out()
-        self._gradients = self.vector.x.new_zeros(self._server.collect, self.vector.d)
-        self._views = [self.vector.views(row) for row in self._gradients]
+        self._rows: dict[int, int] = {}  # timestamp -> row
 
     def _require_rest(self, what: str) -> None:
         raise ValueError(
@@ -115,16 +116,16 @@ class Softsync(Algorithm):
     def _take(self, loss: Loss) -> None:
         """Push the gradient, let the server update if that completes one, and pull."""
         self._check()
-        reads = [entry.read for entry in self._server.buffer] + [self._server.read[self._learner]]
         pieces = self._pieces() if self._server.collect == 1 else None
         if pieces is None:
-            self.vector.gradient(self._views[len(reads) - 1])
+            self._add(self._server.read[self._learner])
         self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
         self.buffers.keep(self._learner)
         turn = self._server.push(self._learner)
         if turn is not None:
             losses, self._losses = self._losses, []
-            self._tell(turn, losses, self._sums(reads) if pieces is None else pieces)
+            self._tell(turn, losses, self._sums() if pieces is None else pieces)
+            self._rows.clear()
             if self._watch is not None:
                 self._watch(turn)
         for learner in range(self.learners) if turn is not None and self._server.n == 0 else (self._learner,):
@@ -136,13 +137,21 @@ class Softsync(Algorithm):
     def _pieces(self) -> Pieces | None:
         return None if self._chosen["per_gradient"] else super()._pieces()
 
-    def _sums(self, reads: list[int]) -> Tensor:
+    def _add(self, read: int) -> None:
+        """Add the parameters' gradients to those of the same timestamp ``read``."""
+        if read in self._rows:
+            self.vector.add_gradient(self._views[self._rows[read]])
+            return
+        row = self._rows[read] = len(self._rows)
+        self._reserve(max(row + 1, len(self._gradients)))
+        self.vector.gradient(self._views[row])
+
+    def _sums(self) -> Tensor:
         """Gradients [p, d] summed by the timestamp of the weights they were computed on, oldest first."""
-        order = sorted(range(len(reads)), key=reads.__getitem__)
-        if len(order) == 1:
-            return self._gradients
-        parts = [[i for i in order if reads[i] == read] for read in sorted(set(reads))]
-        return torch.stack([torch.stack([self._gradients[i] for i in part]).sum(0) for part in parts])
+        rows = [self._rows[read] for read in sorted(self._rows)]
+        if rows == sorted(rows):
+            return self._gradients[: len(rows)]
+        return self._gradients[rows]
 
     @torch.no_grad()
     def _load(self) -> None:
@@ -155,10 +164,16 @@ class Softsync(Algorithm):
         if self.learners == 1:
             return x
         held = set(self._server.read)
+        for at in set(self._versions) - held:
+            self._spare = self._versions.pop(at)
         if newest in held and newest not in self._versions:
-            self._versions[newest] = x.clone() if self._fused else x
-        self._versions = {at: version for at, version in self._versions.items() if at in held}
+            self._versions[newest] = self._copied(x) if self._fused else x
         return self._versions[self._server.read[self._learner]]
+
+    def _copied(self, x: Tensor) -> Tensor:
+        """A copy of the weights [d], where a version lay that no learner holds any more: new memory takes longer."""
+        spare, self._spare = self._spare, None
+        return x.clone() if spare is None else spare.copy_(x)
 
     def take_up(self) -> None:
         """As if every learner had pulled these weights: gradients that wait for their update are dropped."""
@@ -166,14 +181,22 @@ class Softsync(Algorithm):
         server.buffer, server.read = [], [server.timestamp] * self.learners
         if server.n == 0:
             server.number = list(server.read)  # all are awaited again
-        self._versions, self._learner = {}, 0
+        self._versions, self._rows, self._learner = {}, {}, 0
         super().take_up()
+
+    def _waiting(self) -> Tensor:
+        return self._gradients[:0]  # sums by timestamp are kept instead
 
     def _further_state(self) -> dict[str, Any]:
         versions = {str(at): version.clone() for at, version in self._versions.items()}
-        return {"server": asdict(self._server), "learner": self._learner, "versions": versions}
+        sums = {str(read): self._gradients[row].clone() for read, row in self._rows.items()}
+        return {"server": asdict(self._server), "learner": self._learner, "versions": versions, "sums": sums}
 
     def _restore(self, held: Mapping[str, Any]) -> None:
         self._server, self._learner = rudra.Server(**held["server"]), held["learner"]
         device = self.vector.x.device
         self._versions = {int(at): version.to(device, copy=True) for at, version in held["versions"].items()}
+        self._rows = {}
+        for read, sums in held["sums"].items():
+            self._add(int(read))
+            self._gradients[self._rows[int(read)]] = sums.to(device)

@@ -43,7 +43,7 @@ class Grouped:
         cuts = [
             (slice(max(start, own.start) - start, min(stop, own.stop) - start), members, group)
             for own, members, group in zip(self.vector.groups, self.vector.members, self.groups, strict=True)
-            if own.start < stop and own.stop > start
+            if own.start < own.stop and own.start < stop and own.stop > start
         ]
         if self.fused:
             for cut, members, group in cuts:

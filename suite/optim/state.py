@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from suite.optim.files import pack, unpack
 from suite.optim.module import Buffers
 from suite.optim.solver import Grouped
 from suite.optim.vector import Loss, Vector
+from suite.optim.wrapped import Wrapped
 from suite.training.checkpoint import flatten, rebuild
+
+Pass = tuple[dict[str, Tensor], int]  # torch's random numbers when it began, and the batches it has given
 
 
 class Resumable(torch.optim.Optimizer):
@@ -28,10 +32,12 @@ class Resumable(torch.optim.Optimizer):
     vector: Vector
     core: Core
     core_state: Any
-    solver: Grouped
+    solver: Grouped | Wrapped
     buffers: Buffers
     _losses: list[Loss]
     _gradients: Tensor
+    _pass: Pass | None = None  # of ``epoch``, under way
+    _resumed: Pass | None = None  # that ``resume`` has found
 
     def _facts(self) -> dict[str, Any]:
         """What another optimiser must have alike to go on from this one's state."""
@@ -43,6 +49,10 @@ class Resumable(torch.optim.Optimizer):
 
     def _notice(self) -> None:
         """Take up weights that were written into the module."""
+        raise NotImplementedError
+
+    def _reserve(self, rows: int) -> None:
+        """Have so many rows for gradients."""
         raise NotImplementedError
 
     def _load(self) -> None:
@@ -61,19 +71,24 @@ class Resumable(torch.optim.Optimizer):
         plain: dict[str, Any] = {}
         flatten(self.core_state, "core", tensors, plain)
         flatten(tuple(self._losses), "losses", tensors, plain)
-        tensors["gradients"] = self._gradients[: len(self._losses)].clone()
+        tensors["gradients"] = self._waiting().clone()
         for learner, held in enumerate(self.buffers.sets()):
             tensors |= {f"buffer/{learner}/{name}": b.detach().clone() for name, b in held.items()}
         plain |= {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
-        self.state.clear()
+        shown = dict(self.state)  # hooks may have left something there
         self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
         try:
             return super().state_dict()
         finally:
             self.state.clear()
+            self.state.update(shown)
+
+    def _waiting(self) -> Tensor:
+        """Gradients [n, d] of a round so far, of the learners that have had their batch."""
+        return self._gradients[: len(self._losses)]
 
     def _further_state(self) -> dict[str, Any]:
-        return {}
+        return {"base": self.solver.state()} if isinstance(self.solver, Wrapped) else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from what ``state_dict`` returned; the module takes up its weights and buffers.
@@ -82,25 +97,42 @@ class Resumable(torch.optim.Optimizer):
         ValueError for the state of another optimiser, model, number of learners or processes, or another
         process's part.
         """
-        held = state_dict["state"]
-        if "plain" not in held:
-            raise ValueError(f"this is not the state of {type(self).__name__}: nothing is called 'plain' in it")
-        tensors, plain = held["tensors"], held["plain"]
-        now = {**self._facts(), "rank": self.group.rank}
-        then = {**plain["facts"], "rank": plain["rank"]}
-        for name in now:
-            if now[name] != then.get(name):
-                raise ValueError(
-                    f"the state was written with {name} = {then.get(name)!r}, not {now[name]!r}; make the optimiser "
-                    "with the same settings, and give every process its own part"
-                )
-        self._settle()
         super().load_state_dict(state_dict)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up what ``load_state_dict`` has read, between its hooks."""
+        held = state["state"]
+        self._check_state(held)
+        self._settle()
+        super().__setstate__({"state": defaultdict(dict), "param_groups": state["param_groups"]})
         self.solver.groups = self.param_groups
+        tensors, plain = held["tensors"], held["plain"]
         here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
         self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
         self._losses = list(rebuild((), "losses", here, plain))
-        self._gradients[: len(self._losses)] = here["gradients"]
+        if len(here["gradients"]):
+            self._reserve(self.learners)
+            self._waiting().copy_(here["gradients"])
+        self._restore_buffers(here)
+        self.t = plain["t"]
+        self._restore(held)
+        self.group.heartbeat.updates = self.t
+        self._load()
+
+    def _check_state(self, held: Mapping[str, Any]) -> None:
+        """Raise ValueError for a state that this optimiser cannot go on from."""
+        if "plain" not in held:
+            raise ValueError(f"this is not the state of {type(self).__name__}: nothing is called 'plain' in it")
+        now = {**self._facts(), "rank": self.group.rank}
+        then = {**held["plain"]["facts"], "rank": held["plain"]["rank"]}
+        for name in sorted({*now, *then}):
+            if now.get(name) != then.get(name):
+                raise ValueError(
+                    f"the state was written with {name} = {then.get(name)!r}, not {now.get(name)!r}; make the "
+                    "optimiser with the same settings, and give every process its own part"
+                )
+
+    def _restore_buffers(self, here: Mapping[str, Tensor]) -> None:
         sets: list[dict[str, Tensor]] = [{} for _ in range(self.learners)]
         names = list(self.buffers.current())
         for key, value in here.items():
@@ -112,17 +144,56 @@ class Resumable(torch.optim.Optimizer):
                 sets[int(learner)][names[int(name)]] = value
         self.buffers.put(sets[0])
         self.buffers.own = sets if self.learners > 1 else []
-        self.t = plain["t"]
-        self._restore(held)
-        self.group.heartbeat.updates = self.t
-        self.state.clear()
-        self._load()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Refused with TypeError: what a copy would need, it has only together with a module of its own."""
+        raise TypeError(
+            f"{type(self).__name__} cannot be copied or pickled, as its weights are the module's; copy the module, "
+            "make an optimiser of the copy, and hand it this one's state_dict()"
+        )
 
     def _settle(self) -> None:
         """Wait for every exchange under way, which would write to memory that the next ones use."""
 
     def _restore(self, held: Mapping[str, Any]) -> None:
         """Take what ``_further_state`` gave."""
+        if isinstance(self.solver, Wrapped):
+            self.solver.load(held["base"])
+
+    def epoch(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """The batches of one pass over ``loader``, which a resumed training takes up where it was saved.
+
+        A loader that shuffles draws its order when the pass begins, so ``save`` within the pass keeps torch's random
+        numbers of that moment. After ``resume`` the first pass draws the same order, leaves out the batches that were
+        had, and goes on with the random numbers of the save.
+        """
+        begun, had, now = self._random_state(), 0, None
+        if self._resumed is not None:
+            now = begun
+            begun, had = self._resumed
+            self._resumed = None
+            self._set_random_state(begun)
+        batches = iter(loader)
+        for _ in range(had):
+            next(batches, None)
+        if now is not None:
+            self._set_random_state(now)
+        for batch in batches:
+            had += 1
+            self._pass = begun, had
+            yield batch
+        self._pass = None
+
+    def _random_state(self) -> dict[str, Tensor]:
+        state = {"cpu": torch.get_rng_state()}
+        if self.vector.x.is_cuda:
+            state["cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
+        return state
+
+    def _set_random_state(self, state: Mapping[str, Tensor]) -> None:
+        torch.set_rng_state(state["cpu"].cpu())
+        if "cuda" in state:
+            torch.cuda.set_rng_state(state["cuda"].cpu(), self.vector.x.device)
 
     def save(self, folder: str | Path, **plain: Any) -> None:
         """Write this process's state, torch's random numbers and ``plain`` values of the caller's under ``folder``.
@@ -133,11 +204,11 @@ class Resumable(torch.optim.Optimizer):
         kill at any moment leaves one that is whole. Raises ValueError for processes at different updates, OSError
         where nothing can be written.
         """
-        tensors: dict[str, Tensor] = {"random/cpu": torch.get_rng_state()}
-        if self.vector.x.is_cuda:
-            tensors["random/cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
+        tensors = {f"random/{kind}": value for kind, value in self._random_state().items()}
+        begun, had = self._pass or ({}, 0)
+        tensors |= {f"epoch/{kind}": value for kind, value in begun.items()}
         tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
-        values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain}
+        values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain, "had": had}
         checkpoints.write(Path(folder), self.group, self.t, values, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:
@@ -161,7 +232,12 @@ class Resumable(torch.optim.Optimizer):
         with torch.no_grad():
             for name, parameter in untrained.items():
                 parameter.copy_(tensors[f"untrained/{name}"])
-        torch.set_rng_state(tensors["random/cpu"].cpu())
-        if "random/cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random/cuda"].cpu(), self.vector.x.device)
+        self._set_random_state(_below("random/", tensors))
+        begun = _below("epoch/", tensors)
+        self._resumed = self._pass = (begun, values["had"]) if begun else None
         return dict(values["plain"])
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those whose name begins with ``prefix``, by the rest of it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -47,8 +47,15 @@ class Vector:
 
     def __init__(self, groups: Sequence[Sequence[Tensor]]):
         self.parameters = [parameter for group in groups for parameter in group]
+        if not self.parameters:
+            raise ValueError("every parameter group is empty; give one with parameters to train")
         first = self.parameters[0]
         for parameter in self.parameters:
+            if hasattr(parameter, "device_mesh"):  # a DTensor
+                raise ValueError(
+                    f"a parameter of shape {tuple(parameter.shape)} is sharded over processes (fully_shard), and "
+                    "every learner needs all of its weights; leave the module whole"
+                )
             if not parameter.is_floating_point() or parameter.device != first.device:
                 raise ValueError(
                     f"a parameter of shape {tuple(parameter.shape)} is {parameter.dtype} on {parameter.device}; all "
@@ -92,6 +99,11 @@ class Vector:
             vector.as_strided(shape, stride, start + part.start)
             for part, (shape, stride) in zip(self.segments, self._shapes, strict=True)
         ]
+
+    def part(self, index: int, piece: Tensor, start: int) -> Tensor:
+        """A parameter's part of a ``piece`` [s] of a vector that begins at ``start``."""
+        shape, stride = self._shapes[index]
+        return piece.as_strided(shape, stride, piece.storage_offset() + self.segments[index].start - start)
 
     @torch.no_grad()
     def load(self, point: Tensor) -> None:
@@ -157,6 +169,18 @@ class Vector:
                 grads.append(grad)
         if grads:
             torch._foreach_copy_(into, grads)
+
+    @torch.no_grad()
+    def add_gradient(self, views: Sequence[Tensor]) -> None:
+        """Add the parameters' gradients to ``views`` of a vector.
+
+        Raises ValueError for a sparse gradient.
+        """
+        pairs = [(view, p.grad) for p, view in zip(self.parameters, views, strict=True) if p.grad is not None]
+        for _, grad in pairs:
+            refuse_sparse(grad)
+        if pairs:
+            torch._foreach_add_([view for view, _ in pairs], [grad for _, grad in pairs])
 
 
 class Pieces:

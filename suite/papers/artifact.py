@@ -10,6 +10,7 @@ import keyword
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from suite.claims.measured import Measured
@@ -106,9 +107,12 @@ class Evidence:
         self.source, self.groups, self.profile = source, groups, profile
         self.reads = Read()
         self.versions: dict[str, list[Run]] = {}  # runs that the source holds more than once
+        self._found: dict[str, tuple[Run, ...]] = {}  # by group: many measures ask for the same
 
     def runs(self, group: str) -> tuple[Run, ...]:
         """All runs of a group, verified. Raises Missing saying how many are not stored."""
+        if group in self._found:
+            return self._found[group]
         found, absent = [], 0
         if not self.groups.get(group):
             raise Missing(f"no runs of {group!r} at {self.profile}")
@@ -124,7 +128,8 @@ class Evidence:
         if absent:
             planned = len(self.groups[group])
             raise Missing(f"{absent} of {planned} runs of {group!r} at {self.profile} {are(absent)} missing")
-        return tuple(found)
+        self._found[group] = tuple(found)
+        return self._found[group]
 
     def restricted(self, groups: Groups) -> Evidence:
         """The same evidence seen through some of its groups."""
@@ -201,7 +206,8 @@ def no_runs(profile: str) -> Groups:
 class Artifact:
     """``measures`` yield (quantity, Measured); each stops at the first Missing without hindering the others.
 
-    ``draw`` fills a figure from the evidence; None where the claims table says all there is to see.
+    ``draw`` fills a figure from the evidence; None where the claims table says all there is to see. ``runs`` is asked
+    once for each profile, since every specification it makes is frozen and hashed; nobody changes what it returned.
     """
 
     id: str
@@ -212,6 +218,9 @@ class Artifact:
     alt: str = ""  # what the drawing shows, for readers who cannot see it
     size: tuple[float, float] = (6.4, 4.0)  # inches
     frame: Callable[[Evidence], pd.DataFrame] | None = None  # what is drawn, a row per value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "runs", cache(self.runs))
 
     @property
     def shows(self) -> str:

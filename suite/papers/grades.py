@@ -1,15 +1,19 @@
-"""What a number of ours rests on, derived from the runs that it reads, their specifications and the code behind it.
+"""The two axes of what a number of ours rests on: its scale, and how much of its settings the paper prints.
 
-In order, best first: *as printed* (the paper's data, network and schedule), *shortened* (less of one of them),
-*stand-in* (another one, or seconds of another machine), *simulated* (virtual time, a cost model), *property* (of our
-code, an identity: no run that could have come out otherwise on the paper's data), *stated* (no run and no algorithm:
-settings, counts and arithmetic on what is printed).
+The *scale* is derived from the runs that a quantity reads and from the table of printed settings. In order, best
+first: *whole* (contradicts nothing that the paper prints), *reduced* (less of something printed), *stand-in* (another
+data set, network, rate or machine, or a computation that nobody declared), *modelled* (virtual time or a cost model),
+*exact* (settings, identities and arithmetic: nothing that could have come out otherwise on the paper's data).
 
-A quantity's grade is the worst of the runs that it reads. It is *simulated* also where the code of its measure, or of
-the body of a run, leads to a time model (``reaching.TIME_MODELS``). A training is the exception: in which order
-gradients arrive may be drawn from a virtual clock, but what it learns is learnt, so it is held against the printed
-experiment, and only its virtual results are simulated. Exact runs beside a training do not make it a property: it
-could have come out otherwise. Which runs a quantity reads is recorded by ``Evidence`` (see ``rests_of``).
+A quantity's scale is the worst of the runs that it reads. An experiment says by its field ``clock`` what its numbers
+are; one that learns from data is held against the printed experiments; one that says nothing is a stand-in. A measure
+that applies a cost model to what it reads is named in the table of printed settings (``modelled``). In which order
+gradients arrive may be drawn from a virtual clock, but what a training learns is learnt, so only its virtual results
+are modelled. Exact runs beside a training do not make it exact. Which runs a quantity reads is recorded by
+``Evidence`` (see ``rests_of``).
+
+*Printed* counts which of rate, batch, momentum, decay, schedule, length, seeds and preparation the paper prints for
+the experiments that a quantity follows. An unprinted setting costs no scale.
 
 Nothing here looks at a profile, at a label somebody wrote, or at a value that was measured, but for one: whether a
 training came to the accuracy until which the paper trains.
@@ -20,24 +24,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from math import isclose
 from typing import Any
 
 from suite.claims.intervals import at_least
-from suite.claims.measured import AS_PRINTED, GRADES, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
+from suite.claims.measured import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
 from suite.papers.printed_settings import Experiment as PrintedExperiment
-from suite.papers.reaching import TIME_MODELS, definitions, reaches, reads_a_clock
 from suite.runs.store import Run
 from suite.spec import RunSpec
 
 VIRTUAL = {"virtual_seconds", "mean_staleness"}  # results of a training that its schedule's virtual clock makes
 SECONDS = {"seconds", "update_seconds"}  # results of a training that the machine's clock makes
-NO_LENGTH = "length not printed"
 TESTS = {"evaluations": "test_error", "models": "centre_error"}  # tables of a training with the tests of its model
 
 
@@ -45,13 +47,18 @@ TESTS = {"evaluations": "test_error", "models": "centre_error"}  # tables of a t
 class Grade:
     """What a verdict rests on, and the first reason why it is no better.
 
-    ``decides`` is False for a number that is shown without deciding the claim: all between *as printed* and
-    *property*, unless the paper's own sentence speaks of that size.
+    Attributes:
+        rests_on: the scale.
+        because: the first reason why it is no better.
+        decides: False for a number that is shown without deciding the claim: all between *whole* and *exact*, unless
+            the paper's own sentence speaks of that size.
+        printed: of a training, how many of its settings the paper prints and which it does not; "" otherwise.
     """
 
     rests_on: str
     because: str
     decides: bool
+    printed: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -122,9 +129,7 @@ def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) ->
     """What a claim's number rests on; ``experiments`` are those of its paper, and whatever else its runs name."""
     table = settings(claim_id.partition("/")[0])
     basis = table.basis(claim_id)
-    found: list[Departure] = []
-    if model := _time_model(rests.measure, frozenset(table.time_models)):
-        found.append((SIMULATED, f"its measure uses {model}"))
+    found: list[Departure] = [(MODELLED, basis.modelled)] if basis.modelled else []
     trainings = []
     for read in rests.runs:
         experiment = experiments.get(read.spec.experiment)
@@ -133,17 +138,33 @@ def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) ->
         if learns(read.spec, experiment.data(read.spec) if experiment else ()):
             trainings.append(read)
             found += _of_results(read, basis)
-        elif experiment is None or not definitions(experiment.load):
-            found.append((STAND_IN, f"the code of {read.spec.experiment} is not read"))
         else:
-            found += _of_body(read, experiment, basis, frozenset(table.time_models))
+            found += _of_body(read, experiment, basis)
+    followed: list[PrintedExperiment] = []
     if trainings:
-        found.append(_worst(_against(trainings, basis, experiments)) or (AS_PRINTED, ""))
-    if worst := _worst(found):
-        return Grade(*worst, worst[0] == AS_PRINTED or bool(basis.speaks_of))
-    if rests.runs or _implements(rests.measure):
-        return Grade(PROPERTY, "no data of the paper", True)
-    return Grade(STATED, "no run", True)
+        departures, followed = _against(trainings, basis, experiments)
+        found.append(_worst(departures) or (WHOLE, ""))
+    scale, because = _worst(found) or (EXACT, "")
+    decides = scale in (WHOLE, EXACT) or bool(basis.speaks_of)
+    return Grade(scale, because, decides, told_of(followed))
+
+
+SETTINGS = ("rate", "batch", "momentum", "decay", "drops", "length", "seeds", "preparation")
+
+
+def told_of(followed: Iterable[PrintedExperiment]) -> str:
+    """How many of the settings are printed for all of these experiments, and which are not: ``5 of 8, not rate``."""
+    experiments = list(followed)
+    if not experiments:
+        return ""
+    lacking = [name for name in SETTINGS if not all(_prints(experiment, name) for experiment in experiments)]
+    count = f"{len(SETTINGS) - len(lacking)} of {len(SETTINGS)}"
+    return f"{count}, not {', '.join(lacking)}" if lacking else count
+
+
+def _prints(experiment: PrintedExperiment, name: str) -> bool:
+    names = LENGTHS if name == "length" else (name,)
+    return any(experiment[each] is not None for each in names)
 
 
 def _worst(found: Iterable[Departure]) -> Departure | None:
@@ -151,41 +172,26 @@ def _worst(found: Iterable[Departure]) -> Departure | None:
     return max(found, key=lambda departure: GRADES.index(departure[0]), default=None)
 
 
-@cache
-def _time_model(function: Callable[..., Any], of_paper: frozenset[str]) -> str:
-    return reaches(function, (*TIME_MODELS, *(f":{name}" for name in of_paper)))
-
-
-@cache
-def _clocked(function: Callable[..., Any]) -> bool:
-    return reads_a_clock(function)
-
-
-@cache
-def _implements(function: Callable[..., Any]) -> bool:
-    """Whether a measure without runs computes with an implementation, not with settings and printed numbers alone."""
-    return any(module.startswith("reference_impls") for module, _ in definitions(function))
-
-
 def _of_results(read: ReadOf, basis: Basis) -> Iterator[Departure]:
     """What the results that were read of a training say, beyond what it learnt."""
     if virtual := read.results & VIRTUAL:
-        yield SIMULATED, f"{min(virtual)} of its schedule"
+        yield MODELLED, f"{min(virtual)} of its schedule"
     if read.results & SECONDS:
         yield from _of_machine(read, basis)
 
 
-def _of_body(read: ReadOf, experiment: Experiment, basis: Basis, models: frozenset[str]) -> Iterator[Departure]:
-    """What a run that learns nothing is: simulated, seconds of a machine, or exact (nothing)."""
-    code = experiment.load  # names the body without importing it
-    if model := _time_model(code, models):
-        yield SIMULATED, f"{read.spec.experiment} uses {model}"
-    elif _clocked(code):
+def _of_body(read: ReadOf, experiment: Experiment | None, basis: Basis) -> Iterator[Departure]:
+    """What a run that learns nothing is: modelled, seconds of a machine, or exact (nothing)."""
+    if experiment is not None and experiment.clock == "virtual":
+        yield MODELLED, f"virtual time of {read.spec.experiment}"
+    elif experiment is not None and experiment.timed:
         yield from _of_machine(read, basis)
         ours = describe(read.spec)
         for printed in basis.experiments:
             yield from _network(ours, printed)
-        yield AS_PRINTED, ""
+        yield WHOLE, ""
+    elif experiment is None or experiment.clock != "none":
+        yield STAND_IN, f"nobody says what {read.spec.experiment} computes"
 
 
 def _of_machine(read: ReadOf, basis: Basis) -> Iterator[Departure]:
@@ -194,11 +200,13 @@ def _of_machine(read: ReadOf, basis: Basis) -> Iterator[Departure]:
         yield STAND_IN, f"seconds of {read.machine} for {' or '.join(map(str, names)) or 'a machine not printed'}"
 
 
-def _against(trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Experiment]) -> Iterator[Departure]:
-    """Departures of trainings from the printed experiments, each held against the one it is nearest to."""
+def _against(
+    trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Experiment]
+) -> tuple[list[Departure], list[PrintedExperiment]]:
+    """Departures of trainings from the printed experiments, each held against the nearest, and those followed."""
     if not basis.experiments:
-        yield STAND_IN, "the paper prints no experiment"
-        return
+        return [(STAND_IN, "the paper prints no experiment")], []
+    found: list[Departure] = []
     followed: dict[str, list[Described]] = defaultdict(list)
     known: dict[Described, tuple[list[Departure], PrintedExperiment]] = {}
     for read in trainings:
@@ -208,14 +216,14 @@ def _against(trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Ex
         if kind not in known:
             ways = [(list(departures(kind, printed)), printed) for printed in basis.experiments]
             known[kind] = min(ways, key=lambda way: (_rank(way[0]), len(way[0])))
-        found, nearest = known[kind]
+        departed, nearest = known[kind]
         followed[nearest.name].append(ours)
-        yield from found
-        yield from _arrival(read, nearest)
+        found += [*departed, *_arrival(read, nearest)]
     for printed in basis.experiments:
-        yield from _together(followed.get(printed.name, []), printed)
+        found += _together(followed.get(printed.name, []), printed)
     if basis.every and len(followed) < len(basis.experiments):
-        yield SHORTENED, f"{len(followed)} of {len(basis.experiments)} printed experiments"
+        found.append((REDUCED, f"{len(followed)} of {len(basis.experiments)} printed experiments"))
+    return found, [printed for printed in basis.experiments if printed.name in followed]
 
 
 def _rank(found: list[Departure]) -> int:
@@ -238,8 +246,6 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
     yield from _length(ours, printed)
     yield from _drops(ours, printed)
     yield from _sample(ours, printed)
-    if all(printed[name] is None for name in LENGTHS):
-        yield SHORTENED, NO_LENGTH
 
 
 def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
@@ -247,11 +253,11 @@ def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
         return
     whole = DATASETS[ours.data].part_of if ours.data in DATASETS else ""
     if whole and whole in data.values:
-        yield SHORTENED, f"{ours.subset or ours.images:,} of {DATASETS[whole].sizes['train']:,} examples"
+        yield REDUCED, f"{ours.subset or ours.images:,} of {DATASETS[whole].sizes['train']:,} examples"
     elif ours.data not in data.values:
         yield STAND_IN, f"{ours.data} for {_either(data)}"
     elif ours.subset and ours.images and ours.subset < ours.images:
-        yield SHORTENED, f"{ours.subset:,} of {ours.images:,} images"
+        yield REDUCED, f"{ours.subset:,} of {ours.images:,} images"
 
 
 def _network(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
@@ -297,9 +303,9 @@ def _length(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
             continue
         asked, made = length.values[0], getattr(ours, name)
         if made is None:
-            yield SHORTENED, f"no number of {name} for {asked:,}"
+            yield REDUCED, f"no number of {name} for {asked:,}"
         elif made < 0.99 * asked:
-            yield SHORTENED, f"{_count(made)} of {asked:,} {name}"
+            yield REDUCED, f"{_count(made)} of {asked:,} {name}"
         elif made > 1.01 * asked:
             yield STAND_IN, f"{_count(made)} {name} for {asked:,}"
 
@@ -309,9 +315,9 @@ def _arrival(read: ReadOf, printed: PrintedExperiment) -> Iterator[Departure]:
     if (until := printed["until"]) is None:
         return
     if (best := read.best()) is None:
-        yield SHORTENED, f"no test accuracy for {until.values[0]:.0%}"
+        yield REDUCED, f"no test accuracy for {until.values[0]:.0%}"
     elif not at_least(best, until.values[0]):
-        yield SHORTENED, f"ends at {best:.1%} for {until.values[0]:.0%}"
+        yield REDUCED, f"ends at {best:.1%} for {until.values[0]:.0%}"
 
 
 def _count(number: float) -> str:
@@ -352,14 +358,14 @@ def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     if (sample := printed["sample"]) is not None:
         whole = round(sample.share * (ours.images or 0)) if sample.share else sample.values[0]
         if sample.share and (ours.share or 0) < sample.share:
-            yield SHORTENED, f"a share of {ours.share or 0:g} of {sample.share:g} tested"
+            yield REDUCED, f"a share of {ours.share or 0:g} of {sample.share:g} tested"
         if ours.sample is not None and ours.sample < whole:
-            yield SHORTENED, f"{ours.sample:,} of {whole:,} test examples"
+            yield REDUCED, f"{ours.sample:,} of {whole:,} test examples"
     if (recorded := printed["recorded"]) is not None:
         if ours.growth:
-            yield SHORTENED, f"tested on a grid that grows by {ours.growth:.0%}"
+            yield REDUCED, f"tested on a grid that grows by {ours.growth:.0%}"
         elif (ours.every or 0) > recorded.values[0]:
-            yield SHORTENED, f"tested every {ours.every} updates for {recorded.values[0]}"
+            yield REDUCED, f"tested every {ours.every} updates for {recorded.values[0]}"
 
 
 def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Departure]:
@@ -371,8 +377,8 @@ def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Dep
         for run in runs:
             each[replace(run, seed=0)].add(run.seed)
         if (fewest := min(map(len, each.values()))) < seeds.values[0]:
-            yield SHORTENED, f"{fewest} of {seeds.values[0]} seeds"
+            yield REDUCED, f"{fewest} of {seeds.values[0]} seeds"
     if (batch := printed["batch"]) is not None and batch.ends:
         sizes = [size for run in runs if (size := run.total if batch.total else run.batch) is not None]
         if sizes and (min(sizes) > batch.ends[0] or max(sizes) < batch.ends[1]):
-            yield SHORTENED, f"batches {min(sizes)} to {max(sizes)} of {batch.ends[0]:g} to {batch.ends[1]:g}"
+            yield REDUCED, f"batches {min(sizes)} to {max(sizes)} of {batch.ends[0]:g} to {batch.ends[1]:g}"

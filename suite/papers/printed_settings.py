@@ -10,7 +10,7 @@ the fields it states itself. Every field says what is printed and where, or that
     [artifacts.table2]                      from = ["hardsync"]      the experiments behind a table or figure
     [artifacts.fig1a.epoch400-b4]           epochs = { ... }         where one of its claims differs
     [exact]                                 "rudra/identities" = "why its outcome rests on no data and no clock"
-    [time-models]                           "time_per_update" = "what this definition of ours says without running it"
+    [artifacts.eq3]                         modelled = "which cost model its measures apply, to what they read"
 
 ``is`` may list alternatives. ``range`` must be covered from end to end by the runs of one quantity, ``share`` is of
 the training data. ``times`` scales a rate by one of SCALES, ``total`` compares batch x workers. ``every`` asks for
@@ -90,6 +90,7 @@ class Basis:
     every: bool = False  # the claim needs runs of all experiments
     speaks_of: str = ""
     named: bool = False  # the claim itself names its experiments
+    modelled: str = ""  # the cost model that the claim's measure applies
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,6 @@ class Settings:
     machine: Printed | None
     artifacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     exact: Mapping[str, str] = field(default_factory=dict)
-    time_models: Mapping[str, str] = field(default_factory=dict)
 
     def basis(self, claim_id: str) -> Basis:
         """What the paper prints for a claim.
@@ -125,6 +125,7 @@ class Settings:
             entry.get("every", False),
             entry.get("speaks_of", ""),
             "from" in own,
+            entry.get("modelled", ""),
         )
 
 
@@ -150,7 +151,7 @@ def load(path: Path, ids: frozenset[str]) -> Settings:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path.name}: {error}") from error
-    _known(document, {"hardware", "groups", "artifacts", "exact", "time-models"}, path.name)
+    _known(document, {"hardware", "groups", "artifacts", "exact"}, path.name)
     paper = path.stem
     groups = document.get("groups", {})
     experiments = {name: Experiment(name, _inherited(groups, name, path.name)) for name in groups}
@@ -160,12 +161,12 @@ def load(path: Path, ids: frozenset[str]) -> Settings:
         if not names:
             raise SettingsError(f"{path.name} [artifacts.{name}]: the paper has no such artifact")
         artifacts[name] = _artifact(table, names, experiments, f"{path.name} [artifacts.{name}]")
-    exact, models = document.get("exact", {}), document.get("time-models", {})
-    for name, why in (exact | models).items():
+    exact = document.get("exact", {})
+    for name, why in exact.items():
         if not isinstance(why, str) or not why:
             raise SettingsError(f"{path.name} {name}: it must say why")
     machine = _field(document["hardware"], f"{path.name}: hardware") if "hardware" in document else None
-    return Settings(paper, experiments, machine, artifacts, exact, models)
+    return Settings(paper, experiments, machine, artifacts, exact)
 
 
 def _known(table: Mapping[str, Any], known: set[str], where: str) -> None:
@@ -198,9 +199,9 @@ def _artifact(table: Any, names: set[str], experiments: Mapping[str, Experiment]
 def _entry(
     table: Any, experiments: Mapping[str, Experiment], where: str, names: set[str] | None = None
 ) -> dict[str, Any]:
-    """``from``, ``every`` and ``speaks_of`` of an artifact or a claim, and the fields it changes."""
-    _known(table, {*FIELDS, "from", "every", "speaks_of", *(names or ())}, where)
-    found: dict[str, Any] = {key: table[key] for key in ("every", "speaks_of") if key in table}
+    """``from``, ``every``, ``speaks_of`` and ``modelled`` of an artifact or a claim, and the fields it changes."""
+    _known(table, {*FIELDS, "from", "every", "speaks_of", "modelled", *(names or ())}, where)
+    found: dict[str, Any] = {key: table[key] for key in ("every", "speaks_of", "modelled") if key in table}
     for group in table.get("from", ()):
         if group not in experiments:
             raise SettingsError(f"{where}: there is no group {group!r}; there are {sorted(experiments)}")

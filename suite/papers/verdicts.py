@@ -230,7 +230,14 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, res
 def _graded(verdict: Verdict, rests: Grade, held: Standing) -> Verdict:
     """The verdict with what it rests on, and whether its rule stood first."""
     decides = rests.decides and held.order in DECIDING
-    return replace(verdict, rests_on=rests.rests_on, because=rests.because, decides=decides, order=held.order)
+    return replace(
+        verdict,
+        rests_on=rests.rests_on,
+        because=rests.because,
+        settings=rests.printed,
+        decides=decides,
+        order=held.order,
+    )
 
 
 def lacking(claim: Claim, measured: Mapping[str, Measurement]) -> str:

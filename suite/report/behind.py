@@ -30,9 +30,14 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
     if verdict.rests_on:
         decides = "decides" if verdict.decides else "decides nothing"
         yield "rests on", f"{verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
+    if verdict.settings:
+        count, _, lacking = verdict.settings.partition(", not ")
+        yield "settings", f"{count} printed" + (f"; not printed: {lacking}" if lacking else "")
     yield from _registered(verdict)
-    for function in measures_of(rule.quantity, artifact) if artifact else ():
-        yield "measure", f"{function.__module__}:{function.__qualname__.partition('.<locals>')[0]}"
+    functions = measures_of(rule.quantity, artifact) if artifact else []
+    names = (f"{each.__module__}:{each.__qualname__.partition('.<locals>')[0]}" for each in functions)
+    if places := list(dict.fromkeys(names)):
+        yield "measure", ("one of " if places[1:] else "") + ", ".join(places)
     if measured is not None:
         yield "power", f"catches a departure of {departures(power(rule, measured), rule.unit)} four times in five"
 

@@ -147,7 +147,8 @@ def _shown(value: float, half: float) -> str:
         return f"{value:.12g}"
     if math.isnan(half) or math.isinf(half) or half < 1e-9:
         half = 0.0
-    return f"{round(value, decimals(value, half, of_half=3)):.12g}"
+    rounded = round(value, decimals(value, half, of_half=3))
+    return f"{rounded:.12g}" if rounded else f"{value:.2g}"  # a verdict may hang on the sign of an end
 
 
 def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:

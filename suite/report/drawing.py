@@ -9,7 +9,7 @@ import contextlib
 import io
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -73,7 +73,7 @@ class Drawing:
 
     @property
     def stamp(self) -> str:
-        """What the figure says of itself, e.g. ``reduced profile · shortened, simulated · 12 runs``."""
+        """What the figure says of itself, e.g. ``reduced profile · reduced, modelled · 12 runs``."""
         counted = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}" if self.runs else ""
         profile = f"{self.profile} profile" if self.profile else ""
         return " · ".join(part for part in (profile, self.seeds, ", ".join(self.rests_on), counted) if part)
@@ -288,11 +288,11 @@ def draw_selection(
     selectors: Iterable[str],
     source: Runs,
     out: Path,
-    form: str = "svg",
+    forms: Sequence[str] = ("svg",),
     profile: str | None = None,
     data: str | None = None,
 ) -> Iterator[str]:
-    """Draw the selected artifacts into ``out``; yields one line for each: where it is, or why it is not.
+    """Draw the selected artifacts into ``out``, once for all ``forms``; yields one line for each: where, or why not.
 
     With ``data``, "csv" or "parquet", what each shows is written beside it as a table: its frame, or the values of
     its claims where it has none.
@@ -301,15 +301,15 @@ def draw_selection(
     ``out`` cannot be written. After all others are drawn it raises UnusableRun when stored evidence cannot be used,
     and DrawingError after a programming error or when an artifact that a selector names in full drew nothing.
     """
-    form, profile, named = str(form), str(profile) if profile else None, list(selectors)
+    forms, profile, named = list(map(str, forms)), str(profile) if profile else None, list(selectors)
     data = known(str(data)) if data else None
-    if form not in FORMS:
-        raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
+    if unknown := set(forms) - set(FORMS):
+        raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {min(unknown)!r}")
     damaged, wrong, absent = list[str](), list[str](), list[str]()
     for which, artifacts in select(named):
         for artifact in artifacts:
             try:
-                yield _draw_one(which, artifact, source, out, form, profile, data)
+                yield _draw_one(which, artifact, source, out, forms, profile, data)
             except Missing as error:
                 absent += [artifact.id] if artifact.id in named else []
                 yield f"{artifact.id}: not run: {error}"
@@ -328,11 +328,17 @@ def draw_selection(
 
 
 def _draw_one(
-    paper: Paper, artifact: Artifact, source: Runs, out: Path, form: str, profile: str | None, data: str | None
+    paper: Paper,
+    artifact: Artifact,
+    source: Runs,
+    out: Path,
+    forms: Sequence[str],
+    profile: str | None,
+    data: str | None,
 ) -> str:
     """Write one artifact's figure, and its table with ``data``; returns the line that says where they are."""
     drawn = drawing(artifact, source, profile)
-    made = image(drawn, form) if drawn else b""
+    made = {form: image(drawn, form) for form in forms} if drawn else {}
     beside = ""
     if data:
         with _naming(artifact):
@@ -341,7 +347,8 @@ def _draw_one(
             beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
     if drawn is None:
         return f"{artifact.id}: no drawing; its numbers are in the report and in check{beside}"
-    return f"{artifact.id}: {write(out / file_name(artifact.id, form), made)} ({drawn.stamp}){beside}"
+    paths = [str(write(out / file_name(artifact.id, form), content)) for form, content in made.items()]
+    return f"{artifact.id}: {', '.join(paths)} ({drawn.stamp}){beside}"
 
 
 def write(path: Path, data: bytes) -> Path:

@@ -66,7 +66,7 @@ def decimals(value: float, half_width: float = 0.0, of_own: int = OWN, of_half: 
     return max(of_own - 1 - math.floor(math.log10(abs(value))), 0) if value else 0
 
 
-def number(value: float, half_width: float = 0.0, digits: int = 6) -> str:
+def number(value: float, half_width: float = 0.0, digits: int = OWN) -> str:
     """A value with two significant digits of its uncertainty, or with ``digits`` of its own when it has none.
 
     Digits before the decimal point are always whole.
@@ -102,7 +102,7 @@ def _signed(text: str) -> str:
 def with_unit(text: str, unit: str) -> str:
     if unit in ("", "1"):  # a number of no dimension
         return text
-    return f"{text}%" if unit == "%" else f"{text} {unit}"
+    return f"{text}{unit}" if unit.startswith("%") else f"{text} {unit}"
 
 
 def with_units(texts: Sequence[str], unit: str) -> list[str]:
@@ -183,7 +183,7 @@ def _with_interval(value: float, low: float, high: float, digits: int) -> str:
 
 def _end(bound: float, half_width: float) -> str:
     """An end of an interval; one that is near zero is not shown as zero, for a verdict may hang on its sign."""
-    text = number(bound, half_width)
+    text = number(bound, half_width, DIGITS)
     return _signed(f"{bound:.2g}") if bound and not text.strip("−0.") else text
 
 
@@ -214,9 +214,11 @@ def _printed(claim: Claim) -> list[str]:
 
 
 def _as_printed(value: float) -> str:
-    if value == round(value) or not 1e-4 <= abs(value) < 1e9:
+    if value == round(value):
         return number(value)
-    return _signed(f"{value:.12g}")
+    if not 1e-4 <= abs(value) < 1e9:
+        return _signed(f"{value:.6g}")
+    return _signed(f"{value:,.12g}" if abs(value) >= GROUPED_FROM else f"{value:.12g}")
 
 
 def departures(sizes: Sequence[float], unit: str) -> str:

@@ -67,9 +67,9 @@ def _first(verdicts: Sequence[Verdict]) -> str:
     made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
     later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
     behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
-    told = [f"Runs behind them, each once: {behind}."] if behind else []
+    told = [f"Distinct runs behind them: {behind}."] if behind else []
     if later:
-        told.append(f"With rules that did not come before their evidence: {'; '.join(later)}.")
+        told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
     return "\n\n".join([words, made, " ".join(told)] if told else [words, made])
 
 

@@ -187,9 +187,10 @@ def copy_speed(floor: Mapping[str, Any], size: float) -> float:
 def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) -> Attained | None:
     """A side against the longest of what it cannot do without, on the threads it used. None where that is unknown.
 
-    *Products* are the matrix products at the rate measured at their shapes, or all operations at that of the best
-    product where a document has no more; *copies* the bytes at a copy's speed; *calls* the framework's, of a side
-    that goes layer by layer.
+    *Products* are all operations by the processor's multiply-adds: a side is below that only if it makes fewer
+    multiplications, as Winograd's convolutions do. Without that speed they are the matrix products at the rate
+    measured at their shapes, or all operations at that of the best product. *Copies* are the bytes at a copy's speed;
+    *calls* the framework's, of a side that goes layer by layer.
     """
     entry = workload["sides"].get(side, {})
     key = "cuda" if "cuda" in floors else str(entry.get("threads"))
@@ -197,8 +198,11 @@ def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) 
     if "seconds" not in entry or not floor or not workload["flops"] or not workload["bytes"]:
         return None
     median = statistics.median(entry["seconds"])
+    products = workload["flops"] / (floor.get("processor_flops_per_second") or floor["flops_per_second"])
+    if "processor_flops_per_second" not in floor:
+        products = workload.get("products", {}).get(key) or products
     least = {
-        "products": workload.get("products", {}).get(key) or workload["flops"] / floor["flops_per_second"],
+        "products": products,
         "copies": workload["bytes"] / copy_speed(floor, workload["bytes"]),
     }
     execution = entry.get("execution", {})

@@ -9,9 +9,28 @@ from suite.experiment import Experiment, lazily
 from suite.models.table import counts
 from suite.spec import RunSpec, canonical
 
-FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, forward and backward
+FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, where no measurement is below
+# Seconds of a gradient by the fastest path of one core: of an image, and of a step beside its images. Networks that
+# have stored runs have what these took, which for the LeNets is 1.5 times what a core alone takes; the others were
+# timed at M = 1 to 256. Winograd convolutions in the native step about halve the first number of caffe_cifar_full and
+# caffe_cifar_quick: it is to be changed here and nowhere else.
+GRADIENT = {
+    "caffe_cifar_full": (850e-6, 0.3e-3),
+    "caffe_cifar_quick": (740e-6, 1.2e-3),
+    "caffe_lenet": (230e-6, 0.3e-3),
+    "cifar_lenet": (860e-6, 2.0e-3),
+    "crossbow_lenet": (500e-6, 0.7e-3),
+    "crossbow_resnet32": (5.2e-3, 12e-3),
+    "lenet_small": (70e-6, 0.1e-3),
+    "lenet_medium": (280e-6, 0.3e-3),
+    "lenet_large": (1.2e-3, 1.0e-3),
+    "resnet20": (3.3e-3, 8e-3),
+    "vgg_large": (5.4e-3, 11e-3),
+    "vgg_medium": (4.4e-3, 7e-3),
+}
+FORWARD = 0.36  # of a gradient's seconds an image that its test takes
 SMALL = 16  # examples of a step up to which runs are packed on a CPU
-OVERHEAD = 1.5e-3  # seconds per update outside the network
+OVERHEAD = 0.3e-3  # seconds per update outside the network: indices, pictures, the solver's step
 STOPPED = 0.25  # of its updates that a run with a stopping rule makes; the suite's made 7% to 30%
 
 
@@ -26,15 +45,31 @@ def expected_updates(spec: RunSpec) -> float:
     return spec.settings["updates"] * (STOPPED if spec.settings.get("stop") else 1.0)
 
 
+def image_seconds(network: str) -> float:
+    """Seconds of the gradient of one image of a large batch: measured, or three forward passes by operations."""
+    measured = GRADIENT.get(network)
+    return measured[0] if measured else 3 * counts(network).flops_per_example / FLOPS_PER_SECOND
+
+
+def gradient_seconds(network: str, images: float, steps: float) -> float:
+    """Seconds of ``steps`` gradients that read ``images`` images in all."""
+    return images * image_seconds(network) + steps * GRADIENT.get(network, (0.0, 1.2e-3))[1]
+
+
+def test_seconds(network: str, images: float) -> float:
+    """Seconds of forward passes of so many images."""
+    return images * FORWARD * image_seconds(network)
+
+
 def seconds(spec: RunSpec) -> float:
-    """Updates x workers x batch x 3 forward passes, plus the evaluations."""
+    """Gradients of all workers, the evaluations, and what an update takes beside them."""
     s, updates = spec.settings, expected_updates(spec)
-    flops = counts(s["model"]["name"]).flops_per_example
+    network, workers = s["model"]["name"], s.get("workers", 1)
     images = s["evaluate"].get("test_examples", test_size(s["data"]["name"]))
     test = images + s["evaluate"].get("train_examples", 0) + s["evaluate"].get("recompute", 0)
     evaluations = updates / s["evaluate"]["every"] + 1
-    work = 3 * updates * s.get("workers", 1) * s["batch"] + evaluations * test
-    return work * flops / FLOPS_PER_SECOND + updates * OVERHEAD
+    gradients = gradient_seconds(network, updates * workers * s["batch"], updates * workers)
+    return gradients + test_seconds(network, evaluations * test) + updates * OVERHEAD
 
 
 def data(spec: RunSpec) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from suite.runs.files import sync_folder
 from suite.runs.notes import shortened
@@ -53,13 +53,6 @@ class Runs(Protocol):
     def ids(self) -> set[str]: ...
 
     def read(self, run_id: str) -> Run: ...
-
-
-@runtime_checkable
-class Versioned(Protocol):
-    """A source that may hold several versions of a run."""
-
-    def versions(self, run_id: str) -> list[Run]: ...
 
 
 Relate = Callable[[Run, Run], str]
@@ -193,9 +186,8 @@ def collect(sources: Iterable[Runs], run_id: str) -> Iterator[list[Run]]:
 
 def versions(source: Runs, run_id: str) -> list[Run]:
     """Every version of a run that a source holds, the deciding one first. Raises as ``read``."""
-    if isinstance(source, Archive):  # spares the many reads of committed evidence the slow check of a protocol
-        return [source.read(run_id)]
-    return source.versions(run_id) if isinstance(source, Versioned) else [source.read(run_id)]
+    several = getattr(source, "versions", None)
+    return several(run_id) if several else [source.read(run_id)]
 
 
 def open_runs(path: Path) -> Runs:

@@ -9,7 +9,7 @@ Settings (plain values)::
     augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
     evaluate   {every, test_examples?, train_examples?, recompute?}
     record     {every}
-    stop       {metric, below}                            (optional: first evaluation that satisfies it ends the run)
+    stop       {metric, below, median?, after?}           (optional: ends the run, see below)
 
 A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
 parameter by itself) at a time. In one process that changes no bit and saves no time: sums start when backward has
@@ -17,6 +17,7 @@ ended. What they hide behind backward is measured by several processes (:mod:`su
 
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
 Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
+``stop`` ends a run ``after`` (0) evaluations after the median of ``median`` (1) of them in a row fell below a bound.
 ``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
 of the workers' running statistics.
 
@@ -26,8 +27,10 @@ checkpoint holds state, buffers, position and curves, and a resumed run ends in 
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import torch
@@ -221,7 +224,7 @@ class Session:
         # Looked for on the evaluation grid alone: the moment at which a checkpoint falls must not change a run.
         self.diverged = not self.recorder.finite
         stop = settings.get("stop")
-        self.stopped = stop is not None and row[stop["metric"]] < stop["below"]
+        self.stopped = stop is not None and answered(self.recorder.evaluations[stop["metric"]], stop)
 
     def on_images(self, x: torch.Tensor, buffers: torch.Tensor) -> dict[str, float]:
         """Loss and error on test images and, if asked for, the first training images."""
@@ -291,8 +294,24 @@ class Session:
         return Outcome(status, results, self.recorder.tables())
 
 
+def answered(values: Sequence[float], stop: Mapping[str, Any]) -> bool:
+    """Whether a stopping rule holds for what a run's evaluations read, the last one included.
+
+    Args:
+        values: The rule's metric, one value per evaluation.
+        stop: ``below``, and optionally ``median`` (1) and ``after`` (0), counted in evaluations.
+
+    Returns:
+        True where the median of the ``median`` evaluations that ended ``after`` evaluations ago is below ``below``.
+
+    Example:
+        >>> answered([0.9, 0.1, 0.3, 0.1, 0.5], {"below": 0.2, "median": 3, "after": 1})
+        True
+    """
+    window, end = stop.get("median", 1), len(values) - stop.get("after", 0)
+    return end >= window and median(values[end - window : end]) < stop["below"]
+
+
 def weights_digest(x: torch.Tensor) -> str:
     """SHA-256 of the bytes of a parameter vector: two runs with equal digests ended in equal bits."""
-    import hashlib
-
     return hashlib.sha256(x.detach().cpu().contiguous().numpy().tobytes()).hexdigest()[:16]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from benchmarks import floors as measured
 from benchmarks.counting import FLOAT, VECTORS, calls, fewest, flops, gradient, least_bytes
@@ -98,6 +99,25 @@ def test_gradients_at_one_point_are_one_batch():
     assert calls(hard) < LEARNERS * gradient("caffe_cifar_full", 4).calls
 
 
+@pytest.mark.compiler
+def test_no_product_of_the_library_beats_a_loop_of_multiply_adds():
+    """By far: a product of this size reaches 80% or more of it, and a loop that was left out would be thousands."""
+    core = measured.core_flops(measured.best)
+    a, b, out = (torch.ones(256, 256) for _ in range(3))
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    product = 2 * 256**3 / measured.best(lambda: torch.mm(a, b, out=out), "cpu")
+    torch.set_num_threads(before)
+    assert 0.5 * product < core < 20 * product
+
+
+def test_less_than_the_processors_limit_takes_fewer_multiplications():
+    """1,000 operations at 500 a second take 2 seconds, whatever the library's products at those shapes take."""
+    work = {**workload(1000.0, 1.0, [1.6]), "products": {"1": 30.0}}
+    found = attained(work, "ours", {"1": {**FLOOR, "processor_flops_per_second": 500.0}})
+    assert (found.limit_seconds, found.share, found.bound) == (2.0, 1.25, "products")
+
+
 def test_what_is_not_known_is_not_claimed():
     assert attained(workload(0.0, 10.0, [1.0]), "ours", {"1": FLOOR}) is None
     assert attained(workload(1.0, 10.0, [1.0]), "ours", {"2": FLOOR}) is None
@@ -105,9 +125,11 @@ def test_what_is_not_known_is_not_claimed():
     assert attained(workload(1.0, 10.0, [1.0]), "ours", {"cuda": FLOOR}) is not None  # one host thread, one card
 
 
-def test_floors_take_the_best_product_and_every_copy():
+def test_floors_take_the_best_product_and_every_copy(monkeypatch):
     times = iter([1e-3, 4e-3, 100.0, *(2.0**-n for n in range(len(COPIES))), 7e-7])
-    found = floors("cpu", 1, lambda call, device: next(times))
+    monkeypatch.setattr(measured, "core_flops", lambda timed: 50.0)
+    found = floors("cpu", 2, lambda call, device: next(times))
+    assert found["processor_flops_per_second"] == 100.0
     assert found["flops_per_second"] == pytest.approx(max(2 * 512**3 / 1e-3, 2 * 1024**3 / 4e-3))
     assert found["copies"] == [[size, size * 2.0**n] for n, size in enumerate(COPIES)]
     assert found["bytes_per_second"] == found["copies"][-1][1]
@@ -117,6 +139,7 @@ def test_floors_take_the_best_product_and_every_copy():
 def test_of_two_measurements_the_faster_is_the_limit():
     one = {**FLOOR, "call_seconds": 2e-6}
     other = {
+        "processor_flops_per_second": 110.0,
         "call_seconds": 1e-6,
         "flops_per_second": 90.0,
         "bytes_per_second": 30.0,
@@ -124,6 +147,7 @@ def test_of_two_measurements_the_faster_is_the_limit():
     }
     assert faster(FLOOR, other)["call_seconds"] == 1e-6  # a document of before may lack it
     assert faster(one, other) == {
+        "processor_flops_per_second": 110.0,
         "call_seconds": 1e-6,
         "flops_per_second": 100.0,
         "bytes_per_second": 30.0,

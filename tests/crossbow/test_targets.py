@@ -12,8 +12,10 @@ from paper_figures.crossbow.alg1 import leads
 from paper_figures.crossbow.readings import LADDER, common_target, less_time, paired, rungs
 from paper_figures.crossbow.settings import stand_in
 from paper_figures.crossbow.tables import arrival_table, eight_gpus_table, modelled_table, shown_target
+from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Evidence
 from suite.spec import RunSpec
+from suite.training.loop import answered
 
 SLOW = [0.3, 0.5, 0.62, 0.71, 0.76, 0.81, 0.84, 0.86, 0.86, 0.86, 0.86]  # median of five: 0.86 at epoch 10
 FAST = [0.6, 0.8, 0.86, 0.88, 0.9, 0.91, 0.92, 0.92, 0.92, 0.92, 0.92]
@@ -151,3 +153,21 @@ def test_time_with_eight_gpus_is_epochs_over_the_models_throughput_relative_to_o
     assert one["time"].tolist() == one["epochs"].tolist()
     speed = server_model.throughput(2) / server_model.throughput(1)
     assert two["time"].tolist() == [pytest.approx(epochs / speed) for epochs in two["epochs"]]
+
+
+@pytest.mark.parametrize("bumps", [(), (7,), (9, 10), (12, 14, 16)])
+def test_a_run_that_ends_with_its_answer_tells_the_epochs_of_the_whole_run(bumps: tuple[int, ...]):
+    """Accuracy rises past 80% at epoch 8, but for some epochs in which it falls back to 75%."""
+    whole = [0.1, *(0.75 if epoch in bumps else min(0.9, 0.4 + 0.05 * epoch) for epoch in range(1, 41))]
+    stop = stand_in("paper", "sma", 4, 0, target=settings.TARGET).settings["stop"]
+    errors = [1 - accuracy for accuracy in whole]
+    ended = next(count for count in range(1, 42) if answered(errors[:count], stop))
+    found = epochs_to_accuracy(whole[1:], settings.TARGET)
+    assert epochs_to_accuracy(whole[1:ended], settings.TARGET) == found
+    assert found is not None
+    assert ended - 1 <= found + 6  # five epochs on; a median of exactly 80% may cost one more
+
+
+def test_a_target_ends_runs_of_the_papers_size_alone():
+    assert "stop" not in stand_in("reduced", "sma", 4, 0, target=settings.TARGET).settings
+    assert "stop" not in stand_in("paper", "sma", 4, 0).settings

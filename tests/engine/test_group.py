@@ -247,7 +247,7 @@ def test_a_worker_that_never_made_an_update_is_one_of_update_0_and_signs_as_it_s
     assert looked(pair, monkeypatch) == "worker 1 of 2 is gone; it was last seen after update 0"
 
 
-ODD = ["", " ", "one", "1 2 3", "1 x", "1 " + 5000 * "9", "\xff", "finished "]
+ODD = ["", " ", "one", "1 2", "1 x summing", "1 " + 5000 * "9" + " ", "\xff", "finished ", "1 2 \x1b[2J"]
 
 
 @pytest.mark.parametrize("written", ODD, ids=range(len(ODD)))
@@ -276,7 +276,7 @@ def test_a_new_timeout_begins_when_all_have_agreed_and_beats_alone():
     for number, (timeout, agreed_within) in enumerate(((0.5, 0.5), (0.1, 0.5)), start=1):
         store.set(f"suite/facts/{number}/1", f'{{"timeout": {timeout}}}')
         waited, everyone = [], group.everyone
-        group.everyone = lambda facts, waited=waited, ask=everyone: waited.append(group.timeout) or ask(facts)
+        group.everyone = lambda *facts, waited=waited, ask=everyone: waited.append(group.timeout) or ask(*facts)
         group.wait_for(timeout)
         group.everyone = everyone
         assert waited == [agreed_within]
@@ -324,8 +324,9 @@ def test_a_gpu_that_waits_for_an_exchange_is_known_to(monkeypatch):
     events = [Mock(query=lambda: False) for _ in range(2)]
     stream = Mock(record_event=Mock(side_effect=events))
     monkeypatch.setattr("torch.cuda.current_stream", lambda: stream)
-    monkeypatch.setattr(dist, "broadcast", lambda tensor, source: None)
+    monkeypatch.setattr(dist, "broadcast", lambda tensor, source, group: None)
     group = Group(dist.HashStore(), 0, 2, PATIENCE, "nccl")
+    group.joined = True
     group.broadcast(torch.ones(1))
     assert group.heartbeat.queued is events[0]
     Flight(group, torch.ones(1), Mock()).wait()

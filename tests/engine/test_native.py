@@ -273,8 +273,9 @@ def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_pa
     assert f"cannot compile it: {wrong}:1:1: error: " in (refusal(case) or ""), "in the compiler's own words"
     for memory in (native.toolchain, native.library):
         memory.cache_clear()
-    assert "(c == targets[m])) / M" in source
-    wrong.write_text(source.replace("(c == targets[m])) / M", "(c == targets[m])) / (M + 1)"))
+    share = "(c == targets[m])) / M"
+    assert share in source
+    wrong.write_text(source.replace(share, "(c == targets[m])) / (M + 1)"))
     assert "does not agree with autograd" in (refusal(case) or "")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from suite.claims.board import Board, board, lines, word
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import AS_PRINTED, PROPERTY, SHORTENED, STATED, Measured, exact
+from suite.claims.measured import EXACT, REDUCED, WHOLE, Measured, exact
 
 
 def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
@@ -18,39 +18,38 @@ def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
 
 def test_the_boards_count_every_verdict_once_and_decide_on_few():
     found = [
-        verdict("reproduced", AS_PRINTED, True),
-        verdict("reproduced", SHORTENED),
-        verdict("not reproduced", SHORTENED, True),
-        verdict("reproduced", PROPERTY, True),
-        verdict("not reproduced", STATED, True),
+        verdict("reproduced", WHOLE, True),
+        verdict("reproduced", REDUCED),
+        verdict("not reproduced", REDUCED, True),
+        verdict("reproduced", EXACT, True),
+        verdict("not reproduced", EXACT, True),
         Verdict(verdict("not run", "").claim, "not run", "nothing is stored"),
     ]
     counted = board(found)
     assert isinstance(counted, Board)
-    assert next(iter(counted.empirical)) == AS_PRINTED
+    assert next(iter(counted.empirical)) == WHOLE
     assert counted.decides == {"reproduced": 1, "not reproduced": 1}
-    assert counted.properties[PROPERTY] == {"holds": 1}
-    assert counted.properties[STATED] == {"does not hold": 1}
+    assert counted.properties[EXACT] == {"holds": 1, "does not hold": 1}
     assert sum(c.total() for c in (*counted.empirical.values(), *counted.properties.values())) == len(found)
     assert [word(v) for v in found[:4]] == ["reproduced", "reproduced", "not reproduced", "holds"]
     text = lines(counted)
     assert text[0] == "empirical claims, 4; decided: 1 reproduced, 1 not reproduced"
-    assert text[1].split() == ["as", "printed:", "1", "reproduced"]
-    assert text[-1].split() == ["stated:", "1", "does", "not", "hold"]
+    assert text[1].split() == ["whole:", "1", "reproduced"]
+    assert text[-1].split() == ["exact:", "1", "holds,", "1", "does", "not", "hold"]
 
 
 def test_runs_that_several_claims_share_count_once():
-    made = [replace(verdict("reproduced", SHORTENED), measured=exact(1.0, runs=ids)) for ids in ("ab", "bc")]
-    counted = board([*made, replace(made[0], rests_on=AS_PRINTED)])
-    assert (counted.runs[SHORTENED], counted.runs[AS_PRINTED]) == (3, 2)
+    made = [replace(verdict("reproduced", REDUCED), measured=exact(1.0, runs=ids)) for ids in ("ab", "bc")]
+    counted = board([*made, replace(made[0], rests_on=WHOLE)])
+    assert (counted.runs[REDUCED], counted.runs[WHOLE]) == (3, 2)
     assert "2 reproduced; 3 runs" in "\n".join(lines(counted))
 
 
 def test_the_board_says_what_chance_explains():
-    spread = replace(verdict("reproduced", SHORTENED), measured=Measured((1.0,), (0.9,), (1.1,), 3))
-    failed = replace(verdict("not reproduced", SHORTENED), measured=spread.measured)
-    of_code = replace(verdict("reproduced", PROPERTY), measured=spread.measured)
-    counted = board([spread] * 40 + [failed, of_code, verdict("reproduced", SHORTENED)])
+    spread = replace(verdict("reproduced", REDUCED), measured=Measured((1.0,), (0.9,), (1.1,), 3))
+    failed = replace(verdict("not reproduced", REDUCED), measured=spread.measured)
+    of_code = replace(verdict("reproduced", EXACT), measured=spread.measured)
+    counted = board([spread] * 40 + [failed, of_code, verdict("reproduced", REDUCED)])
     assert counted.spread == 40
     assert counted.by_chance == pytest.approx(1)
     assert any("40 of those reproduced have an interval" in line for line in lines(counted))

@@ -76,9 +76,9 @@ def test_reasons_and_closing_lines_follow_the_table_as_they_are(capsys, monkeypa
 
 
 def test_what_a_verdict_rests_on_has_a_column_where_one_of_them_says():
-    found = [Verdict(CLAIM, "reproduced", "so", exact(25.0), "smoke", rests_on="shortened"), verdicts()[0]]
+    found = [Verdict(CLAIM, "reproduced", "so", exact(25.0), "smoke", rests_on="reduced"), verdicts()[0]]
     assert drawn(found, ROOMY)[0].split() == ["claim", "printed", "ours", "rests", "on", "verdict"]
-    assert "shortened" in drawn(found, ROOMY)[1]
+    assert "reduced" in drawn(found, ROOMY)[1]
 
 
 @pytest.mark.parametrize("width", [80, 120])

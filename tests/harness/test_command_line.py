@@ -95,7 +95,7 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
         "  stand-in:         1 reproduced; 3 runs",
         "  nothing measured: 2 not run",
         "properties and statements, 3",
-        "  stated:           1 holds, 2 does not hold",
+        "  exact:            1 holds, 2 does not hold",
         "evidence: 3 yours, 0 committed",
     ]
     calm = sgd("check", "toy/fig2", "-v")
@@ -116,7 +116,7 @@ def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     outcome.write_text(outcome.read_text().replace("finished", "diverged"))
     damaged = sgd("check", "toy/table1", "--store", "other")
     assert damaged.returncode == 1
-    assert f"run {outcome.parent.name}: outcome.json does not match its checksum" in damaged.stdout
+    assert f"run {outcome.parent.name}: outcome.json does not match its checksum" in " ".join(damaged.stdout.split())
     others = ["explain", "toy/table1/share"], ["export"], ["compare", "runs.store", "other"]
     for command in others:
         done = sgd(*command, *(["--store", "other"] if command[0] != "compare" else []))

@@ -24,16 +24,29 @@ def training(**changes) -> RunSpec:
     return RunSpec("train", settings | changes)
 
 
-def operations(spec: RunSpec) -> float:
-    """At forty billion a second, beside a millisecond and a half of each update."""
-    return (cost.seconds(spec) - spec.settings["updates"] * 1.5e-3) * 4e10
-
-
-def test_a_run_costs_three_passes_of_every_example_and_one_of_every_tested_image():
-    assert operations(training()) == pytest.approx(LENET.flops_per_example * (3 * 1_000 * 4 + 11 * 10_000))
-    assert operations(training(workers=3)) == pytest.approx(LENET.flops_per_example * (3 * 12_000 + 11 * 10_000))
+def test_a_run_costs_the_gradients_of_its_images_its_steps_and_its_tests():
+    image, step = cost.GRADIENT["caffe_lenet"]
+    each = step + cost.OVERHEAD
+    test = cost.FORWARD * image
+    assert cost.seconds(training()) == pytest.approx(4_000 * image + 1_000 * each + 110_000 * test)
+    three = 12_000 * image + 3_000 * step + 1_000 * cost.OVERHEAD + 110_000 * test
+    assert cost.seconds(training(workers=3)) == pytest.approx(three)
     tested = {"every": 250, "test_examples": 500, "train_examples": 60, "recompute": 7}
-    assert operations(training(evaluate=tested)) == pytest.approx(LENET.flops_per_example * (12_000 + 5 * 567))
+    shorter = 4_000 * image + 1_000 * each + 5 * 567 * test
+    assert cost.seconds(training(evaluate=tested)) == pytest.approx(shorter)
+
+
+def test_a_network_that_was_not_timed_costs_three_passes_by_its_operations():
+    flops = counts("caffe_alexnet").flops_per_example
+    assert "caffe_alexnet" not in cost.GRADIENT
+    assert cost.image_seconds("caffe_alexnet") == pytest.approx(3 * flops / cost.FLOPS_PER_SECOND)
+
+
+@pytest.mark.parametrize("network", sorted(cost.GRADIENT))
+def test_measured_seconds_are_of_the_size_that_operations_say(network: str):
+    """Between a fifth of a core's usual speed and eight times it: no slip of a power of ten."""
+    by_operations = 3 * counts(network).flops_per_example / cost.FLOPS_PER_SECOND
+    assert 1 / 8 < cost.image_seconds(network) / by_operations < 5
 
 
 def test_a_rule_that_may_stop_a_run_leaves_a_quarter_of_its_updates():

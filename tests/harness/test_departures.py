@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from suite.claims.measured import SHORTENED, STAND_IN
+from suite.claims.measured import REDUCED, STAND_IN
 from suite.papers import grades
 from suite.papers.described import describe
 from suite.papers.grades import departures
@@ -47,7 +47,7 @@ def test_a_run_at_all_that_is_printed_departs_in_nothing():
     ("epochs", "expected"),
     [
         (99, []),
-        (98.9, [(SHORTENED, "98.9 of 100 epochs")]),
+        (98.9, [(REDUCED, "98.9 of 100 epochs")]),
         (101, []),
         (101.1, [(STAND_IN, "101.1 epochs for 100")]),
         (5000, [(STAND_IN, "5,000 epochs for 100")]),
@@ -59,14 +59,13 @@ def test_a_length_within_a_hundredth_is_the_printed_one(epochs, expected):
 
 def test_a_length_in_updates_is_held_against_updates():
     by_updates = printed(epochs=Printed("1", (100,)), updates=1000)
-    assert found(by_updates) == [(SHORTENED, "no number of updates for 1,000")]
+    assert found(by_updates) == [(REDUCED, "no number of updates for 1,000")]
     assert found(by_updates, updates=1000) == []
-    assert found(by_updates, updates=10) == [(SHORTENED, "10 of 1,000 updates")]
+    assert found(by_updates, updates=10) == [(REDUCED, "10 of 1,000 updates")]
 
 
-def test_an_experiment_that_prints_no_length_shortens_every_run():
-    assert found(PrintedExperiment("group", {})) == [(SHORTENED, "length not printed")]
-    assert found(PrintedExperiment("group", {"epochs": None, "until": Printed("1", (0.9,))})) == []
+def test_an_experiment_that_prints_nothing_is_followed_by_every_run():
+    assert found(PrintedExperiment("group", {})) == []
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,7 @@ def test_a_rate_over_n_fits_no_run_without_n():
     ("data", "expected"),
     [
         ({"name": "mnist", "subset": 60_000}, []),
-        ({"name": "mnist", "subset": 59_999}, [(SHORTENED, "59,999 of 60,000 images")]),
+        ({"name": "mnist", "subset": 59_999}, [(REDUCED, "59,999 of 60,000 images")]),
         ({"name": "digits"}, [(STAND_IN, "digits for mnist or cifar10")]),
         ({"name": "digits", "subset": 3}, [(STAND_IN, "digits for mnist or cifar10")]),
     ],
@@ -133,8 +132,8 @@ def test_a_part_of_another_data_set_is_no_part_of_the_printed_one(monkeypatch):
     }
     monkeypatch.setattr(grades, "DATASETS", known)
     monkeypatch.setattr("suite.papers.described.DATASETS", known)
-    assert found(printed(data="whole"), data={"name": "part"}) == [(SHORTENED, "1,200 of 4,000 examples")]
-    assert found(printed(data="whole"), data={"name": "part", "subset": 30}) == [(SHORTENED, "30 of 4,000 examples")]
+    assert found(printed(data="whole"), data={"name": "part"}) == [(REDUCED, "1,200 of 4,000 examples")]
+    assert found(printed(data="whole"), data={"name": "part", "subset": 30}) == [(REDUCED, "30 of 4,000 examples")]
     assert found(printed(data="mnist"), data={"name": "part"}) == [(STAND_IN, "part for mnist")]
 
 
@@ -230,7 +229,7 @@ def test_drops_count_where_no_number_of_epochs_is_printed():
     ],
 )
 def test_fewer_examples_tested_shorten(sample, changes, reasons):
-    assert found(printed(sample=sample), **changes) == [(SHORTENED, reason) for reason in reasons]
+    assert found(printed(sample=sample), **changes) == [(REDUCED, reason) for reason in reasons]
 
 
 @pytest.mark.parametrize(
@@ -244,4 +243,4 @@ def test_fewer_examples_tested_shorten(sample, changes, reasons):
     ],
 )
 def test_tests_further_apart_than_printed_shorten(changes, reasons):
-    assert found(printed(recorded=10), **changes) == [(SHORTENED, reason) for reason in reasons]
+    assert found(printed(recorded=10), **changes) == [(REDUCED, reason) for reason in reasons]

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import pandas as pd
 import pytest
 from test_departures import printed, spec
 
-from reference_impls.inverse_law import SGD
-from suite.claims.measured import AS_PRINTED, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED
-from suite.experiment import Experiment, lazily
+from suite.claims.measured import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
+from suite.experiment import Experiment
 from suite.papers import grades
 from suite.papers.grades import Grade, ReadOf, Rests, grade, machine_of, read_of
 from suite.papers.printed_settings import Experiment as PrintedExperiment
 from suite.papers.printed_settings import Printed, Settings
-from suite.parameter_server.tree import server_tree
 from suite.runs.store import Outcome, encode, verified
 from suite.spec import RunSpec
 
@@ -43,14 +40,14 @@ def graded(*reads, experiments=None, measure=measuring):
 
 
 def read(made=None, machine="here", results=(), best=None):
-    return ReadOf(made or spec(), machine, frozenset(results), lambda: best)
+    return ReadOf(made or spec(), machine, frozenset(results), best=lambda: best)
 
 
 def test_a_run_is_held_against_the_experiment_that_it_is_nearest_to(table):
     table(printed("far", network="vgg"), printed("short", epochs=200), printed("same"))
-    assert graded(read()) == Grade(AS_PRINTED, "", True)
+    assert graded(read()) == Grade(WHOLE, "", True)
     table(printed("far", network="vgg"), printed("short", epochs=200))
-    assert graded(read()) == Grade(SHORTENED, "100 of 200 epochs", False)
+    assert graded(read()) == Grade(REDUCED, "100 of 200 epochs", False)
 
 
 def test_less_of_two_things_is_nearer_than_another_of_one(table):
@@ -59,7 +56,7 @@ def test_less_of_two_things_is_nearer_than_another_of_one(table):
         printed("less", epochs=200, data=Printed("1", ("mnist",)), sample=10_000),
     )
     made = spec(data={"name": "mnist", "subset": 10}, sample=10)
-    assert graded(read(made)) == Grade(SHORTENED, "10 of 60,000 images", False)
+    assert graded(read(made)) == Grade(REDUCED, "10 of 60,000 images", False)
 
 
 def test_of_two_experiments_with_like_departures_the_one_with_fewer_counts(table):
@@ -70,11 +67,11 @@ def test_of_two_experiments_with_like_departures_the_one_with_fewer_counts(table
 def test_a_claim_on_every_experiment_is_short_of_it_until_each_has_a_run(table):
     both = printed("a", network="caffe_lenet"), printed("b", network="vgg")
     table(*both, entry={"every": True})
-    assert graded(read()) == Grade(SHORTENED, "1 of 2 printed experiments", False)
+    assert graded(read()) == Grade(REDUCED, "1 of 2 printed experiments", False)
     other = spec(model={"name": "vgg"})
-    assert graded(read(), read(other)) == Grade(AS_PRINTED, "", True)
+    assert graded(read(), read(other)) == Grade(WHOLE, "", True)
     table(*both)
-    assert graded(read()) == Grade(AS_PRINTED, "", True)
+    assert graded(read()) == Grade(WHOLE, "", True)
 
 
 def test_without_a_printed_experiment_a_training_stands_in(table):
@@ -84,15 +81,15 @@ def test_without_a_printed_experiment_a_training_stands_in(table):
 
 def test_the_accuracy_until_which_a_paper_trains_is_reached_at_that_value(table):
     table(PrintedExperiment("until", {"until": Printed("1", (0.875,))}))
-    assert graded(read(best=0.875)).rests_on == AS_PRINTED
-    assert graded(read(best=0.87)) == Grade(SHORTENED, "ends at 87.0% for 88%", False)
+    assert graded(read(best=0.875)).rests_on == WHOLE
+    assert graded(read(best=0.87)) == Grade(REDUCED, "ends at 87.0% for 88%", False)
 
 
 def test_every_kind_of_training_has_the_printed_number_of_seeds(table):
     table(printed(seeds=Printed("1", (2,)), rate=Printed("1", (0.1, 0.2))))
-    assert graded(read(spec(0)), read(spec(1))).rests_on == AS_PRINTED
+    assert graded(read(spec(0)), read(spec(1))).rests_on == WHOLE
     several = [spec(0), spec(1), spec(2), spec(0, rate=0.2)]
-    assert graded(*map(read, several)) == Grade(SHORTENED, "1 of 2 seeds", False)
+    assert graded(*map(read, several)) == Grade(REDUCED, "1 of 2 seeds", False)
 
 
 @pytest.mark.parametrize(
@@ -118,10 +115,10 @@ def test_a_run_without_a_batch_stands_in_for_a_range_of_them(table):
 def test_any_of_the_printed_machines_gives_its_own_seconds(table):
     table(printed(), machine=Printed("1", ("POWER7", "K80")))
     seconds = {"results": ("seconds",)}
-    assert graded(read(machine="NVIDIA Tesla k80 24 GB", **seconds)) == Grade(AS_PRINTED, "", True)
+    assert graded(read(machine="NVIDIA Tesla k80 24 GB", **seconds)) == Grade(WHOLE, "", True)
     assert graded(read(machine="here", **seconds)) == Grade(STAND_IN, "seconds of here for POWER7 or K80", False)
     assert graded(read(machine="here", results=("update_seconds",))).rests_on == STAND_IN
-    assert graded(read(machine="here", results=("error",))).rests_on == AS_PRINTED
+    assert graded(read(machine="here", results=("error",))).rests_on == WHOLE
     table(printed())
     assert graded(read(**seconds)).because == "seconds of here for a machine not printed"
 
@@ -129,42 +126,34 @@ def test_any_of_the_printed_machines_gives_its_own_seconds(table):
 def test_of_several_virtual_results_the_first_by_name_is_told(table):
     table(printed())
     both = read(results=("virtual_seconds", "mean_staleness"))
-    assert graded(both) == Grade(SIMULATED, "mean_staleness of its schedule", False)
+    assert graded(both) == Grade(MODELLED, "mean_staleness of its schedule", False)
 
 
-def test_a_body_that_reaches_a_time_model_is_simulated_and_one_that_does_not_is_exact(table):
+@pytest.mark.parametrize(
+    ("about", "grade"),
+    [
+        ({"clock": "virtual"}, Grade(MODELLED, "virtual time of toy/times", False)),
+        ({"clock": "none"}, Grade(EXACT, "", True)),
+        ({}, Grade(STAND_IN, "nobody says what toy/times computes", False)),
+    ],
+)
+def test_what_learns_nothing_is_what_its_experiment_declares(table, about, grade):
     table(printed())
     run = read(RunSpec("toy/times", {"batch": 3}))
-    modelled = {"toy/times": Experiment(lazily("suite.cost_models.machines:network"))}
-    exact = {"toy/times": Experiment(lazily("suite.parameter_server.tree:server_tree"))}
-    assert graded(run, experiments=modelled).rests_on == SIMULATED
-    assert graded(run, experiments=modelled).because.startswith("toy/times uses suite.cost_models.machines:")
-    assert graded(run, experiments=exact) == Grade(PROPERTY, "no data of the paper", True)
-    assert graded(run).because == "the code of toy/times is not read"
+    assert graded(run, experiments={"toy/times": Experiment(lambda: None, **about)}) == grade
 
 
-def test_a_definition_that_the_paper_s_table_calls_a_time_model_is_one(table):
-    run, place = read(RunSpec("toy/times", {"batch": 3})), "paper_figures.isgd.fig1:iid_runs"
-    named = {"toy/times": Experiment(lazily(place))}
-    table(printed())
-    before = graded(run, experiments=named).rests_on
-    table(printed(), time_models={"iid_runs": "made up for this test"})
-    assert (before, graded(run, experiments=named).rests_on) == (PROPERTY, SIMULATED)
+def test_a_measure_that_applies_a_cost_model_is_named_in_the_table(table):
+    table(printed(), entry={"modelled": "Eq. 19"})
+    assert graded() == Grade(MODELLED, "Eq. 19", False)
 
 
 def test_an_exact_run_counts_only_for_a_claim_that_names_its_experiments(table):
     exact = {"exact": {"toy/train": "arithmetic"}}
     table(printed(epochs=200), **exact)
-    assert graded(read()) == Grade(PROPERTY, "no data of the paper", True)
+    assert graded(read()) == Grade(EXACT, "", True)
     table(printed(epochs=200), entry={"claims": {"claim": {"from": ("group",)}}}, **exact)
-    assert graded(read()) == Grade(SHORTENED, "100 of 200 epochs", False)
-
-
-def test_a_measure_without_runs_is_a_property_where_it_computes_with_an_implementation(table):
-    table(printed())
-    assert graded(measure=measuring) == Grade(STATED, "no run", True)
-    assert graded(measure=partial(measuring, server_tree)).rests_on == STATED
-    assert graded(measure=partial(measuring, server_tree, SGD)).rests_on == PROPERTY
+    assert graded(read()) == Grade(REDUCED, "100 of 200 epochs", False)
 
 
 # --- what a stored run says of itself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import ceil
 from pathlib import Path
 
@@ -11,21 +10,16 @@ import pytest
 
 from paper_figures.crossbow.settings import lenet
 from paper_figures.isgd.fig1 import iid_runs
-from suite.claims.measured import AS_PRINTED, PROPERTY, SHORTENED, SIMULATED, STAND_IN, STATED, exact
-from suite.clock import Link, WallClock
-from suite.cost_models.machines import DGX1, network
+from suite.claims.measured import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE, exact
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.described import Described, describe
 from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, read_of, rests_of
-from suite.papers.printed_settings import LENGTHS, SCALES, missing, settings
-from suite.papers.reaching import TIME_MODELS, reaches, reads_a_clock
+from suite.papers.printed_settings import SCALES, missing, settings
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import measure
-from suite.parameter_server.tree import Adv, server_tree
 from suite.runner.cost import TRAIN
-from suite.runs.fingerprint import present
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec, thaw
 
@@ -70,7 +64,7 @@ def rudra(
 @pytest.mark.parametrize("n", [0, 1, 30])
 def test_a_run_at_the_paper_s_settings_is_as_printed(n):
     claim = "rudra/table3/r04-test-error" if n == 0 else "rudra/table2/r01-test-error"
-    assert graded(claim, rudra(n)) == Grade(AS_PRINTED, "", True)
+    assert graded(claim, rudra(n)) == Grade(WHOLE, "", True)
 
 
 CIFAR = {"name": "cifar10", "transform": "mean-image"}
@@ -79,9 +73,9 @@ CIFAR = {"name": "cifar10", "transform": "mean-image"}
 @pytest.mark.parametrize(
     ("changed", "grade", "because"),
     [
-        (rudra(epochs=8), SHORTENED, "8 of 140 epochs"),
+        (rudra(epochs=8), REDUCED, "8 of 140 epochs"),
         (rudra(epochs=160), STAND_IN, "160 epochs for 140"),
-        (rudra(data=CIFAR | {"subset": 10_000}, images=10_000), SHORTENED, "10,000 of 50,000 images"),
+        (rudra(data=CIFAR | {"subset": 10_000}, images=10_000), REDUCED, "10,000 of 50,000 images"),
         (rudra(data=CIFAR | {"name": "digits"}), STAND_IN, "digits for cifar10"),
         (rudra(data=CIFAR | {"transform": "scale"}), STAND_IN, "preparation scale for mean-image"),
         (rudra(model={"name": "caffe_cifar_quick"}), STAND_IN, "caffe_cifar_quick for caffe_cifar_full"),
@@ -90,7 +84,7 @@ CIFAR = {"name": "cifar10", "transform": "mean-image"}
         (rudra(learners=3), STAND_IN, "workers 3 for 1 or 2 or 4 or 10 or 18 or 30"),
         (rudra(descent={"rule": "caffe", "momentum": 0.5}), STAND_IN, "momentum 0.5 for 0.9"),
         (rudra(drops=[]), STAND_IN, "drops [] for [(120, 0.1), (130, 0.01)]"),
-        (rudra(evaluate={"every": 1000, "test_examples": 2000}), SHORTENED, "2,000 of 10,000 test examples"),
+        (rudra(evaluate={"every": 1000, "test_examples": 2000}), REDUCED, "2,000 of 10,000 test examples"),
     ],
 )
 def test_each_departure_lowers_the_grade(changed, grade, because):
@@ -99,22 +93,22 @@ def test_each_departure_lowers_the_grade(changed, grade, because):
 
 def test_a_quantity_is_as_good_as_the_worst_run_it_reads():
     good, short, other = rudra(), rudra(30, epochs=8), rudra(model={"name": "digits_lenet"})
-    assert graded("rudra/table2/principle", good, short).rests_on == SHORTENED
+    assert graded("rudra/table2/principle", good, short).rests_on == REDUCED
     assert graded("rudra/table2/principle", short, other, good).because == "digits_lenet for caffe_cifar_full"
 
 
 def test_virtual_results_of_a_training_are_simulated_and_its_seconds_are_this_machine_s():
     claim = "rudra/table2/r01-training-time"
-    assert graded(claim, rudra(), results=frozenset({"virtual_seconds"})).rests_on == SIMULATED
-    assert graded(claim, rudra(), results=frozenset({"test_error"})).rests_on == AS_PRINTED
+    assert graded(claim, rudra(), results=frozenset({"virtual_seconds"})).rests_on == MODELLED
+    assert graded(claim, rudra(), results=frozenset({"test_error"})).rests_on == WHOLE
     seconds = frozenset({"seconds"})
     assert graded(claim, rudra(), results=seconds) == Grade(STAND_IN, f"seconds of {HERE} for POWER7", False)
-    assert graded(claim, rudra(), results=seconds, machine="IBM POWER7 3.84 GHz").rests_on == AS_PRINTED
+    assert graded(claim, rudra(), results=seconds, machine="IBM POWER7 3.84 GHz").rests_on == WHOLE
 
 
 def test_a_claim_that_speaks_of_a_smaller_size_decides_at_it():
     short = rudra(30, 128, epochs=8, rate=0.001)
-    assert graded("rudra/fig5/n30-diverges", short) == Grade(SHORTENED, "8 of 140 epochs", True)
+    assert graded("rudra/fig5/n30-diverges", short) == Grade(REDUCED, "8 of 140 epochs", True)
     assert not graded("rudra/fig5/n30-lower", short).decides
 
 
@@ -137,14 +131,13 @@ def sweep(batch: int, seed: int, **changes) -> RunSpec:
 @pytest.mark.parametrize(
     ("specs", "because"),
     [
-        ([sweep(2**k, s) for k in range(11) for s in range(10)], "length not printed"),
         ([sweep(2**k, s, sample=500) for k in range(11) for s in range(10)], "500 of 12,000 test examples"),
         ([sweep(2**k, s, growth=0.01) for k in range(11) for s in range(10)], "tested on a grid that grows by 1%"),
         ([sweep(2**k, s, every=100) for k in range(11) for s in range(10)], "tested every 100 updates for 1"),
     ],
 )
-def test_the_law_s_searches_are_never_as_printed_since_no_length_is(specs, because):
-    assert graded("inverse_law/fig1a/law-mnist_small-lr0p01", *specs) == Grade(SHORTENED, because, False)
+def test_fewer_or_rarer_tests_reduce_the_law_s_searches(specs, because):
+    assert graded("inverse_law/fig1a/law-mnist_small-lr0p01", *specs) == Grade(REDUCED, because, False)
 
 
 def reasons(claim: str, *specs: RunSpec) -> set[str]:
@@ -152,7 +145,7 @@ def reasons(claim: str, *specs: RunSpec) -> set[str]:
     (printed,) = settings(claim.partition("/")[0]).basis(claim).experiments
     ours = [describe(spec) for spec in specs]
     each = [reason for run in ours for _, reason in departures(run, printed)]
-    return {*each, *(reason for _, reason in _together(ours, printed))} - {"length not printed"}
+    return {*each, *(reason for _, reason in _together(ours, printed))}
 
 
 def test_a_part_of_a_data_set_shortens():
@@ -163,7 +156,7 @@ def test_a_part_of_a_data_set_shortens():
     )
     claim = "inverse_law/fig2d/law"
     assert "14,112 of 1,961,119 examples" not in reasons(claim, *whole)
-    assert graded(claim, *sittings) == Grade(SHORTENED, "14,112 of 1,961,119 examples", False)
+    assert graded(claim, *sittings) == Grade(REDUCED, "14,112 of 1,961,119 examples", False)
     assert graded(claim, *figure_specs(1.0, "reduced", captions=True)).rests_on == STAND_IN
 
 
@@ -180,7 +173,20 @@ def test_a_claim_on_every_experiment_needs_them_all():
     claim = "inverse_law/fig1b/positive-floor"
     assert settings("inverse_law").basis(claim).every
     found = graded(claim, *[sweep(2**k, s) for k in range(11) for s in range(10)])
-    assert found.rests_on == SHORTENED
+    assert found == Grade(
+        REDUCED, f"1 of {len(settings('inverse_law').basis(claim).experiments)} printed experiments", False
+    )
+
+
+def falling(printed, epochs):
+    """The drops that a schedule prints for so many epochs, and the settings of one that hangs on the mean loss."""
+    if printed and printed.periodic:
+        every, factor = printed.periodic
+        return [(every * k, factor**k) for k in range(1, ceil(epochs / every))], {}
+    drops = printed.values[0] if printed else []
+    if printed and printed.by_loss:
+        return [], {"thresholds": [at for at, _ in drops], "factors": [1.0, *(factor for _, factor in drops)]}
+    return drops, {}
 
 
 def built(printed) -> RunSpec | None:
@@ -198,14 +204,7 @@ def built(printed) -> RunSpec | None:
     each = batch * (workers // (splitting or 1))
     epochs = value("epochs", 200)
     updates = value("updates", round(epochs * images / each))
-    drops, falls = value("drops", []), {}
-    if printed["drops"] and printed["drops"].periodic:
-        epochs_between, factor = printed["drops"].periodic
-        count = ceil(updates * each / images / epochs_between)  # the last of which would fall on the end, or behind
-        drops = [(epochs_between * k, factor**k) for k in range(1, count)]
-    elif printed["drops"] and printed["drops"].by_loss:
-        falls = {"thresholds": [below for below, _ in drops], "factors": [1.0, *(factor for _, factor in drops)]}
-        drops = []
+    drops, falls = falling(printed["drops"], updates * each / images)
     made = {
         "data": {"name": name, "transform": value("preparation", "scale"), "labels": value("labels", "digits")},
         "model": {"name": value("network", "own")},
@@ -231,42 +230,26 @@ EXPERIMENTS = [
 
 
 @pytest.mark.parametrize("printed", EXPERIMENTS)
-def test_what_every_experiment_prints_departs_from_it_in_nothing_but_an_unprinted_length(printed):
-    found = [reason for _, reason in departures(describe(built(printed)), printed)]
-    unprinted = all(printed[name] is None for name in LENGTHS)
-    assert found == (["length not printed"] if unprinted else [])
+def test_what_every_experiment_prints_departs_from_it_in_nothing(printed):
+    assert list(departures(describe(built(printed)), printed)) == []
 
 
-def test_every_claim_on_an_unprinted_length_is_short_of_as_printed():
-    seen = 0
-    for name in PAPERS:
-        table = settings(name)
-        for artifact in table.artifacts:
-            basis = table.basis(f"{name}/{artifact}/whatever")
-            for printed in basis.experiments:
-                if printed.trains and all(printed[length] is None for length in LENGTHS):
-                    seen += 1
-                    assert (SHORTENED, "length not printed") in list(departures(describe(built(printed)), printed))
-    assert seen > 20
-
-
-def test_a_run_that_learns_nothing_is_a_property_and_no_run_is_a_statement():
-    algebra = RunSpec("crossbow/algebra")
-    assert graded("crossbow/fig5/pull", algebra) == Grade(PROPERTY, "no data of the paper", True)
-    assert graded("crossbow/fig3/target") == Grade(STATED, "no run", True)
+def test_what_learns_nothing_and_has_no_clock_is_exact():
+    assert graded("crossbow/fig5/pull", RunSpec("crossbow/algebra")) == Grade(EXACT, "", True)
+    assert graded("crossbow/fig3/target") == Grade(EXACT, "", True)
 
 
 def test_an_exact_run_beside_a_training_does_not_make_it_a_property():
     identities = RunSpec("rudra/identities")
-    assert graded("rudra/eq7/same-error", identities).rests_on == PROPERTY
-    assert graded("rudra/eq7/same-error", identities, rudra(0, epochs=2)).rests_on == SHORTENED
+    assert graded("rudra/eq7/same-error", identities).rests_on in (EXACT, MODELLED)
+    assert graded("rudra/eq7/same-error", identities, rudra(0, epochs=2)).rests_on == REDUCED
 
 
 def test_seconds_are_a_stand_in_unless_the_claim_s_own_machine_made_them():
     run = RunSpec("isgd/latency", {"model": "caffe_alexnet", "batches": [1], "repeats": 3})
     claim = "isgd/fig7c/saturation-1gpu"
     assert graded(claim, run).rests_on == STAND_IN
-    assert graded(claim, run, machine="NVIDIA GeForce GTX TITAN X").rests_on == AS_PRINTED
+    assert graded(claim, run, machine="NVIDIA GeForce GTX TITAN X").rests_on == WHOLE
     other = RunSpec("isgd/latency", {**thaw(run.settings), "model": "caffe_lenet"})
     found = graded(claim, other, machine="NVIDIA GeForce GTX TITAN X")
     assert found == Grade(STAND_IN, "caffe_lenet for caffe_alexnet", False)
@@ -275,9 +258,9 @@ def test_seconds_are_a_stand_in_unless_the_claim_s_own_machine_made_them():
 @pytest.mark.parametrize(
     ("best", "grade", "because"),
     [
-        (0.9921, AS_PRINTED, ""),
-        (0.9889, SHORTENED, "ends at 98.9% for 99%"),
-        (None, SHORTENED, "no test accuracy for 99%"),
+        (0.9921, WHOLE, ""),
+        (0.9889, REDUCED, "ends at 98.9% for 99%"),
+        (None, REDUCED, "no test accuracy for 99%"),
     ],
 )
 def test_a_training_until_an_accuracy_is_as_long_as_it_takes_to_get_there(best, grade, because):
@@ -297,45 +280,37 @@ def test_how_far_a_stored_training_came_is_read_from_its_tests(tmp_path):
     assert read_of(store.read(other.id)).best() is None
 
 
-def test_code_that_cannot_be_read_is_no_property():
-    unread = {"toy/run": Experiment(lambda: measuring)}
+def test_a_computation_that_nobody_declared_is_a_stand_in():
+    """Also somebody's own training on somebody's own data."""
+    undeclared = {"toy/run": Experiment(lambda: measuring)}
     rests = Rests(measuring, (ReadOf(RunSpec("toy/run"), HERE),))
-    assert grade("isgd/fig4/equal-split", rests, unread).because == "the code of toy/run is not read"
+    found = grade("isgd/fig4/equal-split", rests, undeclared)
+    assert found == Grade(STAND_IN, "nobody says what toy/run computes", False)
 
 
-# --- what code leads to
-
-
-def test_sharing_a_file_with_a_time_model_is_not_using_it():
-    assert reaches(Adv, TIME_MODELS)
-    assert not reaches(server_tree, TIME_MODELS)
-    assert not reaches(WallClock, TIME_MODELS)
-    assert reaches(Link, TIME_MODELS) == "suite.clock:Link"
-
-
-def test_what_a_function_was_handed_counts():
-    held = [network]
-    assert reaches(partial(measuring, network), TIME_MODELS)
-    assert reaches(lambda: held, TIME_MODELS)
-    assert reaches(partial(measuring, Link(0.0, 1.0)), TIME_MODELS)
-    assert not reaches(partial(measuring, DGX1.devices), TIME_MODELS)
-
-
-def test_a_training_s_own_clock_is_no_timing():
-    assert not reads_a_clock(WallClock)
-    assert reads_a_clock(paper("isgd").experiments["isgd/latency"].load)
-    assert not reads_a_clock(paper("crossbow").experiments["crossbow/algebra"].load)
-
-
-def test_every_name_that_grades_rest_on_still_exists():
-    for place in TIME_MODELS:
-        module, _, name = place.partition(":")
-        assert present().resolve(module, name), place
+def test_what_the_table_calls_exact_are_experiments():
     for name in PAPERS:
-        table, folder = settings(name), Path(__file__).parents[2] / "paper_figures" / name
-        assert set(table.exact) <= set(paper(name).experiments), name
-        text = "\n".join(path.read_text() for path in folder.rglob("*.py"))
-        assert all(f"def {model}(" in text for model in table.time_models), name
+        assert set(settings(name).exact) <= set(paper(name).experiments), name
+
+
+def test_every_experiment_learns_or_says_what_its_clock_is():
+    """A training is told by its specification; all else would be a stand-in."""
+    trainings = {"isgd/imagenet", "matex_agd/imagenet", "matex_agd/serial_gap", "crossbow/followed", "rudra/train"}
+    trainings |= {f"inverse_law/{name}" for name in ("sweep", "phrases", "translate")}
+    for name in PAPERS:
+        for each, experiment in paper(name).experiments.items():
+            assert experiment.clock in ("none", "virtual") or experiment.timed or each in trainings, each
+
+
+@pytest.mark.parametrize(
+    ("claim", "spec", "told"),
+    [
+        ("rudra/table2/r01-test-error", rudra(), "6 of 8, not decay, seeds"),
+        ("isgd/fig1a/all-done", None, "1 of 8, not rate, momentum, decay, drops, length, seeds, preparation"),
+    ],
+)
+def test_a_grade_counts_the_settings_that_are_printed(claim, spec, told):
+    assert graded(claim, spec or iid_runs("paper")["iid"][0]).printed == told
 
 
 # --- what a quantity reads
@@ -402,4 +377,4 @@ def test_an_epoch_of_a_cycle_of_ten_batches_is_one_of_them_each():
     (spec,) = iid_runs("paper")["iid"]
     assert describe(spec).epochs == 2200
     claim = "isgd/fig1a/all-done"
-    assert graded(claim, spec) == Grade(SHORTENED, "length not printed", False)
+    assert graded(claim, spec) == Grade(WHOLE, "", True)

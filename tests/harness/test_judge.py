@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, KnownDifference, judge, load, not_run
-from suite.claims.measured import AS_PRINTED, PROPERTY, SIMULATED, STAND_IN, STATED, Measured, exact, interval, point
+from suite.claims.measured import EXACT, MODELLED, STAND_IN, WHOLE, Measured, exact, interval, point
 from suite.report.numerals import printed
 
 HALF = st.integers(-8, 8).map(lambda n: n / 2)
@@ -173,12 +173,12 @@ DOUBTED = claim(doubt="Table 2 says eleven")
 @pytest.mark.parametrize(
     ("value", "rests_on", "expected", "red"),
     [
-        (11, PROPERTY, "paper contradicts itself", False),
-        (11, SIMULATED, "paper contradicts itself", False),
-        (11, AS_PRINTED, NO, True),  # a training that misses shows no contradiction, nor does a time
+        (11, EXACT, "paper contradicts itself", False),
+        (11, MODELLED, "paper contradicts itself", False),
+        (11, WHOLE, NO, True),  # a training that misses shows no contradiction, nor does a time
         (11, STAND_IN, NO, True),
         (11, "", NO, True),
-        (10, STATED, YES, False),
+        (10, EXACT, YES, False),
     ],
 )
 def test_a_doubt_needs_what_was_computed(value, rests_on, expected, red):

@@ -10,12 +10,11 @@ from suite.claims.board import apart, board, lines, word
 from suite.claims.intervals import Interval, paired_difference, percent_saved, wilson
 from suite.claims.judge import Claim, ClaimError, Verdict, judge, load
 from suite.claims.measured import (
-    AS_PRINTED,
-    PROPERTY,
-    SHORTENED,
-    SIMULATED,
+    EXACT,
+    MODELLED,
+    REDUCED,
     STAND_IN,
-    STATED,
+    WHOLE,
     Measured,
     exact,
     interval,
@@ -225,15 +224,15 @@ def verdict(said, rests_on="", measured=None, **more):
     ],
 )
 def test_a_property_holds_or_does_not_and_a_measurement_is_reproduced_or_not(said, of_a_property):
-    assert [word(verdict(said, rests_on)) for rests_on in (PROPERTY, STATED)] == [of_a_property] * 2
-    for rests_on in (AS_PRINTED, SHORTENED, STAND_IN, SIMULATED, ""):
+    assert [word(verdict(said, rests_on)) for rests_on in (EXACT, EXACT)] == [of_a_property] * 2
+    for rests_on in (WHOLE, REDUCED, STAND_IN, MODELLED, ""):
         assert word(verdict(said, rests_on)) == said
 
 
 def test_a_verdict_counts_once_among_those_with_an_interval():
     some = Measured((1.0, 2.0), (1.0, 1.5), (1.0, 2.5))
-    assert board([verdict("reproduced", SHORTENED, some)]).spread == 1
-    assert board([verdict("reproduced", SHORTENED, exact((1.0, 2.0)))]).spread == 0
+    assert board([verdict("reproduced", REDUCED, some)]).spread == 1
+    assert board([verdict("reproduced", REDUCED, exact((1.0, 2.0)))]).spread == 0
     assert board([]).spread == 0
 
 
@@ -245,9 +244,9 @@ def test_an_empty_board_says_that_there_is_nothing():
 
 def test_what_was_not_registered_first_is_counted_by_kind_in_alphabetical_order():
     orders = ("undated", "late", "registered", "amended", "late", "")
-    counted = board([verdict("reproduced", SHORTENED, order=order) for order in orders])
-    assert apart(counted, SHORTENED) == " (1 amended, 2 late, 1 undated)"
-    assert apart(counted, AS_PRINTED) == apart(counted, "nothing measured") == ""
+    counted = board([verdict("reproduced", REDUCED, order=order) for order in orders])
+    assert apart(counted, REDUCED) == " (1 amended, 2 late, 1 undated)"
+    assert apart(counted, WHOLE) == apart(counted, "nothing measured") == ""
     assert any(line.endswith("6 reproduced (1 amended, 2 late, 1 undated)") for line in lines(counted))
 
 

@@ -96,9 +96,9 @@ def test_a_command_hands_its_options_on_and_ends_with_the_code_of_what_it_called
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        ("figures", ([], ("all", None), Path("figures"), "svg", None, None)),
+        ("figures", ([], ("all", None), Path("figures"), ["svg"], None, None)),
         ("figures isgd --store s --only-mine --out o --format pdf --profile smoke --data csv",
-         (["isgd"], ("mine", Path("s")), Path("o"), "pdf", "smoke", "csv")),
+         (["isgd"], ("mine", Path("s")), Path("o"), ["pdf"], "smoke", "csv")),
     ],
 )  # fmt: skip
 def test_figures_are_told_one_by_one_on_stderr(call: Sgd, monkeypatch: pytest.MonkeyPatch, words: str, arguments):

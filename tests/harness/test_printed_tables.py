@@ -64,7 +64,6 @@ def test_groups_that_are_like_each_other_are_refused(tmp_path):
     ("text", "wrong"),
     [
         ("[exact]\n'toy/run' = 3\n", "toy/run: it must say why"),
-        ("[time-models]\nsteps = ''\n", "steps: it must say why"),
         ("[groups.one]\nrate = { is = 3, where = '' }\n", r"\[groups.one\] rate: it does not say where"),
         ("[groups.one]\nrate = { is = 3, where = 3 }\n", r"\[groups.one\] rate: it does not say where"),
         ("[groups.one]\nrate = { is = 3, share = 0.1, where = '3' }\n", "needs one of `is`, `range` and `share`"),

@@ -97,7 +97,7 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(refresh.readme, "judged_of", lambda papers, source: ["a verdict"])
     monkeypatch.setattr(refresh, "results", lambda judged: f"results of {judged}")
     monkeypatch.setattr(refresh, "hours", lambda found: "".join(found))
-    monkeypatch.setattr(refresh.readme, "blocks", lambda judged: {"README.md": {"own": "ours"}})
+    monkeypatch.setattr(refresh.readme, "blocks", lambda judged, source: {"README.md": {"own": "ours"}})
     elsewhere = {"README.md": {"other": "theirs"}, "docs/results.md": {"other": "theirs"}}
     monkeypatch.setattr(refresh.readme, "blocks_elsewhere", lambda judged: elsewhere)
     return home
@@ -125,3 +125,12 @@ def test_this_project_has_its_own_blocks(made, tmp_path, monkeypatch):
     found = refresh.generated(made)
     assert "\nours\n" in found[tmp_path / "README.md"]
     assert made / "hours.csv" not in found
+
+
+def test_one_in_the_last_digit_makes_nothing_out_of_date(tmp_path, monkeypatch):
+    (tmp_path / "made.csv").write_text("a,-0.242013\n")
+    monkeypatch.setattr(refresh, "homes", lambda: [tmp_path])
+    monkeypatch.setattr(refresh, "project", lambda home: home)
+    for written, code in (("a,-0.242012\n", 0), ("a,-0.242019\n", 1)):
+        monkeypatch.setattr(refresh, "generated", lambda home, text=written: {home / "made.csv": text})
+        assert refresh.refresh((), check=True)[0] == code

@@ -27,7 +27,9 @@ def job(monkeypatch):
         monkeypatch.setattr(reproduce, "open_runs", lambda store: None)
         monkeypatch.setattr(reproduce, "with_committed", lambda store: None)
         monkeypatch.setattr(reproduce, "summary", lambda found: [f"{len(found)} claims", "and what they say"])
-        monkeypatch.setattr(reproduce, "write_site", lambda *_: SimpleNamespace(index=Path("report/index.html")))
+        monkeypatch.setattr(
+            reproduce, "write_site", lambda *_: SimpleNamespace(index=Path("report/index.html"), faults=())
+        )
         monkeypatch.setattr(reproduce, "committed_verdicts", lambda profile: dict(COMMITTED))
         monkeypatch.setattr(reproduce, "write_verdicts", lambda profile, found: [Path("verdicts-smoke.json")])
         place = Path("unused")

@@ -19,6 +19,8 @@ from suite.commands.status import status
 from suite.data.catalogue import DataError
 from suite.papers import registry
 from suite.papers.artifact import Artifact
+from suite.runner.calibration import Calibration, keep
+from suite.runs.environment import machine_class
 from suite.runs.store import Store
 from suite.spec import RunSpec
 
@@ -51,6 +53,21 @@ def test_a_run_that_needs_exactly_the_memory_there_is_is_computed(capsys: pytest
     assert last(capsys) == "3 runs stored, 0 already there, 0 left for later, 0 failed"
     assert run("toy/table1", memory=MEMORY - 1) == 0
     assert last(capsys) == "0 runs stored, 0 already there, 0 left for later, 0 failed"
+
+
+def test_runs_are_ordered_by_what_this_machine_was_measured_to_take(monkeypatch: pytest.MonkeyPatch):
+    """A calibration of the store multiplies what the order is made from, as ``plan`` shows it."""
+    seen: list[float] = []
+
+    def by_value(selection: object, planned: Sequence[Planned], *rest: object) -> list[list[Planned]]:
+        seen.extend(item.seconds for item in planned)
+        return [list(planned)]
+
+    monkeypatch.setattr(command, "by_value", by_value)
+    assert run("toy/table1", budget=60) == 0
+    keep(Path("store"), Calibration(machine_class(), "cpu", {}, 1.0, host=7.0))
+    assert run("toy/table1", budget=60) == 0
+    assert seen[3:] == [7 * seconds for seconds in seen[:3]]
 
 
 def test_what_a_run_has_planned_is_told_by_status_as_queued(capsys: pytest.CaptureFixture[str]):

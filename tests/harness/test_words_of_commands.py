@@ -8,7 +8,7 @@ import pytest
 
 from suite.cli import errors
 from suite.commands import doctor, list_
-from suite.commands.terminal import PIPE, duration, folded, width
+from suite.commands.terminal import PIPE, duration, folded, memory, width
 from suite.runs.lease import PROBED
 from suite.runs.store import DamagedRun
 
@@ -64,6 +64,10 @@ def test_a_pipe_is_as_wide_as_columns_says_or_120(monkeypatch: pytest.MonkeyPatc
 )
 def test_a_time_is_said_in_its_two_largest_units(seconds: float, text: str):
     assert duration(seconds) == text
+
+
+def test_memory_is_said_in_megabytes_or_gigabytes():
+    assert [memory(size) for size in (400_000, 412e6, 11.639e9)] == ["0 MB", "412 MB", "11.6 GB"]
 
 
 FACTS = {

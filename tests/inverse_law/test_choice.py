@@ -133,7 +133,10 @@ def test_a_threshold_out_of_reach_says_so():
         ({"batches": (4, 16), "seeds": ()}, r"seeds=\(\) must name at least one seed"),
         ({"batches": (4, 16), "rounds": 0}, "rounds=0 must be at least 1"),
         ({"batches": (4, 16), "budget": 0.0}, "budget=0.0 must be a positive number of seconds"),
-        ({"batches": (4, 16), "memory": -1}, "fewer than two fit into memory: {4: 'an update needs 0 bytes"),
+        (
+            {"batches": (4, 16), "memory": -1},
+            "fewer than two batch sizes can be trained with; left out: {4: 'an update needs 0 bytes",
+        ),
         ({"batches": (4, 16), "rate": 1e38}, "the loss became infinite at rate=1e"),
     ],
 )

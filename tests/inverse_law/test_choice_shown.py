@@ -24,7 +24,7 @@ def counting(seconds, choice=None):
 
 
 def chosen(seconds):
-    return Progress("chosen", 16, 1, 1, 0, seconds, SimpleNamespace(batch=16))
+    return Progress("chosen", 16, 1, 1, 0, seconds, SimpleNamespace(batch=16, tied=lambda: ()))
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from paper_figures.inverse_law import (
     eq10,
     eq12,
     eqbound,
+    equivalence,
+    exponents,
     fig2,
     readings,
     rival,
@@ -154,7 +156,7 @@ def test_curves_missing_from_a_profile_are_missing_not_wrong():
 
 def test_reduced_covers_the_papers_range():
     """All powers of two and ten seeds on every row of MNIST; lower thresholds lie below the others."""
-    for row in (row for row in settings.ROWS if row.halvings):
+    for row in (row for row in settings.ROWS if row.seeds > 1):
         specs = settings.curve_specs(row, "reduced")
         assert {s.settings["batch"] for s in specs} == set(row.powers)
         assert {s.seed for s in specs} == set(range(10 if row.data == "mnist" else 3))
@@ -162,6 +164,26 @@ def test_reduced_covers_the_papers_range():
             assert max(spec.settings["monitors"]["training"]) < min(specs[0].settings["monitors"]["training"])
     assert {row.name for row in settings.ROWS if row.data == "mnist"} <= {r.name for r in settings.ROWS if r.halvings}
     assert settings.curve_specs(settings.ROWS[0], "smoke") == ()
+
+
+def test_every_curve_has_runs_at_reduced_and_those_of_one_seed_are_lent_a_scatter_at_their_sizes():
+    for row in settings.ROWS:
+        specs = settings.curve_specs(row, "reduced")
+        assert len({s.settings["batch"] for s in specs}) >= exponents.LEAST_POINTS
+        if row.seeds == 1:
+            (lender,) = (each for each in map(settings.BY_NAME.get, equivalence.LENDING) if each.data == row.data)
+            assert {s.settings["batch"] for s in specs} <= set(lender.powers)
+            assert row.thresholds("reduced") == lender.thresholds("reduced")[:1], "the LeNet's first threshold"
+
+
+def test_a_variant_changes_one_setting_and_takes_seeds_of_its_own():
+    (variant,) = settings.VARIANTS
+    printed = settings.BY_NAME["mnist_medium-lr0p05"]
+    ours, theirs = settings.curve_specs(variant, "reduced"), settings.curve_specs(printed, "reduced")
+    assert not {s.seed for s in ours} & {s.seed for s in theirs}
+    transforms = {s.settings["data"]["transform"] for s in ours}, {s.settings["data"]["transform"] for s in theirs}
+    assert transforms == ({"unit"}, {"standardise-global"})
+    assert settings.curve_specs(variant, "paper") == ()
 
 
 def test_paper_profile_is_the_papers():

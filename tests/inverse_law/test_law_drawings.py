@@ -43,22 +43,26 @@ def legend(axes) -> list[str]:
 
 def test_a_panel_of_figure_1_for_every_curve_with_the_law_through_it(store):
     *panels, corner = drawn(store, "fig1a").axes
-    rows = [row for row in settings.ROWS if row.halvings]
-    assert [axes.get_title(loc="left").split("\n")[0] for axes in panels] == [row.title for row in rows]
-    assert all(axes.get_title(loc="left").endswith("), printed -1") for axes in panels)
+    rows = list(settings.BY_NAME.values())
+    titles = [axes.get_title(loc="left") for axes in panels]
+    assert [title.split("\n")[0] for title in titles] == [row.title for row in rows]
     assert "a run" in legend(corner)
-    for axes, row in zip(panels, rows, strict=True):
+    for axes, row, title in zip(panels, rows, titles, strict=True):
+        ending = "one seed" if row.seeds == 1 else "), printed -1" if row in settings.ROWS else row.title
+        assert title.endswith(ending)
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
         ticks = [float(t.get_text()) for t in axes.get_xticklabels()]
-        assert ticks == list(row.powers[:: 1 if len(row.powers) <= TICKS else 2])
+        sizes = row.sizes or row.powers
+        assert ticks == list(sizes[:: 1 if len(sizes) <= TICKS else 2])
         assert axes.get_legend() is None
         names = [f"{t:.2g}" for lower in (False, True) for t in row.thresholds("reduced", lower=lower)]
         assert [text.get_text() for text in axes.texts] == names
         (first, *_) = (line for line in axes.lines if len(line.get_xdata()) == 80)  # the fitted laws
         (m, *_, most), (n, *_, least) = first.get_data()
         sensitivity = (n - least) / (1 / m - 1 / most)
-        assert sensitivity == pytest.approx(fabricated.SENSITIVITY, rel=0.1)
-        assert n - sensitivity / m == pytest.approx(fabricated.FLOOR, rel=0.1)
+        tolerance = 0.1 if row.seeds > 1 else 0.3
+        assert sensitivity == pytest.approx(fabricated.SENSITIVITY, rel=tolerance)
+        assert n - sensitivity / m == pytest.approx(fabricated.FLOOR, rel=tolerance)
         drawn_of_each = 3  # its runs, their standard deviations, and the law's interval
         assert len(axes.collections) == drawn_of_each * (len(row.halvings) + len(row.lower))
 
@@ -81,18 +85,18 @@ def test_captions_decide_nothing(store):
 def test_the_table_behind_the_curves_holds_every_run_and_threshold(store):
     artifact = PAPER.artifact("inverse_law/fig1a")
     table = artifact.frame(Evidence(store, artifact.runs("reduced"), "reduced"))
-    rows = [row for row in settings.ROWS if row.halvings]
+    rows = list(settings.BY_NAME.values())
     assert list(table["curve"].unique()) == [row.name for row in rows]
     for row in rows:
         part = table[table["curve"] == row.name]
-        assert len(part) == len((*row.halvings, *row.lower)) * len(row.powers) * row.seeds
+        assert len(part) == len((*row.halvings, *row.lower)) * len(row.sizes or row.powers) * row.seeds
 
 
 def test_residuals_exponents_and_the_rival_law(store):
     residuals, exponents, rival = drawn(store, "fig1b").axes
     values = [value for line in residuals.lines for value in line.get_ydata()]
     assert 0 < max(map(abs, values)) < 100 * 5 * fabricated.SCATTER
-    curves = sum(bool(row.halvings) for row in settings.ROWS)
+    curves = sum(row.seeds > 1 for row in settings.ROWS)
     (printed,) = [line for line in exponents.lines if line.get_label() == "printed"]
     assert list(printed.get_xdata()) == [-1] * (curves + 1)
     assert printed.get_markerfacecolor() == "none"
@@ -104,7 +108,7 @@ def test_residuals_exponents_and_the_rival_law(store):
 def test_the_table_of_the_laws_has_each_quantity_of_each_curve_once(store):
     artifact = PAPER.artifact("inverse_law/fig1b")
     table = artifact.frame(Evidence(store, artifact.runs("reduced"), "reduced"))
-    titles = {row.title for row in settings.ROWS if row.halvings}
+    titles = {row.title for row in settings.ROWS if row.seeds > 1}
     for quantity, besides in (("preference", set()), ("exponent", {"all curves together"})):
         part = table[table["quantity"] == quantity]
         assert part["curve"].is_unique

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from paper_figures.inverse_law.experiments import EXPERIMENTS, sweep_seconds
+from paper_figures.inverse_law.experiments import EXPERIMENTS, sweep_seconds, sweep_updates
 from paper_figures.inverse_law.experiments.search import SearchRun, resume, save
 from paper_figures.inverse_law.experiments.sweep import Trainer, sweep
 from paper_figures.inverse_law.settings import DIGITS
@@ -170,6 +170,15 @@ def test_a_search_is_planned_by_the_lowest_loss_that_it_looks_for():
     )
     assert lower == alone
     assert lower / first == pytest.approx(2.5, rel=0.01)
+
+
+def test_planned_updates_fall_with_the_batch_as_the_law_says():
+    """N_inf + alpha / M above the smallest batch; far more, or the limit, below it."""
+    common = {"monitors": {"training": [0.288]}, "limit": 20_000, "rate": 0.05}
+    found = {batch: sweep_updates(spec_of(**common, batch=batch)) for batch in (1, 4, 8, 16, 10**9)}
+    assert found[1] > 10 * found[4]
+    assert found[4] - found[8] == pytest.approx(2 * (found[8] - found[16]))
+    assert found[4] > found[8] > found[16] > found[10**9]
 
 
 def test_learners_share_a_batch_without_changing_the_updates(tmp_path):

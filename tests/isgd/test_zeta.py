@@ -95,6 +95,10 @@ def test_the_chosen_one_is_compared_with_sgd_on_other_seeds(monkeypatch, sooner,
     assert quantities["faster"].n == 10
 
 
+def test_the_size_of_the_search_is_read_from_its_runs(search):
+    assert found(zeta.measure_search, search)["search-size"].values == pytest.approx((len(GRID), 2, 2.5), abs=1e-3)
+
+
 @pytest.mark.parametrize("treatment", [None, BEST])
 def test_the_figure_shows_every_ended_run_and_marks_what_diverged(monkeypatch, treatment):
     from matplotlib.figure import Figure
@@ -106,7 +110,7 @@ def test_the_figure_shows_every_ended_run_and_marks_what_diverged(monkeypatch, t
     zeta.draw(evidence(zeta.runs("paper"), make), figure)
     left = figure.axes[0]
     assert len(figure.axes) == (1 if treatment is None else 2)
-    assert "diverged" in [text.get_text() for text in left.get_legend().get_texts()]
+    assert [(text.get_text(), text.get_position()[0]) for text in left.texts] == [("all diverged", 1000.0)]
     assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
     drawn = {tuple(line.get_xdata()) for line in left.get_lines() if len(line.get_xdata()) == 5}
     assert drawn == {(0.1, 1.0, 10.0, 30.0, 100.0)}

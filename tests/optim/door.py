@@ -114,9 +114,8 @@ def train(opt: Any, module: nn.Module, updates: int = UPDATES, first: int = 0, c
 
 def weights(module: nn.Module) -> Tensor:
     """Parameters and floating-point buffers as one vector."""
-    return torch.cat(
-        [value.detach().reshape(-1) for value in module.state_dict().values() if value.is_floating_point()]
-    )
+    values = [*module.parameters(), *module.buffers()]
+    return torch.cat([value.detach().reshape(-1) for value in values if value.is_floating_point()])
 
 
 class FusedTorch(TorchSGD):

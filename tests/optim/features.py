@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import tempfile
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -191,6 +192,7 @@ def schedulers(job: Job) -> None:
 
 def _interrupted(job: Job, trip: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     ends = []
+    warnings.filterwarnings("ignore", "model.state_dict")  # a training to go on with is what is kept here
     trip(job.make(network()).state_dict())
     for stops in (False, True):
         torch.manual_seed(job.group.rank)

@@ -52,14 +52,16 @@ refuse(
     "averages gradients by itself",
     "it averages gradients by itself, before the algorithm could exchange what it exchanges",
 )
-refuse("sparse gradients", "sparse=False", "every algorithm adds up whole vectors")
+refuse("sparse gradients", "sparse=False", "every algorithm adds up dense vectors of all parameters")
 refuse("parameters frozen later", "frozen after", "momentum, decay and averaging would move them still")
 refuse("`step()` without a closure", "needs a closure", "it may ask for the same batch again", "ISGD")
 EARLY = "`GradScaler` looks for overflow before the closure has computed the gradients"
 for feature in ("`torch.amp.GradScaler`", "`GradScaler.unscale_` before `step`"):
     refuse(feature, "before the closure has computed", EARLY, "ISGD")
 refuse(
-    "a module moved, or its `.data` replaced", "lies elsewhere", "its parameters are no views of the vector any more"
+    "a module moved, or its `.data` replaced",
+    "lies elsewhere",
+    "the optimiser keeps all parameters in one flat tensor, which the module would leave",
 )
 for feature, message in (
     ("`clip_grad_norm_` between backward and step", "changed between backward and step"),

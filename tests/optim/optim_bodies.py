@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from suite.communication.group import Group
-from suite.optim import SMA, DelayedSGD, WorkerLost, joining, parameter_server, share
+from suite.optim import EASGD, SMA, DelayedSGD, WorkerLost, joining, parameter_server, share
 
 
 def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:
@@ -242,3 +242,78 @@ def averaged(
             batch = torch.randint(len(inputs), (16,), generator=draw)
             losses.append(opt.step(closure(opt, module, inputs[batch], targets[batch])).item())
     return {"losses": losses, "model": weights(opt.average()).tolist(), "begun": opt.t}
+
+
+def meets_others(group: Group, what: str, report: str) -> None:
+    """How a process ends whose other one does something else at its fourth batch, in a group of the caller's own."""
+    dist.destroy_process_group()
+    store = dist.PrefixStore("own", group._store)
+    dist.init_process_group("gloo", store=store, rank=group.rank, world_size=group.size)
+    joining.group(timeout=2)
+    module = network()
+    opt = SMA(module, lr=RATE)
+    assert opt.learners == 1
+    deviations: dict[str, Any] = {
+        "average": opt.average,
+        "save": lambda: opt.save(f"{report} saved"),
+        "take up": opt.take_up,
+        "stall": lambda: time.sleep(9),
+        "die": lambda: os._exit(1),
+    }
+    inputs, targets = examples()
+    begun = time.monotonic()
+    try:
+        for t in range(6):
+            begun = time.monotonic()
+            if t == 3 and group.rank == 1:
+                deviations[what]()
+            opt.step(closure(opt, module, inputs[rows(t)], targets[rows(t)]))
+        said = "went on"
+    except WorkerLost as error:
+        said = str(error)
+    Path(f"{report}{group.rank}").write_text(json.dumps([said, time.monotonic() - begun]))
+
+
+def unequal(group: Group, name: str) -> dict[str, Any]:
+    """Process 1 has three batches and process 0 seven."""
+    module = network(torch.float64)
+    opt = {
+        "SMA": lambda: SMA(module, lr=RATE, momentum=MOMENTUM, group=group),
+        "two learners": lambda: SMA(module, lr=RATE, learners=2, group=group),
+        "AdamW": lambda: SMA(module, lr=0.01, base=torch.optim.AdamW, group=group),
+        "EASGD": lambda: EASGD(module, lr=RATE, alpha=0.3, group=group),
+        "DelayedSGD": lambda: DelayedSGD(module, lr=RATE, momentum=MOMENTUM, group=group),
+        "delay 1": lambda: DelayedSGD(module, lr=RATE, delay=1, group=group),
+    }[name]()
+    inputs, targets = examples(torch.float64)
+    with opt.join():
+        for t in range(3 if group.rank else 7):
+            opt.step(closure(opt, module, inputs[rows(t)], targets[rows(t)]))
+    opt.step(closure(opt, module, inputs[rows(7)], targets[rows(7)]))  # as before from here on
+    parameters = list(opt.average().parameters())
+    return {"t": opt.t, "model": nn.utils.parameters_to_vector(parameters).tolist()}
+
+
+def beside_ddp(group: Group) -> dict[str, list[list[float]]]:
+    """The weights after ten steps by synchronous exchange and by DistributedDataParallel, with several bases."""
+    inputs, targets = examples(torch.float64)
+    found: dict[str, list[list[float]]] = {}
+    bases = {"SGD": (torch.optim.SGD, {"lr": 0.05, "momentum": 0.9}), "AdamW": (torch.optim.AdamW, {"lr": 0.01})}
+    for (name, (base, settings)), layerwise in itertools.product(bases.items(), (False, True)):
+        ends = []
+        for ours in (True, False):
+            module = nn.Sequential(nn.Flatten(), nn.Linear(36, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+            for number, parameter in enumerate(module.parameters()):
+                nn.init.constant_(parameter, 0.1 * number)
+            model = module if ours else nn.parallel.DistributedDataParallel(module)
+            opt: Any = (
+                DelayedSGD(module, base=base, layerwise=layerwise, group=group, **settings)
+                if ours
+                else base(module.parameters(), **settings)
+            )
+            for t in range(10):
+                batch = rows(t, group.rank, group.size)
+                opt.step(closure(opt, model, inputs[batch], targets[batch]))
+            ends.append(nn.utils.parameters_to_vector(module.parameters()).tolist())
+        found[f"{name}, {layerwise}"] = ends
+    return found

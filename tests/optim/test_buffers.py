@@ -78,6 +78,7 @@ def step(opt: Any, module: nn.Module, size: int) -> None:
     opt.step()
 
 
+@pytest.mark.filterwarnings("ignore:model.state_dict")
 @pytest.mark.parametrize("make", [partial(SMA, learners=2), partial(Softsync, learners=2), DelayedSGD])
 def test_buffers_that_grow_are_the_modules_for_every_learner_and_in_the_tested_copy(make: Any):
     module = Positions()

@@ -13,11 +13,12 @@ from torch import nn
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
 
 PLAIN = {"momentum": 0.0, "weight_decay": 0.0, "fused": None, "group": None}  # as torch.optim.SGD
+BASED = dict.fromkeys(["lr", "momentum", "weight_decay", "base", "fused", "group"])  # None: SGD's, or those of base
 PAPERS = {
     ISGD: {"stop": 5, "margin": 3.0},  # three standard deviations (Eq. 10)
-    SMA: {"learners": 2, "alpha": None, "centre_momentum": 0.9, "tau": 1, "devices": None},
-    EASGD: {"learners": 2, "tau": 1},
-    DelayedSGD: {"delay": 0, "layerwise": False, "order": "backward", "bucket_bytes": 0},
+    SMA: BASED | {"learners": None, "alpha": None, "centre_momentum": 0.9, "tau": 1, "devices": None},
+    EASGD: BASED | {"learners": None, "tau": 1},
+    DelayedSGD: BASED | {"delay": 0, "layerwise": False, "order": "backward", "bucket_bytes": 0},
     Softsync: {"n": 1, "learners": 2, "modulate": True, "per_gradient": False, "updates": None, "watch": None},
 }
 

@@ -63,6 +63,20 @@ def test_the_batch_size_of_a_torchvision_network(tmp_path: Path):
     assert (tmp_path / "choice.png").stat().st_size > 1000
 
 
+@pytest.mark.processes
+def test_a_transformer_that_is_killed_within_an_epoch_ends_in_the_same_bits(tmp_path: Path):
+    """AdamW under SMA over two processes, of which one ends at update 47; the epoch has 59 batches."""
+    straight = start(tmp_path, "transformer_sma.py", "straight", "70", processes=2)
+    with pytest.raises(AssertionError, match="exitcode"):
+        start(tmp_path, "transformer_sma.py", "killed", "70", "47", processes=2)
+    assert [path.name for path in (tmp_path / "killed").iterdir()] == ["update-40"]
+    again = start(tmp_path, "transformer_sma.py", "killed", "70", processes=2)
+    found = [set(re.findall(r"loss ([\d.]+), weights (\w+)", said)) for said in (straight, again)]
+    assert len(found[0]) == 1
+    assert found[0] == found[1]
+    assert float(found[0].pop()[0]) < 3.5
+
+
 @pytest.mark.parametrize("file", EXAMPLES)
 def test_an_example_is_short_and_says_what_to_expect(file: str):
     lines = (ROOT / "examples" / file).read_text().splitlines()

@@ -12,10 +12,9 @@ from collections.abc import Hashable
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
 from suite.models.table import counts
-from suite.runner.cost import FLOPS_PER_SECOND, SMALL, TRAIN
+from suite.runner.cost import OVERHEAD, SMALL, TRAIN, gradient_seconds, test_seconds
 from suite.spec import RunSpec, canonical
 
-UPDATE_OVERHEAD = 1.0e-3  # seconds per update outside the network
 # Updates times learning rate of a search down to a loss [nats]; how many they are is what is to be found out. The
 # medians of the stored curves are 4 to 15 on MNIST, 45 on CIFAR-10 and 38 on CIFAR-100. Each halving of the loss
 # takes 2.5 times as far: 38 (small LeNet) and 28 (medium) to half of MNIST's, 71 to a quarter; with two classes 22
@@ -28,25 +27,49 @@ TYPICAL_WAY = {
 }
 TYPICAL_HALVING = 2.5
 ADAM = 50.0  # learning rates of SGD that go as far in an update as one of Adam's
+NOISE = (
+    8.0  # alpha / N_inf is about this, times the rate, times the loss of a uniform guess over the lowest threshold
+)
+UNREACHED = 90  # stored searches below the smallest batch went 15 to 90 times N_inf, to their limit
 TYPICAL_TRANSLATION = 900  # updates of a translation; the means of the stored curves are 530 to 930
-SECONDS_PER_WORD, WORDS_PER_SENTENCE = 1e-4, 18
-TYPICAL_TESTS = 300  # of a sweep on the geometric grid, half of each cut short
+SECONDS_PER_WORD, WORDS_PER_SENTENCE = 0.8e-4, 18
+# Examples that a test of a sweep reads, as a share of its sample: it reads the worst first and ends where their sum
+# decides. The stored searches read 0.15 to 0.73 on the geometric grid, and 0.08 where every update is tested.
+TYPICAL_READ, TYPICAL_READ_OFTEN = 0.4, 0.2
+TYPICAL_TESTS = 300  # of a translation on the geometric grid, half of each cut short
+SET_UP = 3.0  # seconds of a search: pictures read, permuted and decoded
 
 
 def sweep_seconds(spec: RunSpec) -> float:
-    """Updates and tests of one search, as if it went a typical way at its learning rate."""
+    """Updates by the law, N_inf (1 + M_0 / M), and the tests of one search."""
     s = spec.settings
-    flops = counts(s["model"]["name"]).flops_per_example
+    network, updates = s["model"]["name"], sweep_updates(spec)
+    if s["growth"]:  # every update at first, then each ``growth`` later than the one before
+        first = min(updates, 1 / s["growth"])
+        tests, read = first + math.log(max(1.0, updates / first)) / math.log1p(s["growth"]), TYPICAL_READ
+    else:
+        tests, read = updates / s["every"], TYPICAL_READ_OFTEN
+    sample = s["sample"] or s["share"] * DATASETS[s["data"]["name"]].sizes["train"]
+    tested = test_seconds(network, tests * read * sample * len(s["monitors"]))
+    return SET_UP + gradient_seconds(network, updates * s["batch"], updates) + tested + updates * OVERHEAD
+
+
+def sweep_updates(spec: RunSpec) -> float:
+    """Updates that a search makes, had it a typical way to go; at most its limit.
+
+    The law says alpha / M for the noise of small batches, but below a smallest one no number of updates may suffice.
+    Such a search is planned at ``UNREACHED`` times N_inf and may go to its limit, far beyond.
+    """
+    s = spec.settings
     known = TYPICAL_WAY.get((s["data"]["name"], s["data"]["labels"]), TYPICAL_WAY["mnist", "digits"])
     way, reached, uniform = known
     lowest = min(threshold for thresholds in s["monitors"].values() for threshold in thresholds)
     further, fallen = TYPICAL_HALVING ** math.log2(reached / lowest), (uniform - lowest) / (uniform - reached)
     way *= min(further, fallen**2) if lowest > reached else further
-    updates = min(s["limit"], way / s["rate"] / (ADAM if s["descent"]["rule"] == "adam" else 1))
-    tests = updates / s["every"] if not s["growth"] else TYPICAL_TESTS
-    sample = s["sample"] or s["share"] * DATASETS[s["data"]["name"]].sizes["train"]
-    work = 3 * updates * s["batch"] + tests * sample / 2 * len(s["monitors"])
-    return work * flops / FLOPS_PER_SECOND + updates * UPDATE_OVERHEAD
+    floor = way / s["rate"] / (ADAM if s["descent"]["rule"] == "adam" else 1)
+    noise = NOISE * s["rate"] * uniform / lowest
+    times = 1 + noise / s["batch"] if s["batch"] > noise / 3 else UNREACHED
+    return min(float(s["limit"]), floor * times)
 
 
 def sweep_data(spec: RunSpec) -> tuple[str, ...]:
@@ -89,15 +112,17 @@ EXPERIMENTS = {
         TRAIN.measure,
     ),
     "inverse_law/networks": Experiment(
-        lazily("paper_figures.inverse_law.experiments.networks:networks"), arithmetic=True
+        lazily("paper_figures.inverse_law.experiments.networks:networks"), clock="none", arithmetic=True
     ),
     "inverse_law/noise": Experiment(
-        lazily("paper_figures.inverse_law.experiments.noise:gradient_noise"), lambda spec: 3.0
+        lazily("paper_figures.inverse_law.experiments.noise:gradient_noise"), lambda spec: 3.0, clock="none"
     ),
     "inverse_law/words": Experiment(
-        lazily("paper_figures.inverse_law.experiments.words:overshoot"), lambda spec: 3.0
+        lazily("paper_figures.inverse_law.experiments.words:overshoot"), lambda spec: 3.0, clock="none"
     ),
-    "inverse_law/attention": Experiment(lazily("paper_figures.inverse_law.experiments.attention:attention")),
+    "inverse_law/attention": Experiment(
+        lazily("paper_figures.inverse_law.experiments.attention:attention"), clock="none"
+    ),
     "inverse_law/phrases": Experiment(
         lazily("paper_figures.inverse_law.experiments.translate:phrases"), phrases_seconds, translate_data
     ),

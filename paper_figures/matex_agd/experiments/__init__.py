@@ -27,9 +27,11 @@ def compute_seconds(spec: RunSpec) -> float:
 
 
 EXPERIMENTS = {
-    "matex_agd/layers": Experiment(lazily("paper_figures.matex_agd.experiments.layers:layers"), lambda spec: 2.0),
+    "matex_agd/layers": Experiment(
+        lazily("paper_figures.matex_agd.experiments.layers:layers"), lambda spec: 2.0, clock="none"
+    ),
     "matex_agd/properties": Experiment(
-        lazily("paper_figures.matex_agd.experiments.properties:properties"), lambda spec: 9.0
+        lazily("paper_figures.matex_agd.experiments.properties:properties"), lambda spec: 9.0, clock="none"
     ),
     "matex_agd/link": Experiment(
         lazily("paper_figures.matex_agd.experiments.link:link"),

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from reference_impls.rudra_rates import gradients_per_update
 from suite.experiment import Experiment, lazily
-from suite.models.table import counts
 from suite.runner import cost as training_cost
 from suite.spec import RunSpec
 
-NATIVE = 0.4  # seconds of the native step, of those through autograd
+SERVED = 10e-6  # seconds of a gradient in the simulated server
 
 
 def _training_seconds(spec: RunSpec) -> float:
-    """Examples x 3 forward passes, by the native step at small batches, the evaluations, and an update's overhead."""
+    """Gradients, the evaluations, and what an update takes beside them.
+
+    Gradients on the same weights are one batch: all of an update under hardsync, and as many as arrive between two
+    updates under n-softsync, where they read different weights once n exceeds one.
+    """
     s = spec.settings
-    flops = counts(s["model"]["name"]).flops_per_example
-    examples = s["updates"] * s["batch"] * gradients_per_update(s["workers"], s["algorithm"]["n"])
-    evaluations = s["updates"] / s["evaluate"]["every"] + 1
-    passes = 3 * (NATIVE if s["batch"] <= training_cost.SMALL else 1.0)
-    work = (passes * examples + evaluations * 10_000) * flops / training_cost.FLOPS_PER_SECOND
-    return work + s["updates"] * training_cost.OVERHEAD
+    network, n, updates = s["model"]["name"], s["algorithm"]["n"], s["updates"]
+    gradients = gradients_per_update(s["workers"], n)
+    joined = gradients if n <= 1 else 1
+    work = training_cost.gradient_seconds(network, updates * gradients * s["batch"], updates * gradients / joined)
+    evaluations = updates / s["evaluate"]["every"] + 1
+    tests = training_cost.test_seconds(network, evaluations * 10_000)
+    return work + tests + updates * (training_cost.OVERHEAD + gradients * SERVED)
 
 
 def _protocol_seconds(spec: RunSpec) -> float:
@@ -45,16 +49,20 @@ EXPERIMENTS = {
         pilot=training_cost.TRAIN.pilot,
     ),
     "rudra/protocol": Experiment(
-        lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds, arithmetic=True
+        lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds, clock="virtual", arithmetic=True
     ),
-    "rudra/cifar-times": Experiment(lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0),
+    "rudra/cifar-times": Experiment(
+        lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0, clock="virtual"
+    ),
     "rudra/imagenet-times": Experiment(
-        lazily("paper_figures.rudra.experiments.times:imagenet_times"), lambda spec: 6.0
+        lazily("paper_figures.rudra.experiments.times:imagenet_times"), lambda spec: 6.0, clock="virtual"
     ),
     "rudra/leave-one-out": Experiment(
-        lazily("paper_figures.rudra.experiments.times:leave_one_out"), _leave_one_out_seconds
+        lazily("paper_figures.rudra.experiments.times:leave_one_out"), _leave_one_out_seconds, clock="virtual"
     ),
-    "rudra/identities": Experiment(lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0),
+    "rudra/identities": Experiment(
+        lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0, clock="virtual"
+    ),
     "rudra/throughput": Experiment(
         lazily("paper_figures.rudra.experiments.throughput:run"), lambda spec: 4.0, timed=True
     ),

@@ -107,11 +107,9 @@ def first_panel(png: bytes, figure: Figure) -> bytes:
     from PIL import Image
 
     whole = Image.open(io.BytesIO(png)).convert("RGB")
-    canvas = figure.canvas
-    if not figure.axes or not isinstance(canvas, FigureCanvasAgg):
-        return png
-    box = figure.axes[0].get_tightbbox(canvas.get_renderer())
-    if box is None:  # of a panel that is not shown
+    canvas = FigureCanvasAgg(figure)  # the figure may have been written as SVG last
+    box = figure.axes[0].get_tightbbox(canvas.get_renderer()) if figure.axes else None
+    if box is None:  # no panel, or one that is not shown
         return png
     left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, whole.width)
     top, bottom = max(whole.height - int(box.y1) - MARGIN, 0), min(whole.height - int(box.y0) + MARGIN, whole.height)

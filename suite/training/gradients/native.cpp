@@ -9,8 +9,8 @@
 // and the next pixel's begin stride x channels further. Weights lie as in the flat vector: a convolution's
 // [out][kh][kw][in], a linear layer's [out][in], each before its biases. `real` is float or double.
 //
-// Layers of one example each (convolutions, pools, activations) are taken example by example, so that maps stay in
-// the cache; linear layers and dropout take the whole batch, or a thread's share of it. What dropout multiplies by is
+// Layers of one example each (convolutions, pools, activations) are taken by blocks of a few examples, so that maps stay
+// in the cache; linear layers and dropout take the whole batch, or a thread's share of it. What dropout multiplies by is
 // drawn by the caller, so that it can be the framework's own draw: layer after layer, [examples][outputs] numbers each.
 
 #include "native_team.h"

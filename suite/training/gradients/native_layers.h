@@ -217,30 +217,56 @@ struct Tanh : Plain<N, N, false, true> {
     }
 };
 
-// x (1 + alpha mean of squares over a K x K window)^-3/4, Caffe's normalisation within channels; Alpha is a std::ratio.
-template <long H, long W, long C, long K, class Alpha>
-struct WithinChannel : Plain<H * W * C, H * W * C, true, false, H * W * C> {
-    static constexpr long N = H * W * C;
-    static constexpr real share = real(Alpha::num) / Alpha::den / (K * K);  // of one square in the scale
+// Sums over K x K windows of a map, clipped at its borders: along rows, then of rows.
+template <long H, long W, long C, long K>
+struct Windowed {
+    static void along_rows(const real* in, real* out) {
+        for (long y = 0; y < H; ++y, in += W * C, out += W * C) added<W, C>(in, out);
+    }
+    static void of_rows(const real* in, real* out) { added<H, W * C>(in, out); }
 
-    static real root(real scale) { return 1 / std::sqrt(scale * std::sqrt(scale)); }  // scale^-3/4
-    static void forward(const real*, const real*, const real* in, real* out, real* scale) {
-        std::fill(scale, scale + N, real(1));
-        windows<H, W, K, 1, K / 2, H, W>([=](long to, long from, long, long) {
-            for (long c = 0; c < C; ++c) scale[to * C + c] += share * in[from * C + c] * in[from * C + c];
-        });
-        for (long i = 0; i < N; ++i) out[i] = in[i] * root(scale[i]);
+private:
+    // out[i] = the sum of those of in[i - K/2], ..., in[i + K/2] that there are, each of N numbers
+    template <long COUNT, long N>
+    static void added(const real* in, real* out) {
+        for (long i = 0; i < COUNT; ++i) {
+            const long from = std::max(0l, i - K / 2), end = std::min(COUNT, i - K / 2 + K);
+            real* to = out + i * N;
+            std::memcpy(to, in + from * N, sizeof(real) * N);
+            for (long j = from + 1; j < end; ++j)
+                for (long n = 0; n < N; ++n) to[n] += in[j * N + n];
+        }
+    }
+};
+
+// x (1 + alpha mean of squares over a K x K window)^-3/4, Caffe's normalisation within channels; Alpha is a std::ratio.
+// Kept: the scale in brackets, and its power.
+template <long H, long W, long C, long K, class Alpha>
+struct WithinChannel : Plain<H * W * C, H * W * C, true, false, 2 * H * W * C> {
+    static constexpr long N = H * W * C, scratch = 2 * N;
+    static constexpr real share = real(Alpha::num) / Alpha::den / (K * K);  // of one square in the scale
+    using Sums = Windowed<H, W, C, K>;
+
+    static void forward(const real*, const real*, const real* __restrict in, real* __restrict out,
+                        real* __restrict scale) {
+        real* __restrict power = scale + N;
+        for (long i = 0; i < N; ++i) power[i] = share * in[i] * in[i];
+        Sums::along_rows(power, out);
+        Sums::of_rows(out, scale);
+        for (long i = 0; i < N; ++i) {
+            scale[i] += 1;
+            power[i] = 1 / std::sqrt(scale[i] * std::sqrt(scale[i]));
+            out[i] = in[i] * power[i];
+        }
     }
     static void backward(const real*, const real* in, const real*, const real* scale, const real* dout, real* din,
-                         real*, real*) {
-        std::memset(din, 0, sizeof(real) * N);
-        windows<H, W, K, 1, K / 2, H, W>([=](long to, long from, long, long) {
-            for (long c = 0; c < C; ++c) {
-                const long i = to * C + c;
-                din[from * C + c] -= dout[i] * in[i] * root(scale[i]) / scale[i];
-            }
-        });
-        for (long i = 0; i < N; ++i) din[i] = real(1.5) * share * in[i] * din[i] + dout[i] * root(scale[i]);
+                         real* scratch, real*) {
+        const real* power = scale + N;
+        real *__restrict part = scratch, *__restrict rows = scratch + N;  // what each scale's gradient is made of
+        for (long i = 0; i < N; ++i) part[i] = dout[i] * in[i] * power[i] / scale[i];
+        Sums::along_rows(part, rows);
+        Sums::of_rows(rows, part);
+        for (long i = 0; i < N; ++i) din[i] = dout[i] * power[i] - real(1.5) * share * in[i] * part[i];
     }
 };
 

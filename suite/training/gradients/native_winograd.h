@@ -11,9 +11,10 @@
 //     dg = G' ((B' d B) . (A dy A')) G,   summed over tiles and examples before G, which is taken once an update
 //     dd = B ((G g G') . (A dy A')) B',   added where patches overlap
 //
-// The matrices follow from N - 1 points and infinity (Toom-Cook): A' d and G g are values of polynomials at the points,
-// and B' interpolates. Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016; the construction
-// and the choice of points: Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution", 2020.
+// The matrices follow from N - 1 points and infinity (Toom-Cook): 0, +-1, +-2 and, for K = 5, +-1/2. A and G take values
+// of polynomials at the points, and B' is the transpose of what interpolates. Transforms: Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks", 2016. Construction and choice of the points: Barabasz et al., "Error
+// Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020.
 #pragma once
 
 #include "native_layers.h"
@@ -99,7 +100,8 @@ struct Times {
             Vector even{}, odd{};
             bool some = false, others = false;
 #pragma GCC unroll 8
-            for (int j = 0; j < in; ++j) j % 2 ? add(odd, others, M::at(i, j), x[j]) : add(even, some, M::at(i, j), x[j]);
+            for (int j = 0; j < in; ++j)
+                j % 2 ? add(odd, others, M::at(i, j), x[j]) : add(even, some, M::at(i, j), x[j]);
             if (i > 0 && i + 1 < out) y[i] = even + odd, y[i + 1] = even - odd;
             else y[i] = some && others ? even + odd : some ? even : odd;
         }
@@ -153,19 +155,20 @@ template <class T, class Vector, class Load, class Store>
 // Channels whose weights at one point are read together: [others][panel] of them stay in the first-level cache.
 constexpr long panel(long channels) { return std::min(channels, 64l); }
 
-// Of n examples: tiles [POINTS][n TILES][channels], each point's part `apart` numbers from the one before.
+// Patches and tiles of n examples lie as [POINTS][n TILES][channels], a point's part `apart` numbers from the last.
 template <long H, long W, long C, long O, long K, long P>
 struct Winograd {
     static constexpr long OH = H + 2 * P - K + 1, OW = W + 2 * P - K + 1, N = K + 3, POINTS = N * N;
     static constexpr long TX = ceil_div(OW, 4), TILES = ceil_div(OH, 4) * TX;
     static constexpr long inputs = H * W * C, outputs = OH * OW * O, parameters = O * K * K * C + O;
-    static constexpr long WEIGHTS = POINTS * C * O, EACH = TILES * std::max(C, O) + WIDTH;
+    static constexpr long POINT = C * O + WIDTH;  // numbers from a point's weights to the next one's, no power of 2
+    static constexpr long WEIGHTS = POINTS * POINT, EACH = TILES * std::max(C, O) + WIDTH;
     // Ready: the weights [POINTS][panels][C][of O] for the output and [POINTS][panels][O][of C] for the input.
     static constexpr long kept = 0, ready = 2 * WEIGHTS + O * K * K * C, sums = WEIGHTS + padded(O);
     static constexpr long scratch = 2 * POINTS * EACH;
     static constexpr int tensors = 2;
     static constexpr bool reads_input = true, reads_output = false, together = true;
-    static constexpr long block = ceil_div(8, TILES), ROWS = block * TILES;  // weights that were read serve 8 rows or more
+    static constexpr long block = ceil_div(8, TILES), ROWS = block * TILES;  // weights read once serve 8 rows or more
 
     static constexpr long apart(long n, long channels) { return n * TILES * channels + WIDTH; }  // not a power of 2
 
@@ -174,7 +177,7 @@ struct Winograd {
     using InVector = typename In::Vector;
     using OutVector = typename Out::Vector;
 
-    // each(tile, first pixel's row and column in the output) of n examples, `of` numbers a pixel
+    // each(tile, example, first pixel's row and column in the output) of n examples
     template <class Each>
     static void tiles(long n, Each each) {
         for (long m = 0, tile = 0; m < n; ++m)
@@ -184,8 +187,9 @@ struct Winograd {
 
     static void prepare(const real* w, real* ready) {
         real *forward = ready, *backward = ready + WEIGHTS, *turned = backward + WEIGHTS;  // turned: [K][K][C][O]
-        for (long k = 0; k < K * K * C; ++k)
-            for (long o = 0; o < O; ++o) turned[k * O + o] = w[o * K * K * C + k];
+        for (long some = 0; some < O; some += WIDTH)  // of which each is read on, number by number
+            for (long k = 0; k < K * K * C; ++k)
+                for (long o = some; o < some + WIDTH; ++o) turned[k * O + o] = w[o * K * K * C + k];
         for (long c = 0; c < C; ++c) kernels<O, C>(turned + c * O, C * O, c, forward);
         for (long o = 0; o < O; ++o) kernels<C, O>(w + o * K * K * C, C, o, backward);
     }
@@ -200,7 +204,7 @@ struct Winograd {
             real* at = to + c / wide * ROWS * wide + row * wide + c % wide;
             on_both_sides<Times<G<K>>, typename Vector::type>(
                 [&](int i, int j) { return Vector::load(w + (i * K + j) * tap + c); },
-                [&](int i, int j, auto value) { Vector::store(at + (i * N + j) * C * O, value); });
+                [&](int i, int j, auto value) { Vector::store(at + (i * N + j) * POINT, value); });
         }
     }
 
@@ -284,7 +288,7 @@ struct Winograd {
     template <long INNER, long COLUMNS>
     static void at_points(long rows, const real* left, long apart, const real* weights, real* to, long to_apart) {
         constexpr long wide = panel(COLUMNS);
-        for (long p = 0; p < POINTS; ++p, left += apart, weights += C * O, to += to_apart)
+        for (long p = 0; p < POINTS; ++p, left += apart, weights += POINT, to += to_apart)
             for (long c = 0; c < COLUMNS; c += wide) {
                 const Right right{weights + c * INNER, wide, 0};
                 long row = 0;
@@ -295,14 +299,25 @@ struct Winograd {
                                               to + row * COLUMNS + c, COLUMNS);
             }
     }
+    // A block at a time, since the tiles of more would not stay in the cache.
     static void forward(const real* w, const real* ready, long n, const real* in, real* out, real*, real* scratch) {
+        for (long m = 0; m < n; m += block)
+            forward_block(w, ready, std::min(block, n - m), in + m * inputs, out + m * outputs, scratch);
+    }
+    static void backward(const real*, const real* ready, long n, const real* in, const real*, const real*,
+                         const real* dout, real* din, real* scratch, real* sums) {
+        for (long m = 0; m < n; m += block)
+            backward_block(ready, std::min(block, n - m), in + m * inputs, dout + m * outputs,
+                           din ? din + m * inputs : nullptr, scratch, sums);
+    }
+    static void forward_block(const real* w, const real* ready, long n, const real* in, real* out, real* scratch) {
         real *patch = scratch, *tile = scratch + n * POINTS * EACH;
         patches(n, in, patch);
         at_points<C, O>(n * TILES, patch, apart(n, C), ready, tile, apart(n, O));
         outputs_of(n, tile, w + O * K * K * C, out);
     }
-    static void backward(const real*, const real* ready, long n, const real* in, const real*, const real*,
-                         const real* dout, real* din, real* scratch, real* sums) {
+    static void backward_block(const real* ready, long n, const real* in, const real* dout, real* din, real* scratch,
+                               real* sums) {
         const long rows = n * TILES, in_apart = apart(n, C), out_apart = apart(n, O);
         real *patch = scratch, *tile = scratch + n * POINTS * EACH;
         patches(n, in, patch);
@@ -311,7 +326,7 @@ struct Winograd {
         for (long p = 0; p < POINTS; ++p)  // sums [POINTS][panels][O][of C]
             for (long c = 0; c < C; c += wide)
                 product<Into::More, O, wide>(O, 1, rows, {tile + p * out_apart, 1, O, 0},
-                                             {patch + p * in_apart + c, C, 0}, sums + p * C * O + c * O, wide);
+                                             {patch + p * in_apart + c, C, 0}, sums + p * POINT + c * O, wide);
         // At the point (1, 1) a tile is the sum of its pixels, which is what the biases' gradient sums.
         static const real one = 1;
         product<Into::More, 1, O>(1, 1, rows, {&one, 0, 0, 0}, {tile + (N + 1) * out_apart, O, 0}, sums + WEIGHTS, O);
@@ -328,7 +343,7 @@ struct Winograd {
                 const long c = In::offset(v);
                 const real* at = sums + c / wide * O * wide + o * wide + c % wide;
                 on_both_sides<TransposedTimes<G<K>>, typename InVector::type>(
-                    [&](int i, int j) { return InVector::load(at + (i * N + j) * C * O); },
+                    [&](int i, int j) { return InVector::load(at + (i * N + j) * POINT); },
                     [&](int i, int j, auto value) { InVector::store(dw + (o * K * K + i * K + j) * C + c, value); });
             }
         sink.done(0, O * K * K * C, dw, 0);
@@ -338,12 +353,21 @@ struct Winograd {
     }
 };
 
-// The quicker of two forms of a convolution.
-template <long C, long O, long K, long S>
-constexpr bool fits() { return S == 1 && (K == 3 || K == 5) && C % WIDTH == 0 && O % WIDTH == 0 && C % panel(C) == 0 && O % panel(O) == 0; }
-template <long H, long W, long C, long O, long K, long S, long P, bool = fits<C, O, K, S>()>
-struct Choice { using type = Direct<H, W, C, O, K, S, P>; };
+// Whether that form is meant for a convolution: whole vectors and panels of channels, and maps of a whole tile or more.
+template <long H, long W, long C, long O, long K, long S>
+constexpr bool fits() {
+    constexpr bool channels = C % WIDTH == 0 && O % WIDTH == 0 && C % panel(C) == 0 && O % panel(O) == 0;
+    return S == 1 && (K == 3 || K == 5) && channels && H >= 4 && W >= 4;
+}
+
+// A convolution by the fewest multiplications, as `Conv<height, width, channels, outputs, kernel, stride, padding>`.
+template <bool FITS, long H, long W, long C, long O, long K, long S, long P>
+struct Fewest {
+    using type = Direct<H, W, C, O, K, S, P>;
+};
+template <long H, long W, long C, long O, long K, long P>
+struct Fewest<true, H, W, C, O, K, 1, P> {
+    using type = Winograd<H, W, C, O, K, P>;
+};
 template <long H, long W, long C, long O, long K, long S, long P>
-struct Choice<H, W, C, O, K, S, P, true> { using type = Winograd<H, W, C, O, K, P>; };
-template <long H, long W, long C, long O, long K, long S, long P>
-using Conv = typename Choice<H, W, C, O, K, S, P>::type;
+using Conv = typename Fewest<fits<H, W, C, O, K, S>(), H, W, C, O, K, S, P>::type;

@@ -1,0 +1,223 @@
+"""Batch size and learning rate chosen together, from a few cheap counts of updates.
+
+    from suite.optim import choose_batch_and_rate
+
+    choice = choose_batch_and_rate(make_model, loss, (inputs, targets), rates=(0.0125, 0.05, 0.2), threshold=0.3)
+    print(choice.batch, choice.rate, choice.smallest)
+
+1. measure the seconds of an update at every batch size;
+2. count updates to the threshold at the largest batch with the largest and the smallest rate, which gives t0; then at
+   smaller and smaller batches, which give tau kappa and kappa, as far as the law fitted to the counts so far
+   (:mod:`suite.batch_size.joint`) says that the next one arrives;
+3. take the pair with the least N(M, eta) T(M), of those whose kappa eta / M leaves room to the pole;
+4. count there; fit and choose again where the count says otherwise.
+
+No pair is tried that cannot reach the threshold by the counts so far, and the answer names the smallest batch that
+works at each rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suite.batch_size.choice import Method, check_pair
+from suite.batch_size.joint import JointLaw, fit_joint_law
+from suite.batch_size.law import FitError, Updates
+from suite.batch_size.trainer import Diverged, Trainer
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor, nn
+
+Pair = tuple[int, float]  # batch size, learning rate
+ROOM = 0.8  # of the pole, up to which a pair is chosen
+PROBED = 0.6  # of the pole, up to which a batch is counted in step 2
+STEP = 4  # between the batch sizes counted in step 2
+CHECKS = 3  # counts at a chosen pair, at most
+
+
+@dataclass(frozen=True)
+class JointChoice:
+    """The chosen pair and how it was found.
+
+    Attributes:
+        batch, rate: the pair with the least predicted seconds.
+        law: t0, tau and kappa, fitted to ``counted``.
+        seconds: per update, by batch size.
+        predicted: seconds to the threshold by pair, infinite where it is not reached or too near the pole to rely on.
+        counted: updates by pair; those that did not arrive within the limit are None.
+    """
+
+    batch: int
+    rate: float
+    law: JointLaw
+    seconds: Mapping[int, float]
+    predicted: Mapping[Pair, float]
+    counted: Mapping[Pair, Updates]
+
+    @property
+    def smallest(self) -> dict[float, int | None]:
+        """By rate, the smallest batch size offered that works; None where none does."""
+        rates = sorted({rate for _, rate in self.predicted})
+        working = {rate: [b for (b, r), s in self.predicted.items() if r == rate and s < math.inf] for rate in rates}
+        return {rate: min(found, default=None) for rate, found in working.items()}
+
+    def frame(self) -> pd.DataFrame:
+        """A row per pair: kappa rate / M, updates counted and predicted, seconds, and whether it is chosen."""
+        import pandas as pd
+
+        rows = []
+        for (batch, rate), seconds in sorted(self.predicted.items()):
+            seen = self.counted.get((batch, rate))
+            row: dict[str, Any] = {"batch": batch, "rate": rate, "load": self.law.load(batch, rate)}
+            row |= {"updates counted": seen.seen if seen else (), "updates": self.law.predict(batch, rate)}
+            rows.append(row | {"seconds": seconds, "chosen": (batch, rate) == (self.batch, self.rate)})
+        return pd.DataFrame(rows)
+
+
+def choose_jointly(
+    count: Callable[[int, float], Updates], seconds: Mapping[int, float], rates: Sequence[float]
+) -> JointChoice:
+    """Steps 2 to 4 on measurements.
+
+    Args:
+        count: updates to the threshold at a batch size and a rate, from one seed or several.
+        seconds: per update, by batch size; the sizes to choose among.
+        rates: learning rates to choose among. The largest are left out that do not arrive at the largest batch.
+
+    Raises:
+        FitError: no rate reaches the threshold at the largest batch size, or fewer than two pairs arrive.
+        ValueError: fewer than three batch sizes, or no rate.
+
+    >>> truth = JointLaw(way=5.0, relaxation=6.0, noise=20.0)
+    >>> count = lambda batch, rate: Updates(batch, (truth.predict(batch, rate),))
+    >>> seconds = {1: 1.0, 2: 1.0, 4: 1.1, 16: 2.0, 64: 6.0}
+    >>> choice = choose_jointly(count, seconds, rates=(0.01, 0.1))
+    >>> choice.batch, choice.rate, choice.smallest
+    (4, 0.1, {0.01: 1, 0.1: 4})
+    """
+    sizes = sorted(seconds)
+    if len(sizes) < 3 or not rates:
+        raise ValueError(f"batch sizes {sizes} and rates={list(rates)}: give at least three sizes and one rate")
+    counted: dict[Pair, Updates] = {}
+
+    def ask(batch: int, rate: float) -> bool:
+        """Whether every seed arrives at a pair."""
+        if (batch, rate) not in counted:
+            counted[batch, rate] = count(batch, rate)
+        return not counted[batch, rate].censored
+
+    usable = _usable_rates(ask, sizes[-1], sorted(rates))
+    top = usable[-1]
+    ask(sizes[-1], usable[0])
+    # Down in steps of which the counts so far say that the next one arrives, until kappa shows.
+    size = sizes[-1]
+    while smaller := [m for m in sizes if m < size and (size == sizes[-1] or _fitted(counted).load(m, top) < PROBED)]:
+        size = max((m for m in smaller if m <= size / STEP), default=smaller[0])
+        if not ask(size, top):
+            break
+    for _ in range(CHECKS):
+        choice = _choice(_fitted(counted), seconds, usable, counted)
+        if (choice.batch, choice.rate) in counted:
+            return choice
+        ask(choice.batch, choice.rate)
+    return _choice(_fitted(counted), seconds, usable, counted)
+
+
+def _usable_rates(ask: Callable[[int, float], bool], largest: int, rates: list[float]) -> list[float]:
+    """The rates up to the largest one that arrives with the least noise."""
+    for last in range(len(rates), 0, -1):
+        if ask(largest, rates[last - 1]):
+            return rates[:last]
+    raise FitError(
+        f"none of rates={rates} reaches the threshold with batch={largest}; take smaller rates, a higher threshold "
+        f"or a larger limit"
+    )
+
+
+def _fitted(counted: Mapping[Pair, Updates]) -> JointLaw:
+    by_rate: dict[float, list[Updates]] = {}
+    for (_, rate), updates in counted.items():
+        by_rate.setdefault(rate, []).append(updates)
+    return fit_joint_law(by_rate)
+
+
+def _choice(
+    law: JointLaw, seconds: Mapping[int, float], rates: Sequence[float], counted: Mapping[Pair, Updates]
+) -> JointChoice:
+    """The pair with the least predicted seconds; one that was counted and did not arrive is none."""
+
+    def total(batch: int, rate: float) -> float:
+        seen = counted.get((batch, rate))
+        if law.load(batch, rate) >= ROOM or (seen and seen.censored):
+            return math.inf
+        return law.predict(batch, rate) * seconds[batch]
+
+    predicted = {(batch, rate): total(batch, rate) for rate in rates for batch in sorted(seconds)}
+    batch, rate = min(predicted, key=lambda pair: predicted[pair])
+    return JointChoice(batch, rate, law, dict(seconds), predicted, dict(counted))
+
+
+def choose_batch_and_rate(
+    make_model: Callable[[int], nn.Module],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    data: tuple[Tensor, Tensor],
+    *,
+    rates: Sequence[float],
+    threshold: float,
+    batches: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128, 256),
+    seeds: Sequence[int] = (0,),
+    limit: int = 20_000,
+    share: float = 0.2,
+    growth: float = 0.01,
+    rounds: int = 5,
+    callback: Callable[[Any], Any] | None = None,
+) -> JointChoice:
+    """Choose batch size and learning rate of plain SGD together on a user's model.
+
+    Args:
+        make_model: an initialised module from a seed, always of the same architecture.
+        loss: mean loss of (outputs [b, ...], targets [b, ...]), never negative.
+        data: (inputs [N, ...], targets [N, ...]) on the model's device; updates draw from all of it.
+        rates: learning rates to choose among; too large ones are found at the largest batch and left out.
+        threshold: of the mean loss, in evaluation mode, on a fixed random ``share`` of the data.
+        batches: sizes to time and choose among.
+        seeds: from each of which updates are counted.
+        limit: updates after which a count ends without having arrived.
+        callback: is told the progress of the timing, as in ``choose_batch``.
+
+    Returns:
+        The pair, the law behind it, and the smallest batch size that works at each rate.
+
+    Raises:
+        ValueError: sizes that do not fit the data, fewer than three of them, no seed, or no positive rate.
+        TypeError: ``data`` is no pair of tensors.
+        FitError: no rate reaches the threshold at the largest batch size.
+    """
+    check_pair(data)
+    sizes = sorted(set(batches))
+    if len(sizes) < 3 or sizes[0] < 1 or sizes[-1] > len(data[0]):
+        raise ValueError(
+            f"batches={sizes} must be three or more sizes within the {len(data[0])} examples of the data"
+        )
+    if not rates or min(rates) <= 0 or not seeds:
+        raise ValueError(f"rates={list(rates)} must be positive and seeds={list(seeds)} not empty")
+    trainer = Trainer(make_model, loss, data, min(rates), share)
+    method = Method(trainer, tuple(seeds), threshold, limit, None, callback)
+    method.time(method.fitting(sizes, None), rounds)
+
+    def count(batch: int, rate: float) -> Updates:
+        trainer.rate = rate
+        return Updates(batch, tuple(arrival(seed, batch) for seed in seeds), float(limit))
+
+    def arrival(seed: int, batch: int) -> float | None:
+        """Updates to the threshold; a rate at which the loss becomes infinite does not arrive."""
+        try:
+            return trainer.count(seed, batch, threshold, growth, limit)
+        except Diverged:
+            return None
+
+    return choose_jointly(count, method.seconds, rates)

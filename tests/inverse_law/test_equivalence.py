@@ -1,0 +1,152 @@
+"""The claim of equivalence with the inverse law: its value and interval on curves whose misfit is known."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fabricated_searches import Made, search
+
+from paper_figures.inverse_law import equivalence, settings
+from paper_figures.inverse_law.equivalence import Scatter, between_seeds, largest_misfit, misfits
+from paper_figures.inverse_law.fig1 import measure_misfit
+from suite.batch_size.law import Updates
+from suite.claims.judge import judge
+from suite.papers.artifact import Evidence
+from suite.papers.published import published
+from suite.runs.store import Outcome
+
+SIZES = tuple(2**k for k in range(11))
+CLAIMS = {claim.id: claim for claim in published("inverse_law")}
+
+
+def inverse(batch):
+    return 200 * (1 + 10 / batch)
+
+
+def curve(law=inverse, seeds=10, scatter=0.05, sizes=SIZES, name="a"):
+    """Updates by a law; seed j is late by its own factor at every size, and by one of that size."""
+    late = [random.Random(f"{name} {j}").gauss(0, scatter) for j in range(seeds)]
+    return [
+        Updates(m, tuple(law(m) * math.exp(late[j] + random.Random(f"{name} {m} {j}").gauss(0, scatter))
+                         for j in range(seeds)), 20_000.0)
+        for m in sizes
+    ]  # fmt: skip
+
+
+def bent(at, factor):
+    return lambda batch: inverse(batch) * (factor if batch == at else 1)
+
+
+def test_a_true_law_lies_inside_and_its_exact_counts_have_no_misfit():
+    found = largest_misfit([curve(), curve(name="b")])
+    assert found.high < 0.1
+    exact = largest_misfit([curve(scatter=0.0)])
+    assert exact.mean == pytest.approx(0, abs=1e-9)
+    assert exact.high == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("power", [0.5, 0.7, 1.3])
+def test_another_power_lies_outside(power):
+    assert largest_misfit([curve(lambda m: 200 * (1 + 10 / m**power))]).low > 0.1
+
+
+def test_one_size_off_the_law_is_found_among_many_and_is_the_value():
+    """The law is drawn towards the odd size, so that the misfit is a little less than what was put in."""
+    one = largest_misfit([curve(), curve(bent(2, 1.4), name="b")])
+    assert one.low > 0.1
+    assert 0.2 < one.mean < 0.4
+    direct = misfits(curve(bent(2, 1.4), scatter=0.0)).misfit
+    assert int(np.abs(direct).argmax()) == SIZES.index(2)
+
+
+def test_a_size_at_which_a_seed_did_not_arrive_is_not_asked_and_counted_as_arrived_it_would_be_found():
+    off = curve(bent(1, 3.0))
+    lost = [replace(off[0], seen=(None, *off[0].seen[1:])), *off[1:]]
+    assert largest_misfit([lost]).high < 0.1
+    at_limit = [replace(off[0], seen=(off[0].limit, *off[0].seen[1:])), *off[1:]]
+    assert largest_misfit([at_limit]).low > 0.1
+
+
+def test_seeds_are_paired_across_sizes():
+    """Seeds that are late at every size widen nothing; exchanged at half of the sizes they do."""
+    late = curve(scatter=0.0)
+    paired = [replace(u, seen=tuple(n * math.exp(0.1 * (j - 4.5)) for j, n in enumerate(u.seen))) for u in late]
+    mixed = [replace(u, seen=u.seen[::-1]) if k % 2 else u for k, u in enumerate(paired)]
+    assert largest_misfit([paired]).high < 0.01 < 0.1 < largest_misfit([mixed]).high
+
+
+def test_three_times_the_scatter_is_three_times_the_error():
+    one, three = misfits(curve(scatter=0.02)), misfits(curve(scatter=0.06))
+    assert float(np.median(three.error / one.error)) == pytest.approx(3, rel=0.1)
+
+
+def test_thresholds_out_of_reach_have_no_value():
+    assert largest_misfit([curve(sizes=(1, 2, 4))]) is None
+
+
+def test_one_seed_has_the_scatter_that_it_is_lent():
+    once = curve(seeds=1, sizes=(16, 32, 64, 128, 256), scatter=0.01)
+    assert largest_misfit([once]).high == math.inf
+    lent = between_seeds([curve(seeds=3, scatter=0.04, sizes=(16, 64, 256))])
+    assert lent.degrees == 6
+    small, large = (largest_misfit([once], Scatter(s, 6)).high for s in (0.01, 0.03))
+    assert math.log1p(large) > 2 * math.log1p(small)
+
+
+def test_the_lent_scatter_is_that_within_a_size():
+    """Sizes differ by a factor, seeds by +-10%: the scatter is that of (-0.1, 0, 0.1), 0.1."""
+    two = [Updates(m, tuple(n * math.exp(d) for d in (-0.1, 0.0, 0.1))) for m, n in ((16, 100.0), (64, 50.0))]
+    assert between_seeds([two]) == Scatter(pytest.approx(0.1), 4)
+
+
+@pytest.mark.parametrize(
+    ("law", "share"), [(inverse, 1.0), (lambda m: 200 * (1 + 10 / m**0.7), 0.0)], ids=["true", "0.7"]
+)
+def test_the_power_that_the_rule_states(law, share):
+    """Ten seeds that scatter by 5% over 1 to 1,024: a true law is always found so, another power never."""
+    found = [largest_misfit([curve(law, name=f"{k} {t}") for t in range(3)]) for k in range(12)]
+    assert np.mean([each.high <= 0.1 for each in found]) == share
+
+
+def told(evidence_law):
+    """Searches told by a law of rate and size."""
+
+    def outcome(spec):
+        made = search(spec).results
+        draw = random.Random(f"{spec.seed} {spec.settings['batch']}")
+        crossed = [
+            round(1.7**k * evidence_law(spec) * math.exp(draw.gauss(0, 0.02)))
+            for k in range(len(made["thresholds_training"]))
+        ]
+        return Outcome("finished", {**made, "crossed_training": crossed}, {})
+
+    return outcome
+
+
+@pytest.mark.parametrize("name", ["mnist_medium-lr0p05-unit", "mnist_large-lr0p01", "cifar10_resnet-lr0p05"])
+def test_both_verdicts_follow_from_runs(name):
+    groups = settings.curve_runs("reduced")
+    specs = [spec for each in groups.values() for spec in each]
+    row, claim = settings.BY_NAME[name], CLAIMS[f"inverse_law/fig1a/misfit-{name}"]
+
+    def verdict(law):
+        ((quantity, value),) = measure_misfit(row)(Evidence(Made(specs, told(law)), groups, "reduced"))
+        assert claim.quantity == quantity
+        return judge(claim, value, "reduced").verdict
+
+    assert verdict(lambda spec: inverse(spec.settings["batch"]) * 5) == "reproduced"
+    first = row.sizes[0] if row.sizes else 1
+    assert verdict(lambda spec: bent(first, 6.0)(spec.settings["batch"])) == "not reproduced"
+
+
+def test_the_lenders_are_the_lenet_on_cifar():
+    groups = settings.curve_runs("reduced")
+    specs = [spec for each in groups.values() for spec in each]
+    lent = equivalence.lent_scatter(Evidence(Made(specs, told(lambda spec: 500.0)), groups, "reduced"))
+    assert lent.degrees == 2 * 5 * 2, "two curves, five sizes, three seeds"
+    assert lent.deviation == pytest.approx(0.02, rel=0.5)
+    assert equivalence.lent_scatter(Evidence(Made([], search), groups, "reduced")) is None

@@ -1,0 +1,129 @@
+"""Every command over every artifact, from the committed evidence."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import walk
+
+from suite.papers import registry, verdicts
+from suite.papers.artifact import Artifact
+from suite.papers.evidence import committed
+from suite.papers.published import published
+from suite.papers.registry import PAPERS, paper
+from suite.runs.archive import Layered
+from suite.runs.store import Store
+
+pytestmark = pytest.mark.journeys
+
+ARTIFACTS = [artifact.id for name in PAPERS for artifact in paper(name).artifacts]
+CLAIMS = [claim.id for name in PAPERS for claim in published(name)]
+ONE = "isgd/fig4"  # an artifact with a run, a drawing and measures, and quickly walked
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, and one core, so that everything happens in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0})
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def test_every_artifact_is_drawn_and_saved_and_written_as_a_table(here):
+    drawn = walk.figures(here)
+    with_runs = {a for a in ARTIFACTS if paper(a.partition("/")[0]).artifact(a).draw}
+    assert set(drawn) <= with_runs
+    assert all(len(pd.read_csv(paths[0].with_suffix(".csv"))) for paths in drawn.values())
+
+
+def test_every_claim_is_judged_listed_and_explained(here):
+    told = walk.judged()
+    for command in (["list"], ["check"], ["plan", "--profile", "paper"]):
+        assert walk.call(*command).fine().out
+        document = json.loads(walk.call(*command, "--json").fine().out)
+        assert document
+    assert {row["id"] for row in json.loads(walk.call("check", "--json").out)} == set(CLAIMS)
+    for claim in CLAIMS:
+        assert claim in walk.call("explain", claim).fine().out
+        assert claim.rpartition("/")[2] in told
+
+
+@pytest.mark.parametrize("words", [["list"], ["check"], ["plan", "--profile", "paper"], ["doctor"], ["--help"]])
+def test_a_terminal_of_eighty_columns_holds_every_line(here, words):
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", walk.call(*words, terminal=True).fine().out)  # without colours
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_report_has_a_page_of_every_artifact(here):
+    walk.call("report").fine()
+    for artifact in ARTIFACTS:
+        page = (here / "report" / f"{artifact}.html").read_text(encoding="utf-8")
+        assert "Not drawn" not in page, artifact
+        assert "Traceback" not in page, artifact
+    again = walk.call("report").fine()
+    assert "nothing has changed" in again.err
+
+
+def test_one_seed_ends_in_a_curve_a_number_and_how_many_seeds_it_is(here):
+    """As ``run isgd/fig5a --profile reduced --seeds 1`` leaves it."""
+    fig5a, source = paper("isgd").artifact("isgd/fig5a"), Layered(committed())
+    store = Store(here / "runs.store", create=True)
+    for specs in fig5a.runs("reduced").values():
+        store.commit(specs[0].id, source.read(specs[0].id).files)
+    done = walk.call("figures", fig5a.id, "--only-mine", "--data", "csv").fine()
+    assert "reduced profile · 1 of 5 seeds" in done.err
+    assert "1 of 5 seeds" in (here / "figures/isgd-fig5a.svg").read_text()
+    assert set(pd.read_csv(here / "figures/isgd-fig5a.csv")["method"]) == {"SGD", "ISGD"}
+    rows = json.loads(walk.call("check", fig5a.id, "--only-mine", "--json").fine().out)
+    lead = next(row for row in rows if row["id"] == "isgd/fig5a/isgd-at-least-sgd")
+    assert lead["proxy"]["note"].startswith("1 of 5 seeds at reduced")
+    assert "4 of 5 runs of 'sgd' at reduced are missing" in lead["why"]
+    told = walk.call("check", fig5a.id, "--only-mine").fine().out
+    assert "shown only" in told
+    assert "evidence: 2 yours, 0 committed" in told
+
+
+def broken(*_: object) -> None:
+    raise ZeroDivisionError("planted")
+
+
+def in_drawing(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
+    return replace(artifact, draw=broken)
+
+
+def in_measuring(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
+    return replace(artifact, measures=(broken,))
+
+
+def in_grading(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
+    patch.setattr(verdicts, "grade", broken)
+    return artifact
+
+
+@pytest.mark.parametrize("plant", [None, in_drawing, in_measuring, in_grading])
+def test_an_exception_anywhere_turns_the_walk_red(here, monkeypatch, plant: Callable | None):
+    known = registry.PAPERS["isgd"]
+    which = paper("isgd")
+    made = [plant(a, monkeypatch) if plant and a.id == ONE else a for a in which.artifacts]
+    monkeypatch.setitem(
+        registry.PAPERS, "isgd", registry.Registered(lambda: replace(which, artifacts=tuple(made)), known.home)
+    )
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(here / "cache"))  # no verdict from before
+    registry.paper.cache_clear()
+    red = []
+    for step in (lambda: walk.figures(here / "figures", ONE), lambda: walk.judged(ONE)):
+        try:
+            step()
+        except AssertionError as error:
+            red.append(str(error))
+    registry.paper.cache_clear()
+    assert bool(red) == bool(plant), red
+    assert all(ONE in said and "planted" in said for said in red)

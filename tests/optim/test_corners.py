@@ -1,0 +1,271 @@
+"""Every optimiser in the corners of torch's interface: assigned gradients, skipped steps, copies, hooks, groups."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import pickle
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    "SMA": partial(SMA, learners=1, alpha=0.2),
+    "EASGD": partial(EASGD, learners=1, alpha=0.2),
+    "ISGD": partial(ISGD, batches=4, zeta=0.1),
+    "DelayedSGD": DelayedSGD,
+    "DelayedSGD, delay 1": partial(DelayedSGD, delay=1),
+    "layer-wise": partial(DelayedSGD, layerwise=True),
+    "layer-wise in buckets": partial(DelayedSGD, layerwise=True, bucket_bytes=64),
+    "Softsync": partial(Softsync, learners=1),
+}
+ALL = pytest.mark.parametrize("name", MAKERS)
+X = torch.tensor([[1.0, -2.0, 0.5, 3.0]])
+
+
+def made(name: str, **options: Any) -> tuple[Any, nn.Module]:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+    return MAKERS[name](module, lr=0.05, momentum=0.9, **options), module
+
+
+def loss_of(module: nn.Module) -> Tensor:
+    return module(X).square().sum()
+
+
+def backward(opt: Any, module: nn.Module) -> Tensor:
+    opt.zero_grad()
+    loss = loss_of(module)
+    loss.backward()
+    return loss
+
+
+def values(module: nn.Module) -> list[list[float]]:
+    return [parameter.detach().flatten().tolist() for parameter in module.parameters()]
+
+
+def by_autograd(module: nn.Module) -> None:
+    parameters = list(module.parameters())
+    for parameter, grad in zip(parameters, torch.autograd.grad(loss_of(module), parameters), strict=True):
+        parameter.grad = grad
+
+
+def by_func(module: nn.Module) -> None:
+    held = {name: parameter.detach() for name, parameter in module.named_parameters()}
+    grads = torch.func.grad(lambda p: torch.func.functional_call(module, p, X).square().sum())(held)
+    for name, parameter in module.named_parameters():
+        parameter.grad = grads[name]
+
+
+def partly(module: nn.Module) -> None:
+    """The first layer's gradients by hand, the rest by backward."""
+    first = list(module[0].parameters())
+    grads = torch.autograd.grad(loss_of(module), first, retain_graph=True)
+    module[2](module[1](module[0](X)).detach()).square().sum().backward()
+    for parameter, grad in zip(first, grads, strict=True):
+        parameter.grad = grad
+
+
+@ALL
+@pytest.mark.parametrize("assign", [by_autograd, by_func, partly])
+def test_gradients_that_are_assigned_count_as_those_of_backward(name: str, assign: Callable[[nn.Module], None]):
+    ends = []
+    for assigned in (True, False):
+        opt, module = made(name)
+        for _ in range(3):
+            opt.zero_grad()
+            loss = loss_of(module)
+            assign(module) if assigned else loss.backward()
+            opt.step(lambda loss=loss: loss)
+        ends.append(values(module))
+    assert ends[0] == ends[1]
+    assert ends[0] != values(made(name)[1])
+
+
+@ALL
+def test_a_sparse_gradient_that_is_assigned_is_refused(name: str):
+    opt, module = made(name)
+    for parameter in module.parameters():
+        parameter.grad = torch.ones_like(parameter).to_sparse()
+    with pytest.raises(ValueError, match="sparse"):
+        opt.step(lambda: torch.ones(()))
+
+
+@ALL
+@pytest.mark.parametrize("set_to_none", [True, False])
+def test_a_step_that_is_skipped_leaves_no_trace(name: str, set_to_none: bool):
+    ends = []
+    for skips in (True, False):
+        opt, module = made(name)
+        for t in range(5):
+            opt.zero_grad(set_to_none=set_to_none)
+            if t == 2:
+                if skips:
+                    (loss_of(module) * torch.nan).backward()
+                continue
+            loss = loss_of(module)
+            loss.backward()
+            opt.step(lambda loss=loss: loss)
+        ends.append(values(module))
+    assert ends[0] == ends[1]
+
+
+@ALL
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("successor", ["itself", "torch"])
+def test_another_optimiser_may_take_the_parameters(name: str, kept: bool, successor: str):
+    opt, module = made(name)
+    backward(opt, module)
+    opt.step(lambda: torch.ones(()))
+    first: Any = opt if kept else None
+    if kept and successor == "torch" and "layer-wise" in name:
+        opt.close()
+    if successor == "itself":
+        opt = MAKERS[name](module, lr=0.05)
+    else:
+        opt = torch.optim.SGD(module.parameters(), lr=0.05)
+    begun = values(module)
+    for _ in range(3):
+        backward(opt, module)
+        opt.step(lambda: torch.ones(()))
+    assert values(module) != begun
+    del first
+
+
+@ALL
+def test_an_optimiser_that_is_forgotten_is_freed_without_the_collector(name: str):
+    opt, module = made(name)
+    backward(opt, module)
+    opt.step(lambda: torch.ones(()))
+    freed = weakref.ref(opt)
+    gc.disable()
+    try:
+        del opt
+        assert freed() is None
+    finally:
+        gc.enable()
+    module.zero_grad()
+    loss_of(module).backward()
+
+
+@ALL
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.deepcopy,
+        copy.copy,
+        pickle.dumps,
+        lambda opt: torch.save(opt, io.BytesIO()),
+        lambda opt: copy.deepcopy((opt.module, opt)),
+    ],
+    ids=["deepcopy", "copy", "pickle", "torch.save", "with the module"],
+)
+def test_a_copy_is_refused_at_once_and_the_way_that_is_named_works(name: str, copied: Callable[[Any], Any]):
+    opt, module = made(name)
+    backward(opt, module)
+    opt.step(lambda: torch.ones(()))
+    with pytest.raises(TypeError, match=r"copy the module, make an optimiser of the copy, and hand it this one's"):
+        copied(opt)
+    other = copy.deepcopy(module)
+    again = MAKERS[name](other, lr=0.05, momentum=0.9)
+    again.load_state_dict(opt.state_dict())
+    for pair in ((opt, module), (again, other)):
+        backward(*pair)
+        pair[0].step(lambda: torch.ones(()))
+    assert values(module) == values(other)
+
+
+@ALL
+def test_the_state_that_a_load_hook_returns_is_loaded_and_the_later_hook_sees_it(name: str):
+    opt, module = made(name)
+    states = []
+    for _ in range(2):
+        backward(opt, module)
+        opt.step(lambda: torch.ones(()))
+        states.append(copy.deepcopy(opt.state_dict()))
+    expected = values(module)
+    other, again = made(name)
+    seen: list[Any] = []
+    other.register_load_state_dict_pre_hook(lambda o, state: copy.deepcopy(states[1]))
+    other.register_load_state_dict_post_hook(lambda o: seen.append((o.t, values(again))))
+    other.register_load_state_dict_post_hook(lambda o: o.state.update(test=True))
+    other.load_state_dict(states[0])
+    assert seen == [(2, expected)]
+    assert other.state["test"]
+    assert "test" not in other.state_dict()["state"] or other.state_dict()["state"]["test"]
+    assert values(again) == expected
+
+
+@ALL
+def test_a_state_that_does_not_fit_changes_nothing(name: str):
+    opt, module = made(name)
+    backward(opt, module)
+    opt.step(lambda: torch.ones(()))
+    begun = values(module)
+    for state in (torch.optim.SGD(module.parameters(), lr=0.1).state_dict(), {"state": {}, "param_groups": []}):
+        with pytest.raises(ValueError, match=r"not the state of|different number of parameter groups"):
+            opt.load_state_dict(state)
+    assert (values(module), opt.t, opt.param_groups[0]["lr"]) == (begun, 1, 0.05)
+
+
+@ALL
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_empty_groups_are_taken(name: str, place: int):
+    ends = []
+    for groups in (1, 2):
+        _, module = made(name)
+        given: list[dict[str, Any]] = [{"params": module[0].parameters()}, {"params": module[2].parameters()}]
+        if groups == 2:
+            given.insert(place, {"params": [], "weight_decay": 0.1})
+        opt = MAKERS[name](module, given, lr=0.05, momentum=0.9)
+        for _ in range(3):
+            backward(opt, module)
+            opt.step(lambda: torch.ones(()))
+        ends.append(values(opt.average()))
+    assert ends[0] == ends[1]
+    with pytest.raises(ValueError, match="every parameter group is empty"):
+        MAKERS[name](module, [{"params": []}], lr=0.05)
+
+
+def tied(module: nn.Module) -> None:
+    module[2].weight = nn.Parameter(torch.ones(2, 3))
+
+
+def replaced(module: nn.Module) -> None:
+    module[2] = nn.Linear(3, 4)
+
+
+def shortened(module: nn.Module) -> None:
+    del module[2]
+
+
+@ALL
+@pytest.mark.parametrize("change", [tied, replaced, shortened])
+@pytest.mark.parametrize("asked", ["step", "average"])
+def test_a_parameter_that_left_the_module_is_named_at_the_next_step(name: str, change: Any, asked: str):
+    opt, module = made(name)
+    change(module)
+    loss_of(module).backward()
+    with pytest.raises(ValueError, match=r"parameter 2\.weight is not in the module any more"):
+        opt.step(lambda: torch.ones(())) if asked == "step" else opt.average()
+
+
+@ALL
+def test_a_parameter_that_moves_within_the_module_stays_trained(name: str):
+    opt, module = made(name)
+    module.other, begun = nn.Module(), values(module)
+    module.other.weight = module[0].weight
+    module[0] = nn.Identity()
+    module.other.register_parameter("bias", opt.param_groups[0]["params"][1])
+    module.append(nn.Identity())
+    (module[2](X[:, :3]).sum() + module.other.weight.sum() + module.other.bias.sum()).backward()
+    opt.step(lambda: torch.ones(()))
+    assert "delay 1" in name or values(module) != begun

@@ -1,0 +1,81 @@
+"""Processes that do not do the same: one has fewer batches, averages while the other steps, stalls, or dies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from pathlib import Path
+
+import optim_bodies as bodies
+import pytest
+import torch
+from door import MOMENTUM, RATE, examples, network, rows
+from torch import nn
+
+from suite.communication.launch import WorkersFailed, spawn
+from suite.optim import ISGD, DelayedSGD
+
+pytestmark = pytest.mark.processes
+
+
+STANDS = "is alive but has not answered within 2 s; it stands at update 3"
+
+
+@pytest.mark.parametrize(
+    ("what", "first", "second"),
+    [
+        (
+            "average",
+            rf"in a sum over workers: worker 1 of 2 {STANDS}, in average\(\), this",
+            r"in average\(\): worker 0",
+        ),
+        ("save", rf"worker 1 of 2 {STANDS}, in the agreement on", r"in the agreement on update at which it saves: w"),
+        ("take up", rf"worker 1 of 2 {STANDS}, in take_up", r"in take_up\(\): worker 0"),
+        ("stall", f"worker 1 of 2 {STANDS}", "worker 0 of 2"),
+        ("die", "worker 1 of 2 is gone", ""),
+    ],
+)
+def test_processes_that_come_apart_are_told_who_waits_for_what(tmp_path: Path, what: str, first: str, second: str):
+    """Within the timeout that was asked for and the look for who is missing, in a process group of the caller's."""
+    with contextlib.suppress(WorkersFailed):
+        spawn(bodies.meets_others, 2, what, str(tmp_path / "end"), timeout=8)
+    for rank, expected in enumerate((first, second)):
+        if expected:
+            said, seconds = json.loads((tmp_path / f"end{rank}").read_text())
+            assert re.search(expected, said)
+            assert seconds < 8 or what == "stall"
+
+
+@pytest.mark.parametrize("name", ["SMA", "two learners", "AdamW", "EASGD", "DelayedSGD", "delay 1"])
+def test_a_process_without_batches_goes_on_exchanging(name: str):
+    first, second = spawn(bodies.unequal, 2, name, timeout=30)
+    assert first == second
+    assert first["t"] == (4 if name == "two learners" else 8)
+
+
+def test_zeros_of_the_process_without_batches_count_as_in_torch():
+    """The synchronous mean: alone, with half the gradient where the other has none."""
+    first, _ = spawn(bodies.unequal, 2, "DelayedSGD", timeout=30)
+    module = network(torch.float64)
+    opt = torch.optim.SGD(module.parameters(), lr=RATE, momentum=MOMENTUM)
+    inputs, targets = examples(torch.float64)
+    for t in range(8):
+        opt.zero_grad()
+        loss = nn.functional.cross_entropy(module(inputs[rows(t)]), targets[rows(t)])
+        (loss if t < 3 or t == 7 else loss / 2).backward()
+        opt.step()
+    wanted = nn.utils.parameters_to_vector(module.parameters())
+    assert torch.allclose(torch.tensor(first["model"], dtype=torch.float64), wanted, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ISGD(network(), lr=0.1, batches=4, zeta=0.1), "so every process needs as many"),
+        (lambda: DelayedSGD(network(), lr=0.1, layerwise=True), "needs layerwise=False"),
+    ],
+)
+def test_where_a_process_without_batches_cannot_go_on_it_is_refused(make, message: str):
+    with pytest.raises(ValueError, match=message), make().join():
+        pass
