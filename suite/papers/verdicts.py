@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.claims.measured import Measured
@@ -216,7 +217,7 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, res
         found = replace(verdict, verdict=held.earlier["verdict"], measured=number, red=False)
     else:
         before = {name: tuple(v) if isinstance(v, list) else v for name, v in (held.rule or {}).items()}
-        fields = {name: before.get(name, getattr(Claim, name, ())) for name in RULE}
+        fields: dict[str, Any] = {name: before.get(name, getattr(Claim, name, ())) for name in RULE}
         try:
             found = judge(replace(verdict.claim, **fields), ours, verdict.profile, shown, rests_on)
         except ClaimError:  # another quantity is measured today
