@@ -35,7 +35,7 @@ TIMEOUT = 60.0  # seconds without an answer after which a worker counts as lost
 _set_timeout = getattr(dist, "set_timeout", None) or distributed_c10d._set_pg_timeout
 START_UP = 60.0  # seconds that workers have at least to import, meet and connect, on a machine however busy
 WATCHDOG = 3  # timeouts after which NCCL ends a process by itself; heartbeats need two
-SIGNATURE = re.compile(rb"\d{1,30} \d{1,18}(?: [ -~]{0,200})?")  # a worker's clock [ns], its update, its exchange
+SIGNATURE = re.compile(rb"\d{1,30} \d{1,18} [ -~]{0,200}")  # nanoseconds of its clock, its update, its exchange
 LOST = 70  # exit status of a worker that its heartbeat thread ended
 
 
@@ -223,8 +223,8 @@ class Heartbeat:
             if rank not in self._seen or (signature and self._seen[rank][0] != signature):
                 self._seen[rank] = (signature, now)
             last, since = self._seen[rank]
-            _, update, doing = [*last.decode().split(" ", 2), "", "", ""][:3]
-            ages[rank] = (now - since, update or "0", doing)
+            _, update, doing = last.decode().split(" ", 2) if last else ("", "0", "")
+            ages[rank] = (now - since, update, doing)
         return ages
 
     def _signature(self, key: str) -> bytes:

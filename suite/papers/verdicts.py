@@ -212,7 +212,9 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, res
     if ours is None or verdict.verdict == "undetermined" or not (held.rule or held.earlier):
         return verdict
     if held.earlier:
-        spans: dict[str, Any] = {name: tuple(map(float, held.earlier.get(name, ()))) for name in ("values", "low", "high")}
+        spans: dict[str, Any] = {
+            name: tuple(map(float, held.earlier.get(name, ()))) for name in ("values", "low", "high")
+        }
         number = replace(ours, **spans) if spans["values"] else ours
         found = replace(verdict, verdict=held.earlier["verdict"], measured=number, red=False)
     else:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from suite.runs.files import sync_folder
+from suite.runs.notes import shortened
 from suite.runs.store import (
     CHECKSUMS,
     DamagedRun,
@@ -30,7 +31,6 @@ from suite.runs.store import (
     digest,
     is_run_id,
     plain_name,
-    shortened,
     verified,
 )
 from suite.spec import SCHEMA

@@ -11,6 +11,7 @@ from suite.runs.files import twice_if_stale
 
 NUMBER = (int, float)
 LARGEST = 1e18
+LONGEST = 300  # characters of what is quoted
 
 Fields = Mapping[str, type | tuple[type, ...]]
 
@@ -46,3 +47,8 @@ def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
     if isinstance(value, int | float):
         return abs(value) < LARGEST
     return value.isprintable() if isinstance(value, str) else True
+
+
+def shortened(text: str) -> str:
+    """A text that quotes a file, which may be of any length, at a length that a person reads."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text):,} characters)"

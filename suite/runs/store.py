@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suite.runs.files import now_in, remove, sync_folder, twice_if_stale
 from suite.runs.lease import Claim, Locks
+from suite.runs.notes import shortened
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
 
@@ -37,7 +38,6 @@ STATUSES = ("finished", "diverged", "out of budget")
 CHECKSUMS = "checksums.json"
 REQUIRED = {"spec.json", "environment.json", "outcome.json"}
 LONGEST_NAME = 128  # bytes of a file's name
-LONGEST_WORD = 300  # characters of what is said of a run
 ABANDONED = 3600.0  # seconds after which a staging folder is taken to be a dead process's
 
 
@@ -135,11 +135,6 @@ def plain_name(name: str) -> bool:
     """Whether a file name is a single visible name that leads nowhere else and fits every file system."""
     fits = name.isprintable() and 0 < len(name.encode(errors="replace")) <= LONGEST_NAME
     return fits and not name.startswith(".") and not any(c in name for c in "/\\:")
-
-
-def shortened(text: str) -> str:
-    """A text that quotes a file, which may be of any length, at a length that a person reads."""
-    return text if len(text) <= LONGEST_WORD else f"{text[:LONGEST_WORD]}... ({len(text):,} characters)"
 
 
 def verified(run_id: str, files: Mapping[str, bytes]) -> Run:

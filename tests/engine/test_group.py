@@ -247,7 +247,7 @@ def test_a_worker_that_never_made_an_update_is_one_of_update_0_and_signs_as_it_s
     assert looked(pair, monkeypatch) == "worker 1 of 2 is gone; it was last seen after update 0"
 
 
-ODD = ["", " ", "one", "1 2 3", "1 x", "1 " + 5000 * "9", "\xff", "finished "]
+ODD = ["", " ", "one", "1 2", "1 x summing", "1 " + 5000 * "9" + " ", "\xff", "finished ", "1 2 \x1b[2J"]
 
 
 @pytest.mark.parametrize("written", ODD, ids=range(len(ODD)))

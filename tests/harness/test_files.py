@@ -70,7 +70,7 @@ def test_what_is_kept_lies_under_its_kind_state_and_name(cache: Path):
     for name in ("one", "two"):
         kept.keep(kept.place("kind", "state", name), name.encode())
     assert kept.place("kind", "state", "two") == cache / "kind" / "state" / "two"
-    assert [kept.place("kind", "state", name).read_text() for name in ("one", "two")] == ["one", "two"]
+    assert [kept.recall(kept.place("kind", "state", name)) for name in ("one", "two")] == [b"one", b"two"]
 
 
 def test_the_oldest_states_of_a_kind_are_dropped_and_no_others(cache: Path):
