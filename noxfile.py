@@ -26,7 +26,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "tests", "processes", "evidence", "suite"]
+nox.options.sessions = ["lint", "tests", "processes", "torch_rows", "evidence", "suite"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"

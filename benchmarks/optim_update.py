@@ -9,8 +9,8 @@ what another one of them adds. Seconds are those of the thread, so that other pr
 
 from __future__ import annotations
 
+import argparse
 import gc
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -141,4 +141,6 @@ def compare(title: str, sides: dict[str, Side], rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 30)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rounds", type=int, nargs="?", default=30, help="of turns, each side once in every one")
+    main(parser.parse_args().rounds)
