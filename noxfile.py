@@ -31,7 +31,7 @@ import nox
 sys.path.insert(0, str(Path(__file__).parent))
 from suite.runs.files import private_folder  # of the standard library alone
 
-nox.options.sessions = ["lint", "tests", "processes", "evidence", "journeys", "suite"]
+nox.options.sessions = ["lint", "tests", "processes", "torch_rows", "evidence", "journeys", "suite"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"  # uv where it is there: seconds instead of minutes
 nox.needs_version = ">=2024.4"

@@ -141,6 +141,6 @@ def compare(title: str, sides: dict[str, Side], rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.optim_update", description=__doc__)
-    parser.add_argument("rounds", nargs="?", type=int, default=30)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rounds", type=int, nargs="?", default=30, help="of turns, each side once in every one")
     main(parser.parse_args().rounds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import features
+import features_of_corners
 import features_of_modules
 from features import OPTIMISERS, PROCESSES, Job
 
@@ -36,6 +37,13 @@ FEATURES: dict[str, Callable[[Job], None]] = {
     "a module compiled by `torch.compile`": features.compiled,
     "a module wrapped in DistributedDataParallel": features.distributed_data_parallel,
     "sparse gradients": features.sparse,
+    "another base optimiser than SGD": features_of_corners.any_base,
+    "gradients that are assigned": features_of_corners.assigned,
+    "a batch left out by `zero_grad`": features_of_corners.skipped,
+    "empty parameter groups": features_of_corners.empty_groups,
+    "`copy.deepcopy`, pickle and `torch.save` of the optimiser": features_of_corners.copied,
+    "parameters replaced in the module later": features_of_corners.left,
+    "`join()` for loaders of unequal length": features_of_corners.joined,
 }
 SENT = "layer-wise exchange has sent the gradients by then"
 AGES = "the learners hold weights of several ages, and new ones would have one"
@@ -75,6 +83,21 @@ for feature in ("`state_dict` by `torch.save`, to the same bits", "`state_dict` 
     refuse(feature, "cannot go on to the same bits", "arrivals do not repeat themselves", "Softsync", processes=(2,))
 
 
+for name, message, reason in (
+    ("ISGD", "base", "its paper's chart and steps are of SGD"),
+    ("Softsync", "base", "the server's solver is SGD"),
+):
+    refuse("another base optimiser than SGD", message, reason, name)
+refuse(
+    "`copy.deepcopy`, pickle and `torch.save` of the optimiser",
+    "cannot be copied or pickled",
+    "its weights are the module's; a new optimiser of a copy takes its `state_dict`",
+)
+refuse("parameters replaced in the module later", "is not in the module any more", "the vector has the old ones")
+JOIN = "`join()` for loaders of unequal length"
+refuse(JOIN, "every process needs as many", "it holds batches against those of the epoch before", "ISGD")
+refuse(JOIN, "needs layerwise=False", "gradients leave before the step", "DelayedSGD, layer-wise")
+refuse(JOIN, "wait for nobody", "learners of a server wait for nobody", "Softsync", processes=(2,))
 LATER = "weights written in place between steps"
 refuse(LATER, "call take_up() after writing", "each learner has weights of its own", "SMA", "EASGD")
 refuse(LATER, "call take_up() after writing", "each learner has weights of its own", "Softsync", processes=(1,))
