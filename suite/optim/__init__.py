@@ -22,12 +22,11 @@ from suite.batch_size.choice import choose_batch
 from suite.batch_size.joint_choice import choose_batch_and_rate
 from suite.communication.group import WorkerLost
 from suite.optim.delayed import DelayedSGD
-from suite.optim.easgd import EASGD
 from suite.optim.files import load_file, save_file
 from suite.optim.isgd import ISGD
 from suite.optim.joining import device, share
 from suite.optim.parameter_server import parameter_server
-from suite.optim.sma import SMA
+from suite.optim.sma import EASGD, SMA
 from suite.optim.softsync import Softsync
 
 TESTED = (2, 16)  # releases of torch below it

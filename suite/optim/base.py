@@ -19,10 +19,9 @@ from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.core import Core
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
-from suite.optim.scaling import Scaled
+from suite.optim.skipping import Scaled, Uneven
 from suite.optim.solver import Grouped
 from suite.optim.state import Resumable
-from suite.optim.uneven import Uneven
 from suite.optim.vector import Loss, Pieces, Vector
 from suite.optim.wrapped import Base, Wrapped, prototype
 

@@ -164,6 +164,7 @@ class Remote(Softsync):
                 "the server steps by itself; take batches from opt.batches(loader), which yields none to it"
             )
         self._check()
+        self._reserve(1)
         self.vector.gradient(self._views[0])
         x = self.vector.x
         pushed = torch.cat([self._gradients[0], torch.as_tensor(loss).detach().to(x).reshape(1), self._notes()])

@@ -71,7 +71,7 @@ def steps(opt, module: nn.Module, in_place: bool = False) -> None:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             if getattr(opt, "_departures", None):
-                opt._departures._filled(place)
+                opt._departures.filled(place)
         return torch.zeros((), device="cuda")
 
     for _ in range(STEPS):

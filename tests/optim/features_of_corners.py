@@ -36,7 +36,7 @@ def assigned(job: Job) -> None:
 
     numbers = opt.batches(itertools.count()) if isinstance(opt, Softsync) else range(24)
     batches = ((torch.arange(BATCH) + number * BATCH) % len(inputs) for number in numbers)
-    assert falls([float(opt.step(partial(compute, batch))) for batch in batches])
+    assert falls([opt.step(partial(compute, batch)).item() for batch in batches])
 
 
 def skipped(job: Job) -> None:

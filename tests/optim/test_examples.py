@@ -71,7 +71,7 @@ def test_a_transformer_that_is_killed_within_an_epoch_ends_in_the_same_bits(tmp_
         start(tmp_path, "transformer_sma.py", "killed", "70", "47", processes=2)
     assert [path.name for path in (tmp_path / "killed").iterdir()] == ["update-40"]
     again = start(tmp_path, "transformer_sma.py", "killed", "70", processes=2)
-    found = [set(re.findall(r"loss ([\d.]+), weights (\w+)", said)) for said in (straight, again)]
+    found = [set(re.findall(r"loss ([\d.]+), weights ([0-9a-f]{12})", said)) for said in (straight, again)]
     assert len(found[0]) == 1
     assert found[0] == found[1]
     assert float(found[0].pop()[0]) < 3.5
