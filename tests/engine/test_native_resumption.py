@@ -9,7 +9,7 @@ import torch
 from engine_cases import compute, digest, digits, problem, stored
 
 from suite.experiment import Context
-from suite.training.gradients import native
+from suite.training.gradients import native, native_check
 from suite.training.gradients.native import Native, plan
 
 
@@ -62,7 +62,7 @@ def test_a_run_goes_on_with_another_build_and_names_both(cut_short, another_buil
 def test_a_build_that_does_not_agree_with_autograd_takes_up_no_run(cut_short, monkeypatch):
     spec, cut = cut_short
     with monkeypatch.context() as patch:
-        patch.setattr(native, "bound", lambda d, reference: -1.0)
+        patch.setattr(native_check, "bound", lambda d, reference: -1.0)
         (report,) = compute(cut, spec)
     assert report.state == "failed"
     assert "does not agree with autograd" in report.why
