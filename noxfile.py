@@ -9,7 +9,6 @@ nox -s evidence                     tests of measures, drawings and texts over a
 nox -s journeys                     every command over every artifact, and every command line of the pages
 nox -s cluster                      trials on a real Slurm of two nodes on this machine
 nox -s guard                        canaries, benchmark and gate, against the baselines of this machine class
-nox -s prove                        the guard's own proof
 nox -s gpu -- --data DIR            everything that a GPU is borrowed for, within a budget
 nox -s nightly -- --data DIR        one training per paper on real data against the spread of its seeds
 nox -s docs                         the documentation as a site, every link of it checked
@@ -143,13 +142,6 @@ def guard(session: nox.Session) -> None:
     """Whether numbers moved or updates became slower; arguments after -- go to ``ci.guard``."""
     install(session, "test")
     session.run("python", "-m", "ci.guard", *session.posargs, env=ENVIRONMENT)
-
-
-@nox.session
-def prove(session: nox.Session) -> None:
-    """That the guard is silent on unchanged code and catches planted faults; some minutes."""
-    install(session, "test")
-    session.run("python", "-m", "ci.prove", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session

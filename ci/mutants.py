@@ -36,7 +36,6 @@ from pathlib import Path
 from typing import Any
 
 from suite.runs.environment import ROOT
-from suite.runs.fingerprint import PLACE, imported
 
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
@@ -60,6 +59,22 @@ INDEX, RESULTS, PICTURES = "tests/test_index.py", "tests/test_results.py", "test
 WARM = Path(__file__).with_name("warm.py")
 NEAR = 3.5  # imports between a test and a module that it may be said to test
 INDEX_COUNTS = 0.1  # of an import: a package's index, which only hands on what others hold
+PLACE = re.compile(r"\w+(?:\.\w+)*:\w+")  # of a definition: "package.module:name"
+
+
+def imported(node: ast.Import | ast.ImportFrom, base: str) -> dict[str, tuple[str, str]]:
+    """Local names that an import binds, with the module and the name there (empty: the module itself)."""
+    if isinstance(node, ast.Import):
+        names = (
+            (a.asname or a.name.partition(".")[0], a.name if a.asname else a.name.partition(".")[0])
+            for a in node.names
+        )
+        return {local: (module, "") for local, module in names}
+    source = node.module or ""
+    if node.level:
+        above = base.split(".")[: len(base.split(".")) - node.level + 1]
+        source = ".".join([*above, *([source] if source else [])])
+    return {a.asname or a.name: (source, a.name) for a in node.names}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from suite.runs.fingerprint import UNKNOWN, fingerprint
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 
@@ -97,12 +96,6 @@ class Experiment:
     timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
     clock: str = ""  # of its numbers: "none" (they are exact) or "virtual"; a timed experiment has the machine's
     arithmetic: bool = False  # it counts and calculates, so that every execution agrees to rounding
-
-    @property
-    def code(self) -> str:
-        """Fingerprint of what computes its runs, one by one or together; "unknown" for a body without a place."""
-        places = [each.place for each in (self.load, self.together) if isinstance(each, lazily)]
-        return fingerprint(*places) if places else UNKNOWN
 
 
 Registry = Mapping[str, Experiment]

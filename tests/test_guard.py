@@ -7,19 +7,14 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from ci import canaries, gpu, guard, nightly
-from ci.planted import wrong_rate
-from reference_impls.crossbow import SMA
-from suite.runs.comparison import compare_runs
 from suite.runs.environment import ROOT, machine_class, slug
-from suite.runs.store import Outcome, Store, encode, verified
-from suite.spec import RunSpec
+from suite.runs.store import Outcome, encode, verified
 from suite.speed import baselines
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -75,26 +70,6 @@ def test_each_paper_has_canaries_and_the_committed_baseline_is_theirs():
     assert committed
     for path in committed:
         assert canaries.open_runs(path).ids() == wanted, path
-
-
-def test_a_planted_rate_reaches_the_algorithm_and_is_gone_afterwards(tmp_path: Path):
-    spec = replace(canaries.by_paper()["crossbow"][0])
-    settings = dict(spec.settings) | {"updates": 4, "evaluate": {"every": 4, "train_examples": 100}}
-    short = RunSpec(spec.experiment, settings, 0)
-    whole = SMA.update
-
-    def loss(name: str) -> float:
-        reports = list(canaries.execute_all([short], canaries.experiment, canaries.Surroundings(tmp_path / name)))
-        assert reports[0].state == "stored", reports
-        return Store(tmp_path / name).read(short.id).results["train_loss"]
-
-    right = loss("right")
-    with wrong_rate(2.0):
-        assert loss("wrong") != right
-    assert loss("again") == right
-    assert SMA.update is whole
-    found = compare_runs(Store(tmp_path / "right"), Store(tmp_path / "wrong"))
-    assert found["differ"] == [short.id]
 
 
 def scripted(folder: Path, code: str, name: str = "stage", share: float = 1.0) -> gpu.Stage:

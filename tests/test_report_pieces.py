@@ -292,13 +292,15 @@ def test_names_and_seeds_are_said_in_a_line():
 
 
 def test_runs_of_one_code_share_a_line_whatever_the_day(paper, monkeypatch):
-    monkeypatch.setattr("suite.papers.code.made_by", lambda run: "other code")
     monkeypatch.setattr("suite.report.behind.groups_of", lambda *given: {})
-    made = [stored(seed, {"code": "c" * 20, "started": f"2026-11-2{seed}T00:00:00+00:00"}) for seed in (3, 4)]
-    alone = stored(5, {"code": "d" * 20})
+    made = [
+        stored(seed, {"revision": "c" * 20, "dirty": True, "started": f"2026-11-2{seed}T00:00:00+00:00"})
+        for seed in (3, 4)
+    ]
+    alone = stored(5, {"revision": "d" * 20})
     measured = exact(1.0, runs=[run.id for run in (*made, alone)])
     told = list(runs_behind(verdict(measured), paper.artifact("fake/fig1"), Given(*made, alone)))
     assert told == [
-        "2 runs, toy/run, seeds 3-4; by other code (cccccccccccc), begun 2026-11-23 to 2026-11-24",
-        f"run {alone.id}, toy/run, seed 5; by other code (dddddddddddd), made before starts were recorded",
+        "2 runs, toy/run, seeds 3-4; by revision cccccccccccc, changed, begun 2026-11-23 to 2026-11-24",
+        f"run {alone.id}, toy/run, seed 5; by revision dddddddddddd, made before starts were recorded",
     ]

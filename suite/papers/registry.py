@@ -2,8 +2,8 @@
 
 An entry names a paper and the object that holds it, ``isgd = "paper_figures.isgd:PAPER"``. The top-level package of
 that module is the paper's home: its folder ``published`` holds the printed values and the register, ``evidence``
-exported runs; its code counts in fingerprints. In a checkout that is not installed the same table is read from
-``pyproject.toml``. Nothing here imports a paper before it is asked for.
+exported runs; its code counts in the digest of the source. In a checkout that is not installed the same table is read
+from ``pyproject.toml``. Nothing here imports a paper before it is asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suite.runs import fingerprint
+from suite.runs import source
 from suite.runs.environment import ROOT
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ except ModuleNotFoundError as error:
     raise RegistryError(f"{error}; install it anew, or uninstall what registers it") from error
 
 for each in PAPERS.values():
-    fingerprint.include(each.home.name, each.home.parent)
+    source.include(each.home.name, each.home.parent)
 
 
 def papers_of(home: Path) -> list[str]:

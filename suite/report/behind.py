@@ -8,7 +8,7 @@ from typing import Any
 
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.code import code_of, day_of, origin
+from suite.papers.code import day_of, origin, revision_of
 from suite.papers.register import last_line
 from suite.papers.trials import Trial, counted, power, trials
 from suite.papers.verdicts import measures_of
@@ -53,7 +53,7 @@ def runs_behind(verdict: Verdict, artifact: Artifact, source: Runs) -> Iterator[
     kinds: dict[tuple[str, str, bool], list[Run]] = {}
     for run_id in verdict.measured.runs if verdict.measured else ():
         run = source.read(run_id)
-        kinds.setdefault((run.spec.experiment, code_of(run), bool(day_of(run))), []).append(run)
+        kinds.setdefault((run.spec.experiment, revision_of(run), bool(day_of(run))), []).append(run)
     for (experiment, _, _), runs in kinds.items():
         named = list(dict.fromkeys(groups.get(run.id, experiment) for run in runs))
         count = f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs"

@@ -17,7 +17,6 @@ from suite.claims.board import WORDS, board, word
 from suite.claims.judge import PROFILES, VERDICTS, Verdict
 from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Missing, Paper
-from suite.papers.code import count
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, besides, verdicts
@@ -179,7 +178,6 @@ def page(source: Runs, tell: Callable[[str], None] = lambda fault: None) -> str:
         speeds=measured_speed(),
         speed_columns=COLUMNS,
         ledgers=departures(ROOT / "reference_impls"),
-        made=count(once.read(run.id) for run in runs if not run.fault).most_common(),
         revision=revision(),
         symbols=SYMBOLS,
         verdict_names=VERDICTS,

@@ -21,7 +21,7 @@ from suite.runner.report import NOT_BEGUN, Report
 from suite.runner.resumption import open_folder, with_build
 from suite.runner.spent import Meter, spent
 from suite.runner.timing import until
-from suite.runs import environment
+from suite.runs import environment, source
 from suite.runs.lease import Claim
 from suite.runs.store import DamagedRun, Outcome, Store, UnreadableRun, encode
 from suite.runs.telemetry import Watch
@@ -143,7 +143,7 @@ def _open(
             return Report(spec, "present", status)
         if around.late():
             return Report(spec, "late", NOT_BEGUN, _sentence(told))
-        folder, begun, lost = open_folder(claim, resolve(spec.experiment).code)
+        folder, begun, lost = open_folder(claim, source.digest())
         told.append(lost)
         claims.enter_context(present(folder, fraction))  # measuring the execution takes a while too
         fixed, changed = with_build(

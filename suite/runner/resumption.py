@@ -33,7 +33,7 @@ def open_folder(claim: Claim, code: str) -> tuple[Path, dict[str, str], str]:
 
     Args:
         claim: The claim on the run.
-        code: Fingerprint of the code that computes it now.
+        code: Digest of the source that computes it now.
 
     Returns:
         The folder, how the run was begun, and a sentence on what was lost; empty where nothing was.

@@ -1,4 +1,4 @@
-"""What produced a run: versions, device, CPU, threads, determinism, revision, and a fingerprint of the code."""
+"""What produced a run: versions, device, CPU, threads, determinism, revision, and a digest of the source."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def device_facts(device: str) -> dict[str, Any]:
 def describe(execution: dict[str, Any], begun: Mapping[str, str]) -> dict[str, Any]:
     """Everything a run folder says about where it came from.
 
-    ``execution`` was fixed before the run began; ``begun`` says when it did (UTC), the fingerprint of the code that
-    computed it, and the digest of the register of rules then.
+    ``execution`` was fixed before the run began; ``begun`` says when it did (UTC), and the
+    digest of the source that computed it.
     """
     device = execution.get("device", "cpu")
     facts = device_facts(device) if "torch" in sys.modules else {"device": device}

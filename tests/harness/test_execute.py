@@ -22,6 +22,7 @@ from suite.runner.execute import Surroundings, execute, execute_all, execute_pac
 from suite.runner.packing import Pack
 from suite.runner.report import NOT_BEGUN
 from suite.runner.timing import alternating
+from suite.runs import source
 from suite.runs import store as store_module
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -52,7 +53,7 @@ def test_a_run_is_computed_once(around: Surroundings, counted):
     assert execute(spec, experiment, around).state == "present"
     assert counted() == 1
     run = Store(around.store).read(spec.id)
-    assert run.environment["code"] == experiment(spec.experiment).code
+    assert run.environment["code"] == source.digest()
     assert datetime.fromisoformat(run.environment["started"]).tzinfo is not None
     assert run.environment["execution"]["threads"] == 1
     assert {"machine", "versions", "device", "revision", "dirty"} <= set(run.environment)
@@ -283,7 +284,7 @@ def test_a_run_is_under_way_while_others_of_its_pack_are_opened(around: Surround
 def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):
     spec, expected = reference
     folder = interrupted(around, spec)
-    monkeypatch.setattr(Experiment, "code", "another")
+    monkeypatch.setattr(source, "digest", lambda: "another")
     seen = []
     report = execute(spec, experiment, Surroundings(around.store, deadline=time.monotonic() + 60), seen.append)
     assert report.state == "stored"

@@ -22,7 +22,6 @@ from suite.papers.verdicts import verdicts
 from suite.runs import kept
 from suite.runs.archive import Archive, Layered
 from suite.runs.environment import ROOT
-from suite.runs.fingerprint import fingerprint
 from suite.runs.store import Store
 
 PAPER, ARTIFACT = paper("isgd"), "isgd/fig5a"
@@ -166,17 +165,6 @@ def test_what_commits_or_compares_verdicts_judges_anew(command: str, monkeypatch
 def test_no_workflow_that_judges_takes_verdicts_from_memory():
     for name in (".ci/run", ".github/workflows/gpu.yml", ".github/workflows/tests.yml"):
         assert re.search(rf"{remembered.FRESH}(=1|: \"1\")", (ROOT / name).read_text()), name
-
-
-def test_a_fingerprint_of_code_that_was_edited_where_it_is_kept_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
-    first = fingerprint("suite.clock:WallClock")
-    (place,) = (path for path in (tmp_path / "cache" / "fingerprints").rglob("*") if path.is_file())
-    assert first.encode() in place.read_bytes()
-    place.write_bytes(place.read_bytes().replace(first.encode(), b"0123456789abcdef"))
-    assert fingerprint("suite.clock:WallClock") == first
 
 
 def test_only_the_last_states_are_kept(judged: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -11,12 +11,13 @@ import pytest
 import toy
 
 from suite.commands.status import status
-from suite.experiment import Context, Experiment
+from suite.experiment import Context
 from suite.runner import autotune
 from suite.runner.cost import TRAIN
 from suite.runner.execute import Surroundings, execute_pack
 from suite.runner.packing import Pack
 from suite.runner.resumption import with_build
+from suite.runs import source
 from suite.runs.comparison import compare_runs
 from suite.runs.contest import relation
 from suite.runs.notes import NUMBER, fits, read_note
@@ -75,7 +76,7 @@ def test_the_same_code_goes_on_without_a_word(cut: Path, whole: str):
 def test_other_code_begins_anew_and_says_what_it_threw_away(cut: Path, whole: str, monkeypatch):
     found = checkpoint_file.read(folder_of(cut))
     assert found is not None
-    monkeypatch.setattr(Experiment, "code", "another")
+    monkeypatch.setattr(source, "digest", lambda: "another")
     (report,) = compute(cut)
     assert (report.state, result(cut)) == ("stored", whole)
     assert "it was begun by other code" in report.why

@@ -1,0 +1,42 @@
+"""The digest of the source: an edit of what computes moves it, and of what only reads stored runs does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suite.runs import source
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("suite/training/loop.py", "suite/training/native.h", "suite/report/page.py", "suite/report/page.j2"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("before")
+    monkeypatch.setattr(source, "PACKAGES", {"suite": tmp_path})
+    source._digest.cache_clear()
+    yield tmp_path
+    source._digest.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "moves"),
+    [("suite/training/loop.py", True), ("suite/training/native.h", True), ("suite/report/page.py", False)],
+)
+def test_an_edit_moves_the_digest_where_runs_pass(tree: Path, name: str, moves: bool) -> None:
+    before = source.digest()
+    (tree / name).write_text("after")
+    source._digest.cache_clear()
+    assert (source.digest() != before) is moves
+
+
+def test_a_new_package_and_a_moved_file_count(tree: Path) -> None:
+    before = source.digest()
+    (tree / "suite/training/loop.py").rename(tree / "suite/training/other.py")
+    source._digest.cache_clear()
+    moved = source.digest()
+    (tree / "own").mkdir()
+    (tree / "own/paper.py").write_text("x")
+    source.include("own", tree)
+    assert len({before, moved, source.digest()}) == 3
