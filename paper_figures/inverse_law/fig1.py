@@ -277,27 +277,25 @@ def frame(evidence: Evidence) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-COLUMNS = 2  # of panels: their text is read at the width of a page
-
-
 def draw_curves(evidence: Evidence, figure: Figure) -> None:
     """One panel per curve that has runs: points of every threshold, fitted law, 95% interval of the median."""
     panels = [(row, families(evidence, row)[0]) for row in stored_rows(evidence, (*ROWS, *VARIANTS))]
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
-    cells = len(panels) + 1  # the last for the legend
-    figure.set_figheight(max(figure.get_figheight(), 2.3 * -(-cells // COLUMNS)))  # inches
+    columns, cells = 2, len(panels) + 1  # read at the width of a page; the last cell for the legend
+    lines = -(-cells // columns)
+    figure.set_figheight(max(figure.get_figheight(), 2.3 * lines))  # inches
     for place, (row, thresholds) in enumerate(panels, 1):
-        axes = figure.add_subplot(-(-cells // COLUMNS), COLUMNS, place)
+        axes = figure.add_subplot(lines, columns, place)
         for order, (threshold, counted) in enumerate(thresholds.items()):
             draw_law(axes, counted, f"{threshold:.2g}", order)
         finish_law(axes, list(thresholds.values()))
         axes.set_title(_title(row, thresholds))
         axes.set_xlabel("mini-batch size M (examples)")
-        if place % COLUMNS == 1:
+        if place % columns == 1:
             axes.set_ylabel("updates to the threshold, $N$")
     marks = key([counted for _, thresholds in panels for counted in thresholds.values()])
-    corner = figure.add_subplot(-(-cells // COLUMNS), COLUMNS, cells)
+    corner = figure.add_subplot(lines, columns, cells)
     corner.set_axis_off()
     corner.legend(handles=marks, loc="center left", title="beside a curve: its training loss", alignment="left")
 

@@ -145,9 +145,7 @@ class Trainer:
         finally:
             self.flat.module.train()
         if math.isinf(reading.loss):
-            raise Diverged(
-                f"the loss became {'NaN' if missing else 'infinite'} at rate={self.rate}; choose a smaller one"
-            )
+            raise Diverged(f"the loss became {'NaN' if missing else 'infinite'} at rate={self.rate}")
         return reading
 
     def begins(self, threshold: float) -> float:

@@ -33,13 +33,18 @@ class Trial:
 
 
 def counted(verdict: Verdict) -> bool:
-    """Whether a claim is on the board of what was measured, decided, and so must be able to fail."""
-    return verdict.claim.empirical and verdict.verdict in ("reproduced", "not reproduced")
+    """Whether a claim's present rule decided it on what was measured, and so must be able to fail."""
+    return verdict.claim.empirical and present(verdict).verdict in ("reproduced", "not reproduced")
+
+
+def present(verdict: Verdict) -> Verdict:
+    """The verdict under the present rule, which may be exploratory."""
+    return verdict.exploratory or verdict
 
 
 def trials(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:
     """The claim in each of its worlds: counterfeits where it is reproduced, genuine ones where it is not."""
-    claim = verdict.claim
+    verdict, claim = present(verdict), verdict.claim
     table = {"reproduced": counterfeits.COUNTERFEITS, "not reproduced": counterfeits.GENUINE}
     worlds = table.get(verdict.verdict, {}).get(claim.id, [])
     wanted = "not reproduced" if verdict.verdict == "reproduced" else "reproduced"

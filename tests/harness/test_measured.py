@@ -237,9 +237,7 @@ def test_a_verdict_counts_once_among_those_with_an_interval():
 
 
 def test_an_empty_board_says_that_there_is_nothing():
-    text = lines(board([]))
-    assert (text[0], text[-3]) == ("empirical claims, 0; decided: none", "properties and statements, 0")
-    assert [line.split(":")[1].strip() for line in (*text[1:-3], *text[-2:])] == ["none"] * 7
+    assert lines(board([])) == ["empirical claims, 0; decided: none", "properties and statements, 0"]
 
 
 def test_what_was_not_registered_first_is_counted_by_kind_in_alphabetical_order():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,14 @@ def home(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch) -> Path:
 def publish(home: Path, tolerance: float) -> None:
     (home / "published" / "toy.toml").write_text(RULES.format(tolerance=tolerance))
     published.cache_clear()
+
+
+def seeds(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the toy paper, which asks its artifacts once, have so many seeds."""
+    monkeypatch.setenv("TOY_RUNS", str(count))
+    remade = tuple(replace(each, runs=inspect.unwrap(each.runs)) for each in toy.PAPER.artifacts)
+    PAPERS["toy"] = Registered(lambda: replace(toy.PAPER, artifacts=remade), PAPERS["toy"].home)
+    paper.cache_clear()
 
 
 def at(date: str) -> None:
@@ -145,9 +154,9 @@ def test_another_seed_is_another_grid(home: Path, monkeypatch: pytest.MonkeyPatc
     """More seeds are unregistered until they are registered; fewer, once theirs are stored, are an amendment."""
     at("2021-01-01")
     store = run(home, "2021-01-02")
-    monkeypatch.setenv("TOY_RUNS", "4")
+    seeds(4, monkeypatch)
     assert register.unregistered() == {"toy/table1/mean": "the runs of toy/table1 are not those registered"}
-    monkeypatch.setenv("TOY_RUNS", "2")
+    seeds(2, monkeypatch)
     assert verdict(store).order == "unregistered"
     record("fewer")
     found = verdict(store)
@@ -155,9 +164,9 @@ def test_another_seed_is_another_grid(home: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_run_from_before_its_grid_is_late(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOY_RUNS", "2")
+    seeds(2, monkeypatch)
     at("2021-01-01")
-    monkeypatch.setenv("TOY_RUNS", "3")
+    seeds(3, monkeypatch)
     record("a third seed")
     assert verdict(run(home, "2021-01-02")).order == "late"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from suite.papers.artifact import Missing
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE
 from suite.papers.published import published
 
-CLAIMS = {c.id: c for c in published("isgd") if c.artifact in ("isgd/fig1a", "isgd/fig1b")}
+# Their rules are tried although the verdict is *undetermined*, whatever they say.
+CLAIMS = {c.id: replace(c, undetermined="") for c in published("isgd") if c.artifact in ("isgd/fig1a", "isgd/fig1b")}
 MEASURES = {artifact.id: artifact.measures for artifact in fig1.ARTIFACTS}
 
 

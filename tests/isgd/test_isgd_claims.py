@@ -62,6 +62,7 @@ def test_published_claims_are_those_of_the_catalogue():
     """With its needs, but where small networks, or processes of one machine, do without the GPUs it asks for."""
     needed = {claim.id: claim.needs for claim in published("isgd") if claim.artifact not in OURS}
     listed = catalogue()
+    needed.pop("isgd/fig5b/no-visible-difference")  # the alternative to what is printed
     assert set(needed) == set(listed)
     other = {name: (listed[name], needs) for name, needs in needed.items() if needs != listed[name]}
     assert other.pop("isgd/eq19/linear") == ("multi-gpu", "cpu-small")

@@ -26,6 +26,7 @@ from suite.claims.judge import Verdict
 from suite.papers.artifact import Evidence
 from suite.papers.printed import printed_value
 from suite.papers.registry import paper
+from suite.papers.trials import present
 from suite.papers.verdicts import measure, verdicts
 from suite.runs.archive import Runs
 from suite.runs.store import Outcome, Store, encode
@@ -73,7 +74,7 @@ def measured(source: Runs, artifact: str) -> dict[str, Any]:
 
 def judged(source: Runs, *artifacts: str) -> dict[str, Verdict]:
     chosen = [f"rudra/{artifact}" for artifact in artifacts]
-    return {v.claim.id.removeprefix("rudra/"): v for v in verdicts(RUDRA, source, artifacts=chosen)}
+    return {v.claim.id.removeprefix("rudra/"): present(v) for v in verdicts(RUDRA, source, artifacts=chosen)}
 
 
 def test_the_spread_is_that_of_the_six_pairs_of_table_2() -> None:
