@@ -314,10 +314,9 @@ def _title(row: Row, thresholds: Mapping[float, Sequence[Updates]]) -> str:
 def frame_laws(evidence: Evidence) -> pd.DataFrame:
     """Residuals about the fitted laws, and of each curve the exponent and the comparison with ISGD's Eq. 22.
 
-    A curve with one seed has none of them: nothing says how far its runs scatter.
-
-    A row per value: ``quantity`` is "residual" (% of the law, by threshold, batch size and seed), "exponent" (with
-    its interval, and -1 as printed) or "preference" (log10 of squared misfits).
+    A curve with one seed has none of them: nothing says how far its runs scatter. A row per value: ``quantity`` is
+    "residual" (% of the law, by threshold, batch size and seed), "exponent" (with its interval, and -1 as printed) or
+    "preference" (log10 of squared misfits).
     """
     import pandas as pd
 
