@@ -135,7 +135,7 @@ def test_an_artifact_s_page_says_what_stands_behind_each_claim(pages, made):
         "26.79%",
         "75.0 [73.5, 76.2]%",
         "within, ± 2 points: two points: the spread of five seeds is one point",
-        "register no entry",
+        "register undated; 2000-01-01: for a test",
         "measure fake_paper:fig1_measures",
         "catches a departure of",
         "no counterfeit: nothing shows that it could fail",

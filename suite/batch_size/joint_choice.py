@@ -196,6 +196,23 @@ def choose_batch_and_rate(
         ValueError: sizes that do not fit the data, fewer than three of them, no seed, or no positive rate.
         TypeError: ``data`` is no pair of tensors.
         FitError: no rate reaches the threshold at the largest batch size.
+
+    Example:
+        >>> import torch
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> inputs = torch.randn(400, 5, generator=generator)  # [N, 5]
+        >>> targets = inputs.sum(1, keepdim=True) + torch.randn(400, 1, generator=generator)  # [N, 1]
+        >>> def make_model(seed):
+        ...     torch.manual_seed(seed)
+        ...     return torch.nn.Linear(5, 1)
+        >>> loss = torch.nn.functional.mse_loss
+        >>> found = choose_batch_and_rate(
+        ...     make_model, loss, (inputs, targets), rates=(0.02, 0.05), threshold=1.2, batches=(4, 16, 64)
+        ... )
+        >>> found.batch in (4, 16, 64) and found.rate in (0.02, 0.05)
+        True
+
+    Source: ``suite.batch_size.joint``, a question of ours; Eq. 2 of the paper is its first order in rate / M.
     """
     check_pair(data)
     sizes = sorted(set(batches))

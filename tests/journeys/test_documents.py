@@ -105,6 +105,7 @@ def test_few_lines_are_left_out_and_every_reason_is_needed():
 @pytest.mark.parametrize("module", MODULES)
 def test_every_module_that_a_page_calls_has_help(module, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [module, "--help"])
+    monkeypatch.delitem(sys.modules, module, raising=False)  # as in a process of its own
     with pytest.raises(SystemExit) as stop:
         runpy.run_module(module, run_name="__main__", alter_sys=False)
     assert not stop.value.code
