@@ -241,6 +241,7 @@ def shipped(paper, tmp_path, monkeypatch):
         anew.extend(artifacts)
         return verdicts(*given, artifacts=artifacts, **options)
 
+    monkeypatch.delenv(remembered.FRESH, raising=False)
     place = tmp_path / "evidence"
     place.mkdir()
     made = fill(tmp_path / "filled", note="")

@@ -10,13 +10,21 @@ and where kappa eta / M is 1 and more the loss would never be reached. The const
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.inverse_law.collapse_plots import draw_networks
-from paper_figures.inverse_law.collapse_runs import NETWORKS, Network, Prediction, collapse_runs, predictions
+from paper_figures.inverse_law.collapse_runs import (
+    NETWORKS,
+    Network,
+    Prediction,
+    collapse_runs,
+    known_counts,
+    predictions,
+)
 from paper_figures.inverse_law.equivalence import Misfits, largest
 from paper_figures.inverse_law.readings import crossings
 from paper_figures.inverse_law.settings import LIMIT
@@ -170,31 +178,35 @@ def share_foretold(found: Sequence[Point]) -> tuple[Interval, str]:
 
 
 def frame(evidence: Evidence) -> pd.DataFrame:
-    """A row per network, threshold, rate, batch size and seed; ``updates`` is NaN beyond the limit."""
+    """A row per network, threshold, rate, batch size and run; ``updates`` is NaN beyond the limit.
+
+    ``source`` is "fresh", or "fitted to" for the searches from which the constants come.
+    """
     import pandas as pd
 
     rows, foretold = list[tuple[Any, ...]](), predictions()
     for network in NETWORKS:
-        try:
-            found, _ = points(evidence, network, foretold[network.name])
-        except Missing:
-            continue
-        rows += [
-            (
-                network.name,
-                p.threshold,
-                p.rate,
-                p.updates.batch,
-                network.seeds[j],
-                math.nan if n is None else n,
-                p.load,
-            )
-            for p in found
-            for j, n in enumerate(p.updates.seen)
-        ]
-    if not rows:
-        raise Missing(f"no network of the collapse at {evidence.profile}")
-    return pd.DataFrame(rows, columns=["network", "threshold", "rate", "batch", "seed", "updates", "load"])
+        with contextlib.suppress(Missing):
+            for p in points(evidence, network, foretold[network.name])[0]:
+                rows += _rows(network, "fresh", p.threshold, p.rate, p.updates, p.load)
+        for threshold, known in foretold[network.name].items():
+            with contextlib.suppress(Missing):
+                for rate, curve in known_counts(evidence, network, threshold).items():
+                    for updates in curve:
+                        load = known.law.load(updates.batch, rate)
+                        rows += _rows(network, "fitted to", threshold, rate, updates, load)
+    columns = ["network", "source", "threshold", "rate", "batch", "run", "updates", "load"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _rows(
+    network: Network, source: str, threshold: float, rate: float, updates: Updates, load: float
+) -> list[tuple[Any, ...]]:
+    """A row per run of a combination."""
+    return [
+        (network.name, source, threshold, rate, updates.batch, at, math.nan if n is None else n, load)
+        for at, n in enumerate(updates.seen)
+    ]
 
 
 def _following(evidence: Evidence, updates: Callable[[Prediction, Network, int, float], float]) -> Evidence:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from engine_cases import problem
-from test_native import fresh  # noqa: F401
 
 from suite.training.gradients import native
 from suite.training.gradients.native import refusal
