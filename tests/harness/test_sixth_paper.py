@@ -121,7 +121,7 @@ def test_a_sixth_paper_goes_through_every_command_and_nothing_here_changes(tmp_p
         "10 runs at smoke",
         "lookahead/fig1/ratio  0.443",
         "flips  averaging_does_nothing",
-        "by the present code",
+        "begun 20",
         "all 2 verdicts at smoke equal the committed ones",
         "all generated files are up to date",
         "the register is up to date",
