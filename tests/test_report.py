@@ -174,7 +174,6 @@ def test_what_no_claim_asks_for_is_shown_apart(text, parsed):
         "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
         "sgd-suite check fake/table1",
         "memory_bytes 8 GiB",
-        "4 made by unknown code",
         "Section 4, Fig. 1",
     ],
 )

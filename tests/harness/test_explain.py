@@ -43,7 +43,7 @@ def test_runs_of_one_kind_stand_in_one_line_with_their_methods_and_seeds(source:
     _, artifact, verdict = found("isgd/fig5a/slightly-faster", source)
     text = list(lines(artifact, verdict, source))
     assert [line for line in text if line.startswith("  runs ")] == [
-        "  runs       20 runs, SGD and ISGD, seeds 0-9; code revision not recorded: made before starts were recorded"
+        "  runs       20 runs, SGD and ISGD, seeds 0-9; by revision ac6d9096b6f6, made before starts were recorded"
     ]
     assert verdict.measured is not None
     assert any("gradient evaluations than SGD, 95% CI" in line for line in text)

@@ -140,7 +140,7 @@ def test_a_check_says_how_many_verdicts_come_from_memory(judged: list[str], caps
     for _ in range(2):
         evidence = Layered(committed())
         check_selection([ARTIFACT], None, evidence, set(), as_json=False, junit_path=None, verbose=False)
-        said.append(capsys.readouterr().out.splitlines()[-1])
+        said.append(" ".join(capsys.readouterr().out.split()))
     assert "memory" not in said[0]
     count = len([claim for claim in published("isgd") if claim.artifact == ARTIFACT])
     assert f"{count} of {count} verdicts from memory" in said[1]
