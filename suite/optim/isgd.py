@@ -36,7 +36,9 @@ class ISGD(Algorithm):
     Args:
         module: what is trained; its parameters become views of one vector.
         params: parameters or groups of them; by default all that require a gradient.
-        lr, momentum, weight_decay: of SGD.
+        lr: the rate of SGD.
+        momentum: of SGD.
+        weight_decay: of SGD, coupled.
         batches: in an epoch, the length of the control chart.
         zeta: rate of the extra steps (Algorithm 2), which have neither momentum nor decay and move all groups alike.
         stop: extra steps on a batch at most; 0 is plain SGD.

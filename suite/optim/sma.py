@@ -142,7 +142,15 @@ class EASGD(Averaging):
         module: what is trained.
         alpha: fraction of its distance to the centre that a learner gives up in an update, in (0, 1].
         tau: updates from one averaging to the next.
-        params, lr, momentum, weight_decay, learners, base, fused, group, options: as of SMA.
+        params: parameters or groups of them, as of SMA.
+        lr: as of SMA.
+        momentum: as of SMA.
+        weight_decay: as of SMA.
+        learners: as of SMA.
+        base: as of SMA.
+        fused: as of SMA.
+        group: as of SMA.
+        options: as of SMA.
 
     Raises:
         ValueError, TypeError: as SMA.

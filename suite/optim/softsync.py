@@ -27,7 +27,9 @@ class Softsync(Algorithm):
     Args:
         module: what is trained; its parameters become views of one vector.
         params: parameters or groups of them; by default all that require a gradient.
-        lr, momentum, weight_decay: of the server's SGD.
+        lr: the rate of the server's SGD.
+        momentum: of the server's SGD.
+        weight_decay: of the server's SGD, coupled.
         n: 0 is hardsync, 1 to ``learners`` is n-softsync, ``learners`` asynchronous.
         learners: that push and pull in turn.
         modulate: divide the rate by n, the mean staleness (Eq. 6).
