@@ -211,23 +211,25 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, res
         return replace(verdict, red=True, why=f"{held.because}: `sgd-suite register` records it. {verdict.why}")
     if ours is None or verdict.verdict == "undetermined" or not (held.rule or held.earlier):
         return verdict
+    before = {name: tuple(v) if isinstance(v, list) else v for name, v in (held.rule or {}).items()}
+    fields: dict[str, Any] = {name: before.get(name, getattr(Claim, name, ())) for name in RULE} if before else {}
+    registered = replace(verdict.claim, **fields)  # with the printed values and the unit of its own rule
+    if not registered.unit and (registered.rule, registered.order) == (verdict.claim.rule, verdict.claim.order):
+        registered = replace(registered, unit=verdict.claim.unit)  # the same comparison, whose unit was named later
     if held.earlier:
-        spans: dict[str, Any] = {
-            name: tuple(map(float, held.earlier.get(name, ()))) for name in ("values", "low", "high")
-        }
+        known = held.earlier
+        spans: dict[str, Any] = {name: tuple(map(float, known.get(name, ()))) for name in ("values", "low", "high")}
         number = replace(ours, **spans) if spans["values"] else ours
-        found = replace(verdict, verdict=held.earlier["verdict"], measured=number, red=False)
+        found = replace(verdict, claim=registered, verdict=known["verdict"], measured=number, red=False)
     else:
-        before = {name: tuple(v) if isinstance(v, list) else v for name, v in (held.rule or {}).items()}
-        fields: dict[str, Any] = {name: before.get(name, getattr(Claim, name, ())) for name in RULE}
         try:
-            found = judge(replace(verdict.claim, **fields), ours, verdict.profile, shown, rests_on)
+            found = judge(registered, ours, verdict.profile, shown, rests_on)
         except ClaimError:  # another quantity is measured today
             found = replace(verdict, verdict="inconclusive", red=False)
     if found.verdict == verdict.verdict:
         return verdict
     why = f"the rule registered before these runs; the one since {held.date[:10]} is exploratory: {verdict.verdict}"
-    return replace(found, claim=verdict.claim, why=why, exploratory=verdict)
+    return replace(found, why=why, exploratory=verdict)
 
 
 def _graded(verdict: Verdict, rests: Grade, held: Standing) -> Verdict:
