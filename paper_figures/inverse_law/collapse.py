@@ -29,7 +29,7 @@ from paper_figures.inverse_law.equivalence import Misfits, largest
 from paper_figures.inverse_law.readings import crossings
 from paper_figures.inverse_law.settings import LIMIT
 from suite.batch_size.law import Updates
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, jackknife_variance
 from suite.claims.measured import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
@@ -140,8 +140,7 @@ def jackknife(misfits: np.ndarray, statistic: Callable[[Any], float]) -> Interva
     if seeds < 2:
         return Interval(whole, -math.inf, math.inf, seeds)
     parts = np.array([statistic(np.delete(misfits, j, -1)) for j in range(seeds)])
-    error = math.sqrt((seeds - 1) / seeds * float(((parts - parts.mean()) ** 2).sum()))
-    half = float(stats.t.ppf(0.975, seeds - 1)) * error
+    half = float(stats.t.ppf(0.975, seeds - 1)) * math.sqrt(jackknife_variance(parts))
     return Interval(whole, whole - half, whole + half, seeds)
 
 

@@ -26,7 +26,7 @@ from paper_figures.inverse_law.readings import crossings, curve
 from paper_figures.inverse_law.settings import BY_NAME, ONCE
 from paper_figures.inverse_law.worlds import following
 from suite.batch_size.law import Updates, fit_inverse_law
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, jackknife_variance
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.runs.store import Run
@@ -105,7 +105,7 @@ def misfits(counted: Sequence[Updates], scatter: Scatter | None = None) -> Misfi
     whole = _misfit(batch, logs.mean(1))
     if seeds > 1:
         parts = np.array([_misfit(batch, np.delete(logs, j, 1).mean(1)) for j in range(seeds)])  # [S, P]
-        own = (seeds - 1) / seeds * ((parts - parts.mean(0)) ** 2).sum(0)
+        own = jackknife_variance(parts)
         spare = (seeds - 1) * (len(batch) - 2)
         together = (seeds - 1) * own.sum() / spare  # two constants took up their part of the scatter
         return Misfits(whole, np.sqrt(np.maximum(own, together)), spare, seeds)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reference_impls.inverse_law_model import smallest_batch
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, jackknife_variance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,12 +117,13 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
 
 def _jackknife(families: Sequence[Sequence[Family]], count: int, whole: float) -> float:
     """Variance of the exponent from leaving out one seed at a time of the curves that have ``count`` of them."""
+    import numpy as np
+
     left_out = []
     for j in range(count):
         rest = [[f.without(j) if f.logs.shape[1] == count else f for f in curve] for curve in families]
         left_out.append(_fitted(rest, whole)[0])
-    middle = sum(left_out) / count
-    return (count - 1) / count * sum((p - middle) ** 2 for p in left_out)
+    return float(jackknife_variance(np.array(left_out)))
 
 
 def _family(counted: Sequence[Updates]) -> Family:

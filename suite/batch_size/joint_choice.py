@@ -23,9 +23,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suite.batch_size.choice import Method, check_pair
+from suite.batch_size.choice import Method
 from suite.batch_size.joint import JointLaw, fit_joint_law
 from suite.batch_size.law import FitError, Updates
+from suite.batch_size.requests import check_numbers, check_pair, check_sizes
 from suite.batch_size.trainer import Diverged, Trainer
 
 if TYPE_CHECKING:
@@ -193,7 +194,8 @@ def choose_batch_and_rate(
         The pair, the law behind it, and the smallest batch size that works at each rate.
 
     Raises:
-        ValueError: sizes that do not fit the data, fewer than three of them, no seed, or no positive rate.
+        ValueError: sizes that do not fit the data, fewer than three of them, no rate or seed, equal seeds, or
+            numbers out of range.
         TypeError: ``data`` is no pair of tensors.
         FitError: no rate reaches the threshold at the largest batch size.
 
@@ -215,13 +217,14 @@ def choose_batch_and_rate(
     Source: ``suite.batch_size.joint``, a question of ours; Eq. 2 of the paper is its first order in rate / M.
     """
     check_pair(data)
+    check_sizes(batches, None, len(data[0]), len(data[1]))
     sizes = sorted(set(batches))
-    if len(sizes) < 3 or sizes[0] < 1 or sizes[-1] > len(data[0]):
-        raise ValueError(
-            f"batches={sizes} must be three or more sizes within the {len(data[0])} examples of the data"
+    if len(sizes) < 3 or not rates:
+        raise ValueError(f"batches={sizes} must be three or more sizes, and rates={list(rates)} one rate or more")
+    for rate in rates:
+        check_numbers(
+            rate=rate, threshold=threshold, seeds=seeds, limit=limit, growth=growth, rounds=rounds, budget=None
         )
-    if not rates or min(rates) <= 0 or not seeds:
-        raise ValueError(f"rates={list(rates)} must be positive and seeds={list(seeds)} not empty")
     trainer = Trainer(make_model, loss, data, min(rates), share)
     method = Method(trainer, tuple(seeds), threshold, limit, None, callback)
     method.time(method.fitting(sizes, None), rounds)

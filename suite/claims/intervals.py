@@ -70,6 +70,12 @@ def paired_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.9
     return log_interval([y / x for x, y in zip(a, b, strict=True)], confidence)
 
 
+def jackknife_variance(parts: Any) -> Any:
+    """Variance of a statistic from its values [n, ...], each with one of the n repetitions left out."""
+    n = len(parts)
+    return (n - 1) / n * ((parts - parts.mean(0)) ** 2).sum(0)
+
+
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
     """Wilson interval of a proportion."""
     from scipy import stats

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,13 @@ def rule_of(claim: Claim) -> dict[str, Any]:
     if claim.known_difference:
         found["shown_by"] = claim.known_difference.shown_by
     return found | {name: True for name in ("doubt", "undetermined") if getattr(claim, name)}
+
+
+def under(claim: Claim, rule: Mapping[str, Any]) -> Claim:
+    """The claim with the fields of a rule that ``rule_of`` gave, and the defaults of those that it left out."""
+    held = {name: tuple(value) if isinstance(value, list) else value for name, value in rule.items()}
+    fields: dict[str, Any] = {name: held.get(name, getattr(Claim, name, ())) for name in RULE}
+    return replace(claim, **fields)
 
 
 def ids_of(artifact: Artifact) -> set[str]:

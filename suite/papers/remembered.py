@@ -24,7 +24,7 @@ from suite.claims.measured import Measured
 from suite.papers.artifact import Paper
 from suite.papers.evidence import exported_files, folders, ids_of
 from suite.papers.published import published
-from suite.papers.register import RULE
+from suite.papers.register import rule_of, under
 from suite.papers.registry import homes
 from suite.papers.verdicts import Measurement, verdicts
 from suite.runs import kept
@@ -110,9 +110,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
     values = {name: getattr(verdict, name) for name in verdict.__dataclass_fields__ if name != "claim"}
     told = {name: asdict(values[name]) if values[name] else None for name in ("measured", "proxy")}
     later = verdict.exploratory and _plain(verdict.exploratory)
-    before = (
-        {name: getattr(verdict.claim, name) for name in RULE} if later else {}
-    )  # it is shown under an earlier rule
+    before = rule_of(verdict.claim) if later else None  # the earlier rule that it is shown under
     return {**values, **told, "exploratory": later, "claim": verdict.claim.id, "rule": before}
 
 
@@ -132,8 +130,9 @@ def _verdict(claim: Any, row: Mapping[str, Any]) -> Verdict:
     values |= {name: _measured(row[name]) for name in ("measured", "proxy")}
     if later := values["exploratory"]:
         values["exploratory"] = _verdict(claim, {name: value for name, value in later.items() if name != "claim"})
-    before = {name: tuple(v) if isinstance(v, list) else v for name, v in values.pop("rule").items()}
-    return replace(Verdict(replace(claim, **before), values.pop("verdict"), values.pop("why")), **values)
+    before = values.pop("rule")
+    shown = claim if before is None else under(claim, before)
+    return replace(Verdict(shown, values.pop("verdict"), values.pop("why")), **values)
 
 
 def _measured(row: Mapping[str, Any] | None) -> Measured | None:

@@ -15,7 +15,7 @@ from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
 from suite.papers.grades import Grade, Rests, grade, rests_of
 from suite.papers.published import published
-from suite.papers.register import DECIDING, RULE, UNREGISTERED, Standing, standing
+from suite.papers.register import DECIDING, UNREGISTERED, Standing, standing, under
 from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
@@ -211,9 +211,7 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, res
         return replace(verdict, red=True, why=f"{held.because}: `sgd-suite register` records it. {verdict.why}")
     if ours is None or verdict.verdict == "undetermined" or not (held.rule or held.earlier):
         return verdict
-    before = {name: tuple(v) if isinstance(v, list) else v for name, v in (held.rule or {}).items()}
-    fields: dict[str, Any] = {name: before.get(name, getattr(Claim, name, ())) for name in RULE} if before else {}
-    registered = replace(verdict.claim, **fields)  # with the printed values and the unit of its own rule
+    registered = under(verdict.claim, held.rule) if held.rule else verdict.claim
     if not registered.unit and (registered.rule, registered.order) == (verdict.claim.rule, verdict.claim.order):
         registered = replace(registered, unit=verdict.claim.unit)  # the same comparison, whose unit was named later
     if held.earlier:

@@ -76,10 +76,10 @@ def number(value: float, half_width: float = 0.0, digits: int = OWN) -> str:
     if value and not 1e-4 <= abs(value) < 1e9:
         return _signed(f"{value:.3g}" if half_width else f"{value:.{digits}g}")
     if half_width > 0 and math.isfinite(half_width):
-        decimals = 1 - math.floor(math.log10(half_width))
-        value = round(value, decimals) + 0.0  # no "-0"
+        places = decimals(value, half_width)
+        value = round(value, places) + 0.0  # no "-0"
         return _signed(
-            f"{value:,.{max(decimals, 0)}f}" if abs(value) >= GROUPED_FROM else f"{value:.{max(decimals, 0)}f}"
+            f"{value:,.{max(places, 0)}f}" if abs(value) >= GROUPED_FROM else f"{value:.{max(places, 0)}f}"
         )
     value = rounded(value, digits)
     if value == round(value):
