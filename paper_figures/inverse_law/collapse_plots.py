@@ -50,7 +50,7 @@ def draw_networks(evidence: Evidence, figure: Figure) -> None:
 
 
 def draw_network(axes: Axes, evidence: Evidence, network: Network, foretold: Mapping[float, Prediction]) -> None:
-    """One panel; its title says where the fresh runs are not stored."""
+    """One panel; its title says where fresh runs are not stored."""
     from suite.report.style import MARKERS, PALETTE
 
     seen = {loss: list(_combinations(evidence, network, loss)) for loss in network.thresholds}
@@ -65,9 +65,19 @@ def draw_network(axes: Axes, evidence: Evidence, network: Network, foretold: Map
     axes.set_xscale("log")
     axes.set_yscale("log")
     plain_decades(axes)
-    new = any(each.new for each in everything)
-    axes.set_title(network.title + ("" if new else "\nfresh runs: not run"), fontsize="small")
+    axes.set_title(network.title + _lacking(evidence, network), fontsize="small")
     axes.legend(fontsize="small", loc="upper left")
+
+
+def _lacking(evidence: Evidence, network: Network) -> str:
+    """A line that says how many of the fresh runs are stored; nothing where all are."""
+    specs = [
+        spec for rate in network.rates for m in network.sizes for spec in evidence.groups[network.group(rate, m)]
+    ]
+    stored = len(evidence.source.ids().intersection(spec.id for spec in specs))
+    if stored == len(specs):
+        return ""
+    return f"\nfresh runs: {f'{stored} of {len(specs)}, shown where all seeds are' if stored else 'not run'}"
 
 
 def _draw_foretold(axes: Axes, foretold: Prediction, low: float, top: float, colour: str, label: str) -> None:
