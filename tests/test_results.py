@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
-from suite.commands.refresh import RESULTS
 from suite.papers.evidence import committed
 from suite.papers.registry import homes, papers_of
-from suite.report.data import results
-from suite.report.numerals import alike
+from suite.report import snapshot
 from suite.report.readme import judged_of
 from suite.runs.archive import Layered
 
-pytestmark = pytest.mark.evidence
+
+def table() -> list[dict[str, str]]:
+    return snapshot.read((homes()[0] / snapshot.FILE).read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def before() -> pd.DataFrame:
-    return pd.read_csv(homes()[0] / RESULTS)
-
-
+@pytest.mark.evidence
 @pytest.mark.parametrize("paper", papers_of(homes()[0]))
 def test_every_value_and_verdict_is_the_committed_one(paper):
-    now = results(judged_of([paper], Layered(committed())))
-    head, *rows = (homes()[0] / RESULTS).read_text(encoding="utf-8").splitlines(keepends=True)
-    of_it = [row for row in rows if row.startswith(f"{paper}/")]
-    changed = [(a, b) for a, b in zip([head, *of_it], now.splitlines(keepends=True), strict=True) if not alike(a, b)]
-    assert changed == []
+    now = snapshot.rows(judged_of([paper], Layered(committed())))
+    before = [row for row in table() if row["claim"].startswith(f"{paper}/")]
+    assert snapshot.differing(before, now) == []
 
 
-def test_every_claim_stands_in_it(before):
-    assert before.loc[before["rests on"].notna(), "ours"].notna().all()
-    assert before.loc[before["rests on"].isna(), "ours"].isna().all()
+def test_values_are_compared_as_numbers():
+    row = next(row for row in table() if row["low"] and float(row["low"]) < float(row["high"]) < 1e9)
+    value, width = float(row["ours"]), float(row["high"]) - float(row["low"])
+    beside = lambda by: [row | {"ours": f"{value + by:.10g}"}]
+    assert snapshot.differing([row], beside(5e-4 * width)) == []
+    assert snapshot.differing([row], beside(5e-3 * width)) == [row["claim"]]
+    assert snapshot.moved([row], beside(5e-3 * width)) == {row["claim"]: [row]}
+    assert snapshot.moved([row], [beside(5e-3 * width)[0] | {"runs": "others"}]) == {}
+    assert snapshot.merged([row], beside(5e-4 * width)) == [row]

@@ -95,7 +95,8 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(refresh, "Layered", lambda sources: runs)
     monkeypatch.setattr(refresh.index, "text", lambda home: "index")
     monkeypatch.setattr(refresh.readme, "judged_of", lambda papers, source: ["a verdict"])
-    monkeypatch.setattr(refresh, "results", lambda judged: f"results of {judged}")
+    monkeypatch.setattr(refresh.snapshot, "rows", lambda judged: judged)
+    monkeypatch.setattr(refresh.snapshot, "written", lambda judged: f"results of {judged}")
     monkeypatch.setattr(refresh, "hours", lambda found: "".join(found))
     monkeypatch.setattr(refresh.readme, "blocks", lambda judged, source: {"README.md": {"own": "ours"}})
     elsewhere = {"README.md": {"other": "theirs"}, "docs/results.md": {"other": "theirs"}}
