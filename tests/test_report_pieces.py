@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from dataclasses import replace
@@ -12,12 +11,12 @@ import pytest
 from fake_paper import claim, fig1_draw, fill, registered, specs, verdict
 
 from suite.claims.judge import Verdict
-from suite.claims.measured import EXACT, Measured, exact, interval, point
+from suite.claims.measured import EXACT, exact, interval, point
 from suite.papers import verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.verdicts import Measurement
 from suite.report.behind import few_names, reasons, runs_behind, seeds, tried
-from suite.report.data import encoded, known, plotted, results, table_of, values
+from suite.report.data import encoded, known, plotted, table_of, values
 from suite.report.page import Once, Section, Shown, show
 from suite.report.provenance import departures, runs_and_environments
 from suite.runs.archive import Layered
@@ -61,16 +60,6 @@ def test_what_is_only_near_stands_beside_and_what_was_not_measured_has_an_empty_
     shown = values([verdict(exact(1.0, note="mine"), proxy=point(7.0, proxy=True))])
     assert (shown["beside"].isna().all(), shown["ours"].tolist(), shown["note"].tolist()) == (True, [1.0], ["mine"])
     assert (shown["n"].tolist(), values([])) == ([1], None)
-
-
-def test_results_have_the_digits_of_their_interval_and_rounding_alone_reads_as_nothing():
-    measured = Measured((0.123456789, 9e-10), (1.2e-9, -9e-10), (1.0, 9.9e-10), 3)
-    text = results([verdict(measured, made=claim(printed=(1.0, 2.0)))])
-    first, second = csv.DictReader(io.StringIO(text))
-    assert [first[name] for name in ("ours", "low", "high", "beside", "n")] == ["0.123", "1.2e-09", "1", "", "3"]
-    assert [second[name] for name in ("ours", "low", "high")] == ["0", "0", "0"]
-    assert text.startswith("claim,says,printed,")
-    assert results([]) == ""
 
 
 def test_a_table_is_written_as_csv_or_parquet(tmp_path):
