@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suite.commands import plan as planning
-from suite.commands.plan import Planned, lines, rows, summary
+from suite.commands.plan import Planned, lines, summary
 from suite.runner import calibration
 from suite.runner.calibration import Calibration, known
 from suite.spec import RunSpec
@@ -39,45 +39,6 @@ def test_what_is_left_is_what_is_not_yours():
         "missing_data": {"imagenet": "imagenet is not below d"},
         "calibrated": None,
     }
-
-
-def test_where_all_is_yours_nothing_is_left():
-    found = summary(PLAN, {spec.id for spec in SPECS}, set(), "smoke", None, MADE)
-    assert (found["yours"], found["core_seconds"], found["peak_memory_bytes"]) == (3, 0, 0)
-    assert (found["missing_data"], found["calibrated"]) == ({}, "cuda")
-
-
-def test_missing_data_are_named_in_alphabetical_order():
-    names = tuple("hgfedcba")
-    wanted = [Planned(SPECS[0], 1.0, 1, (*names, "digits"), ())]
-    assert list(planning.missing_data(wanted, None)) == sorted(names)
-
-
-def test_a_row_holds_a_run_with_hundredths_of_seconds():
-    assert rows(PLAN[1:], {SPECS[2].id}) == [
-        {
-            "id": SPECS[1].id,
-            "experiment": "toy/draw",
-            "group": "draws",
-            "seed": 1,
-            "seconds": 20.12,
-            "memory_bytes": 2_000_000,
-            "data": ["imagenet"],
-            "yours": False,
-            "artifacts": ["toy/fig1", "toy/table1"],
-        },
-        {
-            "id": SPECS[2].id,
-            "experiment": "toy/draw",
-            "group": "a few",
-            "seed": 2,
-            "seconds": 8_361_857.0,
-            "memory_bytes": 3_000_000,
-            "data": [],
-            "yours": True,
-            "artifacts": ["toy/fig1"],
-        },
-    ]
 
 
 @pytest.mark.parametrize(
