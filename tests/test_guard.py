@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ci import canaries, gpu, guard, nightly
-from suite.runs.environment import ROOT, machine_class, slug
+from suite.runs.environment import ROOT, machine_class
 from suite.runs.store import Outcome, encode, verified
 from suite.speed import baselines
 
@@ -96,15 +96,6 @@ def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
     assert {"machine", "versions", "revision"} <= set(summary)
 
 
-def test_tests_that_take_minutes_come_last_and_runs_can_be_selected(tmp_path: Path):
-    files = gpu.gpu_tests()
-    slow = [gpu.SLOW in Path(file).read_text() for file in files]
-    assert any(slow)
-    assert slow == sorted(slow)
-    runs = gpu.stages(tmp_path, tmp_path / "s", None, "cuda", "paper", 2, ["isgd/fig1a", "rudra/*"])[-1].command(60.0)
-    assert list(runs)[3:8] == ["run", "isgd/fig1a", "rudra/*", "--profile", "paper"]
-
-
 def test_time_that_a_stage_leaves_goes_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     clock = iter([0.0, 0.0, 100.0, 150.0])
     monkeypatch.setattr(gpu.time, "monotonic", lambda: next(clock))
@@ -127,19 +118,6 @@ def test_the_gpu_job_says_where_there_is_no_gpu(tmp_path: Path, monkeypatch, cap
     assert gpu.main() == 2
     assert "no usable CUDA device" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
-@pytest.mark.processes
-def test_without_cuda_every_gpu_test_is_skipped_with_its_reason():
-    files = gpu.gpu_tests()
-    assert ROOT / "tests" / "crossbow" / "test_gpu.py" in map(Path, files)
-    command = [sys.executable, "-m", "pytest", *files, "-m", "gpu", "-q", "-rs", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    assert re.match(r"\d+ skipped, \d+ deselected", done.stdout.splitlines()[-1]), done.stdout
-    skipped = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
-    assert all("CUDA" in line for line in skipped), skipped
 
 
 def measured(rounds: dict[str, int]) -> dict:
@@ -246,11 +224,6 @@ def test_a_card_that_is_not_there_ends_in_one_sentence_before_anything_starts(pr
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith(f"{program.__name__}: torch finds no usable CUDA device here")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_machine_class_is_a_folder_name():
-    assert slug("cpu AMD EPYC(TM) 7763 64-Core Processor 2 cores") == "cpu-amd-epyc-7763-64-core-processor-2-cores"
-    assert re.fullmatch(r"cpu-[a-z0-9-]+-cores", machine_class())
 
 
 SPARE = (

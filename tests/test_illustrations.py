@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from suite.commands import refresh
 from suite.papers.evidence import committed
 from suite.report import illustrations, structure
-from suite.report.illustrations import Illustration, NoBrowser, mentioned, noted, unmentioned, with_note
+from suite.report.illustrations import Illustration, NoBrowser, noted, unmentioned, with_note
 from suite.report.readme import OWN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
@@ -87,13 +87,6 @@ def test_colours_markers_and_styles_are_part_of_what_is_drawn():
     assert all(marks(**look) != plain for look in ({"color": "blue", "marker": "o"}, {"color": "red", "marker": "s"}))
 
 
-def test_a_page_that_mentions_no_picture_of_ours_is_named(root, source):
-    (root / "docs" / "page.md").write_text("![gone](images/fake-fig99.png)")
-    assert mentioned(root) == {"fake-fig1", "fake-fig99"}
-    with pytest.raises(LookupError, match=r"fake-fig99\.png: no artifact"):
-        list(illustrations.illustrations(root, source))
-
-
 def test_refresh_draws_what_is_stale_deletes_what_nobody_shows_and_leaves_what_it_cannot_make(root, monkeypatch):
     def none() -> bytes:
         raise NoBrowser("chromium is not installed")
@@ -110,12 +103,6 @@ def test_refresh_draws_what_is_stale_deletes_what_nobody_shows_and_leaves_what_i
     assert [path.name for path in images.iterdir()] == ["a.png"]
     assert "left as it is: chromium is not installed" in said[1]
     assert unmentioned(root) == []
-
-
-def test_without_a_browser_there_is_no_screenshot(monkeypatch):
-    monkeypatch.setattr(illustrations, "BROWSER", "no-such-browser")
-    with pytest.raises(NoBrowser, match="apt-get install"):
-        illustrations.photographed({}, "page.html", (10, 10))
 
 
 @pytest.mark.evidence

@@ -171,18 +171,6 @@ def test_parameters_start_as_pytorchs_own() -> None:
         assert abs(words.weight.std().item() - 1) < 6 / (2 * words.weight.numel()) ** 0.5
 
 
-def test_attention_is_twice_as_wide_as_a_state_unless_it_is_said() -> None:
-    assert network().score.in_features == 2 * H
-    assert network(attention=7).score.in_features == 7
-
-
-def test_one_word_is_a_vocabulary() -> None:
-    model = build("cgru", vocabulary=(1, 1), embedding=4, hidden=3)
-    initialise(model, 0)
-    nothing_but_it = torch.zeros(2, 3, dtype=torch.int64)
-    assert model(nothing_but_it, nothing_but_it == 0, nothing_but_it).shape == (2, 3, 1)
-
-
 def test_two_vocabularies_and_refusals() -> None:
     model = build("cgru", vocabulary=(7, 9), embedding=4, hidden=3)
     assert isinstance(model, ConditionalGRU)

@@ -13,14 +13,6 @@ from suite.data.catalogue import DataError
 from suite.papers.registry import PAPERS
 
 
-def test_there_is_one_training_per_paper():
-    trainings = nightly.trainings(3)
-    assert set(trainings) == set(PAPERS)
-    assert len({spec.id for spec in trainings.values()}) == len(PAPERS)
-    assert {spec.seed for spec in trainings.values()} == {3}
-    assert {spec.settings["data"]["name"] for spec in trainings.values()} == {"mnist"}
-
-
 def test_a_further_seed_is_inside_nearly_always_and_a_slower_training_is_not():
     draw = random.Random(0)
     alarms, caught = 0, 0
@@ -41,16 +33,6 @@ def test_a_missed_target_is_outside_and_equal_seeds_leave_the_grid_s_own_spread(
     assert high > 400 + nightly.EVERY / 2
     with pytest.raises(ValueError, match="at least 3"):
         nightly.bounds([400, 400])
-
-
-def test_what_nights_are_compared_with_is_committed_for_every_paper():
-    known = json.loads(nightly.KNOWN.read_text())
-    assert known["target"] == nightly.TARGET
-    assert set(known["updates"]) == set(PAPERS)
-    for counts in known["updates"].values():
-        low, high = nightly.bounds(counts)
-        assert nightly.EVERY <= low < min(counts)
-        assert max(counts) < high < nightly.LIMIT
 
 
 def test_the_job_is_red_where_a_training_leaves_its_spread(tmp_path: Path, monkeypatch, capsys):

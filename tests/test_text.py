@@ -121,22 +121,6 @@ def test_what_is_no_corpus_is_refused(tmp_path: Path) -> None:
     assert len(load_pairs("number_phrases", "test", examples=1)) == 1
 
 
-def test_a_corpus_is_fetched_when_it_is_absent_and_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def snapshot(hub: str, *, local_dir: Path, **_: object) -> None:
-        asked.append(hub)
-        write_parquet(local_dir / "de-en" / "validation-00000-of-00001.parquet", PAIRS)
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    with pytest.raises(DataError, match="newstest2013 is not below"):
-        load_pairs("newstest2013", "test", tmp_path)
-    assert not asked
-    for _ in range(2):
-        assert load_pairs("newstest2013", "test", tmp_path, fetch=True) == PAIRS
-    assert asked == ["wmt/wmt14"]
-
-
 def test_shards_are_those_of_one_whole_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "multi30k" / "de-en"
@@ -220,15 +204,6 @@ def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path) 
     train_vocabulary(phrases()[:-1], 150, tmp_path)
     train_vocabulary(phrases(), 160, tmp_path)
     assert len(list(tmp_path.glob("vocabularies/*.model"))) == 3
-
-
-def test_of_a_long_text_every_so_manieth_sentence_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = phrases()[:300]
-    thinned = [train_vocabulary(lines[::step], 60, tmp_path).checksum for step in (1, 2, 3)]
-    assert len(set(thinned)) == 3
-    for most, expected in zip((300, 150, 149), thinned, strict=True):
-        monkeypatch.setattr("suite.data.vocabulary.SAMPLE", most)
-        assert train_vocabulary(lines, 60, tmp_path).checksum == expected
 
 
 def test_impossible_vocabularies_are_refused(tmp_path: Path) -> None:

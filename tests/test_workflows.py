@@ -104,11 +104,3 @@ def test_a_summary_tells_boards_gate_and_what_is_red(tmp_path, monkeypatch, caps
     ]
     assert summary.main(["--claims", str(tmp_path / "absent.json")]) == 0
     assert "was not written" in (tmp_path / "summary.md").read_text()
-
-
-def test_no_text_of_a_claim_or_workload_speaks_to_the_workflow():
-    claim = {"id": "a,b::stop", "verdict": "not run", "why": "50%\n::add-mask::x\r", "empirical": True, "red": True}
-    _, (said,) = summary.of_claims([claim])
-    assert said == "::error title=a%2Cb%3A%3Astop::not run: 50%25%0A::add-mask::x%0D"
-    _, (said,) = summary.of_gate({"rows": [], "regressions": ["w\n::set-output name=a::b"]})
-    assert said == "::error title=slower::w%0A::set-output name=a::b"
