@@ -1,19 +1,13 @@
-"""The generated blocks of README and docs equal what the committed evidence and the committed measurements say."""
+"""The generated blocks of README and docs: only what lies between their markers is written."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from fake_paper import fill, registered
 
-from suite.papers.evidence import committed
-from suite.papers.grades import Rests, grade, read_of
-from suite.papers.register import DECIDING
-from suite.papers.registry import PAPERS, paper
 from suite.report import readme
-from suite.report.numerals import alike
 from suite.report.page import all_verdicts
 from suite.report.readme import (
     ReadmeError,
@@ -21,10 +15,8 @@ from suite.report.readme import (
     main,
     rewritten,
 )
-from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
-from suite.spec import RunSpec
 
 
 @pytest.fixture
@@ -64,55 +56,6 @@ def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
     assert main(["--write", *there]) == 2
     assert (tmp_path / "README.md").read_text() == "# No place for it\n"
     assert main(["--root", str(tmp_path / "absent")]) == 2
-
-
-@pytest.fixture(scope="module")
-def committed_measured():
-    """What every artifact's committed runs say, by paper, and the verdicts on it."""
-    source, measured = Layered(committed()), {}
-    found = [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source, measured)]
-    return found, measured, source
-
-
-@pytest.fixture(scope="module")
-def committed_verdicts(committed_measured):
-    """Verdicts of all papers on the committed evidence, as ``sgd-suite check`` without a profile gives them."""
-    return committed_measured[0]
-
-
-@pytest.mark.evidence
-def test_every_committed_grade_follows_from_the_stored_specifications(committed_measured):
-    """Read again from the run folders: specification and machine, and nothing that was computed."""
-    found, measured, source = committed_measured
-    told = [verdict for verdict in found if verdict.measured is not None]
-    assert told
-    for verdict in told:
-        claim = verdict.claim
-        rests = measured[claim.artifact, verdict.profile].rests[claim.quantity]
-        assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
-        runs = [source.read(read.spec.id) for read in rests.runs]
-        again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)
-        experiments = {"train": TRAIN, **paper(claim.paper).experiments}
-        found = grade(claim.id, Rests(rests.measure, again), experiments)
-        assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id
-        assert verdict.decides is (found.decides and verdict.order in DECIDING), claim.id
-
-
-@pytest.mark.evidence
-def test_nothing_that_is_committed_is_red(committed_verdicts):
-    assert committed_verdicts
-    assert [(v.claim.id, v.why) for v in committed_verdicts if v.red] == []
-
-
-@pytest.mark.evidence
-def test_readme_and_docs_say_what_the_committed_evidence_says(committed_measured):
-    found, _, source = committed_measured
-    for name, made in blocks(found, source).items():
-        text = (ROOT / name).read_text(encoding="utf-8")
-        for block, wanted in made.items():
-            assert alike(text, rewritten(text, block, wanted)), (
-                f"{name}: python -m suite.report.readme --write brings it up to date"
-            )
 
 
 def test_the_readme_is_short_and_its_links_lead_somewhere():
