@@ -65,15 +65,6 @@ def test_a_figure_is_drawn_once_and_is_stale_when_its_evidence_draws_otherwise(r
     assert other.stale == "texts: lost 'smoke profile · stand-in · 3 runs'"
 
 
-def test_one_in_the_last_digit_makes_no_picture_stale(tmp_path):
-    path = tmp_path / "picture.png"
-    path.write_bytes(with_note(png(), '{"to": 1.2, "marks": ["red"]}'))
-    picture = lambda note: Illustration(path, note, png)
-    assert picture('{"to": 1.3, "marks": ["red"]}').stale == ""
-    assert picture('{"to": 1.5, "marks": ["red"]}').stale == "to: 1.2 became 1.5"
-    assert picture('{"to": 1.2, "marks": ["blue"]}').stale == "marks: lost 'red'"
-
-
 def test_colours_markers_and_styles_are_part_of_what_is_drawn():
     def marks(**look):
         figure = Figure()

@@ -121,14 +121,6 @@ def test_padding_words_get_no_gradient() -> None:
     assert gradient.abs().sum() > 0
 
 
-def test_selecting_rows_repeats_sentences() -> None:
-    model = network()
-    rows = torch.tensor([2, 0, 0])
-    expected = model.encode(SOURCE[rows], MASK[rows])
-    for got, wanted in zip(model.encode(SOURCE, MASK).select(rows), expected, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-14)
-
-
 def test_replicas_vectorise() -> None:
     model = network()
     points = [dict(model.named_parameters()), {k: 1.1 * v for k, v in model.named_parameters()}]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 
 import pytest
 
@@ -66,52 +65,3 @@ def test_no_operator_is_left_as_it_is(operator):
     ((before, after),) = told(f"a {operator} b\n")
     assert before == f"a {operator} b"
     assert ast.dump(ast.parse(after)) != ast.dump(ast.parse(before))
-
-
-@pytest.fixture
-def root(tmp_path):
-    files = {
-        "suite/__init__.py": "",
-        "suite/near.py": "from suite import far",
-        "suite/far.py": "BODY = 'suite.named:body'",
-        "suite/named.py": "",
-        "suite/nobody.py": "",
-        "tests/a/helper.py": "import suite.near",
-        "tests/a/test_near.py": "def test():\n    import helper\n",
-        "tests/test_far.py": "from suite.far import BODY",
-    }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
-
-
-def test_the_tests_of_a_module_are_those_that_few_imports_lead_from_the_fewest_first(root):
-    imports = mutants.Imports(root)
-    assert imports.testing("suite/near.py") == [["tests/a/test_near.py"]]
-    assert imports.testing("suite/far.py") == [["tests/test_far.py"], ["tests/a/test_near.py"]]
-    assert imports.testing("suite/named.py") == [["tests/test_far.py"], ["tests/a/test_near.py"]]
-    assert imports.testing("suite/nobody.py") == []
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("hasty", [mutants.HASTY, 0.0], ids=["at once", "when all were put off"])
-def test_a_mutant_is_killed_by_the_test_that_fails_and_by_no_other(root, monkeypatch, hasty):
-    monkeypatch.setattr(mutants, "HASTY", hasty)
-    (root / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-    (root / "suite/near.py").write_text("def twice(x, unused=7):\n    return 2 * x\n")
-    (root / "tests/a/helper.py").write_text("")
-    (root / "tests/a/test_near.py").write_text(
-        "import sys; sys.path.insert(0, '.')\nfrom suite.near import twice\ndef test():\n    assert twice(3) == 6\n"
-    )
-    (root / "tests/test_far.py").write_text("from suite.near import twice\nassert False\n")  # fails without a mutant
-    text = (root / "suite/near.py").read_text()
-    with contextlib.closing(mutants.Trial(root)) as trial:
-        endings = {m.before: trial.ending(m) for m in mutants.mutants("suite/near.py", text)}
-    assert {name: found["ending"] for name, found in endings.items()} == {
-        "7": "survived",
-        "2 * x": "killed by tests/a/test_near.py",
-        "2": "killed by tests/a/test_near.py",
-    }
-    assert {found["tests"] for found in endings.values()} == {1}
-    assert (root / "suite/near.py").read_text() == text

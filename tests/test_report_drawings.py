@@ -19,7 +19,7 @@ from suite.papers.artifact import Evidence, Missing
 from suite.papers.verdicts import verdicts
 from suite.report import gallery, style
 from suite.report.data import table_of
-from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image, inline_svg
+from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, inline_svg
 from suite.report.page import page
 from suite.report.site.build import write_site
 from suite.runs.archive import Layered
@@ -118,14 +118,6 @@ def test_seeds_that_are_stored_are_drawn_and_shown_where_others_are_missing(pape
     assert drawing(fig1, Layered([store, Store(tmp_path / "reduced")])).profile == "reduced"
 
 
-def test_a_figure_says_profile_what_it_rests_on_and_runs(paper, store):
-    drawn = drawing(paper.artifact("fake/fig2"), store)
-    assert drawn.stamp == "smoke profile · stand-in · 1 run"
-    assert drawn.stamp in [text.get_text() for text in drawn.figure.texts]
-    arithmetic = replace(paper.artifact("fake/table1"), draw=lambda evidence, figure: None)
-    assert drawing(arithmetic, store).stamp == "exact"
-
-
 def test_an_inline_figure_keeps_to_itself(paper, store):
     svg = inline_svg(drawing(paper.artifact("fake/fig1"), store))
     root = ElementTree.fromstring(svg)
@@ -138,12 +130,6 @@ def test_an_inline_figure_keeps_to_itself(paper, store):
     assert [child.tag for child in root][:2] == [f"{{{SVG}}}title", f"{{{SVG}}}desc"]
     assert HOSTILE in "".join(root.itertext())
     assert "<script" not in svg
-
-
-def test_a_standalone_figure_follows_the_viewer_s_scheme(paper, store):
-    root = ElementTree.fromstring(image(drawing(paper.artifact("fake/fig1"), store), "svg"))
-    assert "prefers-color-scheme:dark" in root.find(f"{{{SVG}}}style").text
-    assert root.find(f"{{{SVG}}}metadata") is None
 
 
 @pytest.mark.parametrize(("form", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])

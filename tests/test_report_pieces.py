@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 
 import pandas as pd
 import pytest
@@ -13,9 +12,6 @@ from fake_paper import claim, registered, verdict
 from suite.claims.measured import Measured, exact, interval
 from suite.report.behind import reasons
 from suite.report.data import results, values
-from suite.report.provenance import runs_and_environments
-from suite.runs.store import DamagedRun, Outcome, Run, encode
-from suite.spec import RunSpec
 
 
 @pytest.fixture
@@ -76,46 +72,3 @@ def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
     later = verdict(exact(12.0), "not reproduced")
     told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), None))
     assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12")
-
-
-def stored(number, environment):
-    spec = RunSpec("toy/run", {"b": 1, "a": "x"}, number)
-    files = encode(spec, {}, Outcome("finished", {}, note="a note"))
-    return Run(spec.id, {**files, "environment.json": json.dumps(environment).encode()})
-
-
-class Given:
-    """A source of these runs, one of which is damaged."""
-
-    def __init__(self, *runs):
-        self.held = {run.id: run for run in runs}
-
-    def read(self, run_id):
-        if run_id == "damaged":
-            raise DamagedRun("run damaged: is broken")
-        return self.held[run_id]
-
-
-def test_runs_share_an_environment_that_says_the_same_whenever_they_began_and_however_it_is_ordered():
-    machine = {"cpu": "one", "memory_bytes": 2**33, "cores": 2, "swap_bytes": "none"}
-    one = stored(0, {"machine": machine, "source": "s", "started": "2026-11-23T18:00:00+00:00"})
-    same = stored(
-        1, {"processor_seconds": 3, "source": "s", "machine": dict(reversed(machine.items())), "telemetry": {}}
-    )
-    other = stored(2, {"machine": {**machine, "cores": 4}, "source": "s"})
-    asked = [one.id, "absent", same.id, "damaged", other.id]
-    environments, described = runs_and_environments(Given(one, same, other), asked)
-    facts = [("machine", "cores 2, cpu one, memory_bytes 8 GiB, swap_bytes none"), ("source", "s")]
-    assert environments["E1"] == {"facts": facts, "runs": 2}
-    assert (list(environments), environments["E2"]["runs"]) == (["E1", "E2"], 1)
-    assert [run.environment for run in described] == ["E1", "", "E1", "", "E2"]
-    assert [run.fault for run in described] == [
-        "", "named by a quantity, but not stored", "", "run damaged: is broken", ""
-    ]  # fmt: skip
-    first = described[0]
-    assert (first.experiment, first.seed, first.settings, first.note) == ("toy/run", 0, 'a="x", b=1', "a note")
-    assert (first.origin, described[2].origin) == (
-        "code revision not recorded: begun 2026-11-23",
-        "code revision not recorded: made before starts were recorded",
-    )
-    assert described[2].seed == 1

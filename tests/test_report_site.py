@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
+from fake_paper import HOSTILE, environment, fig2_runs, fill, registered
 from test_report import Page
 
 from ci.links import follow
@@ -19,7 +19,6 @@ from suite.report.site.rows import Row
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, encode
 
-ARTIFACTS = ("fake/fig1", "fake/table1", "fake/fig2", "fake/fig3")
 EMBEDDED = ("src", "srcset", "data", "poster", "background")  # attributes that a browser follows by itself
 
 
@@ -104,45 +103,6 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 
 
-def test_an_artifact_s_page_says_what_stands_behind_each_claim(pages, made):
-    words = pages[made / "fake/fig1.html"].words
-    for expected in (
-        "26.79%",
-        "75.0 [73.5, 76.2]%",
-        "within, ± 2 points: two points: the spread of five seeds is one point",
-        "register undated; 2000-01-01: for a test",
-        "measure fake_paper:fig1_measures",
-        "catches a departure of",
-        "no counterfeit: nothing shows that it could fail",
-        "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
-        "Section 4, Fig. 1 of A paper that does not exist",
-        "before starts were recorded",
-        "code revision not recorded",
-        "Imaginary 1",
-    ):
-        assert expected in words, expected
-    assert {f"run-{spec.id}" for spec in specs("smoke")} <= {
-        a.get("id") for a in pages[made / "fake/fig1.html"].all("tr")
-    }
-    assert "No experiment measures this artifact yet." in pages[made / "fake/fig3.html"].words
-    assert "def fig1_measures" in pages[made / "source/fake_paper.html"].words
-
-
-def test_the_index_holds_all_without_its_script_and_what_the_filters_read(paper, store, pages, made):
-    index = pages[made / "index.html"]
-    listed = {a["data-claims"]: a for a in index.all("tr") if a.get("data-claims") is not None}
-    assert len(listed) == len(ARTIFACTS)
-    (form,) = index.all("form")
-    assert "hidden" in form  # until the script shows it
-    found = single.all_verdicts(paper, store)
-    triples = {t for row in listed for t in str(row).split(";")}
-    assert {t.split("|")[2] for t in triples} == {v.claim.needs for v in found}
-    assert "not run|nothing measured|cluster" in triples
-    assert any("Smaller staleness is better" in str(a["data-words"]) for a in listed.values())
-    assert len(index.all("option")) > 20
-    assert sum(path.stat().st_size for path in (made / "index.html", *made.glob("fake/*.thumb.png"))) < 100_000
-
-
 def test_the_same_runs_give_the_same_bytes(store, made, tmp_path):
     again = write_site(store, tmp_path / "again")
     assert contents(again.index.parent) == contents(made)
@@ -186,17 +146,6 @@ def test_a_page_that_was_harmed_is_made_again(store, made, site, harm):
     built = write_site(store, site)
     assert (built.made, built.written) == (1, 1)
     assert contents(site) == contents(made)
-
-
-def test_a_run_that_no_longer_verifies_makes_its_page_anew(paper, site, tmp_path):
-    other = fill(tmp_path / "other")
-    (other.root / "runs" / specs("smoke")[1].id / "outcome.json").write_text('{"status": "finished"}')
-    write_site(other, site)
-    assert not (site / "fake" / "fig1.svg").exists()
-    page = Page((site / "fake/fig1.html").read_text())
-    assert "Not drawn, stored evidence cannot be used" in page.words
-    assert "does not match its checksum" in page.words
-    assert "fig1.svg" not in (site / "fake.html").read_text()
 
 
 @pytest.mark.parametrize("content", ["no json", '{"key": "", "groups": {"x": {"key": "", "files": {"../a": ""}}}}'])

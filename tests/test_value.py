@@ -77,12 +77,6 @@ def test_on_a_gpu_what_only_a_gpu_decides_comes_first_however_dear(selection):
     assert order(selection, "cpu")[0] == ["cheap"]
 
 
-def test_runs_at_hand_cost_nothing_and_come_last(selection):
-    found = order(selection, "cpu", "shared")
-    assert set(found[-1]) == {"shared", "told"}
-    assert found[0] == ["cheap"]
-
-
 def test_no_run_is_lost_or_made_twice(selection):
     for device in ("cpu", "cuda"):
         assert sorted(name for stage in order(selection, device) for name in stage) == sorted(SECONDS)

@@ -7,17 +7,13 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from suite.claims.measured import exact
-from suite.experiment import Experiment
 from suite.papers.artifact import (
-    Artifact,
     Evidence,
     Missing,
     Paper,
     PaperError,
     check_name,
     few_seeds,
-    row_by_row,
 )
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, encode
@@ -93,19 +89,6 @@ def test_several_versions_of_a_run_are_kept_the_first_source_s_first(tmp_path):
     assert [run.results["value"] for run in evidence.versions[SPECS[0].id]] == [1.0, 2.0]
 
 
-def test_rows_that_have_their_runs_come_before_the_complaint_about_the_others():
-    def lacking():
-        raise Missing("no run of it")
-
-    rows = row_by_row([("a", lacking), ("b", lambda: exact(1)), ("c", lambda: exact(2))])
-    assert [next(rows), next(rows)] == [("b", exact(1)), ("c", exact(2))]
-    with pytest.raises(Missing, match=r"^1 of 3 rows lack their runs$") as raised:
-        next(rows)
-    assert raised.value.rows == {"a": "no run of it"}
-    assert list(row_by_row([("b", lambda: exact(1))])) == [("b", exact(1))]
-    assert Missing("it").rows == {}
-
-
 @pytest.mark.parametrize(
     ("name", "suggested"),
     [
@@ -122,21 +105,3 @@ def test_a_short_name_that_cannot_stand_in_ids_is_refused_with_the_nearest_one(n
     for refused in (lambda: check_name(name), lambda: Paper(name, "", "", (), {})):
         with pytest.raises(PaperError, match=f"such as '{suggested}'$"):
             refused()
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "suggested"),
-    [
-        ("artifact", "other/fig1", "toy/fig1"),
-        ("artifact", "toy/fig 1", "toy/fig_1"),
-        ("artifact", "toy/", "toy/toy"),
-        ("artifact", "toy/-", "toy/lookahead"),
-        ("experiment", "toy/a/b", "toy/a_b"),
-        ("experiment", "train", "toy/train"),
-    ],
-)
-def test_what_a_paper_calls_its_own_begins_with_its_name(kind, name, suggested):
-    artifacts = (Artifact(name, ""),) if kind == "artifact" else ()
-    experiments = {name: Experiment(lambda: None)} if kind == "experiment" else {}
-    with pytest.raises(PaperError, match=f"^{kind} '{name}' of the paper 'toy': .*such as '{suggested}'$"):
-        Paper("toy", "", "", artifacts, experiments)

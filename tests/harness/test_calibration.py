@@ -81,20 +81,6 @@ def test_a_calibration_stops_at_its_time():
     assert machine.now <= 3.0 + calibration.MOST
 
 
-def test_a_kind_that_cannot_be_set_up_is_left_out_and_said():
-    said = []
-
-    def timed(spec, width, seconds):
-        if spec.settings["model"]["name"] == "large":
-            raise FileNotFoundError("no pictures here")
-        return 200.0
-
-    specs = [training(), training(model="large")]
-    made = calibrate(specs, loaded(), "cpu", 60.0, timed, lambda: 1.0, lambda: 0.0, said.append)
-    assert made.kinds == {kind(training()): 2.0}
-    assert any("no pictures here" in text for text in said)
-
-
 def test_a_store_keeps_the_calibration_of_this_machine_only(tmp_path):
     made = Calibration(calibration.machine_class(), "cpu", {"k": 2.0}, 2.0, 1.0)
     path = keep(tmp_path, made)
@@ -133,41 +119,6 @@ PILOTED = {
     "batch": 4,
     "evaluate": {"every": 10},
 }
-
-
-class Clock:
-    """A clock that only what is timed moves."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch):
-        self.now = 50.0
-        monkeypatch.setattr(pilot.time, "perf_counter", lambda: self.now)
-
-    def taking(self, *seconds: float):
-        """What takes so long each time, and then as long as the last."""
-        left = list(seconds)
-
-        def call(*_: object) -> None:
-            self.now += left.pop(0) if len(left) > 1 else left[0]
-
-        return call
-
-
-@pytest.mark.parametrize("width", [1, 4])
-def test_a_run_takes_its_set_up_its_updates_and_an_evaluation_more_than_it_has_spells(monkeypatch, width: int):
-    """Set up in 5 s, the first time in 100; two updates warm up; a step of 3 s is shared by the runs of a pack."""
-    clock = Clock(monkeypatch)
-    assembled = clock.taking(100.0, 5.0)
-    monkeypatch.setattr(pilot, "assemble", assembled)
-    monkeypatch.setattr(pilot, "build", lambda *_: None)
-    monkeypatch.setattr(pilot, "evaluation_seconds", lambda session: 7.0)
-    shared = []
-    step = clock.taking(100.0, 100.0, 3.0)
-    monkeypatch.setattr(pilot, "update_of", lambda session, made, width: shared.append(width) or step)
-    spec = RunSpec("train", {**PILOTED, "updates": 1000})
-    execution = choose(spec, "cpu", 1) | ({"width": width} if width > 1 else {})
-    assert pilot.training(spec, execution, 4, None, 9.0) == pytest.approx(5 + 1000 * 3 / width + 101 * 7)
-    assert shared == [width]
-    assert clock.now == 50 + 100 + 5 + 200 + 9, "three updates end the nine seconds"
 
 
 def test_a_pilot_times_a_real_training(monkeypatch: pytest.MonkeyPatch):

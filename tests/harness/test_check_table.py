@@ -72,20 +72,3 @@ def test_a_log_is_told_that_work_goes_on(monkeypatch):
         assert seen.wait(60)
     line = next(text for text in reversed(told) if "under way" in text)
     assert line.startswith("[0/2] 1 under way, 38% done; ")
-
-
-def test_what_was_not_computed_here_tells_nothing_of_the_time_left(capsys, monkeypatch):
-    """Of six seconds' work one was there and three are left for later: two remain, of which ten seconds did half."""
-    clock = iter((0.0, 10.0, 20.0, 20.0))
-    monkeypatch.setattr("suite.runner.progress.time.monotonic", lambda: next(clock))
-    progress = Progress({"there": 1.0, "late": 3.0, "a": 1.0, "b": 1.0})
-    progress.finish("there", "", computed=False)
-    progress.update("late", 1.0)  # as a run ends that was not begun
-    progress.update("a", 1.0)
-    progress.finish("late", "late", computed=False)
-    assert progress.done == 0.5
-    assert "10 s gone, about 10 s left" in capsys.readouterr().err
-    progress._gone += 1e-9
-    progress.finish("a", "a")
-    progress.finish("b", "b")
-    assert "20 s gone, about 0 s left" in capsys.readouterr().err.splitlines()[-1]

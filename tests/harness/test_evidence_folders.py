@@ -8,11 +8,9 @@ import toy
 
 from suite.papers import evidence
 from suite.papers.evidence import (
-    committed,
     export_selection,
     ids_of_user,
     of_user,
-    shipped,
     table_beside,
     with_committed,
 )
@@ -45,14 +43,6 @@ def store(path, *specs):
 
 def values(source, *specs):
     return [source.read(spec.id).results["value"] for spec in specs]
-
-
-def test_an_exported_file_beside_the_papers_is_shipped_and_a_copy_of_it_is_not(folder, tmp_path):
-    copy = tmp_path / "a.zip"
-    copy.write_bytes((folder / "a.zip").read_bytes())
-    assert [shipped(layer) for layer in committed()] == [True, True]
-    assert not shipped(Archive(copy))
-    assert not shipped(store(tmp_path / "store"))
 
 
 def test_the_unnamed_store_lies_in_the_working_folder_and_comes_first(folder):

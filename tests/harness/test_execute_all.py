@@ -28,20 +28,6 @@ def draw(**settings: object) -> RunSpec:
     return RunSpec("toy/draw", settings)
 
 
-def test_the_progress_of_a_pack_is_the_mean_of_its_runs(around: Surroundings):
-    """Each says that it is under way; the toy says that it is half done, once."""
-    seen: list[float] = []
-    pack = Pack((draw(value=1), draw(value=2)))
-    execute_pack(pack, experiment, around, seen.append)
-    assert seen == [0.0, 0.0, 0.25, 0.5, 0.75, 1.0]
-    seen.clear()
-    execute_pack(Pack((*pack.specs, draw(value=3), draw(value=4))), experiment, around, seen.append)
-    assert seen == [0.25, 0.5, 0.5, 0.5, 0.625, 0.75, 0.875, 1.0]
-    seen.clear()
-    execute_pack(pack, experiment, around, seen.append)
-    assert seen == [0.5, 1.0]
-
-
 def test_what_an_interrupted_session_left_of_a_run_that_is_stored_is_removed(around: Surroundings):
     spec = draw()
     execute(spec, experiment, around)

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from test_regression import document
 
-from suite.speed.baselines import GateError
 from suite.speed.history import (
     CREEP,
     FEWEST,
     _split,
     changes,
-    draw,
     recall,
     remember,
     rises,
@@ -94,17 +92,6 @@ def test_a_recovered_level_is_no_rise_and_other_versions_begin_anew():
     assert rises(rising) == []
 
 
-def test_sessions_are_added_unless_the_first_of_several_begins_anew(tmp_path: Path):
-    draws = np.random.default_rng(8)
-    documents = [document({"a": 0.1}, draws) for _ in range(3)]
-    for _ in range(2):
-        remember(documents, tmp_path)
-    assert [row["anew"] for row in recall(tmp_path, "cpu-a")] == [False] * 6
-    remember(documents, tmp_path, anew=True)
-    assert [row["anew"] for row in recall(tmp_path, "cpu-a")] == [True, False, False]
-    assert session(documents[0])["anew"] is False
-
-
 @pytest.mark.parametrize("cut", [1, 2, 40])
 def test_a_last_line_that_was_cut_off_is_passed_over_and_the_next_session_follows(
     tmp_path: Path, cut: int, capsys: pytest.CaptureFixture[str]
@@ -119,15 +106,6 @@ def test_a_last_line_that_was_cut_off_is_passed_over_and_the_next_session_follow
     remember(documents[3:], tmp_path)
     found = [row["workloads"]["a"]["wall"] for row in recall(tmp_path, "cpu-a")]
     assert found == [session(documents[place])["workloads"]["a"]["wall"] for place in (0, 1, 3)]
-
-
-def test_the_history_is_drawn(tmp_path: Path):
-    figure = draw(history([0.0] * 10 + [0.2] * 10, 6))
-    assert [axes.get_title() for axes in figure.axes] == ["w0", "w1", "w2", "w3"]
-    levels = figure.axes[0].collections
-    assert len(levels) == 2
-    with pytest.raises(GateError, match="begins a history"):
-        draw([])
 
 
 def test_the_command_remembers_finds_and_draws(tmp_path: Path, sgd):

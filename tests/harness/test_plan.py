@@ -9,7 +9,7 @@ import pytest
 from suite.commands import plan as planning
 from suite.commands.plan import Planned, lines, summary
 from suite.runner import calibration
-from suite.runner.calibration import Calibration, known
+from suite.runner.calibration import Calibration
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {}, seed) for seed in range(3)]
@@ -54,18 +54,3 @@ def test_the_sum_comes_first_then_what_is_missing_then_the_longest_run(made: Cal
         f"20 s 2 MB toy/fig1 'draws', seed 1 {SPECS[1].id}; also toy/table1",
         f"yours toy/table1 'draws', seed 0 {SPECS[0].id}",
     ]
-
-
-def test_a_calibration_is_made_of_the_planned_runs_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    given = []
-
-    def here(specs, resolve, device, data, seconds, note):
-        given.append((specs, device, data, seconds))
-        return MADE
-
-    monkeypatch.setattr(calibration, "here", here)
-    store = planning.folder_for_calibration(tmp_path / "new" / "store")
-    assert planning.calibrate(PLAN, store, "cpu", tmp_path, 5.0) == MADE
-    assert given == [(SPECS, "cpu", tmp_path, 5.0)]
-    assert known(store) == MADE
-    assert [item.seconds for item in planning.calibrated(PLAN[:1], MADE)] == [pytest.approx(3 * 1.005)]

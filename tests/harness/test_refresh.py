@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from suite.commands import refresh
@@ -35,37 +33,6 @@ def test_a_check_writes_nothing_and_fails(home):
     assert said == [f"{home / 'old.csv'}: out of date", f"{home / 'new.csv'}: out of date"]
     assert (home / "old.csv").read_text() == "b\n"
     assert not (home / "new.csv").exists()
-
-
-@pytest.fixture
-def made(tmp_path, monkeypatch):
-    """A project's home, and what stands in its generated files: the runs that hours are made of, the blocks."""
-    home = tmp_path / "pack"
-    (home / "published").mkdir(parents=True)
-    (tmp_path / "README.md").write_text(
-        "<!-- own:begin -->\n<!-- own:end -->\n<!-- other:begin -->\n<!-- other:end -->\n"
-    )
-    runs = SimpleNamespace(ids=lambda: set("hgfedcba"), read=lambda run_id: run_id)
-    monkeypatch.setattr(refresh, "Layered", lambda sources: runs)
-    monkeypatch.setattr(refresh.index, "text", lambda home: "index")
-    monkeypatch.setattr(refresh.readme, "judged_of", lambda papers, source: ["a verdict"])
-    monkeypatch.setattr(refresh, "results", lambda judged: f"results of {judged}")
-    monkeypatch.setattr(refresh, "hours", lambda found: "".join(found))
-    monkeypatch.setattr(refresh.readme, "blocks", lambda judged, source: {"README.md": {"own": "ours"}})
-    elsewhere = {"README.md": {"other": "theirs"}, "docs/results.md": {"other": "theirs"}}
-    monkeypatch.setattr(refresh.readme, "blocks_elsewhere", lambda judged: elsewhere)
-    return home
-
-
-def test_a_project_has_results_hours_and_what_its_readme_has_a_place_for(made, tmp_path):
-    (tmp_path / "pyproject.toml").touch()
-    readme = "<!-- own:begin -->\n<!-- own:end -->\n<!-- other:begin -->\ntheirs\n<!-- other:end -->\n"
-    assert refresh.generated(made) == {
-        made / "index.json": "index",
-        made / "results.csv": "results of ['a verdict']",
-        made / "hours.csv": "abcdefgh",
-        tmp_path / "README.md": readme,
-    }
 
 
 def test_one_in_the_last_digit_makes_nothing_out_of_date(tmp_path, monkeypatch):

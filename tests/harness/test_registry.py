@@ -7,20 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from suite.papers import registry
-from suite.papers.registry import paper, registered
+from suite.papers.registry import registered
 
-OURS = ["isgd", "inverse_law", "rudra", "matex_agd", "crossbow"]
 ELSEWHERE = "paper_figures.isgd:PAPER"  # a package that can be found
 
 
 def entries(*names, value=ELSEWHERE):
     return lambda group: [SimpleNamespace(name=name, value=value) for name in names if group == registry.GROUP]
-
-
-def test_installed_papers_come_after_the_checkout_s_in_alphabetical_order(monkeypatch):
-    monkeypatch.setattr(registry.metadata, "entry_points", entries("zebra", "rudra", "ant", "moth"))
-    assert list(registered()) == [*OURS, "ant", "moth", "zebra"]
-    assert registered()["ant"].load() is paper("isgd")
 
 
 @pytest.mark.parametrize("place", ["nowhere_to_be_found:PAPER", "only_a_folder.inside:PAPER"])

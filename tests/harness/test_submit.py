@@ -79,12 +79,6 @@ def test_as_many_workers_as_have_something_to_do_but_no_more_than_16_unless_aske
     assert [(job.workers, job.cores) for job in cluster.jobs] == [(jobs, workers)]
 
 
-@pytest.mark.parametrize(("device", "gpus"), [("cpu", 0), ("auto", 0), ("cuda", 1)])
-def test_a_gpu_is_asked_for_where_gradients_are_wanted_on_one(cluster: Cluster, device: str, gpus: int):
-    hand_over(Request("x"), device=device)
-    assert [job.gpus for job in cluster.jobs] == [gpus]
-
-
 def test_a_dry_run_shows_scripts_and_leaves_no_store(cluster: Cluster, capsys: pytest.CaptureFixture[str]):
     assert hand_over(Request("x", dry_run=True)) == 0
     assert capsys.readouterr().out == "script of sgd-suite\n"

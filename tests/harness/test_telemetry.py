@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import threading
 from types import SimpleNamespace
 
 import pytest
 
-from suite.runs.periodic import every
 from suite.runs.telemetry import Absent, Gpu, Watch, watch
 
 
@@ -71,21 +68,6 @@ def test_a_card_is_read_at_both_ends_and_in_between():
     assert gpu["memory_bytes"]["high"] == 2**30
     assert gpu["throttled"] == ["SwPowerCap"]  # once, and idling is no throttling
     assert "gpu_absent" not in seen
-
-
-def test_what_is_repeated_ends_with_the_block_and_never_outlives_the_process():
-    """Also where the block fails."""
-    called, again = [], threading.Semaphore(0)
-    with contextlib.suppress(KeyError), every(1e-3, lambda: called.append(again.release()), "repeated"):
-        (thread,) = (thread for thread in threading.enumerate() if thread.name == "repeated")
-        assert thread.daemon
-        assert again.acquire(timeout=60)
-        assert again.acquire(timeout=60)
-        raise KeyError
-    assert not thread.is_alive()
-    with every(1e6, called.clear, "waiting"):
-        pass
-    assert called
 
 
 @pytest.mark.parametrize("broken", ["nvmlInit", "nvmlDeviceGetHandleByIndex"])

@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from suite.cli import errors
-from suite.commands import list_
 from suite.commands.terminal import duration
 from suite.runs.store import DamagedRun
-
-
-def artifact(name: str, **runs: tuple[int, int, int]) -> dict[str, Any]:
-    held = {
-        profile: dict(zip(("needed", "yours", "committed"), counts, strict=True)) for profile, counts in runs.items()
-    }
-    return {"id": name, "title": f"About {name}", "claims": [{}, {}], "runs": held}
-
-
-def test_a_listing_says_whose_runs_there_are_of_each_artifact():
-    rows = [
-        artifact("toy/a", smoke=(4, 1, 2), reduced=(3, 0, 0), paper=(0, 0, 0)),
-        artifact("toy/b", smoke=(2, 0, 2), reduced=(2, 2, 0)),
-        artifact("toy/c", smoke=(0, 0, 0)),
-    ]
-    assert [" ".join(line.split()) for line in list_.lines(rows)] == [
-        "toy/a 2 claims About toy/a [smoke 1 yours + 2 committed of 4, reduced 0 of 3]",
-        "toy/b 2 claims About toy/b [smoke 2 committed of 2, reduced 2 yours of 2]",
-        "toy/c 2 claims About toy/c [no runs needed]",
-        "3 artifacts, 6 claims",
-    ]
 
 
 @pytest.mark.parametrize(
