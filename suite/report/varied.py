@@ -109,7 +109,8 @@ def _fixed(figure: Figure) -> list[Any]:
     found: list[Any] = []
     for axes in figure.axes:
         shapes = [patch.get_patch_transform().transform(patch.get_path().vertices).tolist() for patch in axes.patches]
-        words = [text.get_text() for text in (*axes.texts, axes._left_title, axes.title, *_cells(axes))]
+        words = [text.get_text() for text in (*axes.texts, *_cells(axes))]
+        words += [axes.get_title(loc=side) for side in ("left", "center", "right")]
         found.append((axes.get_xscale(), axes.get_yscale(), shapes, words, len(axes.images), _ticks(axes)))
     return found
 
@@ -253,29 +254,31 @@ def _series(axes: Axes, artist: Any) -> str:
 
 def _added(axes: Axes, theirs: Axes, artist: Any, color: str, marker: str) -> Artist:
     """A copy of an artist of another drawing in this panel, in another colour."""
+    import numpy as np
     from matplotlib.collections import LineCollection, PathCollection, PolyCollection
     from matplotlib.lines import Line2D
 
-    shared = {"alpha": artist.get_alpha(), "zorder": artist.get_zorder()}
+    shared: dict[str, Any] = {"alpha": artist.get_alpha(), "zorder": artist.get_zorder()}
     if isinstance(artist, Line2D):
         transform = axes.transData
         if artist.get_transform() == theirs.get_yaxis_transform():
             transform = axes.get_yaxis_transform()
         elif artist.get_transform() == theirs.get_xaxis_transform():
             transform = axes.get_xaxis_transform()
-        x, y = artist.get_xydata().T
+        x, y = np.asarray(artist.get_xydata()).T
         line = Line2D(x, y, color=color, transform=transform, linewidth=artist.get_linewidth(), **shared)
         line.set(linestyle=artist.get_linestyle(), drawstyle=artist.get_drawstyle())
         line.set(marker=marker or artist.get_marker(), markersize=artist.get_markersize())
         line.set_markevery(max(1, len(x) // MARKED) if marker else artist.get_markevery())
         return axes.add_line(line)
     if isinstance(artist, PathCollection):
-        made: Any = axes.scatter(*artist.get_offsets().T, s=artist.get_sizes(), color=color, **shared)
+        x, y = np.asarray(artist.get_offsets()).T
+        made: Any = axes.scatter(x, y, s=artist.get_sizes(), color=color, **shared)
         made.set_paths(artist.get_paths())
         return made
     vertices = [path.vertices for path in artist.get_paths()]
     if isinstance(artist, LineCollection):
-        made = LineCollection(vertices, colors=color, linewidths=artist.get_linewidths(), **shared)
+        made = LineCollection(vertices, colors=color, linewidths=artist.get_linewidth(), **shared)
     else:
         made = PolyCollection(vertices, facecolors=color, edgecolors="none", **shared)
         shown = artist.get_facecolor()
