@@ -10,7 +10,9 @@ import pytest
 
 from ci import nightly
 from suite.data.catalogue import DataError
-from suite.papers.registry import PAPERS
+from suite.papers.registry import PAPERS as REGISTERED
+
+PAPERS = [name for name in REGISTERED if name != "together"]  # which has no algorithm of its own
 
 
 def test_there_is_one_training_per_paper():

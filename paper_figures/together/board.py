@@ -3,8 +3,8 @@
 Every method has the same number of trials on a tuning seed, and what served best is trained on fresh seeds
 (:mod:`paper_figures.together.experiments.study`). There are four scores: gradient evaluations to the target, rounds
 to it (gradients that one learner computes after another), seconds to it at three links, and test error at the end of
-the budget. Each is paired with SGD's by seed, as the mean log ratio with Student's t at 95%. A training that does not reach the
-target counts as if it had at the end of its budget: its ratio is a lower bound, and is marked as one.
+the budget. Each is paired with SGD's by seed, as the mean log ratio with Student's t at 95%. A training that does
+not reach the target counts as if it had at the end of its budget: its ratio is a lower bound, and is marked as one.
 
 The interval covers seeds. It does not cover the luck of the trials, of which each method had one draw.
 """

@@ -122,7 +122,7 @@ def post_local_sgd(task: Task, method: Method, trial: Trial) -> Settings:
 
 
 def diloco(task: Task, method: Method, trial: Trial) -> Settings:
-    """Inner AdamW as published for vision-sized rates; the momentum drawn is that of the outer step."""
+    """AdamW inside, at the decay of libraries; the momentum that is drawn is that of the outer step."""
     algorithm = {"name": "diloco", "h": int(trial.own), "alpha": 0.7, "momentum": trial.momentum}
     descent = {"rule": "adamw", "beta1": 0.9, "decay": 0.01}
     return {**training(task, method, trial, algorithm), "descent": descent}

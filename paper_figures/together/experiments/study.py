@@ -5,8 +5,9 @@ Settings are those of ``train`` (:mod:`suite.training.loop`), with ``server`` th
     study   {trials, tuning_seed, seeds, batch, validation, target, median}
 
 ``trials`` is a list of settings that take the place of the study's own, each one training on ``tuning_seed`` that
-ends at the target. The best is the one with the fewest gradient evaluations to the target; of trials that do not reach it,
-the one with the lowest error at its end. Its settings are then trained on ``seeds``, to the end of the budget.
+ends at the target. The best is the one with the fewest gradient evaluations to the target; of trials that do not
+reach it, the one with the lowest error at its end. Its settings are then trained on ``seeds``, to the end of the
+budget.
 
 The error that counts is that on ``validation`` training images that no training reads: those behind the images of
 ``data.subset`` in the draw that made the subset. Test images are read once, at the end of a training on a fresh seed.
