@@ -76,14 +76,14 @@ def trials(task: Task, method: Method) -> list[Trial]:
 
 
 def training(
-    task: Task, method: Method, trial: Trial, algorithm: Settings, *, joint: bool = False, gathered: int = 1
+    task: Task, method: Method, trial: Trial, algorithm: Settings, *, joint: bool = False, gathered: int = 0
 ) -> Settings:
     """Settings of one training in which every learner reads batches of the task's size.
 
-    ``joint`` makes one batch of those of all learners. ``gathered`` gradients make an update of a server.
+    ``joint`` makes one batch of those of all learners. ``gathered`` gradients make an update; 0: one of each learner.
     """
     workers = 1 if joint else method.learners
-    each = method.learners if joint or gathered == 1 else gathered
+    each = gathered or method.learners
     return {
         "algorithm": algorithm,
         "descent": {"rule": "torch", "momentum": trial.momentum, "decay": task.decay},
@@ -138,7 +138,7 @@ def softsync(task: Task, method: Method, trial: Trial) -> Settings:
 
     n = int(trial.own)
     algorithm = {"name": "rudra", "workers": method.learners, "n": n, "history": 4 * n + 8}
-    found = training(task, method, trial, algorithm, gathered=max(1, method.learners // n))
+    found = training(task, method, trial, algorithm, gathered=method.learners // n)
     return {**found, "server": server(task)}
 
 

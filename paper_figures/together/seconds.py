@@ -7,13 +7,16 @@ here was measured; the links are round numbers.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Any
 
 from paper_figures.together.tasks import Task
 from suite.cost_models.overlap import AllReduce, Layer, Network, delayed, layer_wise
+from suite.spec import canonical
 
 BYTES = 4  # of a parameter
 LINKS = {  # seconds a message, bytes a second
@@ -109,14 +112,19 @@ def softsync(costs: Costs, rounds: float) -> float:
 
 def served(costs: Costs, n: int, rounds: float) -> float:
     """Virtual seconds of a server under n-softsync until so many gradients a learner have been applied."""
+    gathered = costs.learners // max(1, n)
+    task, updates = costs.task, max(1, round(rounds * costs.learners / gathered))
+    times = arrivals(costs.learners, n, task.batch, canonical(server(task, costs.link)), task.budget // gathered)
+    return times[updates - 1]
+
+
+@cache
+def arrivals(learners: int, n: int, batch: int, settings: str, updates: int) -> tuple[float, ...]:
+    """When each of so many updates of a server is made, in virtual seconds; ``settings`` are JSON."""
     from suite.parameter_server.placement import simulation
 
-    settings = server(costs.task, costs.link)
-    gradients = rounds * costs.learners
-    updates = max(1, round(gradients / (costs.learners // max(1, n))))
-    waves = simulation(settings, costs.learners, n, costs.task.batch, 0)
-    *_, last = islice(iter(waves), updates)
-    return float(last[0])
+    waves = simulation(json.loads(settings), learners, n, batch, 0)
+    return tuple(seconds for seconds, _ in islice(iter(waves), updates))
 
 
 def server(task: Task, link: str = MIDDLE) -> dict[str, Any]:
