@@ -12,7 +12,7 @@ from suite.papers.registry import PAPERS, experiment, homes, paper, papers_of, r
 from suite.runner.cost import TRAIN
 from suite.runs.environment import ROOT
 
-OURS = ["isgd", "inverse_law", "rudra", "matex_agd", "crossbow"]
+OURS = ["isgd", "inverse_law", "rudra", "matex_agd", "crossbow", "together"]
 ELSEWHERE = "paper_figures.isgd:PAPER"  # a package that can be found
 
 
