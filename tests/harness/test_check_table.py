@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.console import Console
 from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.claims.measured import exact, interval
 from suite.commands.check import evidence
-from suite.commands.check_table import NAMES, few, folded, reasons, show, table
+from suite.commands.check_table import few, folded, reasons, show, table
 from suite.commands.terminal import folded as fold_lines
 from suite.runner.progress import CHOOSING, Progress
 
@@ -20,6 +21,7 @@ ROOMY = 1000  # columns
 CLAIM = Claim(
     "toy/fig1/an-error-of-the-network", "it errs", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,)
 )
+NAME = "an-error-of-the-network"
 
 
 def verdicts() -> list[Verdict]:
@@ -29,7 +31,7 @@ def verdicts() -> list[Verdict]:
 
 def drawn(found: list[Verdict], width: int) -> list[str]:
     out = Console(file=io.StringIO(), width=width)
-    out.print(table(found, width))
+    out.print(table(found))
     return [line.rstrip() for line in out.file.getvalue().splitlines()]
 
 
@@ -37,23 +39,19 @@ def test_printed_stands_beside_ours_with_interval_and_unit():
     head, *rows = [line.split("  ") for line in drawn(verdicts(), ROOMY)]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in (head, *rows)]
     assert cells == [
-        ["claim", "printed", "ours", "verdict"],
-        [CLAIM.id, "25%", "25.10 [24.60, 25.60]%", "reproduced"],
-        [CLAIM.id, "25%", "30.00 [29.50, 30.50]%", "RED not reproduced"],
-        [CLAIM.id, "25%", "shown only: 24%", "not run"],
+        [CLAIM.artifact, "printed", "ours", "verdict"],
+        [NAME, "25%", "25.10 [24.60, 25.60]%", "reproduced"],
+        [NAME, "25%", "30.00 [29.50, 30.50]%", "RED not reproduced"],
+        [NAME, "25%", "shown only: 24%", "not run"],
     ]
 
 
-def test_columns_stand_two_spaces_apart_and_rows_without_a_line_between():
-    found = verdicts()
-    head, *rows = drawn(found, ROOMY)
-    assert head.startswith("claim".ljust(len(CLAIM.id)) + "  printed  ours  ")
-    assert [row.startswith(f"{CLAIM.id}  25%      ") for row in rows] == [True] * len(found)
-
-
-@pytest.mark.parametrize(("width", "lines"), [(109, 2), (110, 1)])
-def test_from_110_columns_on_an_id_stays_on_one_line(width: int, lines: int):
-    assert len(drawn(verdicts()[2:], width)) == 1 + lines
+def test_each_artifact_heads_its_own_claims_whose_names_are_indented(capsys):
+    other = replace(CLAIM, id="toy/fig2/a-longer-name-than-the-other-one-has")
+    show([*verdicts(), not_run(other, "needs a cluster")], verbose=False, closing=[])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["toy/fig1", "toy/fig2", f"{CLAIM.id}:"]
+    assert sum(line.startswith(f"  {NAME}  25%  ") for line in lines) == 3
 
 
 def test_of_many_values_four_are_shown():
@@ -77,7 +75,7 @@ def test_reasons_and_closing_lines_follow_the_table_as_they_are(capsys, monkeypa
 
 def test_what_a_verdict_rests_on_has_a_column_where_one_of_them_says():
     found = [Verdict(CLAIM, "reproduced", "so", exact(25.0), "smoke", rests_on="reduced"), verdicts()[0]]
-    assert drawn(found, ROOMY)[0].split() == ["claim", "printed", "ours", "rests", "on", "verdict"]
+    assert drawn(found, ROOMY)[0].split() == ["toy/fig1", "printed", "ours", "rests", "on", "verdict"]
     assert "reduced" in drawn(found, ROOMY)[1]
 
 
@@ -89,11 +87,10 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(width: int):
         assert any(word in line.split() for line in lines)
 
 
-def test_ids_break_after_slashes_and_hyphens():
-    assert folded(CLAIM.id, NAMES).split("\n") == ["toy/fig1/an-error-of-", "the-network"]
-    assert folded("a" * 40, NAMES) == "a" * 40
-    assert folded(CLAIM.id, 200) == CLAIM.id
-    assert folded("toy/fig1", len("toy/fig1")) == "toy/fig1"
+def test_names_break_after_hyphens():
+    assert folded(NAME, 20).split("\n") == ["an-error-of-the-", "network"]
+    assert folded("a" * 40, 20) == "a" * 40
+    assert folded(NAME, len(NAME)) == NAME
 
 
 def test_other_commands_fold_their_lines_at_words():

@@ -158,7 +158,7 @@ def test_list_says_a_line_for_each_artifact_or_one_document(
 ):
     listing = lambda selectors, store: [[selectors, store and str(store)]]
     monkeypatch.setattr("suite.commands.list_.listing", listing)
-    monkeypatch.setattr("suite.commands.list_.lines", lambda rows: [*map(str, rows), "b"])
+    monkeypatch.setattr("suite.commands.list_.lines", lambda rows, columns: [*map(str, rows), "b"])
     assert call(*words).stdout == f"{[*given]}\nb\n"
     assert json.loads(call(*words, "--json").stdout) == [[*given]]
 

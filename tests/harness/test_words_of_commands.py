@@ -23,15 +23,18 @@ def artifact(name: str, **runs: tuple[int, int, int]) -> dict[str, Any]:
 def test_a_listing_says_whose_runs_there_are_of_each_artifact():
     rows = [
         artifact("toy/a", smoke=(4, 1, 2), reduced=(3, 0, 0), paper=(0, 0, 0)),
-        artifact("toy/b", smoke=(2, 0, 2), reduced=(2, 2, 0)),
-        artifact("toy/c", smoke=(0, 0, 0)),
+        artifact("toy/b", smoke=(2, 0, 2), reduced=(2, 2, 0), paper=(0, 0, 0)),
     ]
-    assert [" ".join(line.split()) for line in list_.lines(rows)] == [
-        "toy/a 2 claims About toy/a [smoke 1 yours + 2 committed of 4, reduced 0 of 3]",
-        "toy/b 2 claims About toy/b [smoke 2 committed of 2, reduced 2 yours of 2]",
-        "toy/c 2 claims About toy/c [no runs needed]",
-        "3 artifacts, 6 claims",
+    rows[1]["title"] = "a title that is told on several lines of its own column"
+    *table, closing = list_.lines(rows, 70)
+    assert table == [
+        "artifact  claims  smoke       reduced     paper  title",
+        "toy/a     2       1 + 2 of 4  0 of 3      -      About toy/a",
+        "toy/b     2       2 of 2      2 + 0 of 2  -      a title that is told",
+        f"{'':49}on several lines of",
+        f"{'':49}its own column",
     ]
+    assert closing.startswith("2 artifacts, 4 claims")
 
 
 @pytest.mark.parametrize("width", [10, 11])
