@@ -8,8 +8,7 @@ paper concludes that batches should be trained inconsistently: longer where the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd.readings import embedded
@@ -31,7 +30,6 @@ EPOCHS = {"balanced": 2200, "single-class": 1700}  # a little more than the last
 LONG = 1000  # epochs below which a run says nothing of when batches are done
 NEVER = 1e9  # epochs
 TRAINED = 0.01  # nats, below which a batch is fully trained
-LEAST_LOSS = 1e-3  # nats, where the drawn axis ends
 WINDOW = 20  # epochs whose median tells a batch that is done from a low point
 SLOW_CLASSES = (3, 4, 5, 9)  # 2.3.1
 
@@ -336,21 +334,18 @@ def draw_traces(table: pd.DataFrame, axes: Axes, length: int) -> None:
     """Ten curves over the paper's length even where ours is shorter; the losses span decades."""
     import seaborn as sns
 
-    look: dict[str, Any] = {"linewidth": 0.6, "palette": "tab10", "legend": "full"}
-    sns.lineplot(table, x="epoch", y="loss", hue="batch", errorbar=None, estimator=None, ax=axes, **look)
+    look: dict[str, Any] = {"linewidth": 0.6, "palette": "tab10", "legend": "full", "errorbar": None}
+    sns.lineplot(table, x="epoch", y="loss", hue="batch", estimator=None, ax=axes, **look)
     axes.axhline(TRAINED, color="0.3", linestyle="--", linewidth=1, label=f"trained: below {TRAINED:g}")
     epochs = int(table["epoch"].max()) + 1
     if epochs < length:
         axes.axvspan(epochs, length, color="0.5", alpha=0.12, linewidth=0)
         axes.text((epochs + length) / 2, 1.2, f"not run: {epochs} of {length} epochs", ha="center")
-    axes.set(xlim=(0, length), yscale="log", ylim=(LEAST_LOSS, 4))
-    axes.set(xlabel="epoch (each batch once)", ylabel="loss of the batch (nats)")
+    axes.set(xlim=(0, length), yscale="log", ylim=(1e-3, 4), xlabel="epoch (each batch once)", ylabel="loss (nats)")
 
 
-def draw_printed(axes: Axes, trained: Sequence[str], losses: Mapping[str, float] = MappingProxyType({})) -> None:
-    """What the text reads off the curves: epochs at which batches are trained, and losses at an epoch."""
-    for claim, epoch in losses.items():
-        axes.plot(epoch, printed_value(claim), "o", markersize=7, label="printed: losses of two", **PRINTED)
+def draw_printed(axes: Axes, *trained: str) -> None:
+    """The epochs at which the text calls batches trained, and the legend."""
     for claim in trained:
         axes.plot(printed_value(claim), TRAINED, "D", markersize=7, label="printed: trained", **PRINTED)
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # each label once
@@ -359,20 +354,19 @@ def draw_printed(axes: Axes, trained: Sequence[str], losses: Mapping[str, float]
 
 def draw_iid(evidence: Evidence, figure: Figure) -> None:
     """Fig. 1a, with what the text reads off it as open markers."""
-    axes = figure.subplots()
-    run = evidence.run("iid")
+    axes, run = figure.subplots(), evidence.run("iid")
     draw_traces(frame(run), axes, EPOCHS["balanced"])
-    done = ["isgd/fig1a/fast-batches-done", "isgd/fig1a/all-done"]
-    draw_printed(axes, done, {"isgd/fig1a/epoch400-b4": 400, "isgd/fig1a/epoch400-b3": 400})
+    for claim in ("isgd/fig1a/epoch400-b4", "isgd/fig1a/epoch400-b3"):
+        axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: losses of two", **PRINTED)
+    draw_printed(axes, "isgd/fig1a/fast-batches-done", "isgd/fig1a/all-done")
     axes.set_title(title(run, "ten i.i.d. batches"))
 
 
 def draw_single_class(evidence: Evidence, figure: Figure) -> None:
     """Fig. 1b, with the printed epochs of completion as open markers."""
-    axes = figure.subplots()
-    run = evidence.run("single")
+    axes, run = figure.subplots(), evidence.run("single")
     draw_traces(frame(run), axes, EPOCHS["single-class"])
-    draw_printed(axes, ["isgd/fig1b/b8-b9-done", "isgd/fig1b/b6-b7-done"])
+    draw_printed(axes, "isgd/fig1b/b8-b9-done", "isgd/fig1b/b6-b7-done")
     axes.set_title(title(run, "ten batches of one class each"))
 
 
