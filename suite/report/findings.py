@@ -127,7 +127,7 @@ def _strongest(verdict: Verdict) -> str:
 def contradictory(home: Path) -> list[Claim]:
     """The contradictions inside the papers of a home, in their order.
 
-    They are the entries of that kind, and what has a doubt in an artifact that has none. Rows are told with their lead.
+    They are the entries of that kind, and what has a doubt in an artifact that has none. A row is told with its lead.
     """
     found: list[Claim] = []
     for paper in papers_of(home):
