@@ -111,8 +111,9 @@ def board_of_papers(verdicts: Sequence[Verdict]) -> str:
 
 
 def _most_telling(verdict: Verdict) -> tuple[object, ...]:
-    """Sorts what was decided in more than one run, by a rule that stands, before the rest."""
-    return verdict.verdict not in DECIDED, on_one_run(verdict), bool(verdict.exploratory), _strength(verdict)
+    """Sorts what was decided, by scale; then by a rule that stands, and in more than one run."""
+    scale = EMPIRICAL.index(verdict.rests_on)
+    return verdict.verdict not in DECIDED, scale, bool(verdict.exploratory), on_one_run(verdict), _strength(verdict)
 
 
 def _strongest(verdict: Verdict) -> str:
@@ -121,7 +122,7 @@ def _strongest(verdict: Verdict) -> str:
     asked = "" if claim.rule == "order" else f" (printed: {', '.join(printed(claim)[:2])})"
     says = claim.says[:1].upper() + claim.says[1:].rstrip(".")
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
-    return f"{says}: {ours(verdict.measured, claim)[0]}{asked}, **{said(verdict)}**{beside}"
+    return f"{says}: {ours(verdict.measured, claim)[0]}{asked}, **{said(verdict)}** ({verdict.rests_on}){beside}"
 
 
 def contradictory(home: Path) -> list[Claim]:

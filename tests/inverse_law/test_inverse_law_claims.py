@@ -33,7 +33,7 @@ from paper_figures.inverse_law import (
 from reference_impls import inverse_law_model as forms
 from suite.batch_size.law import Updates, free_exponent
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.published import published
+from suite.papers.published import entries
 
 EMPTY = Evidence(None, {}, "smoke")
 PURE = (
@@ -60,7 +60,7 @@ PURE = (
 
 
 def claims():
-    return {claim.id: claim for claim in published("inverse_law")}
+    return {claim.id: claim for claim in entries("inverse_law")}
 
 
 def test_every_claim_belongs_to_an_artifact():
