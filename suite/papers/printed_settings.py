@@ -18,7 +18,7 @@ runs of all the groups named. A claim with a ``from`` of its own is held against
 ``drops`` are pairs of an epoch and a factor of the rate, with ``when = "loss below"`` of a mean loss and a factor;
 or the rate is multiplied ``by`` a factor ``every`` so many epochs.
 ``speaks_of`` says why a claim is decided at a smaller size than its figure's.
-``script`` stands in place of ``where`` for what the text does not say and a public script of the authors sets. Runs are
+``script`` in place of ``where`` names a public script of the authors that sets what the text does not say. Runs are
 held against it, and it is not counted as printed.
 A length is ``epochs``, ``updates`` or ``until`` (train until this test accuracy, a share).
 """
