@@ -23,7 +23,7 @@ from paper_figures.rudra.settings import (
     cifar_server,
     imagenet_server,
 )
-from paper_figures.rudra.simulations import ImageNetRow
+from paper_figures.rudra.plans import ImageNetRow
 from suite.experiment import Context, OutOfTime
 from suite.parameter_server.placement import simulation
 from suite.runs.files import write_whole
