@@ -45,9 +45,11 @@ def draw(frame: Frame, figure: Figure) -> None:
     rows = table(frame.needed(["hardsync", "n", "stalled"]))
     axes = figure.subplots()
     for name, part in rows.groupby("protocol", sort=False):
-        axes.step(part["staleness"], part["share"], where="post", marker="o", markersize=3, label=name)
+        marker = "o" if len(part) == 1 else None  # hardsync's only value
+        axes.step(part["staleness"], part["share"], where="post", marker=marker, label=name)
     for at, n in enumerate(SPLITS):
         axes.axvline(2 * n, color=GRID, linewidth=0.9, linestyle="--", label=None if at else "printed bound 2n")
     axes.set_xscale("symlog", linthresh=1)
+    axes.set_xlim(left=-0.2)
     axes.set(xlabel="staleness (updates)", ylabel="share of gradients at least so stale", yscale="log")
-    axes.legend(fontsize=8, loc="lower left")
+    axes.legend(fontsize=8, loc="center right")

@@ -84,7 +84,7 @@ def table(mu: int, frame: Frame) -> pd.DataFrame:
             row = (splitting(protocol, learners) if learners > 1 else 0, mu, learners)
             about = {"protocol": protocol, "learners": learners}
             found.append(about | {"source": FITTED if row in CALIBRATED else HELD_OUT, "speedup": speedup})
-            if BASELINE[1] == mu and row in PRINTED:
+            if BASELINE[1] == mu and row in PRINTED and row != BASELINE:
                 printed = printed_seconds(BASELINE) / printed_seconds(row)
                 found.append(about | {"source": "printed", "speedup": printed})
     return pd.DataFrame(found)

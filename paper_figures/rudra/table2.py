@@ -192,19 +192,23 @@ def draw(frame: Frame, figure: Figure) -> None:
     if found:
         draw_diagonal(frame, found, parts[1].subplots())
     for group in GROUPS:
-        rows = members(group)
-        first = TABLE2.index(rows[0])
-        for axes in above.axes if first else []:
-            axes.axhline(first - 0.5, color=GRID, linewidth=1)
-        products, printed = [mu * k for _, mu, k in rows], [printed_error(row) for row in rows]
-        texts = (
-            (above.axes[0], f"printed: {max(printed) - min(printed):.2f} points apart"),
-            (above.axes[1], rf"$\mu\lambda\approx$ {group}: {min(products)} to {max(products)}"),
-        )
-        for axes, text in texts:
-            place: dict[str, Any] = {"va": "center", "ha": "right", "transform": axes.get_yaxis_transform()}
-            axes.text(0.99, first, text, size=8, **place)
-    above.axes[1].set_title("at most 128 learners (mu = 1) share the baseline's product", fontsize=8, loc="right")
+        name_group(group, *above.axes)
+        for axes in above.axes if group > GROUPS[0] else ():
+            axes.axhline(TABLE2.index(members(group)[0]) - 0.5, color=GRID, linewidth=1)
+
+
+def name_group(group: int, left: Axes, right: Axes) -> None:
+    """The range of printed errors and of products within a group, beside its first row."""
+    rows = members(group)
+    products, printed = [mu * k for _, mu, k in rows], [printed_error(row) for row in rows]
+    side = "left" if group == GROUPS[-1] else "right"  # where there are no marks
+    look: dict[str, Any] = {"va": "center", "size": 8}
+    for axes, ha, text in (
+        (left, side, f"printed: within {max(printed) - min(printed):.2f} points"),
+        (right, "right", rf"$\mu\lambda\approx$ {group}: {min(products)} to {max(products)}"),
+    ):
+        at = 0.99 if ha == "right" else 0.01
+        axes.text(at, TABLE2.index(rows[0]), text, ha=ha, transform=axes.get_yaxis_transform(), **look)
 
 
 def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Measured]], axes: Axes) -> None:
@@ -227,6 +231,7 @@ def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Measured
             f"ours minus printed: {rms:.2f} points (root mean square)\n"
             f"correlation: {alike:.2f}\n"
             f"{'seeds' if several else 'one seed'} a row; intervals (95%) rest on the spread\n"
-            f"of {deviation:.2f} points between {whose}"
+            f"of {deviation:.2f} points between {whose}\n"
+            f"at most {BASELINE[1]} learners (mu = 1) share the baseline's product"
         )
         axes.text(1.08, 0.5, text, va="center", transform=axes.transAxes)

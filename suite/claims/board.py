@@ -41,6 +41,7 @@ class Board:
     spread: int = 0  # verdicts *reproduced* among ``empirical`` whose measurement has an interval
     follows: Counter[str] = field(default_factory=Counter)  # by row of ``properties``: numbers that are derived
     runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
+    rows: Counter[str] = field(default_factory=Counter)  # verdicts of rows of claims, which are counted nowhere else
 
     @property
     def by_chance(self) -> float:
@@ -58,15 +59,19 @@ def word(verdict: Verdict) -> str:
 
 
 def board(verdicts: Iterable[Verdict]) -> Board:
-    """All verdicts counted, each once."""
+    """All verdicts counted, each once; rows of a claim apart from the claims."""
     empirical = {row: Counter[str]() for row in (*EMPIRICAL, NOTHING)}
     properties = {row: Counter[str]() for row in PROPERTIES}
     decides = Counter[str]()
     order = {row: Counter[str]() for row in EMPIRICAL}
     runs: dict[str, set[str]] = {row: set() for row in EMPIRICAL}
     follows = Counter[str]()
+    rows = Counter[str]()
     spread = 0
     for verdict in verdicts:
+        if verdict.claim.row_of:
+            rows[verdict.verdict] += 1
+            continue
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
             follows[verdict.rests_on] += verdict.claim.follows
@@ -79,7 +84,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
             if verdict.verdict == "reproduced" and verdict.measured is not None:
                 spread += any(low < high for _, low, high in verdict.measured.spans)
     behind = {row: len(ids) for row, ids in runs.items()}
-    return Board(empirical, properties, +decides, order, spread, follows, behind)
+    return Board(empirical, properties, +decides, order, spread, follows, behind, rows)
 
 
 def lines(counted: Board) -> list[str]:
@@ -99,6 +104,8 @@ def lines(counted: Board) -> list[str]:
             f"  {counted.spread} of those reproduced have an interval: were all of them false by their tolerance, "
             f"{counted.by_chance:.2g} would pass by chance"
         )
+    if counted.rows:
+        text.append(f"rows of these claims, {counted.rows.total()}: {_told(counted.rows, VERDICTS)}")
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
     for row, tally in counted.properties.items():
         derived = f"; {counted.follows[row]} by numbers that follow from print" if counted.follows[row] else ""

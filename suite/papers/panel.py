@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.claims.intervals import Interval, mean_interval
 from suite.claims.measured import Measured, over_seeds
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, are, no_runs
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, no_runs
 from suite.runs.store import Run, UnusableRun
 
 if TYPE_CHECKING:
@@ -80,28 +80,25 @@ class Frame:
     def needed(self, groups: Iterable[str], seeds: str = ALL, beside: Sequence[str] = ()) -> Frame:
         """The runs of these groups alone, with those ``beside`` them if all of these are stored.
 
-        Raises Missing for a group of which a run that is needed is not stored.
+        Raises Missing where a run that is needed is not stored.
         """
-        keep = [at for group in groups for at in self._group(group, seeds).index]
+        keep: list[Any] = []
+        lacking: list[str] = []
+        for group in groups:
+            rows = self.runs[self.runs["group"] == group]
+            here = rows["run"] != ""
+            first = rows[here.cummin()]
+            if first.empty:
+                lacking.append(f"no run of {group} at {self.profile}")
+            elif seeds == ALL and len(first) < len(rows):
+                lacking.append(f"{int((~here).sum())} of {len(rows)} runs of {group} at {self.profile} are missing")
+            keep += list(first.index)
+        if lacking:
+            raise Missing(lacking[0] + (f", and of {len(lacking) - 1} other groups" if lacking[1:] else ""))
         others = self.runs[self.runs["group"].isin(beside)]
         if (others["run"] != "").all():
             keep += list(others.index)
         return replace(self, runs=self.runs.loc[keep])
-
-    def _group(self, group: str, seeds: str) -> pd.DataFrame:
-        rows = self.runs[self.runs["group"] == group]
-        here = rows["run"] != ""
-        if seeds == FIRST:
-            rows = rows[here.cummin()]
-            if rows.empty:
-                raise Missing(f"no run of {group} at {self.profile}")
-        elif rows.empty:
-            raise Missing(f"no runs of {group!r} at {self.profile}")
-        elif absent := int((~here).sum()):
-            raise Missing(
-                f"{absent} of {len(rows)} runs of {group!r} at {self.profile} {are(absent)} missing"
-            )
-        return rows
 
 
 def read(evidence: Evidence, beside: Groups | None = None) -> Frame:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
-from suite.claims.measured import Measured
+from suite.claims.measured import EXACT, Measured
 from suite.experiment import Experiment
 from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
@@ -171,6 +171,16 @@ def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     asked = [c for c in published(paper) if c.artifact == artifact and c.quantity in measurement.rests]
     experiments = experiments_of(registry.paper(paper))
     return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
+
+
+def scales(panel: Panel, evidence: Evidence, measurement: Measurement) -> set[str]:
+    """The scales of a panel's runs that no quantity reads, and that are drawn all the same."""
+    experiments = experiments_of(registry.paper(panel.id.partition("/")[0]))
+    own = {spec.id for specs in evidence.groups.values() for spec in specs}
+    own -= {read.spec.id for rests in measurement.rests.values() for read in rests.runs}
+    frame = panel.read(evidence)
+    alone = [Rests(panel.read, (read_of(frame.stored[run]),)) for run in sorted(own & set(frame.stored))]
+    return {grade(f"{panel.id}/drawing", rests, experiments).rests_on for rests in alone} - {EXACT}
 
 
 def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Measured]]:
