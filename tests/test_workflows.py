@@ -25,7 +25,8 @@ def test_workflows_call_nox_only(path: Path):
     commands = re.findall(r"^\s*(?:- )?run: (.*)$", text, re.MULTILINE)
     assert commands
     assert "|" not in commands, "it has a script of its own"
-    session = r'(pip install -c ci/constraints.txt "nox\[uv\]" && )?(sudo -E env "PATH=\$PATH" )?nox -s [^;&|]*'
+    pinned = r'-c ci/constraints.txt "nox\[uv\]"|--require-hashes -r ci/nox.lock'
+    session = rf'(pip install ({pinned}) && )?(sudo -E env "PATH=\$PATH" )?nox -s [^;&|]*'
     system = r"sudo apt-get update && sudo apt-get install -y --no-install-recommends [a-z -]+"
     folders = r"'\[\[ .* \]\] && for name in \$FOLDERS; do echo .*; done >> \"\$GITHUB_ENV\"'"  # of a throw-away job
     assert all(re.fullmatch(f"{session}|{system}|{folders}", line) for line in commands)
@@ -63,10 +64,28 @@ INSTALLING = ("README.md", "CONTRIBUTING.md", ".ci/run", "docs/*.md", ".github/w
 def test_nox_and_uv_are_installed_at_the_versions_of_the_constraints_everywhere():
     texts = {path: path.read_text() for pattern in INSTALLING for path in ROOT.glob(pattern)}
     lines = [(path.name, line) for path, text in texts.items() for line in text.splitlines() if "nox[uv]" in line]
-    assert {"README.md", "run", "tests.yml", "guard.yml", "gpu.yml"} <= {name for name, _ in lines}
+    assert {"README.md", "run", "tests.yml"} <= {name for name, _ in lines}
     assert [line for line in lines if 'pip install -c ci/constraints.txt "nox[uv]"' not in line[1]] == []
-    pinned = {line.partition("==")[0] for line in (ROOT / "ci" / "constraints.txt").read_text().splitlines()}
-    assert {"nox", "uv"} <= pinned
+    assert {"nox", "uv"} <= pins("constraints.txt").keys()
+
+
+def pins(name: str) -> dict[str, str]:
+    """Versions by package in a file of ``ci/``."""
+    lines = (ROOT / "ci" / name).read_text().splitlines()
+    return {found[1].lower().replace("_", "-"): found[2] for line in lines if (found := re.match(r"([\w.-]+)==([^ ;\\]+)", line))}
+
+
+def test_our_machines_install_hashed_files_of_the_same_versions():
+    """A package index that serves another file is refused before anything of it runs."""
+    ours = [text for path in WORKFLOWS for text in jobs(path).values() if "self-hosted" in text]
+    assert [text for text in ours if "pip install --require-hashes -r ci/nox.lock" not in text] == []
+    assert [text for text in ours if "pip install -c" in text] == []
+    for name in ("nox.lock", "runners.lock"):
+        text, versions = (ROOT / "ci" / name).read_text(), pins("constraints.txt")
+        assert not {package: each for package, each in pins(name).items() if versions.get(package, each) != each}
+        entries = re.split(r"\n(?=\w)", text.strip())
+        assert [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+    assert {"torch", "numpy", "pytest", "setuptools"} <= pins("runners.lock").keys()
 
 
 def test_nox_executes_nothing_in_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

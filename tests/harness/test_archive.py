@@ -18,6 +18,7 @@ from hostile import understated
 from toy import files_of
 
 from suite.runs import archive as archive_module
+from suite.runs import files as files_module
 from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
 from suite.runs.contest import relation
@@ -243,23 +244,24 @@ def test_layers_answer_in_order(exported: Path, store: Store):
         both.read(SPECS[0].id)
 
 
-@pytest.mark.parametrize("at", [1, 6, 13, 16])
+@pytest.mark.parametrize(("at_once", "at"), [(True, 1), (True, 2), (False, 6), (False, 16)])
 def test_a_disk_that_fills_up_during_an_import_keeps_nothing_of_it(
-    exported: Path, store: Store, monkeypatch, at: int
+    exported: Path, store: Store, monkeypatch, at_once: bool, at: int
 ):
-    """The ``at``-th flush to disk fails: 15 write three runs of four files, the last makes their names last."""
+    """The ``at``-th flush fails: 15 write three runs of four files, or one the file system; the last their names."""
     store.commit(SPECS[0].id, {**FILES[SPECS[0].id]})
     (store.root / "runs" / SPECS[0].id / "outcome.json").write_text("{}")
     before = {p: p.read_bytes() for p in store.root.rglob("*") if p.is_file()}
-    real, calls = store_module.os.fsync, []
+    calls = []
 
-    def full(handle: int) -> None:
+    def full(handle: object) -> bool:
         calls.append(handle)
         if len(calls) == at:
             raise OSError(errno.ENOSPC, "No space left on device")
-        real(handle)
+        return True
 
-    monkeypatch.setattr(store_module.os, "fsync", full)
+    monkeypatch.setattr(files_module, "_sync_file_system", full if at_once else lambda folder: False)
+    monkeypatch.setattr(files_module.os, "fsync", full)
     with pytest.raises(StoreError, match="No space left on device"):
         taken(exported, store)
     monkeypatch.undo()
