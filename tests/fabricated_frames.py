@@ -12,7 +12,7 @@ from suite.papers.panel import Frame
 
 
 def frame_of(groups: Mapping[str, Iterable[Mapping[str, Any] | None]], profile: str = "paper") -> Frame:
-    """A frame of groups of runs, one per seed: its results, its tables under ``tables``; None for a run not stored."""
+    """A frame of groups of runs, one per seed: results, with tables under ``tables``; None for a run not stored."""
     rows, stored = [], dict[str, Any]()
     for group, runs in groups.items():
         for seed, results in enumerate(runs):

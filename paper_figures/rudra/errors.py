@@ -145,7 +145,7 @@ def is_whole(epochs: float) -> bool:
 
 
 def trained(frame: Frame, row: Configuration) -> list[dict[str, Any]]:
-    """Source, seed, epochs and final error in % of a row's stored runs; the claim's interval for those of 140 epochs."""
+    """Source, seed, epochs and final error in % of a row's stored runs, whole ones with an interval."""
     quantity = mean(row)
     try:
         part = quantity.needs(frame)

@@ -79,7 +79,9 @@ def draw(frame: Frame, figure: Figure) -> None:
     names = list(dict.fromkeys(rows["configuration"]))
     looks = {"hue": "configuration", "style": "configuration", "palette": PALETTE[: len(names)], "ax": axes}
     sns.lineplot(rows, x="epoch", y="error", units="seed", estimator=None, **looks)
-    axes.axhline(CHANCE, color=GRID, linestyle="--", linewidth=1, label=f"printed: constant {CHANCE:.0f}%, as guessing")
+    axes.axhline(
+        CHANCE, color=GRID, linestyle="--", linewidth=1, label=f"printed: constant {CHANCE:.0f}%, as guessing"
+    )
     epochs = rows["epoch"].max()
     if not errors.is_whole(epochs):
         axes.set_title(f"the first {epochs:.0f} of {EPOCHS} epochs, drops of the rate moved with them")

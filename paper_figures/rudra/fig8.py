@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra import times
 from paper_figures.rudra.drawing import logarithmic
@@ -101,7 +101,7 @@ def draw(mu: int, frame: Frame, figure: Figure) -> None:
         part = rows[rows["protocol"] == protocol]
         ours, printed = part[part["source"] != "printed"], part[part["source"] == "printed"]
         axes.plot(ours["learners"], ours["speedup"], color=colour, linestyle=line, marker=marker, label=protocol)
-        hollow = {"s": 90, "marker": marker, "facecolors": "none", "edgecolors": colour, "zorder": 3}
+        hollow: dict[str, Any] = {"s": 90, "marker": marker, "facecolors": "none", "edgecolors": colour, "zorder": 3}
         if len(printed):
             axes.scatter(printed["learners"], printed["speedup"], label=f"{protocol}, printed times", **hollow)
     fitted = rows[rows["source"] == FITTED]

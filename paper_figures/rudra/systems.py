@@ -55,8 +55,8 @@ def incast(frame: Frame) -> Interval:
     contention and whatever else the cost model lacks included, is taken for the other end.
     """
     effective = float(frame.one("times")["incast_seconds"])
-    ends = sorted((PUSHES * IDLE, effective))
-    return Interval(effective, *ends, 1)
+    low, high = sorted((PUSHES * IDLE, effective))
+    return Interval(effective, low, high, 1)
 
 
 @FIG3.quantity("staleness-higher", ["adv", "adv*"])

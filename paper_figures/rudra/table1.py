@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra import times
 from paper_figures.rudra.plans import ADVERSARIAL, CORES_PER_NODE
@@ -73,7 +73,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     axes = figure.subplots()
     ours, theirs = rows[rows["source"] == "simulated"], rows[rows["source"] == "printed"]
     sns.barplot(ours, x="system", y="share", color=PALETTE[0], width=0.5, ax=axes, label="simulated", legend=False)
-    look = {"s": 60, "facecolors": "white", "edgecolors": INK, "zorder": 3}
+    look: dict[str, Any] = {"s": 60, "facecolors": "white", "edgecolors": INK, "zorder": 3}
     axes.scatter(theirs["system"], theirs["share"], label="printed", **look)
     names = [f"{row.system}\nprinted: {row.ratio:.3g} x as much\ncommunication" for row in theirs.itertuples()]
     axes.set_xticks(range(len(names)), names)

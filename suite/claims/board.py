@@ -41,7 +41,7 @@ class Board:
     spread: int = 0  # verdicts *reproduced* among ``empirical`` whose measurement has an interval
     follows: Counter[str] = field(default_factory=Counter)  # by row of ``properties``: numbers that are derived
     runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
-    rows: Counter[str] = field(default_factory=Counter)  # verdicts of rows of claims, which are counted nowhere else
+    rows: Mapping[str, Counter[str]] = field(default_factory=dict)  # of rows of claims, counted nowhere else
 
     @property
     def by_chance(self) -> float:
@@ -66,11 +66,11 @@ def board(verdicts: Iterable[Verdict]) -> Board:
     order = {row: Counter[str]() for row in EMPIRICAL}
     runs: dict[str, set[str]] = {row: set() for row in EMPIRICAL}
     follows = Counter[str]()
-    rows = Counter[str]()
+    rows: dict[str, Counter[str]] = {}
     spread = 0
     for verdict in verdicts:
         if verdict.claim.row_of:
-            rows[verdict.verdict] += 1
+            rows.setdefault(verdict.rests_on or NOTHING, Counter())[verdict.verdict] += 1
             continue
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
@@ -105,12 +105,18 @@ def lines(counted: Board) -> list[str]:
             f"{counted.by_chance:.2g} would pass by chance"
         )
     if counted.rows:
-        text.append(f"rows of these claims, {counted.rows.total()}: {_told(counted.rows, VERDICTS)}")
+        text.append(rows_told(counted))
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
     for row, tally in counted.properties.items():
         derived = f"; {counted.follows[row]} by numbers that follow from print" if counted.follows[row] else ""
         text += [f"  {row + ':':<18}{_told(tally, WORDS.values())}{derived}"] if tally else []
     return text
+
+
+def rows_told(counted: Board) -> str:
+    """How the rows of claims were judged, which are rows of a printed table."""
+    told = [f"{row} {_told(counted.rows[row], VERDICTS)}" for row in (*EMPIRICAL, NOTHING) if row in counted.rows]
+    return f"rows of these claims, judged one by one: {'; '.join(told)}"
 
 
 def apart(counted: Board, row: str) -> str:

@@ -37,7 +37,11 @@ def counted(verdict: Verdict) -> bool:
 
     A claim that names the observation that would have refuted it has a quantity that tests hold to known answers.
     """
-    return verdict.claim.empirical and not verdict.claim.refuted_by and present(verdict).verdict in ("reproduced", "not reproduced")
+    return (
+        verdict.claim.empirical
+        and not verdict.claim.refuted_by
+        and present(verdict).verdict in ("reproduced", "not reproduced")
+    )
 
 
 def present(verdict: Verdict) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -322,7 +322,7 @@ def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
     return replace(verdict, verdict="inconclusive", why=why + more, red=True)
 
 
-def measures_of(quantity: str, artifact: Artifact) -> list[Measure]:
+def measures_of(quantity: str, artifact: Artifact) -> list[Callable[..., Any]]:
     """The measures that name a quantity as a whole text; where none does (the name is put together), all."""
     if isinstance(artifact, Panel):
         return [artifact.quantities[quantity].value] if quantity in artifact.quantities else []

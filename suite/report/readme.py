@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from suite.claims.board import EMPIRICAL, NOTHING, WORDS, apart, board
+from suite.claims.board import EMPIRICAL, NOTHING, WORDS, apart, board, rows_told
 from suite.claims.judge import VERDICTS, Verdict
 from suite.claims.measured import Measured
 from suite.papers.evidence import committed
@@ -65,9 +65,10 @@ def _first(verdicts: Sequence[Verdict]) -> str:
         "the claim speaks of."
     )
     made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
+    rows = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
     later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
     behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
-    told = [f"Distinct runs behind them: {behind}."] if behind else []
+    told = [*rows, f"Distinct runs behind them: {behind}."] if behind else rows
     if later:
         told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
     return "\n\n".join([words, made, " ".join(told)] if told else [words, made])

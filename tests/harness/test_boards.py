@@ -49,8 +49,8 @@ def test_rows_of_a_claim_are_counted_apart_from_claims():
     lead = verdict("reproduced", WHOLE, True)
     row = replace(lead, verdict="not reproduced", claim=replace(lead.claim, row_of=lead.claim.id))
     counted = board([lead, row, row])
-    assert (counted.decides, counted.rows) == ({"reproduced": 1}, {"not reproduced": 2})
-    assert "rows of these claims, 2: 2 not reproduced" in lines(counted)
+    assert (counted.decides, counted.rows) == ({"reproduced": 1}, {WHOLE: {"not reproduced": 2}})
+    assert "rows of these claims, judged one by one: whole 2 not reproduced" in lines(counted)
 
 
 def test_the_board_says_what_chance_explains():

@@ -50,7 +50,11 @@ def test_no_id_is_lost(which: str) -> None:
 
 
 def test_an_id_that_moved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = {"a/b/c": Place("test", "tests/x.py::y"), "a/b/d": Place("claim", "a/b/d"), "a/b/e": Place("row", "a/b/d")}
+    table = {
+        "a/b/c": Place("test", "tests/x.py::y"),
+        "a/b/d": Place("claim", "a/b/d"),
+        "a/b/e": Place("row", "a/b/d"),
+    }
     monkeypatch.setattr(places, "places", lambda: table)
     assert moved("a/b/c") == "a/b/c is held by the test tests/x.py::y"
     assert moved("a/b/d") == moved("a/b/e") == moved("a/b/f") == ""

@@ -7,16 +7,23 @@ from typing import Any
 
 from fabricated_frames import frame_of
 
-from paper_figures.rudra.plans import BASELINE, CALIBRATED, CALIBRATED4, PRINTED, TABLE2, TABLE4, label, printed_error
-from paper_figures.rudra.plans import printed_seconds
+from paper_figures.rudra.plans import (
+    BASELINE,
+    CALIBRATED,
+    CALIBRATED4,
+    PRINTED,
+    TABLE2,
+    TABLE4,
+    label,
+    printed_error,
+    printed_seconds,
+)
 from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration, grid
 from paper_figures.rudra.table4 import printed_minutes
 from suite.papers.panel import Frame
 from suite.papers.printed import printed_value
 
-ROWS = list(
-    dict.fromkeys([BASELINE, *TABLE2, *grid("hardsync"), *grid("1-softsync"), *grid("lambda-softsync")])
-)
+ROWS = list(dict.fromkeys([BASELINE, *TABLE2, *grid("hardsync"), *grid("1-softsync"), *grid("lambda-softsync")]))
 
 
 def error(row: Configuration, holds: bool) -> float:

@@ -197,7 +197,7 @@ def test_a_claim_is_reproduced_where_it_holds_and_not_where_it_does_not(which: C
 def test_one_seed_a_row_decides_no_step_of_nothing_to_a_point() -> None:
     one = frame_of({group: found[:1] for group, found in trainings(True).items()})
     each = quantity("eq7/same-error")
-    ((value, low, high),) = each.measured(each.needs(one)).spans
+    ((value, _, high),) = each.measured(each.needs(one)).spans
     assert high - value == pytest.approx(stats.t.ppf(0.975, 6) * math.sqrt(SQUARES / 6 * 2))
 
 
@@ -220,7 +220,7 @@ def test_rates_schedules_and_data_are_the_papers() -> None:
     cifar, large = DATASETS["cifar10"], DATASETS["imagenet"]
     assert (cifar.sizes["train"], cifar.sizes["test"], cifar.classes) == (50_000, 10_000, 10)
     assert (large.sizes["train"], large.sizes["validation"], large.classes) == (1_281_167, 50_000, 1000)
-    assert settings.CIFAR_BYTES / 1024 == pytest.approx(350, abs=0.5)
+    assert pytest.approx(350, abs=0.5) == settings.CIFAR_BYTES / 1024
 
 
 def test_the_identities_of_the_update_rules_hold(tmp_path: Path) -> None:
