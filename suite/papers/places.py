@@ -1,4 +1,4 @@
-"""Where each claim of before went: ``published/places.csv``, a line for every id that a claim ever had.
+"""Where each claim of before went: ``published/places.csv``, a line for every id that a claim once had.
 
 ``becomes`` is *claim* (``target`` is the id itself, or the claim that it is merged into), *row* (of the claim in
 ``target``), *test* (``target`` is its file and function), *contradiction* (of the paper, told by the claim in
