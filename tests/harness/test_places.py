@@ -19,7 +19,7 @@ PAPERS = sorted({name.partition("/")[0] for name in PLACES})
 
 
 @cache
-def tests_of(file: str) -> set[str]:
+def functions_in(file: str) -> set[str]:
     tree = ast.parse((toy.CHECKOUT / file).read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
@@ -34,7 +34,7 @@ def test_each_id_leads_somewhere(which: str) -> None:
         assert place.becomes in KINDS, name
         if place.becomes == "test":
             file, _, function = place.target.partition("::")
-            assert function in tests_of(file), name
+            assert function in functions_in(file), name
         elif place.becomes == "figure":
             assert place.target in drawn, name
         else:
