@@ -50,17 +50,21 @@ class Frame:
             for each result.
         profile: the profile that asks for them.
         stored: the stored runs by id.
+        note: is told the id of each run that is read.
     """
 
     runs: pd.DataFrame
     profile: str = ""
     stored: Mapping[str, Run] = field(default_factory=dict)
+    note: Callable[[str], object] = field(default=lambda run: None, compare=False)
 
     def __getitem__(self, group: str) -> pd.DataFrame:
         """The stored runs of a group, a row each. Raises UnusableRun for one that is damaged."""
         rows = self.runs[(self.runs["group"] == group) & (self.runs["run"] != "")]
         for fault in rows["fault"].dropna():
             raise fault
+        for run in rows["run"]:
+            self.note(run)
         return rows
 
     def one(self, group: str) -> pd.Series:
@@ -119,7 +123,7 @@ def read(evidence: Evidence, beside: Groups | None = None) -> Frame:
                 row = {"run": spec.id, "fault": error}
             rows.append(row | {"group": group, "seed": spec.seed})
     frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["group", "seed", "run", "fault"])
-    return Frame(frame, evidence.profile, stored)
+    return Frame(frame, evidence.profile, stored, evidence.reads.note)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from suite.runs import files as files_module
 from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
 from suite.runs.contest import relation
-from suite.runs.environment import ROOT
 from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, encode, seal
 from suite.spec import RunSpec
 
@@ -68,18 +67,6 @@ def test_export_and_merge_carry_every_byte(exported: Path, store: Store):
 def test_the_same_runs_give_the_same_bytes(exported: Path, tmp_path: Path):
     export(dict(reversed(FILES.items())), tmp_path / "again.zip", {"machine": "none"})
     assert (tmp_path / "again.zip").read_bytes() == exported.read_bytes()
-
-
-def test_committed_evidence_exported_again_reads_the_same(tmp_path: Path):
-    """Whatever compressed it, and in whatever order its runs come: the manifest to the letter."""
-    committed = ROOT / "paper_figures/evidence/matex_agd.zip"
-    source, target = Archive(committed), tmp_path / committed.name
-    runs = {run_id: source.read(run_id).files for run_id in sorted(source.ids(), reverse=True)}
-    with zipfile.ZipFile(committed) as before:
-        export(runs, target, json.loads(before.read(MANIFEST))["about"])
-        with zipfile.ZipFile(target) as after:
-            assert after.namelist() == before.namelist()
-            assert all(after.read(name) == before.read(name) for name in before.namelist())
 
 
 def test_a_run_that_does_not_verify_is_not_exported(tmp_path: Path):
