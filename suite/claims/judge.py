@@ -42,7 +42,7 @@ the claim's own profile and names the quantity of a second experiment that shows
 ``property = "why"`` says why a statement cannot be false of the code at hand; the claim is then not empirical.
 ``finding = "why"`` states what a *not reproduced* teaches; it is then reported, and no longer red.
 
-``refuted_by`` says in one sentence which observation would have refuted the claim; once one of a file says it, all must.
+``refuted_by`` says which observation would have refuted the claim; once one claim of a file says it, all must.
 ``also`` lists other places that print the same. ``row_of`` names the claim of which this one is a row, not counted.
 """
 
