@@ -18,9 +18,9 @@ from suite.training import machine_code
 from suite.training.flat import FlatModule
 from suite.training.gradients import native
 from suite.training.gradients.looped import Bound
-from suite.training.gradients.native import Native, NativeError, plan, refusal
+from suite.training.gradients.native import Native, NativeError, plan
 from suite.training.gradients.native_check import bound
-from suite.training.gradients.paths import gradients_of_run, refusals
+from suite.training.gradients.paths import backend, refusals
 from suite.training.numerics import Numerics, choose
 from suite.training.problem import Classification, Quadratic
 
@@ -257,7 +257,7 @@ def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeyp
 def test_a_cache_that_cannot_be_written_is_a_reason(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert "cannot compile it: [Errno 20] Not a directory" in (refusal(problem("linear")) or "")
+    assert "cannot compile it: [Errno 20] Not a directory" in (Native.refusal(problem("linear")) or "")
 
 
 @pytest.mark.compiler
@@ -270,13 +270,13 @@ def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_pa
     source = native.SOURCE.file.read_text()
     monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, file=wrong))
     wrong.write_text("this is no C++")
-    assert f"cannot compile it: {wrong}:1:1: error: " in (refusal(case) or ""), "in the compiler's own words"
+    assert f"cannot compile it: {wrong}:1:1: error: " in (Native.refusal(case) or ""), "in the compiler's own words"
     for memory in (native.toolchain, native.library):
         memory.cache_clear()
     share = "(c == targets[m])) / M"
     assert share in source
     wrong.write_text(source.replace(share, "(c == targets[m])) / (M + 1)"))
-    assert "does not agree with autograd" in (refusal(case) or "")
+    assert "does not agree with autograd" in (Native.refusal(case) or "")
 
 
 @pytest.mark.parametrize(
@@ -308,20 +308,20 @@ def test_a_dilation_of_one_is_none_however_it_is_written():
 
 def test_what_else_has_no_native_gradient():
     channels_first = problem("digits_lenet", channels_last=False)
-    assert refusal(channels_first) == "weights of convolutions must lie channels-last"
-    assert "cross-entropy" in (refusal(Quadratic(torch.ones(2, 2), torch.ones(2))) or "")
+    assert Native.refusal(channels_first) == "weights of convolutions must lie channels-last"
+    assert "cross-entropy" in (Native.refusal(Quadratic(torch.ones(2, 2), torch.ones(2))) or "")
     other = problem("digits_lenet")
     other.criterion = nn.functional.nll_loss
-    assert "cross-entropy" in (refusal(other) or "")
+    assert "cross-entropy" in (Native.refusal(other) or "")
     half = problem("digits_lenet", dtype=torch.bfloat16)
-    assert refusal(half) == "its numbers must be one of float, double"
+    assert Native.refusal(half) == "its numbers must be one of float, double"
     mixed = rounded_badly()
     mixed.get_submodule("ip2").bfloat16()
     with pytest.raises(NativeError, match="its numbers must be one of float, double"):
         plan(mixed)
     lowered = problem("digits_lenet", dtype=torch.float32)
     lowered.numerics = Numerics(lowered=True)
-    assert "another precision" in (refusal(lowered) or "")
+    assert "another precision" in (Native.refusal(lowered) or "")
 
 
 @pytest.mark.compiler
@@ -330,7 +330,7 @@ def test_asking_for_machine_code_leaves_the_network_as_it_was():
     asked = problem("digits_lenet", dtype=torch.float32)
     began = asked.flat.point()
     Native(asked).library.agrees = False
-    assert refusal(asked) is None
+    assert Native.refusal(asked) is None
     assert torch.equal(asked.flat.point(), began)
     assert all(torch.equal(a, b) for a, b in zip(asked.flat.parameters, asked.flat.views(began), strict=True))
 
@@ -342,5 +342,5 @@ def test_a_measurement_may_choose_it_and_then_names_its_build(monkeypatch):
     changes = autotune.measure_training(spec, choose(spec, "cpu", 1), 2)
     assert changes["path"] == "native"
     assert set(changes["measured"]) >= {"looped, channels-last", "native, channels-last"}
-    gradients = gradients_of_run("native", problem("digits_lenet", dtype=torch.float32), changes["build"])
-    assert gradients.path == "native"
+    gradients = backend("native", problem("digits_lenet", dtype=torch.float32), changes["build"])
+    assert gradients.name == "native"
