@@ -88,16 +88,6 @@ def test_buffers_outlive_the_next_call_and_the_modules_own_are_left_alone():
         assert torch.equal(buffer, own[name]), name
 
 
-def test_losses_outlive_the_next_call():
-    case = problem("digits_lenet")
-    at, rows, examples = three(case)
-    captured = rehearsed(case)
-    first = captured.indexed(at.parameters, rows, examples)[0]
-    kept = first.clone()
-    captured.indexed(at.parameters, rows, examples.flip(0))
-    assert torch.equal(first, kept)
-
-
 def test_graphs_of_many_shapes_do_not_pile_up():
     case = problem("linear", input_shape=(1, 2, 2))
     captured = rehearsed(case)
@@ -204,16 +194,6 @@ def test_workers_at_one_point_are_one_batch_unless_every_gradient_is_to_be_compu
         assert set(one.backend.recorder.branches) == {branches}
         states.append(one.state.x)
     torch.testing.assert_close(*states, rtol=1e-12, atol=1e-14)
-
-
-def test_a_captured_run_is_tested_captured(tmp_path):
-    ours, theirs = session(tmp_path, rehearsed), session(tmp_path, Bound)
-    for each in (ours, theirs):
-        each.evaluate()
-    mine, other = (each.recorder.evaluations for each in (ours, theirs))
-    assert mine["test_loss"] == pytest.approx(other["test_loss"], rel=1e-12)
-    assert mine["test_error"] == other["test_error"]
-    assert ours.backend.recorder.replays > 0
 
 
 def test_a_state_is_overwritten_as_if_at_once():

@@ -8,16 +8,7 @@ import pytest
 import torch
 from engine_cases import points, problem
 
-from suite.training.evaluation import WorstFirst, decoded, read, score
-
-
-def test_what_a_network_is_tested_on_lies_channels_last():
-    case = problem("tiny_bn")
-    batch = decoded(case, case.inputs[:3], None)
-    assert batch.is_contiguous(memory_format=torch.channels_last)
-    assert torch.equal(batch, case.transform(case.inputs[:3]))
-    rows = decoded(case, case.inputs[:3], lambda images: images.flatten(1).float())
-    assert rows.dim() == 2
+from suite.training.evaluation import WorstFirst, read, score
 
 
 def test_a_test_cut_short_gives_the_answer_of_the_whole():
