@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from paper_figures.matex_agd import hosts
-from paper_figures.matex_agd.accuracy import accuracies, ids, least, trained_on
+from paper_figures.matex_agd.accuracy import accuracies, ids, trained_on
 from paper_figures.matex_agd.link_readings import (
     DELAYED,
     LAYER_WISE,
@@ -31,7 +31,7 @@ from paper_figures.matex_agd.link_readings import frame as link_frame
 from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, layer_costs, layer_runs
 from paper_figures.matex_agd.plots import APPROACHES, draw_bars, draw_workload
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, table1, whole_training
-from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.claims.intervals import Interval, least, log_interval, mean_interval
 from suite.claims.measured import Measured, exact, interval, over_seeds, point
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, exchange, network
 from suite.cost_models.overlap import delayed
