@@ -41,14 +41,20 @@ def console() -> Console:
 def table(found: Sequence[Verdict], columns: int) -> Table:
     """One row per claim for so many columns. What a verdict rests on is shown where one of them says."""
     graded = any(verdict.rests_on for verdict in found)
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    made = sheet("claim", "printed", "ours", *(["rests on"] if graded else []), "verdict")
     names = columns if columns >= WIDE else NAMES
-    made.add_column("claim", no_wrap=True)
-    for title in ("printed", "ours", *(["rests on"] if graded else []), "verdict"):
-        made.add_column(title)
     for verdict in found:
         cells = [Text(folded(verdict.claim.id, names)), Text(few(printed(verdict.claim))), Text(measured(verdict))]
         made.add_row(*cells, *([Text(verdict.rests_on)] if graded else []), coloured(verdict))
+    return made
+
+
+def sheet(first: str, *others: str) -> Table:
+    """An empty table of these columns, of which the first is never folded."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    made.add_column(first, no_wrap=True)
+    for title in others:
+        made.add_column(title)
     return made
 
 

@@ -37,6 +37,7 @@ ALGORITHMS: dict[str, type[Algorithm[Any]]] = {  # a paper of another package ad
     "matex_agd": DelayedSGD,
     "crossbow": SMA,
 }
+SOLVERS: dict[str, type[Any]] = {"caffe": CaffeSGD, "torch": TorchSGD, "adam": Adam}
 
 
 @dataclass
@@ -67,14 +68,13 @@ def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
     """The solver named by ``rule`` with the network's multipliers as [d] vectors."""
     values = thaw(settings)
     rule = values.pop("rule")
-    kinds: dict[str, Callable[..., Optimizer]] = {"caffe": CaffeSGD, "torch": TorchSGD, "adam": Adam}
-    if rule not in kinds:
-        raise ValueError(f"descent rule must be one of {sorted(kinds)}, not {rule!r}")
+    if rule not in SOLVERS:
+        raise ValueError(f"descent rule must be one of {sorted(SOLVERS)}, not {rule!r}")
     if values.pop("multipliers", False):
         specs = dict(parameter_specs(flat.module))
         values["lr_scale"] = flat.scale({name: spec.lr_multiplier for name, spec in specs.items()})
         values["decay_scale"] = flat.scale({name: spec.decay_multiplier for name, spec in specs.items()})
-    return kinds[rule](**fields(kinds[rule], values, f"descent {rule}"))
+    return SOLVERS[rule](**fields(SOLVERS[rule], values, f"descent {rule}"))
 
 
 def algorithm_class(name: str) -> type[Algorithm[Any]]:
@@ -94,6 +94,20 @@ def make_algorithm(
         values["batches"] = batches_per_epoch
     bound = {field.name for field in dataclasses.fields(Algorithm)}
     return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=bound))
+
+
+def defaults(settings: Mapping[str, Any]) -> set[str]:
+    """Paths of the settings that the algorithm and the solver of a run have, whether they are written out or not."""
+    found: set[str] = set()
+    algorithm, descent = settings.get("algorithm"), settings.get("descent")
+    if isinstance(algorithm, Mapping):
+        bound = {field.name for field in dataclasses.fields(Algorithm)}
+        own = {field.name for field in dataclasses.fields(algorithm_class(algorithm["name"]))} - bound
+        found |= {f"algorithm.{name}" for name in own}
+    if isinstance(descent, Mapping):
+        scalars = {field.name for field in dataclasses.fields(SOLVERS[descent["rule"]]) if "scale" not in field.name}
+        found |= {f"descent.{name}" for name in scalars}
+    return found
 
 
 def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Network:
