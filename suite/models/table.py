@@ -49,14 +49,14 @@ def names() -> tuple[str, ...]:
 
 
 def counts(name: str, **options: Any) -> Counts:
-    """Sizes of a network at its default options, or of one of the variants in the table.
+    """Sizes of a network with these options; those that the table does not hold are counted, which imports torch.
 
     Raises:
-        ValueError: the table has no such network or variant.
+        ValueError: there is no such network, or it cannot be built with these options.
     """
     key = _key(name, options)
     if key not in _table():
-        raise ValueError(f"the table of networks has no {key!r}; it has {', '.join(_table())}")
+        _table()[key] = measure(name, **options)
     return _table()[key]
 
 
