@@ -13,6 +13,7 @@ nox -s gpu -- --data DIR            everything that a GPU is borrowed for, withi
 nox -s nightly -- --data DIR        one training per paper on real data against the spread of its seeds
 nox -s docs                         the documentation as a site, every link of it checked
 nox -s pages                        the report in a browser, against the rules of accessibility
+nox -s lock                         the hashes of what runners of one's own install, written again
 nox -s wheel                        that an installed wheel does what the checkout does
 nox -s sixth                        that a paper in a package of its own, installed, goes through every command
 nox -s "torch(oldest)"              the tests with the oldest torch that the project takes, or the newest
@@ -53,6 +54,12 @@ NEWEST = ("torch<2.16", "torchvision")
 def install(session: nox.Session, *extras: str) -> None:
     """The project in place, at exactly the versions of ci/constraints.txt."""
     session.install("-c", "ci/constraints.txt", "-e", f".[{','.join(('all', *extras))}]")
+
+
+def install_locked(session: nox.Session) -> None:
+    """The project in place on a runner of one's own: every file that is fetched has a hash in ci/runners.lock."""
+    session.install("--require-hashes", "-r", "ci/runners.lock")
+    session.install("--no-deps", "--no-build-isolation", "-e", ".")
 
 
 @nox.session
@@ -140,28 +147,28 @@ def benchmark(session: nox.Session) -> None:
 @nox.session
 def guard(session: nox.Session) -> None:
     """Whether numbers moved or updates became slower; arguments after -- go to ``ci.guard``."""
-    install(session, "test")
+    install_locked(session)
     session.run("python", "-m", "ci.guard", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session
 def gpu(session: nox.Session) -> None:
     """GPU tests, benchmarks, canaries and runs within a budget; arguments after -- go to ``ci.gpu``."""
-    install(session, "test")
+    install_locked(session)
     session.run("python", "-m", "ci.gpu", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session
 def nightly(session: nox.Session) -> None:
     """One training per paper on real MNIST with a seed of the night; arguments after -- go to ``ci.nightly``."""
-    install(session, "test")
+    install_locked(session)
     session.run("python", "-m", "ci.nightly", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session
 def claims(session: nox.Session) -> None:
     """Report and judge what is stored into report/; arguments after -- go to ``sgd-suite check``."""
-    install(session)
+    install_locked(session)
     store = session.posargs[session.posargs.index("--store") :][:2] if "--store" in session.posargs else []
     session.run("python", "-m", "suite", "report", "--out", "report", *store, env=ENVIRONMENT)
     check = ["python", "-m", "suite", "check", *session.posargs]
@@ -173,7 +180,7 @@ def claims(session: nox.Session) -> None:
 @nox.session
 def summary(session: nox.Session) -> None:
     """Boards and the gate's table for a job's summary; arguments after -- go to ``ci.summary``."""
-    install(session)
+    install_locked(session)
     session.run("python", "-m", "ci.summary", *session.posargs, env=ENVIRONMENT)
 
 
@@ -194,6 +201,17 @@ def pages(session: nox.Session) -> None:
     session.run("python", "-m", "suite", "report", "--out", "report", env=ENVIRONMENT)
     session.run("python", "-m", "ci.links", "report")
     session.run("python", "-m", "ci.accessibility", "--site", "report", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Write ci/nox.lock and ci/runners.lock again: the versions of ci/constraints.txt with the hashes of their files."""
+    session.install("-c", "ci/constraints.txt", "uv")
+    common = ["-c", "ci/constraints.txt", "--generate-hashes", "--universal", "--python-version", "3.11"]
+    common += ["--no-annotate", "--no-header", "--quiet"]
+    project = ["pyproject.toml", "--extra", "all", "--extra", "test", "--group", "build"]
+    session.run("uv", "pip", "compile", "--group", "nox", *common, "-o", "ci/nox.lock")
+    session.run("uv", "pip", "compile", *project, *common, "-o", "ci/runners.lock")
 
 
 @nox.session

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from suite.data.cache import cached, write_atomically
+from suite.data.cache import cached
 
 MADE: list[str] = []
 
@@ -39,24 +38,6 @@ def test_a_split_is_decoded_once(tmp_path: Path):
     assert MADE == ["decoded"]
     assert again.checksum == once.checksum
     assert np.array_equal(again.inputs, decode()[0])
-
-
-def test_a_split_is_mapped_and_not_held_from_its_first_reading_on(tmp_path: Path):
-    assert all(isinstance(cached(tmp_path, "key", decode).inputs, np.memmap) for _ in range(2))
-
-
-def free_descriptor() -> int:
-    """The lowest number that the system would give a file that is opened now."""
-    number = os.open(os.devnull, os.O_RDONLY)
-    os.close(number)
-    return number
-
-
-def test_writing_leaves_no_file_open(tmp_path: Path):
-    before = free_descriptor()
-    for _ in range(50):
-        write_atomically(tmp_path / "file", lambda stream: stream.write(b"content"))
-    assert free_descriptor() < before + 50
 
 
 @pytest.mark.parametrize("part", ["inputs", "targets"])

@@ -14,18 +14,14 @@ from suite.data.catalogue import (
     DATASETS,
     DataError,
     available,
-    cache_folder,
-    data_root,
     fetch,
     locate,
     missing,
-    split_files,
 )
 from suite.data.images import load_images
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 STORED = [name for name, info in DATASETS.items() if not info.embedded]
-MADE = (3, 0, 5, 1, 4, 2)  # neither rising nor falling, as the files of a folder may be listed
 
 
 def test_an_absent_set_says_where_it_was_looked_for_and_how_to_get_it(tmp_path: Path) -> None:
@@ -64,19 +60,6 @@ def test_only_a_set_whose_revision_is_pinned_is_fetched(
             fetch(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", sorted(set(DATASETS) - set(STORED)))
-def test_an_embedded_set_is_here_and_takes_no_room(name: str, tmp_path: Path) -> None:
-    assert available(name, tmp_path)[0]
-    assert fetch(name, tmp_path) is None
-    assert DATASETS[name].bytes == 0
-
-
-def test_a_download_without_the_files_of_the_set_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: None)
-    with pytest.raises(DataError, match=r"holds no file matching mnist/train-\*.parquet, mnist/test-\*.parquet"):
-        fetch("mnist", tmp_path)
-
-
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "cifar100"])
 def test_a_downloaded_file_is_that_of_the_pinned_revision(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -101,54 +84,6 @@ def test_a_downloaded_file_is_that_of_the_pinned_revision(
     assert not available(name, tmp_path)[0]
 
 
-def test_folders_are_those_named_and_else_in_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("XDG_CACHE_HOME", "SGD_SUITE_CACHE", "SGD_SUITE_DATA"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "sgd-scaling-suite"
-    assert data_root() == cache_folder() / "data"
-    monkeypatch.setenv("XDG_CACHE_HOME", "~/kept")
-    assert cache_folder() == tmp_path / "kept" / "sgd-scaling-suite"
-    monkeypatch.setenv("SGD_SUITE_CACHE", "~/decoded")
-    assert cache_folder() == tmp_path / "decoded"
-    assert data_root() == tmp_path / "decoded" / "data"
-    monkeypatch.setenv("SGD_SUITE_DATA", "~/sets")
-    assert data_root() == tmp_path / "sets"
-    assert cache_folder(tmp_path / "here") == data_root(tmp_path / "here") == tmp_path / "here"
-
-
-@pytest.mark.parametrize(
-    ("name", "file"), [("mnist", "train-{:05}-of-00006.parquet"), ("europarl", "{}.de"), ("europarl", "part{}.en")]
-)
-def test_files_are_read_in_the_order_of_their_names(name: str, file: str, tmp_path: Path) -> None:
-    for part in MADE:
-        (tmp_path / file.format(part)).touch()
-    assert [path.name for path in split_files(name, "train", tmp_path)] == [file.format(n) for n in range(6)]
-
-
-def test_a_corpus_is_its_two_languages_and_nothing_beside_them(tmp_path: Path) -> None:
-    for name in ("b.en", "README.md", "a.de"):
-        (tmp_path / name).touch()
-    (tmp_path / "old.de").mkdir()
-    assert [path.name for path in split_files("newstest2013", "test", tmp_path)] == ["a.de", "b.en"]
-    assert split_files("wmt14_sample", "train", tmp_path) == []  # which of its two splits would they be?
-
-
-@pytest.mark.parametrize("word", ["test", "validation"])  # of the suite and of WMT14
-def test_of_several_corpora_that_of_the_split_is_taken(word: str, tmp_path: Path) -> None:
-    for name in ("other.de", "other.en", f"news.{word}.de", f"news.{word}.en"):
-        (tmp_path / name).touch()
-    found = [path.name for path in split_files("newstest2013", "test", tmp_path)]
-    assert found == [f"news.{word}.de", f"news.{word}.en"]
-
-
-def test_one_folder_of_classes_is_taken_whatever_lies_beside_the_classes(tmp_path: Path) -> None:
-    for name in ("val", "validation"):
-        (tmp_path / name / "n01").mkdir(parents=True)
-    (tmp_path / "val" / "README").touch()
-    assert split_files("imagenet", "validation", tmp_path) == [tmp_path / "val"]
-
-
 def test_listing_sets_needs_neither_torch_nor_datasets(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from suite.data.catalogue import DATASETS, available\n"
@@ -166,10 +101,6 @@ def test_embedded_pictures_are_what_the_catalogue_says(name: str) -> None:
         images = load_images(name, split)
         assert images.inputs.shape == (size, *(info.shape or ()))
         assert images.targets.unique().tolist() == list(range(info.classes))
-
-
-def test_the_colours_stand_for_either_cifar() -> None:
-    assert {DATASETS[name].shape for name in ("cifar10", "cifar100", "colours")} == {(3, 32, 32)}
 
 
 def test_the_documentation_has_the_sizes_of_all_sets():

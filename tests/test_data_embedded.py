@@ -58,17 +58,6 @@ def test_class_means_of_the_colours_tell_nothing() -> None:
     assert (nearest == labels).sum() < 157
 
 
-@pytest.mark.parametrize("name", ["digits", "colours"])
-def test_a_single_example_is_a_set(name: str) -> None:
-    one = load_images(name, "test", examples=1)
-    assert torch.equal(one.inputs, load_images(name, "test").inputs[:1])
-    assert one.targets.shape == (1,)
-
-
-def test_digits_have_mnists_size_unless_told_otherwise() -> None:
-    assert embedded.digits("test")[0].shape == (360, 1, 28, 28)
-
-
 def test_options_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DataError, match="size=20 is not offered; choose"):
         load_images("digits", "train", size=20)

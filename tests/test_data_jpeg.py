@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from PIL import Image
 
 from suite.data import jpeg as decoding
 from suite.data.catalogue import DataError
-from suite.data.images import decode_picture
 
 SIDE = 16
 
@@ -88,26 +86,3 @@ def test_a_large_picture_is_decoded_at_the_scale_that_fits() -> None:
     Image.fromarray(levels.repeat(8, axis=0).repeat(8, axis=1)).save(stream, "JPEG", quality=95)
     (found,) = decoding.decode_resized([("here", stream.getvalue())], SIDE)
     assert abs(found.astype(int) - levels).max() <= 2
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-@with_torchvision
-@pytest.mark.usefixtures("two_threads")
-def test_a_worker_computes_alone() -> None:
-    decoding.one_thread()
-    assert torch.get_num_threads() == 1
-
-
-@pytest.mark.parametrize(("mode", "channels"), [("L", 1), ("RGB", 3)])
-def test_a_picture_of_another_size_is_named_with_both(mode: str, channels: int) -> None:
-    picture = {"bytes": encoded(mode, 31, 32, "PNG")}
-    assert decode_picture(picture, (channels, 32, 31), "here").shape == (channels, 32, 31)
-    with pytest.raises(DataError, match="here holds a picture of 32x31 pixels instead of 32x32"):
-        decode_picture(picture, (channels, 32, 32), "here")

@@ -66,35 +66,6 @@ def test_fixed_cycle_has_the_period_of_an_epoch_and_visits_everything(size: tupl
     assert len({tuple(row.tolist()) for row in drawn[:period]}) == period
 
 
-@pytest.mark.parametrize("order", orders(), ids=lambda order: type(order).__name__)
-def test_no_numbers_give_no_batches(order: Order) -> None:
-    none = torch.empty(0, dtype=torch.int64)
-    assert order.indices(none, none).shape == (0, order.batch)
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        FixedCycle(1, 1, 0),
-        Shuffled(1, 1, 0),
-        WithReplacement(1, 1, 0),
-        Partitioned(1, 1, 1, 0),
-        SharedPool(FixedCycle(1, 1, 0), 1),
-        SplitBatch(FixedCycle(1, 1, 0), 1),
-    ],
-    ids=lambda order: type(order).__name__,
-)
-def test_one_example_for_one_worker_is_enough(order: Order) -> None:
-    assert order.indices(torch.arange(3), torch.zeros(3, dtype=torch.int64)).tolist() == [[0]] * 3
-    assert order.batches_per_epoch == 1
-
-
-@pytest.mark.parametrize("kind", [FixedCycle, Shuffled, WithReplacement])
-@pytest.mark.parametrize(("examples", "batches"), [(100, 10), (101, 11)])
-def test_an_epoch_ends_with_the_batch_that_completes_the_examples(kind: type, examples: int, batches: int) -> None:
-    assert kind(examples, 10, 3).batches_per_epoch == batches
-
-
 def test_fixed_cycle_permutes_by_seed_and_not_at_all_without_one() -> None:
     numbers = torch.arange(10)
     first, second = (FixedCycle(100, 10, seed).indices(numbers) for seed in (1, 2))
@@ -109,13 +80,6 @@ def test_shuffled_draws_a_permutation_per_epoch_and_forgets_none_that_it_needs()
     assert all(sorted(row.tolist()) == list(range(50)) for row in epochs)
     assert len({tuple(row.tolist()) for row in epochs}) == 12
     assert torch.equal(order.indices(torch.tensor([0, 1])).flatten(), epochs[0, :20])  # long since dropped
-
-
-def test_a_shuffled_order_sent_to_a_device_answers_there() -> None:
-    order = Shuffled(50, 10, seed=4)
-    numbers = torch.arange(2)
-    assert order.indices(numbers).device.type == "cpu"
-    assert order.to("meta").indices(numbers).device.type == "meta"
 
 
 def test_with_replacement_is_uniform_and_repeats_examples_within_a_batch() -> None:
@@ -173,15 +137,6 @@ def test_single_class_batches_hold_one_class_each_and_share_nothing() -> None:
     assert torch.equal(LABELS[drawn], (torch.arange(28) % 7)[:, None].expand(28, 10))
     assert len(set(drawn[:14].flatten().tolist())) == 140
     assert torch.equal(drawn[:14], drawn[14:])
-
-
-def test_batches_of_classes_may_take_all_examples_and_need_not_take_all_classes() -> None:
-    labels = torch.arange(14) % 7
-    for order in (SingleClass(labels, 2, seed=1), Balanced(labels, 14, seed=1, batches=1)):
-        drawn = order.indices(torch.arange(order.batches_per_epoch))
-        assert sorted(drawn.flatten().tolist()) == list(range(14))
-    few = SingleClass(labels, 2, seed=1, batches=3)
-    assert labels[few.indices(torch.arange(3))].tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_balanced_batches_list_every_class_in_the_same_sequence() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from suite.data.transforms import RULES, CropFlip, Rule, Transform, centre_crop, fit
+from suite.data.transforms import RULES, CropFlip, Rule, centre_crop, fit
 
 SCALES: list[tuple[Rule, float, float]] = [("scale", 0, 256), ("unit", 0, 255), ("signed", 127.5, 127.5)]
 
@@ -57,18 +57,6 @@ def test_padding_is_zero_after_scaling(pixels: Tensor) -> None:
     frame = found.clone()
     frame[..., 2:-2, 2:-2] = 0
     assert not frame.any()
-
-
-def test_pictures_that_have_the_size_get_no_margin(pixels: Tensor) -> None:
-    plain = fit("signed", pixels)(pixels)
-    assert torch.equal(fit("signed", pixels, size=12)(pixels), plain)
-    assert torch.equal(Transform(torch.zeros(1, 1, 1), torch.ones(()))(pixels), pixels.float())
-
-
-@pytest.mark.parametrize("rule", ["standardise", "standardise-global"])
-def test_pixels_that_vary_by_less_than_a_level_are_standardised(rule: Rule) -> None:
-    two = torch.tensor([0, 1], dtype=torch.uint8).view(2, 1, 1, 1).expand(2, 1, 2, 2)
-    assert fit(rule, two)(two).flatten(1).tolist() == [[-1.0] * 4, [1.0] * 4]
 
 
 def twin(inputs: Tensor, augment: CropFlip, top: Tensor, left: Tensor, mirror: Tensor) -> Tensor:
@@ -124,16 +112,6 @@ def test_every_offset_and_both_mirrors_are_equally_frequent() -> None:
 def test_centre_crop_is_the_middle(pixels: Tensor) -> None:
     assert torch.equal(centre_crop(pixels, 8), pixels[..., 2:10, 2:10])
     assert torch.equal(centre_crop(pixels, 12), pixels)
-
-
-@pytest.mark.parametrize("shape", [(12, 20), (20, 12)])
-def test_a_crop_must_fit_both_ways(shape: tuple[int, int]) -> None:
-    oblong = torch.zeros(1, 4, 3, *shape)
-    with pytest.raises(ValueError, match="crop=13 exceeds"):
-        CropFlip(13)(oblong, 0, torch.tensor([0]))
-    with pytest.raises(ValueError, match="crop=13 exceeds"):
-        centre_crop(oblong, 13)
-    assert centre_crop(oblong, 12).shape == CropFlip(12)(oblong, 0, torch.tensor([0])).shape == (1, 4, 3, 12, 12)
 
 
 def test_what_does_not_fit_is_refused(pixels: Tensor) -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ci import canaries, gpu, guard, nightly
-from suite.runs.environment import ROOT, machine_class, slug
+from suite.runs.environment import ROOT, machine_class
 from suite.runs.store import Outcome, encode, verified
 from suite.speed import baselines
 
@@ -96,50 +96,12 @@ def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
     assert {"machine", "versions", "revision"} <= set(summary)
 
 
-def test_tests_that_take_minutes_come_last_and_runs_can_be_selected(tmp_path: Path):
-    files = gpu.gpu_tests()
-    slow = [gpu.SLOW in Path(file).read_text() for file in files]
-    assert any(slow)
-    assert slow == sorted(slow)
-    runs = gpu.stages(tmp_path, tmp_path / "s", None, "cuda", "paper", 2, ["isgd/fig1a", "rudra/*"])[-1].command(60.0)
-    assert list(runs)[3:8] == ["run", "isgd/fig1a", "rudra/*", "--profile", "paper"]
-
-
-def test_time_that_a_stage_leaves_goes_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    clock = iter([0.0, 0.0, 100.0, 150.0])
-    monkeypatch.setattr(gpu.time, "monotonic", lambda: next(clock))
-    given = []
-
-    def perform(stage: gpu.Stage, seconds: float, log: Path, data: Path | None) -> gpu.Ended:
-        given.append(seconds)
-        return gpu.Ended(stage.name, seconds, seconds, 0, False)
-
-    monkeypatch.setattr(gpu, "perform", perform)
-    planned = [scripted(tmp_path, "", name, share) for name, share in (("a", 0.5), ("b", 0.25), ("c", 0.25))]
-    gpu.go(planned, 420.0, tmp_path, None)
-    left = 420.0 - gpu.EXPORT_SECONDS
-    assert given == [0.5 * left, 0.5 * (left - 100.0), left - 150.0]
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
 def test_the_gpu_job_says_where_there_is_no_gpu(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["gpu", "--out", str(tmp_path / "out")])
     assert gpu.main() == 2
     assert "no usable CUDA device" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
-@pytest.mark.processes
-def test_without_cuda_every_gpu_test_is_skipped_with_its_reason():
-    files = gpu.gpu_tests()
-    assert ROOT / "tests" / "crossbow" / "test_gpu.py" in map(Path, files)
-    command = [sys.executable, "-m", "pytest", *files, "-m", "gpu", "-q", "-rs", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    assert re.match(r"\d+ skipped, \d+ deselected", done.stdout.splitlines()[-1]), done.stdout
-    skipped = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
-    assert all("CUDA" in line for line in skipped), skipped
 
 
 def measured(rounds: dict[str, int]) -> dict:
@@ -150,43 +112,6 @@ def measured(rounds: dict[str, int]) -> dict:
     }
     rows = {name: {"family": "training", "sides": sides(n), "ratio": {}} for name, n in rounds.items()}
     return {"format": 1, "machine": {"class": "here"}, "versions": {"torch": "a"}, "workloads": rows}
-
-
-def test_a_baseline_of_some_workloads_keeps_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(guard, "BASELINES", tmp_path)
-    paths = [tmp_path / f"{i}.json" for i in range(3)]
-
-    def rounds_of(*documents: dict, only: str) -> dict[str, list[int]]:
-        for path, document in zip(paths, documents, strict=False):
-            path.write_text(json.dumps(document))
-        made = baselines.read(guard.accept(paths[: len(documents)], only))
-        return {name: [len(session) for session in row["wall"]] for name, row in made["workloads"].items()}
-
-    assert rounds_of(measured({"a": 5, "b": 6}), only="a|b") == {"a": [5], "b": [6]}
-    assert rounds_of(measured({"b": 7}), measured({"b": 8}), only="b") == {"a": [5], "b": [7, 8]}
-    assert rounds_of(measured({"c": 9}), only="") == {"c": [9]}
-    newer = {**measured({"d": 1}), "versions": {"torch": "b"}}
-    for documents in ([newer], [measured({"d": 1}), newer]):
-        with pytest.raises(baselines.GateError, match="other versions"):
-            rounds_of(*documents, only="d")
-
-
-def test_the_guard_measures_again_only_what_it_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Two workloads, one steady and one with a single round: the second session measures that one alone."""
-    asked = []
-
-    def measure(path: Path, only: str, seconds: float) -> Path:
-        asked.append(only)
-        names = [name for name in ("steady", "short") if re.search(only, name)]
-        rounds = {"steady": 20, "short": 1 if len(asked) == 1 else 20}
-        path.write_text(json.dumps(measured({name: rounds[name] for name in names})))
-        return path
-
-    monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
-    monkeypatch.setattr(guard, "measure", measure)
-    baselines.accept([measured({"steady": 20, "short": 20})] * 5, tmp_path / "baselines")
-    assert guard.gate(tmp_path, "", 1.0, 4) == 0
-    assert asked == ["", "short"]
 
 
 def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path: Path, monkeypatch):
@@ -246,11 +171,6 @@ def test_a_card_that_is_not_there_ends_in_one_sentence_before_anything_starts(pr
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith(f"{program.__name__}: torch finds no usable CUDA device here")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_machine_class_is_a_folder_name():
-    assert slug("cpu AMD EPYC(TM) 7763 64-Core Processor 2 cores") == "cpu-amd-epyc-7763-64-core-processor-2-cores"
-    assert re.fullmatch(r"cpu-[a-z0-9-]+-cores", machine_class())
 
 
 SPARE = (

@@ -42,34 +42,5 @@ def test_runs_of_a_kind_are_added_up_and_the_plan_is_held_against_them():
     assert (rows["small"]["data"], rows["small"]["machine"]) == ("digits", "one")
 
 
-def test_a_network_without_a_name_is_told_by_its_sizes_and_a_corpus_is_data():
-    spec = RunSpec("toy/translate", {"model": {"hidden": 64, "embedding": 32}, "corpus": "phrases"})
-    where = {"execution": {"width": 1, "device": "cpu"}, "machine": {}, "processor_seconds": 1800.0}
-    told = hours([verified(spec.id, encode(spec, where, Outcome("finished", {})))])
-    (row,) = csv.DictReader(io.StringIO(told))
-    assert (row["network"], row["data"], row["ratio"]) == ("embedding 32 hidden 64", "phrases", "1")
-
-
-def test_runs_that_do_not_say_how_many_were_computed_together_were_alone():
-    spec = RunSpec("toy/train", {"model": {"name": "small"}, "data": "digits"})
-    where = {"execution": {"device": "cpu"}, "machine": {}, "processor_seconds": 1800.0}
-    told = hours([verified(spec.id, encode(spec, where, Outcome("finished", {}))), run(1, 1800.0)])
-    assert [row["width"] for row in csv.DictReader(io.StringIO(told))] == ["1", "1"]
-
-
-def test_runs_from_before_they_counted_leave_no_row():
-    assert hours([run(0, None)]) == ""
-
-
-def test_what_workers_took_is_not_counted_so_theirs_leave_no_row():
-    assert hours([run(0, 3.0, processes=2)]) == ""
-
-
 def test_runs_on_a_gpu_leave_no_row_since_a_plan_is_of_a_cpu():
     assert hours([run(0, 3.0, device="cuda")]) == ""
-
-
-def test_the_table_has_a_head_and_a_row_for_each_kind_of_run():
-    head, *rows = hours([run(0, 3600.0), run(0, 900.0, "large")]).splitlines()
-    assert head == "experiment,network,data,width,machine,runs,planned_hours,spent_hours,ratio"
-    assert rows == ["toy/train,large,digits,1,one,1,0.5,0.25,0.5", "toy/train,small,digits,1,one,1,0.5,1,2"]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from suite.commands import refresh
 from suite.papers.evidence import committed
 from suite.report import illustrations, structure
-from suite.report.illustrations import Illustration, NoBrowser, mentioned, noted, unmentioned, with_note
+from suite.report.illustrations import Illustration, NoBrowser, noted, unmentioned, with_note
 from suite.report.readme import OWN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
@@ -65,15 +65,6 @@ def test_a_figure_is_drawn_once_and_is_stale_when_its_evidence_draws_otherwise(r
     assert other.stale == "texts: lost 'smoke profile · stand-in · 3 runs'"
 
 
-def test_one_in_the_last_digit_makes_no_picture_stale(tmp_path):
-    path = tmp_path / "picture.png"
-    path.write_bytes(with_note(png(), '{"to": 1.2, "marks": ["red"]}'))
-    picture = lambda note: Illustration(path, note, png)
-    assert picture('{"to": 1.3, "marks": ["red"]}').stale == ""
-    assert picture('{"to": 1.5, "marks": ["red"]}').stale == "to: 1.2 became 1.5"
-    assert picture('{"to": 1.2, "marks": ["blue"]}').stale == "marks: lost 'red'"
-
-
 def test_colours_markers_and_styles_are_part_of_what_is_drawn():
     def marks(**look):
         figure = Figure()
@@ -85,13 +76,6 @@ def test_colours_markers_and_styles_are_part_of_what_is_drawn():
     plain = marks(color="red", marker="o")
     assert len(plain) == 2
     assert all(marks(**look) != plain for look in ({"color": "blue", "marker": "o"}, {"color": "red", "marker": "s"}))
-
-
-def test_a_page_that_mentions_no_picture_of_ours_is_named(root, source):
-    (root / "docs" / "page.md").write_text("![gone](images/fake-fig99.png)")
-    assert mentioned(root) == {"fake-fig1", "fake-fig99"}
-    with pytest.raises(LookupError, match=r"fake-fig99\.png: no artifact"):
-        list(illustrations.illustrations(root, source))
 
 
 def test_refresh_draws_what_is_stale_deletes_what_nobody_shows_and_leaves_what_it_cannot_make(root, monkeypatch):
@@ -110,12 +94,6 @@ def test_refresh_draws_what_is_stale_deletes_what_nobody_shows_and_leaves_what_i
     assert [path.name for path in images.iterdir()] == ["a.png"]
     assert "left as it is: chromium is not installed" in said[1]
     assert unmentioned(root) == []
-
-
-def test_without_a_browser_there_is_no_screenshot(monkeypatch):
-    monkeypatch.setattr(illustrations, "BROWSER", "no-such-browser")
-    with pytest.raises(NoBrowser, match="apt-get install"):
-        illustrations.photographed({}, "page.html", (10, 10))
 
 
 @pytest.mark.evidence

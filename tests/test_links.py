@@ -41,8 +41,3 @@ def test_what_is_not_is_named(tmp_path, capsys, address):
     assert main([str(tmp_path / "site"), "--log", str(tmp_path / "log.md")]) == 1
     assert f"site: a.html: {address} " in (tmp_path / "log.md").read_text()
     assert "| site | 2 | 1 |" in capsys.readouterr().out
-
-
-def test_a_folder_without_pages_is_no_clean_one(tmp_path, capsys):
-    assert main([str(tmp_path)]) == 2
-    assert "holds no page" in capsys.readouterr().err

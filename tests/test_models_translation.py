@@ -121,14 +121,6 @@ def test_padding_words_get_no_gradient() -> None:
     assert gradient.abs().sum() > 0
 
 
-def test_selecting_rows_repeats_sentences() -> None:
-    model = network()
-    rows = torch.tensor([2, 0, 0])
-    expected = model.encode(SOURCE[rows], MASK[rows])
-    for got, wanted in zip(model.encode(SOURCE, MASK).select(rows), expected, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-14)
-
-
 def test_replicas_vectorise() -> None:
     model = network()
     points = [dict(model.named_parameters()), {k: 1.1 * v for k, v in model.named_parameters()}]
@@ -169,18 +161,6 @@ def test_parameters_start_as_pytorchs_own() -> None:
     assert 0.9 / 4 < model.output.bias.abs().max() <= 1 / 4
     for words in (model.source, model.target):
         assert abs(words.weight.std().item() - 1) < 6 / (2 * words.weight.numel()) ** 0.5
-
-
-def test_attention_is_twice_as_wide_as_a_state_unless_it_is_said() -> None:
-    assert network().score.in_features == 2 * H
-    assert network(attention=7).score.in_features == 7
-
-
-def test_one_word_is_a_vocabulary() -> None:
-    model = build("cgru", vocabulary=(1, 1), embedding=4, hidden=3)
-    initialise(model, 0)
-    nothing_but_it = torch.zeros(2, 3, dtype=torch.int64)
-    assert model(nothing_but_it, nothing_but_it == 0, nothing_but_it).shape == (2, 3, 1)
 
 
 def test_two_vocabularies_and_refusals() -> None:

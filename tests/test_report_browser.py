@@ -5,7 +5,6 @@ Driven over two pipes with the DevTools protocol, so that nothing but the browse
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -20,7 +19,6 @@ import pytest
 from fake_paper import fill, registered
 
 from ci import accessibility
-from suite.report.page import write_report
 from suite.report.site.build import write_site
 
 CHROMIUM = accessibility.browser()
@@ -134,54 +132,6 @@ def browser(tmp_path_factory) -> Iterator[Browser]:
             process.kill()
             process.wait()
         os.close(from_read)
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory) -> Path:
-    with registered(tmp_path_factory.mktemp("home")):
-        return write_report(fill(tmp_path_factory.mktemp("runs")), tmp_path_factory.mktemp("report"))
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1536, "dark")])
-def test_the_page_in_a_browser(browser, report, width, scheme, tmp_path):
-    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    browser.send(
-        "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 700
-    )
-    browser.visit(report.as_uri())
-    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
-
-    assert browser.value("document.documentElement.scrollWidth") <= width
-    drawn = "[...document.querySelectorAll('figure svg')].filter(e => !e.closest('[aria-labelledby=speed]')).length"
-    assert browser.value(drawn) == 2
-    figure, table = (
-        browser.value(f"document.querySelector('{e}').getBoundingClientRect().toJSON()")
-        for e in ("figure", "table.claims")
-    )
-    assert (figure["right"] <= table["left"]) == (width >= 1440)
-    ground, ink = (browser.value(f"getComputedStyle(document.body).{p}") for p in ("backgroundColor", "color"))
-    assert contrast(ground, ink) > 10
-    assert (luminance(ground) < 0.1) == (scheme == "dark")
-    labels = browser.value("[...document.querySelectorAll('figure svg text')].map(e => getComputedStyle(e).fill)")
-    assert set(labels) == {ink}
-    marks = browser.value("[...document.querySelectorAll('.verdict')].map(e => getComputedStyle(e).color)")
-    assert len(set(marks)) == 6
-    assert min(contrast(ground, mark) for mark in marks) > 4.5
-
-    faults = [e for e in browser.named("Log.entryAdded") if e["entry"]["level"] in ("error", "warning")]
-    faults += browser.named("Runtime.exceptionThrown", "Runtime.consoleAPICalled")
-    assert faults == []
-    requests = [event["request"]["url"] for event in browser.named("Network.requestWillBeSent")]
-    assert [url for url in requests if url != report.as_uri() and not url.startswith("data:")] == []
-    assert report.as_uri() in requests
-
-    size = browser.value("({width: innerWidth, height: document.documentElement.scrollHeight})")
-    shot = browser.send(
-        "Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "scale": 1, **size}
-    )
-    image = base64.b64decode(shot["data"])
-    assert image.startswith(b"\x89PNG")
-    (tmp_path / f"report-{width}-{scheme}.png").write_bytes(image)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,11 +19,11 @@ from suite.papers.artifact import Evidence, Missing
 from suite.papers.verdicts import verdicts
 from suite.report import gallery, style
 from suite.report.data import table_of
-from suite.report.drawing import SVG, DrawingError, draw, draw_selection, drawing, file_name, image, inline_svg
+from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, inline_svg
 from suite.report.page import page
 from suite.report.site.build import write_site
 from suite.runs.archive import Layered
-from suite.runs.store import CHECKSUMS, Store, StoreError, UnusableRun, seal
+from suite.runs.store import CHECKSUMS, Store, UnusableRun, seal
 
 LIGHT, DARK = (255, 255, 255), (0x1E, 0x21, 0x26)  # the lightest and the lighter dark ground a figure stands on
 
@@ -78,13 +77,6 @@ def test_neighbouring_colours_differ_without_colour_vision_or_in_line_style(visi
     assert len(set(map(str, style.LINES))) == len(style.PALETTE) == len(style.MARKERS)
 
 
-def test_a_ramp_goes_from_dark_to_light_in_any_number_of_steps():
-    assert len(style.ramp(1)) == 1
-    brightness = [float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in style.ramp(6)]
-    assert brightness == sorted(brightness)
-    assert len(set(style.ramp(6))) == 6
-
-
 def test_a_thinned_curve_keeps_ends_spikes_and_gaps():
     x = np.arange(100_000.0)
     y = np.sin(x / 9_000)
@@ -96,26 +88,6 @@ def test_a_thinned_curve_keeps_ends_spikes_and_gaps():
     assert np.isnan(kept_y[(kept_x >= 50_000) & (kept_x < 50_400)]).any()
     assert (np.diff(kept_x) > 0).all()
     assert np.array_equal(kept_y, y[kept_x.astype(int)], equal_nan=True)
-
-
-@pytest.mark.parametrize("most", [4, 10, 11, 12, 100])
-def test_a_thinned_curve_is_never_longer_than_asked(most):
-    """Though every stretch has a lowest point, a highest and a gap to keep."""
-    y = np.random.default_rng(0).normal(size=1_000)
-    y[::3] = np.nan
-    x, _ = style.thin(np.arange(1_000), y, most)
-    assert most - 3 <= len(x) <= most
-
-
-def test_a_short_curve_is_left_alone():
-    x, y = style.thin([1, 2, 3], [4, 5, math.nan], 4)
-    assert (list(x), list(y[:2])) == ([1, 2, 3], [4, 5])
-
-
-@pytest.mark.parametrize(("x", "y", "most"), [([1, 2], [1], 9), ([[1]], [[1]], 9), ([1], [1], 3)])
-def test_what_cannot_be_thinned_is_refused(x, y, most):
-    with pytest.raises(ValueError, match="thin: "):
-        style.thin(x, y, most)
 
 
 def test_the_largest_stored_profile_is_drawn(paper, tmp_path):
@@ -146,36 +118,6 @@ def test_seeds_that_are_stored_are_drawn_and_shown_where_others_are_missing(pape
     assert drawing(fig1, Layered([store, Store(tmp_path / "reduced")])).profile == "reduced"
 
 
-def test_what_cannot_be_drawn_is_none(paper, store):
-    assert draw(paper.artifact("fake/table1"), store) is None
-    assert draw(paper.artifact("fake/fig1"), Layered(())) is None
-    assert draw(paper.artifact("fake/fig1"), store) is not None
-
-
-def test_a_figure_says_profile_what_it_rests_on_and_runs(paper, store):
-    drawn = drawing(paper.artifact("fake/fig2"), store)
-    assert drawn.stamp == "smoke profile · stand-in · 1 run"
-    assert drawn.stamp in [text.get_text() for text in drawn.figure.texts]
-    arithmetic = replace(paper.artifact("fake/table1"), draw=lambda evidence, figure: None)
-    assert drawing(arithmetic, store).stamp == "exact"
-
-
-def test_dense_figures_stay_small(paper, store):
-    svg = inline_svg(drawing(paper.artifact("fake/fig2"), store))
-    assert "data:image/png" in svg
-    assert len(svg) < 250_000
-
-
-def test_a_long_line_over_names_is_thinned_as_any_other():
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    (line,) = figure.subplots().plot([f"run {i % 7}" for i in range(3 * style.HEAVY)])
-    style.lighten(figure)
-    assert len(line.get_ydata()) <= style.HEAVY
-    assert {0, 6} <= set(line.get_ydata())
-
-
 def test_an_inline_figure_keeps_to_itself(paper, store):
     svg = inline_svg(drawing(paper.artifact("fake/fig1"), store))
     root = ElementTree.fromstring(svg)
@@ -188,12 +130,6 @@ def test_an_inline_figure_keeps_to_itself(paper, store):
     assert [child.tag for child in root][:2] == [f"{{{SVG}}}title", f"{{{SVG}}}desc"]
     assert HOSTILE in "".join(root.itertext())
     assert "<script" not in svg
-
-
-def test_a_standalone_figure_follows_the_viewer_s_scheme(paper, store):
-    root = ElementTree.fromstring(image(drawing(paper.artifact("fake/fig1"), store), "svg"))
-    assert "prefers-color-scheme:dark" in root.find(f"{{{SVG}}}style").text
-    assert root.find(f"{{{SVG}}}metadata") is None
 
 
 @pytest.mark.parametrize(("form", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
@@ -252,18 +188,6 @@ def test_what_is_drawn_is_written_as_a_table_beside_the_picture(tmp_path, monkey
         assert {"fake-fig1.svg", "fake-fig2.svg"} <= {path.name for path in out.iterdir()}
         with pytest.raises(ValueError, match="one of csv, parquet, not 'xls'"):
             list(draw_selection([], store, out, data="xls"))
-
-
-def test_a_form_or_a_folder_that_will_not_do_is_named(paper, store, tmp_path):
-    with pytest.raises(ValueError, match="one of svg, png, pdf, not 'gif'"):
-        list(draw_selection([], store, tmp_path, ["gif"]))
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"could not write .*fake-fig1\.svg"):
-        list(draw_selection(["fake/fig1"], store, tmp_path / "file"))
-
-
-def test_file_names_come_from_ids():
-    assert file_name("isgd/fig5a", "svg") == "isgd-fig5a.svg"
 
 
 def test_neither_pyplot_nor_torch_is_needed_and_matplotlib_only_to_draw():

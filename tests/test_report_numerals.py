@@ -103,22 +103,6 @@ def test_a_logarithm_of_a_ratio_is_said_in_per_cent(measured, unit, text):
 
 
 @pytest.mark.parametrize(
-    ("value", "entries", "text"),
-    [
-        (2099.9, {"printed": (2073.0,), "relative": 0.2, "unit": "s"}, "2100 s"),
-        (13476.5, {"printed": (9000.0,), "relative": 0.2, "unit": "s"}, "13,476 s"),
-        (0.7123456, {"printed": (0.71,), "tolerance": (0.1,)}, "0.712"),
-        (26.7912, {"printed": (26.79,), "tolerance": (5.0,), "unit": "%"}, "26.79%"),
-        (1.00049, {"printed": (1.0,), "tolerance": (0.0001,)}, "1.0005"),
-        (0.99996, {"rule": "holds"}, "holds in 99.996% of cases"),
-        (3.21987e-12, {"rule": "bound", "side": "upper", "printed": (1e-9,)}, "3.22e-12"),
-    ],
-)
-def test_a_value_without_an_interval_has_three_digits_or_as_many_as_its_verdict_takes(value, entries, text):
-    assert ours(exact(value), claim(**entries)) == [text]
-
-
-@pytest.mark.parametrize(
     ("before", "now", "same"),
     [
         ("ours: -0.242013 [0.1, 2]", "ours: -0.242012 [0.1, 2]", True),

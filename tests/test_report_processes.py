@@ -49,14 +49,6 @@ def test_several_processes_make_the_same_pages_in_order(monkeypatch):
     assert [{path.partition(".")[0] for path in files} for _, files, _ in several] == [{name} for name in CHEAP]
 
 
-@pytest.mark.processes
-def test_a_page_that_fails_in_another_process_fails_here(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-    monkeypatch.setattr(rows, "FEW", 1)
-    with pytest.raises(IndexError), rows.makers(read_once(opened()), [("isgd", 10_000)] * 2, opened) as made:
-        list(made)
-
-
 def workers_of(parent: int) -> set[int]:
     """Processes that a report has spawned to make pages."""
     found = set()

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
-from matplotlib.figure import Figure
+from fake_paper import HOSTILE, environment, fig2_runs, fill, registered
 from test_report import Page
 
 from ci.links import follow
 from suite.report import page as single
-from suite.report.data import plotted, table_of
-from suite.report.site import build, changed, exhibit, rows, stamp
+from suite.report.site import build, exhibit, rows, stamp
 from suite.report.site.build import write_site
-from suite.report.site.render import render
 from suite.report.site.rows import Row
 from suite.runs.archive import Layered
-from suite.runs.store import Outcome, Store, StoreError, encode
+from suite.runs.store import Outcome, Store, encode
 
-ARTIFACTS = ("fake/fig1", "fake/table1", "fake/fig2", "fake/fig3")
 EMBEDDED = ("src", "srcset", "data", "poster", "background")  # attributes that a browser follows by itself
 
 
@@ -59,31 +53,11 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def test_every_artifact_has_its_page_also_one_that_nothing_measures(made):
-    assert all((made / f"{name}.html").is_file() for name in (*ARTIFACTS, "index", "fake", "about"))
-    kinds = {name: {path.name.partition(".")[2] for path in made.glob(f"{name}.*")} for name in ARTIFACTS}
-    assert kinds == {
-        "fake/fig1": {"html", "svg", "png", "panel.png", "thumb.png", "csv"},
-        "fake/fig2": {"html", "svg", "png", "panel.png", "thumb.png", "csv"},
-        "fake/table1": {"html", "csv"},
-        "fake/fig3": {"html", "csv"},
-    }
-
-
 def test_links_pictures_and_anchors_lead_somewhere(made):
     found = follow(made)
     assert found.broken == []
     assert found.outside == set()
     assert found.links > 60
-
-
-def test_a_paper_that_can_be_read_elsewhere_is_linked(paper, pages, made):
-    assert "https://" not in (made / "fake.html").read_text()  # it has no address
-    assert 'href="https://example.org/a?b&amp;c"' in _rendered(paper, link="https://example.org/a?b&c")
-
-
-def _rendered(paper, **changes) -> str:
-    return render("paper.html.j2", section=single.Section[Row](replace(paper, **changes), [])).decode()
 
 
 def test_no_page_fetches_or_runs_anything_but_its_own_files(pages):
@@ -127,78 +101,6 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     section = single.Section[Row](build.paper("fake"), [row])
     page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
-
-
-def test_an_artifact_s_page_says_what_stands_behind_each_claim(pages, made):
-    words = pages[made / "fake/fig1.html"].words
-    for expected in (
-        "26.79%",
-        "75.0 [73.5, 76.2]%",
-        "within, ± 2 points: two points: the spread of five seeds is one point",
-        "register undated; 2000-01-01: for a test",
-        "measure fake_paper:fig1_measures",
-        "catches a departure of",
-        "no counterfeit: nothing shows that it could fail",
-        "sgd-suite run fake/fig1 --profile smoke && sgd-suite figures fake/fig1",
-        "Section 4, Fig. 1 of A paper that does not exist",
-        "before starts were recorded",
-        "code revision not recorded",
-        "Imaginary 1",
-    ):
-        assert expected in words, expected
-    assert {f"run-{spec.id}" for spec in specs("smoke")} <= {
-        a.get("id") for a in pages[made / "fake/fig1.html"].all("tr")
-    }
-    assert "No experiment measures this artifact yet." in pages[made / "fake/fig3.html"].words
-    assert "def fig1_measures" in pages[made / "source/fake_paper.html"].words
-
-
-def test_the_index_holds_all_without_its_script_and_what_the_filters_read(paper, store, pages, made):
-    index = pages[made / "index.html"]
-    listed = {a["data-claims"]: a for a in index.all("tr") if a.get("data-claims") is not None}
-    assert len(listed) == len(ARTIFACTS)
-    (form,) = index.all("form")
-    assert "hidden" in form  # until the script shows it
-    found = single.all_verdicts(paper, store)
-    triples = {t for row in listed for t in str(row).split(";")}
-    assert {t.split("|")[2] for t in triples} == {v.claim.needs for v in found}
-    assert "not run|nothing measured|cluster" in triples
-    assert any("Smaller staleness is better" in str(a["data-words"]) for a in listed.values())
-    assert len(index.all("option")) > 20
-    assert sum(path.stat().st_size for path in (made / "index.html", *made.glob("fake/*.thumb.png"))) < 100_000
-
-
-def test_the_numbers_beside_a_figure_are_the_claims(made):
-    lines = list(csv.DictReader((made / "fake/table1.csv").read_text(encoding="utf-8").splitlines()))
-    assert [row["ours"] for row in lines if row["claim"] == "fake/table1/rows"] == [str(n) for n in range(1, 11)]
-    (learners,) = [row for row in lines if row["claim"] == "fake/table1/learners"]
-    assert (learners["printed"], learners["ours"], learners["verdict"]) == ("16", "16", "holds")
-
-
-def test_where_an_artifact_has_a_table_it_is_the_table_that_is_drawn(paper, store, monkeypatch):
-    artifact = replace(
-        paper.artifact("fake/fig1"), frame=lambda evidence: evidence.runs("descent")[0].curve("losses")
-    )
-    shown = single.show(artifact.id, artifact, [], store, {})
-    table = table_of(artifact, store, shown.drawn, lambda: shown.verdicts)
-    assert list(table.columns) == ["epoch", "loss"]
-    assert len(table) == 40
-
-
-def test_where_it_has_none_the_table_is_what_is_plotted():
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    left.set_title("errors", loc="left")
-    left.plot([1, 2], [0.5, 0.25], label="SGD")
-    left.axhline(0.9, label="printed")
-    left.axvline(1.5)
-    right.bar(["a", "b"], [3, 4], label="ours")
-    right.barh([7], [5])
-    right.scatter([1], [2])
-    assert plotted(figure).to_csv(index=False, lineterminator="|") == (
-        "panel,series,kind,x,y|errors,SGD,line,1.0,0.5|errors,SGD,line,2.0,0.25|errors,printed,line,,0.9|"
-        "errors,,line,1.5,|2,,points,1.0,2.0|2,ours,bars,0.0,3.0|2,ours,bars,1.0,4.0|2,,bars,5.0,7.0|"
-    )
 
 
 def test_the_same_runs_give_the_same_bytes(store, made, tmp_path):
@@ -246,17 +148,6 @@ def test_a_page_that_was_harmed_is_made_again(store, made, site, harm):
     assert contents(site) == contents(made)
 
 
-def test_a_run_that_no_longer_verifies_makes_its_page_anew(paper, site, tmp_path):
-    other = fill(tmp_path / "other")
-    (other.root / "runs" / specs("smoke")[1].id / "outcome.json").write_text('{"status": "finished"}')
-    write_site(other, site)
-    assert not (site / "fake" / "fig1.svg").exists()
-    page = Page((site / "fake/fig1.html").read_text())
-    assert "Not drawn, stored evidence cannot be used" in page.words
-    assert "does not match its checksum" in page.words
-    assert "fig1.svg" not in (site / "fake.html").read_text()
-
-
 @pytest.mark.parametrize("content", ["no json", '{"key": "", "groups": {"x": {"key": "", "files": {"../a": ""}}}}'])
 def test_a_stamp_from_elsewhere_is_not_believed(store, site, tmp_path, monkeypatch, content):
     monkeypatch.setattr(rows, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
@@ -264,25 +155,3 @@ def test_a_stamp_from_elsewhere_is_not_believed(store, site, tmp_path, monkeypat
     (site / stamp.NAME).write_text(content)
     assert write_site(store, site).made == 4
     assert (tmp_path / "a").read_text() == "mine"
-
-
-def test_without_any_run_the_pages_say_so(paper, tmp_path):
-    built = write_site(Layered(()), tmp_path / "site")
-    words = Page((tmp_path / "site/fake/fig1.html").read_text()).words
-    assert "No stored run stands behind this page." in words
-    assert "Not run: 3 of 3 runs of 'descent' at paper are missing" in words
-    assert built.artifacts == 4
-
-
-def test_other_code_makes_all_pages_anew(store, site, monkeypatch):
-    assert changed.state() == changed.state()
-    monkeypatch.setattr(rows, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
-    for module in (build, changed):
-        monkeypatch.setattr(module, "state", lambda: "other code")
-    assert write_site(store, site).made == 4
-
-
-def test_a_place_that_cannot_be_written_ends_in_one_sentence(store, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="could not write"):
-        write_site(store, tmp_path / "file")

@@ -1,35 +1,80 @@
-"""The committed table of results says what the committed runs say: a number moves with its evidence alone."""
+"""What is committed says what the committed runs say: grades, the table of results, the README and the docs.
+
+All papers are measured once for all of these tests.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from suite.commands.refresh import RESULTS
 from suite.papers.evidence import committed
-from suite.papers.registry import homes, papers_of
+from suite.papers.grades import Rests, grade, read_of
+from suite.papers.register import DECIDING
+from suite.papers.registry import PAPERS, homes, paper, papers_of
 from suite.report.data import results
 from suite.report.numerals import alike
-from suite.report.readme import judged_of
+from suite.report.page import all_verdicts
+from suite.report.readme import blocks, rewritten
+from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
+from suite.runs.environment import ROOT
+from suite.spec import RunSpec
 
 pytestmark = pytest.mark.evidence
 
 
 @pytest.fixture(scope="module")
-def before() -> pd.DataFrame:
-    return pd.read_csv(homes()[0] / RESULTS)
+def judged():
+    """Verdicts of all papers on the committed evidence, what was measured for them, and the evidence."""
+    source, measured = Layered(committed()), {}
+    return [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source, measured)], measured, source
 
 
-@pytest.mark.parametrize("paper", papers_of(homes()[0]))
-def test_every_value_and_verdict_is_the_committed_one(paper):
-    now = results(judged_of([paper], Layered(committed())))
+@pytest.mark.parametrize("name", papers_of(homes()[0]))
+def test_every_value_and_verdict_is_the_committed_one(judged, name):
+    now = results([verdict for verdict in judged[0] if verdict.claim.paper == name])
     head, *rows = (homes()[0] / RESULTS).read_text(encoding="utf-8").splitlines(keepends=True)
-    of_it = [row for row in rows if row.startswith(f"{paper}/")]
+    of_it = [row for row in rows if row.startswith(f"{name}/")]
     changed = [(a, b) for a, b in zip([head, *of_it], now.splitlines(keepends=True), strict=True) if not alike(a, b)]
     assert changed == []
 
 
-def test_every_claim_stands_in_it(before):
-    assert before.loc[before["rests on"].notna(), "ours"].notna().all()
-    assert before.loc[before["rests on"].isna(), "ours"].isna().all()
+def test_every_claim_with_a_grade_has_a_number():
+    table = pd.read_csv(homes()[0] / RESULTS)
+    assert (table["rests on"].notna() == table["ours"].notna()).all()
+
+
+def test_every_committed_grade_follows_from_the_stored_specifications(judged):
+    """Read again from the run folders: specification and machine, and nothing that was computed."""
+    found, measured, source = judged
+    told = [verdict for verdict in found if verdict.measured is not None]
+    assert told
+    for verdict in told:
+        claim = verdict.claim
+        rests = measured[claim.artifact, verdict.profile].rests[claim.quantity]
+        assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
+        runs = [source.read(read.spec.id) for read in rests.runs]
+        again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)
+        experiments = {"train": TRAIN, **paper(claim.paper).experiments}
+        found = grade(claim.id, Rests(rests.measure, again), experiments)
+        assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id
+        assert verdict.decides is (found.decides and verdict.order in DECIDING), claim.id
+
+
+def test_nothing_that_is_committed_is_red(judged):
+    assert judged[0]
+    assert [(v.claim.id, v.why) for v in judged[0] if v.red] == []
+
+
+def test_readme_and_docs_say_what_the_committed_evidence_says(judged):
+    found, _, source = judged
+    for name, made in blocks(found, source).items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for block, wanted in made.items():
+            assert alike(text, rewritten(text, block, wanted)), (
+                f"{name}: python -m suite.report.readme --write brings it up to date"
+            )

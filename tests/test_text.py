@@ -16,7 +16,7 @@ from suite.data.catalogue import DataError, available, dataset
 from suite.data.text import Pair, load_pairs
 from suite.data.verify import verify
 from suite.data.vocabulary import BEGIN, END, PAD, UNKNOWN, train_vocabulary
-from suite.data.word_batches import WordOrder, padded, word_batches
+from suite.data.word_batches import WordOrder, word_batches
 
 PAIRS: list[Pair] = [(f"Satz {n} sagt\u2028nichts", f"Sentence {n} says\x85nothing") for n in range(30)]
 
@@ -121,22 +121,6 @@ def test_what_is_no_corpus_is_refused(tmp_path: Path) -> None:
     assert len(load_pairs("number_phrases", "test", examples=1)) == 1
 
 
-def test_a_corpus_is_fetched_when_it_is_absent_and_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def snapshot(hub: str, *, local_dir: Path, **_: object) -> None:
-        asked.append(hub)
-        write_parquet(local_dir / "de-en" / "validation-00000-of-00001.parquet", PAIRS)
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    with pytest.raises(DataError, match="newstest2013 is not below"):
-        load_pairs("newstest2013", "test", tmp_path)
-    assert not asked
-    for _ in range(2):
-        assert load_pairs("newstest2013", "test", tmp_path, fetch=True) == PAIRS
-    assert asked == ["wmt/wmt14"]
-
-
 def test_shards_are_those_of_one_whole_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "multi30k" / "de-en"
@@ -222,25 +206,6 @@ def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path) 
     assert len(list(tmp_path.glob("vocabularies/*.model"))) == 3
 
 
-def test_of_a_long_text_every_so_manieth_sentence_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = phrases()[:300]
-    thinned = [train_vocabulary(lines[::step], 60, tmp_path).checksum for step in (1, 2, 3)]
-    assert len(set(thinned)) == 3
-    for most, expected in zip((300, 150, 149), thinned, strict=True):
-        monkeypatch.setattr("suite.data.vocabulary.SAMPLE", most)
-        assert train_vocabulary(lines, 60, tmp_path).checksum == expected
-
-
-def test_impossible_vocabularies_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"size=500 can be trained on 1 sentences \(.*500"):
-        train_vocabulary(["a b"], 500, tmp_path)
-    with pytest.raises(DataError, match="on 0 sentences"):
-        train_vocabulary([], 50, tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="SGD_SUITE_CACHE"):
-        train_vocabulary(phrases(), 120, tmp_path / "file")
-
-
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=80),
     st.integers(1, 150),
@@ -287,19 +252,3 @@ def test_word_order_gives_any_batch_alone() -> None:
     assert [order.sentences(number).tolist() for number in range(len(sequential))] == sequential
     assert order.epoch_of(starts[0] - 1) == 0
     assert order.epoch_of(starts[0]) == 1
-
-
-def test_word_batches_refuse_what_has_no_words() -> None:
-    with pytest.raises(ValueError, match="words=0"):
-        word_batches([1], 0, 1)
-    with pytest.raises(ValueError, match="at least one sentence"):
-        word_batches([], 10, 1)
-    with pytest.raises(ValueError, match="sentence 1 has 0 target words"):
-        word_batches([3, 0], 10, 1)
-    with pytest.raises(ValueError, match="batch number -1"):
-        WordOrder([3], 10, 1).sentences(-1)
-
-
-def test_padding_fills_on_the_right() -> None:
-    assert padded([[5, 6, 7], [8]], PAD).tolist() == [[5, 6, 7], [8, PAD, PAD]]
-    assert padded([[], []], PAD).shape == (2, 0)

@@ -64,18 +64,6 @@ def test_an_incomplete_download_is_refused(mnist: Path) -> None:
         load_images("mnist", "test", mnist, mnist / "cache")
 
 
-def test_a_set_that_is_here_is_not_downloaded_again(mnist: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.snapshot_download", pytest.fail)
-    assert len(load_images("mnist", "test", mnist, mnist / "cache", fetch=True).inputs) == 4
-
-
-@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
-def test_a_download_is_whole_with_all_files_that_torchvision_lists(name: str) -> None:
-    reader = getattr(datasets, name.upper())
-    for split, files in (("train", reader.train_list), ("test", reader.test_list)):
-        assert dataset(name).downloads[split] == tuple(f"{reader.base_folder}/{file}" for file, _ in files)
-
-
 def write_cifar(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few pictures as torchvision unpickles them, and their MD5 where it expects that of the real files."""
     reader = getattr(datasets, name.upper())
@@ -138,9 +126,3 @@ def test_crops_and_flips_are_torchvisions_given_the_same_numbers(crop: int, marg
             cut = theirs.crop(padded, int(top[n, b]), int(left[n, b]), crop, crop)
             assert torch.equal(found[n, b], theirs.horizontal_flip(cut) if mirror[n, b] else cut)
     assert torch.equal(centre_crop(pictures, 28), theirs.center_crop(pictures, [28, 28]))
-
-
-def test_without_torchvision_its_layouts_say_what_they_need(mnist: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torchvision", None)
-    with pytest.raises(DataError, match="install it"):
-        load_images("mnist", "train", mnist, mnist / "cache")

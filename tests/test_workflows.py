@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import runpy
@@ -13,7 +12,6 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from ci import summary
 from suite.runs.environment import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -25,7 +23,8 @@ def test_workflows_call_nox_only(path: Path):
     commands = re.findall(r"^\s*(?:- )?run: (.*)$", text, re.MULTILINE)
     assert commands
     assert "|" not in commands, "it has a script of its own"
-    session = r'(pip install -c ci/constraints.txt "nox\[uv\]" && )?(sudo -E env "PATH=\$PATH" )?nox -s [^;&|]*'
+    pinned = r'-c ci/constraints.txt "nox\[uv\]"|--require-hashes -r ci/nox.lock'
+    session = rf'(pip install ({pinned}) && )?(sudo -E env "PATH=\$PATH" )?nox -s [^;&|]*'
     system = r"sudo apt-get update && sudo apt-get install -y --no-install-recommends [a-z -]+"
     folders = r"'\[\[ .* \]\] && for name in \$FOLDERS; do echo .*; done >> \"\$GITHUB_ENV\"'"  # of a throw-away job
     assert all(re.fullmatch(f"{session}|{system}|{folders}", line) for line in commands)
@@ -63,10 +62,28 @@ INSTALLING = ("README.md", "CONTRIBUTING.md", ".ci/run", "docs/*.md", ".github/w
 def test_nox_and_uv_are_installed_at_the_versions_of_the_constraints_everywhere():
     texts = {path: path.read_text() for pattern in INSTALLING for path in ROOT.glob(pattern)}
     lines = [(path.name, line) for path, text in texts.items() for line in text.splitlines() if "nox[uv]" in line]
-    assert {"README.md", "run", "tests.yml", "guard.yml", "gpu.yml"} <= {name for name, _ in lines}
+    assert {"README.md", "run", "tests.yml"} <= {name for name, _ in lines}
     assert [line for line in lines if 'pip install -c ci/constraints.txt "nox[uv]"' not in line[1]] == []
-    pinned = {line.partition("==")[0] for line in (ROOT / "ci" / "constraints.txt").read_text().splitlines()}
-    assert {"nox", "uv"} <= pinned
+    assert {"nox", "uv"} <= pins("constraints.txt").keys()
+
+
+def pins(name: str) -> dict[str, str]:
+    """Versions by package in a file of ``ci/``."""
+    lines = (ROOT / "ci" / name).read_text().splitlines()
+    return {found[1].lower().replace("_", "-"): found[2] for line in lines if (found := re.match(r"([\w.-]+)==([^ ;\\]+)", line))}
+
+
+def test_our_machines_install_hashed_files_of_the_same_versions():
+    """A package index that serves another file is refused before anything of it runs."""
+    ours = [text for path in WORKFLOWS for text in jobs(path).values() if "self-hosted" in text]
+    assert [text for text in ours if "pip install --require-hashes -r ci/nox.lock" not in text] == []
+    assert [text for text in ours if "pip install -c" in text] == []
+    for name in ("nox.lock", "runners.lock"):
+        text, versions = (ROOT / "ci" / name).read_text(), pins("constraints.txt")
+        assert not {package: each for package, each in pins(name).items() if versions.get(package, each) != each}
+        entries = re.split(r"\n(?=\w)", text.strip())
+        assert [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+    assert {"torch", "numpy", "pytest", "setuptools"} <= pins("runners.lock").keys()
 
 
 def test_nox_executes_nothing_in_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -85,30 +102,3 @@ def test_nox_executes_nothing_in_a_folder_of_another_user(tmp_path: Path, monkey
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(SystemExit, match="is another user's, or others can write it: name another with NOX_ENVDIR"):
         runpy.run_path(str(ROOT / "noxfile.py"))
-
-
-def test_a_summary_tells_boards_gate_and_what_is_red(tmp_path, monkeypatch, capsys):
-    claim = {"id": "toy/fig1/gain", "verdict": "not reproduced", "why": "outside", "empirical": True, "red": True}
-    row = {"workload": "steady", "clock": "wall", "change": 0.25, "threshold": 0.05, "slower": True, "faster": False}
-    (tmp_path / "claims.json").write_text(json.dumps([claim, {**claim, "verdict": "reproduced", "red": False}]))
-    (tmp_path / "gate.json").write_text(json.dumps({"rows": [row], "regressions": ["steady is 25% slower"]}))
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    arguments = ["--claims", str(tmp_path / "claims.json"), "--gate", str(tmp_path / "gate.json")]
-    assert summary.main(arguments) == 1
-    told = (tmp_path / "summary.md").read_text()
-    assert re.search(r"^\| empirical \| 1 \| 1 \|( 0 \|)+ 2 \|$", told, re.MULTILINE)
-    assert "| steady | wall | +25.0% | 5.0% | REGRESSION |" in told
-    assert capsys.readouterr().out.splitlines() == [
-        "::error title=toy/fig1/gain::not reproduced: outside",
-        "::error title=slower::steady is 25%25 slower",
-    ]
-    assert summary.main(["--claims", str(tmp_path / "absent.json")]) == 0
-    assert "was not written" in (tmp_path / "summary.md").read_text()
-
-
-def test_no_text_of_a_claim_or_workload_speaks_to_the_workflow():
-    claim = {"id": "a,b::stop", "verdict": "not run", "why": "50%\n::add-mask::x\r", "empirical": True, "red": True}
-    _, (said,) = summary.of_claims([claim])
-    assert said == "::error title=a%2Cb%3A%3Astop::not run: 50%25%0A::add-mask::x%0D"
-    _, (said,) = summary.of_gate({"rows": [], "regressions": ["w\n::set-output name=a::b"]})
-    assert said == "::error title=slower::w%0A::set-output name=a::b"

@@ -33,6 +33,7 @@ from suite.runs.store import (
     plain_name,
     verified,
 )
+from suite.runs.tables import check_table
 from suite.spec import SCHEMA
 
 MANIFEST = "manifest.json"
@@ -240,6 +241,15 @@ class Merged:
     contested: list[str] = field(default_factory=list)  # kept beside the store's version, for ``check`` to name
 
 
+def _check_tables(run: Run) -> None:
+    """Raise DamagedRun where one of a run's tables cannot be read."""
+    for name in run.curves:
+        try:
+            check_table(run.files[f"{name}.parquet"])
+        except ValueError as error:
+            raise DamagedRun(f"run {run.id}: {name}.parquet is {error}") from error
+
+
 def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
     """Take an exported file into a store, whole or not at all.
 
@@ -253,8 +263,7 @@ def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
     def entries() -> Iterator[Entry]:
         for run_id in sorted(archive.ids()):
             run = archive.read(run_id)
-            for name in run.curves:
-                run.curve(name)
+            _check_tables(run)
             try:
                 kind = relate(store.read(run_id), run)
             except KeyError:

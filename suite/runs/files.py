@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -101,6 +102,35 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def sync_folders(folders: Sequence[Path]) -> None:
+    """Make folders of files, all on one file system, survive a power cut. Raises OSError where one is not written.
+
+    A sync of a file costs a flush of the disk, and an import has a hundred thousand files: there the file system is
+    synced once, as far as the system has a call for it.
+    """
+    if len(folders) > 1 and _sync_file_system(folders[0]):
+        return
+    for folder in folders:
+        for path in folder.iterdir():
+            with open(path, "rb") as stream:
+                os.fsync(stream.fileno())
+        sync_folder(folder)
+
+
+def _sync_file_system(folder: Path) -> bool:
+    """Write all that a folder's file system holds, by Linux's syncfs; False where there is none. Raises OSError."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if call is None:
+        return False
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if call(handle):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(handle)
+    return True
 
 
 def remove(path: Path) -> None:

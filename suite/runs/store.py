@@ -25,7 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suite.runs.files import now_in, remove, sync_folder, twice_if_stale
+from suite.runs.files import now_in, remove, sync_folder, sync_folders, twice_if_stale
 from suite.runs.lease import Claim, Locks
 from suite.runs.notes import shortened
 from suite.runs.tables import read_table
@@ -300,6 +300,7 @@ class Store:
             for entry in entries:
                 run_id = entry.run_id
                 staged.append(self._stage(entry, staging))
+            sync_folders([folder for folder, _, _ in staged])
             for folder, target, replaces in staged:
                 if replaces and os.path.lexists(target):
                     moves.append(self._move(target, self._refused(target.name)))
@@ -324,7 +325,7 @@ class Store:
         return new
 
     def _stage(self, entry: Entry, staging: Path) -> tuple[Path, Path, bool]:
-        """Write an entry into a folder of its own below ``staging``, where nobody looks for it, and sync it."""
+        """Write an entry into a folder of its own below ``staging``, where nobody looks for it."""
         verified(entry.run_id, entry.files)
         target = self.root / "runs" / entry.run_id
         if entry.contests:
@@ -333,11 +334,7 @@ class Store:
         folder = staging / target.name
         folder.mkdir(parents=True)
         for name, data in entry.files.items():
-            with open(folder / name, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-        sync_folder(folder)
+            (folder / name).write_bytes(data)
         return folder, target, entry.replaces
 
     @staticmethod

@@ -7,12 +7,14 @@ import io
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Table = TypeVar("Table")
 
 MOST_CELLS = 8_000_000  # rows times columns; the largest committed table has 28 thousand
 MOST_BYTES = 64 * 2**20  # of all columns, unpacked
@@ -26,6 +28,23 @@ def read_table(data: bytes) -> pd.DataFrame:
     more than ``PARSING`` bytes meanwhile (on Linux; elsewhere only the footer bounds it).
     """
     import pandas as pd
+
+    read = lambda: pd.read_parquet(io.BytesIO(data), use_threads=False)
+    return _bounded(data, read, lambda frame: int(frame.memory_usage(deep=True).sum()))
+
+
+def check_table(data: bytes) -> None:
+    """Raise ValueError where ``read_table`` would, at a fifth of its cost: no frame is made of its rows."""
+    import pyarrow.parquet as pq
+
+    table = _bounded(
+        data, lambda: pq.ParquetFile(io.BytesIO(data)).read(use_threads=False), lambda table: table.nbytes
+    )
+    _bounded(data, lambda: table.slice(0, 0).to_pandas(), lambda frame: 0)  # the frame that its notes describe
+
+
+def _bounded(data: bytes, read: Callable[[], Table], size: Callable[[Table], int]) -> Table:
+    """What ``read`` makes of a file whose footer and outcome are within the bounds. Raises as ``read_table``."""
     import pyarrow.parquet as pq
 
     try:
@@ -34,10 +53,10 @@ def read_table(data: bytes) -> pd.DataFrame:
         cells = footer.num_rows * footer.num_columns
         if cells <= MOST_CELLS and unpacked <= MOST_BYTES:
             with _at_most(PARSING):
-                frame = pd.read_parquet(io.BytesIO(data), use_threads=False)
+                table = read()
             # A process that has freed memory before can take that much without asking for more.
-            if (unpacked := int(frame.memory_usage(deep=True).sum())) <= PARSING:
-                return frame
+            if (unpacked := size(table)) <= PARSING:
+                return table
     except Exception as error:  # pyarrow and pandas fail in many ways on a file that is not what it says
         first = (str(error).splitlines() or [""])[0]
         raise ValueError(f"not a table that can be read: {type(error).__name__}: {first}") from error

@@ -39,13 +39,6 @@ def test_gradient_and_step_alone_move_the_weights():
     assert made.t == 0
 
 
-def test_sides_are_the_loop_and_each_with_one_thing_off():
-    apply(LOOP)
-    found = ablation.sides_of(named("SMA LeNet, b=16, k=4"), LOOP)
-    off = {"a step in place", "decoding of the pictures", *ablation.EXECUTIONS}
-    assert set(found) == {("autograd", ""), *(("autograd", what) for what in off)}
-
-
 def test_a_ratio_is_paired_round_by_round_with_the_way_that_it_belongs_to():
     base = [1.0, 2.0, 4.0] * 5
     seconds = {("machine code", ""): base, ("autograd", ""): [10.0] * 15}

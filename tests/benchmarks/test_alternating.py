@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from benchmarks.alternating import Alternation, Side, Timer
 from benchmarks.measuring import OurSeconds, hopeless
-from benchmarks.plain import FORMS
-from benchmarks.sides import forms_of, quickest
-from benchmarks.workloads import named
 
 
 def scripted(seconds: dict[str, float]):
@@ -61,15 +56,6 @@ def test_warming_up_leaves_hopeless_sides_out_after_one_block_and_fills_a_sample
     assert set(turns.samples()) == {"ours", "plain, 1 thread"}
 
 
-def test_a_side_that_is_left_out_lets_go_of_what_it_holds():
-    closed = []
-    turns = Alternation(
-        {"plain": Side(lambda updates: None, close=lambda: closed.append(1))}, lambda side, n: (1.0, 1.0)
-    )
-    turns.drop("plain")
-    assert closed == [1]
-
-
 def test_only_what_takes_seconds_is_left_out_and_never_the_best_of_its_kind():
     """The strongest loop of one thread stays beside that of two, however much slower it is."""
     seconds = {"ours": 0.1, "plain, 1 thread": 1.9, "plain fused, 1 thread": 1.0, "plain, 2 threads": 0.2}
@@ -83,38 +69,6 @@ def test_only_what_takes_seconds_is_left_out_and_never_the_best_of_its_kind():
         *("jax im2col", "jax conv, 1 thread"),
     }
     assert hopeless(slow)["plain, 1 thread"] == "57 s an update when warmed up; the fastest of its kind takes 20 s"
-
-
-def test_the_form_of_the_loop_that_runs_in_processes_is_the_quickest(monkeypatch):
-    taken = {"plain": 3.0, "plain fused": 2.0, "plain channels-last": 5.0, "plain channels-last fused": 1.0}
-    made = {}
-
-    def loop(workload, device, form):
-        assert workload.runs == 1
-        name = next(name for name, known in FORMS.items() if known is form)
-        made[name] = SimpleNamespace(run=name)
-        return made[name]
-
-    monkeypatch.setattr("benchmarks.plain.loop", loop)
-    monkeypatch.setattr(
-        "benchmarks.sides.Timer", lambda device: lambda side, updates: (taken.get(side.run, 9.0), None)
-    )
-    workload = named("LeNet/MNIST, 10 seeds, M=1")
-    assert quickest(workload, forms_of(workload)) == "plain channels-last fused"
-    assert "plain channels-last" not in forms_of(named("cGRU, 800 words"))
-
-
-def test_the_timer_counts_processor_time_of_one_thread_only_and_passes_on_what_a_side_counted():
-    timer = Timer("cpu")
-    wall, busy = timer(Side(lambda updates: sum(range(1000 * updates)) and None), 10)
-    assert wall > 0
-    assert busy is not None
-    assert busy >= 0
-    import torch
-
-    torch.set_num_threads(1)
-    assert timer(Side(lambda updates: None, threads=2), 1)[1] is None
-    assert timer(Side(lambda updates: 4.0, threads=2), 2)[1] == 2.0
 
 
 def test_the_timer_given_to_pytest_benchmark_moves_by_our_side_alone():

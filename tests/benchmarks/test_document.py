@@ -7,9 +7,8 @@ import json
 import pytest
 
 from benchmarks.document import Book, entry, text
-from benchmarks.workloads import WORKLOADS
 from suite.report import speed
-from suite.report.speed import DocumentError, check, ratio, read, table, untimed
+from suite.report.speed import DocumentError, check, ratio, read, table
 
 FLOOR = {"flops_per_second": 100.0, "bytes_per_second": 10.0, "copies": [[100, 10.0]]}
 SIDES = {
@@ -40,72 +39,6 @@ def test_the_best_rival_is_the_one_compared_and_rounds_are_paired(workload):
     }
 
 
-@pytest.mark.parametrize(
-    "best",
-    [
-        "plain channels-last fused, 1 thread",
-        "plain, 2 threads",
-        "2 processes of plain channels-last fused",
-        "one batch of 120 plain channels-last, 2 threads",
-        "compiled channels-last, 1 thread",
-        "jax im2col",
-        "jax conv channels-last, 2 threads",
-        "2 processes of jax im2col vmap",
-    ],
-)
-def test_whoever_is_fastest_is_compared_whatever_it_is_called(best):
-    """Samples made up so that another is faster in single rounds, but not in the median."""
-    names = (*SIDES, "ours, 2 threads", best)
-    sides = {name: {"seconds": [9.0, 9.0, 0.1], "processor": None, "threads": 1} for name in names}
-    sides |= {"ours": {**sides["ours"], "seconds": [8.0, 8.0, 8.0]}}
-    sides |= {best: {**sides[best], "seconds": [4.0, 4.0, 12.0]}}
-    found = ratio(entry("training", sides))
-    assert (found["rival"], found["ours"], found["median"]) == (best, "ours", 0.5)
-
-
-def test_a_rival_that_took_no_part_is_named(workload):
-    workload["sides"]["ours, 1 process"] = {"not_available": "slower"}  # no rival
-    assert untimed(workload) == {"plain foreach, 1 thread": "9.0 times as long as the fastest"}
-
-
-def without(workload, absent):
-    timed = {name: side for name, side in SIDES.items() if "seconds" in side}
-    return {**workload, "sides": {**timed, **{name: {"not_available": why} for name, why in absent.items()}}}
-
-
-def test_each_reason_is_said_once_and_stands_by_its_number(book, workload):
-    absent = {"jax": "not installed", "plain foreach, 1 thread": "slow", "plain foreach, 2 threads": "slow"}
-    book.document["workloads"] = {
-        "LeNet": without(workload, {"jax": "left out"}),
-        "quick": without(workload, absent),
-        "growth": {**without(workload, {"jax": "not tabled"}), "family": "growth"},
-    }
-    known = speed.reasons(book.document)
-    assert known == ["left out", "not installed", "slow"]
-    told = ["jax [1]", "jax [2]; plain foreach, 1 thread, plain foreach, 2 threads [3]"]
-    assert [row[4] for row in speed.rows(book.document)] == told
-    assert speed.notes(book.document) == "Not timed: [1] left out; [2] not installed; [3] slow."
-
-
-@pytest.mark.parametrize(
-    "why",
-    [
-        "when warmed up {} times as long as the fastest plain; not timed further",
-        "{} s an update when warmed up; the fastest of its kind takes 1.0 s",
-    ],
-)
-def test_slower_forms_of_a_kind_are_counted(workload, why):
-    seen = without(workload, {"a": why.format(2.1), "b": "absent", "c": why.format(1.6)})
-    assert speed.absent(seen, ["absent"]) == "b [1]; 2 more forms (1.6 to 2.1 times as long when warmed up)"
-    only = without(workload, {"a": why.format(2.1)})
-    assert speed.absent(only, []) == "1 more form (2.1 times as long when warmed up)"
-
-
-def test_without_a_rival_there_is_no_ratio():
-    sides = {"30 learners": SIDES["ours"], "3000 learners": SIDES["plain, 1 thread"]}
-    assert entry("simulation", sides)["ratio"] is None
-
-
 def test_the_table_holds_what_the_samples_say(book, workload):
     book.add_floor("1", FLOOR)
     book.add("LeNet", workload)
@@ -114,17 +47,6 @@ def test_the_table_holds_what_the_samples_say(book, workload):
     row = "| LeNet | 0.50 x | 0.50 to 0.50 | compiled, 1 thread | plain foreach, 1 thread [1] | 100% | copies |"
     assert lines[4] == row
     assert lines[5:] == ["", "Not timed: [1] 9.0 times as long as the fastest."]  # growth has its own figure
-
-
-def test_throughput_is_compared_with_one_learner(book, workload):
-    book.add_floor("1", FLOOR)
-    book.add("SMA LeNet, b=16, k=1", {**workload, "family": "averaging"})
-    book.add("SMA LeNet, b=16, k=4", {**workload, "family": "averaging", "examples": 64})
-    book.add("SMA VGG, b=16, k=4", {**workload, "family": "averaging"})
-    book.add("link, k=1", {**workload, "family": "link"})
-    book.add("link, k=4", {**workload, "family": "link"})
-    assert speed.throughput_gains(book.document) == {"SMA LeNet, b=16": {"k=4": 4.0}}
-    assert table(book.document).endswith("with one learner: SMA LeNet, b=16: 4.00 times with k=4.")
 
 
 def test_a_document_grows_and_is_whole_at_any_time(book, workload):
@@ -192,10 +114,3 @@ def test_a_file_that_is_no_document_is_named(tmp_path):
     path.write_text("{")
     with pytest.raises(DocumentError, match=r"x\.json cannot be read"):
         read(path)
-
-
-def test_workloads_stand_in_their_order_whenever_they_were_measured(book, workload):
-    names = [each.name for each in WORKLOADS[:3]]
-    for name in ("of another kind", names[2], names[0], names[1]):
-        book.add(name, workload)
-    assert list(read(book.path)["workloads"]) == [*names, "of another kind"]

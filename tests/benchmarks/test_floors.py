@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from benchmarks import floors as measured
-from benchmarks.counting import FLOAT, VECTORS, calls, fewest, flops, gradient, least_bytes
-from benchmarks.floors import COPIES, faster, floors, product_seconds, seconds_of
-from benchmarks.workloads import GROWTH, LEARNERS, MODELS, WORKLOADS, named
+from benchmarks.counting import FLOAT, calls, fewest, gradient
+from benchmarks.floors import COPIES, floors, seconds_of
+from benchmarks.workloads import LEARNERS, named
 from suite.models.table import counts
-from suite.report.speed import attained, copy_speed
+from suite.report.speed import attained
 
 FLOOR = {"flops_per_second": 100.0, "bytes_per_second": 10.0, "copies": [[50, 40.0], [200, 20.0], [1000, 10.0]]}
 
@@ -19,33 +19,12 @@ def workload(flops, moved, seconds):
     return {"flops": flops, "bytes": moved, "sides": {"ours": {"seconds": seconds, "threads": 1}}}
 
 
-def test_a_copy_is_as_fast_as_the_smallest_that_holds_the_bytes():
-    assert [copy_speed(FLOOR, size) for size in (1, 50, 51, 1000, 5000)] == [40.0, 40.0, 20.0, 10.0, 10.0]
-
-
 def test_the_limit_is_the_slower_of_operations_and_bytes():
     by_arithmetic = attained(workload(1000.0, 100.0, [40.0, 20.0, 10.0]), "ours", {"1": FLOOR})
     assert by_arithmetic.limit_seconds == 10.0  # 1000 FLOP at 100 FLOP/s; 100 bytes at 20 bytes/s take only 5
     assert (by_arithmetic.share, by_arithmetic.flops_per_second, by_arithmetic.intensity) == (0.5, 50.0, 10.0)
     by_memory = attained(workload(100.0, 1000.0, [200.0]), "ours", {"1": FLOOR})
     assert (by_memory.limit_seconds, by_memory.share) == (100.0, 0.5)
-
-
-def test_what_takes_longest_at_least_is_named():
-    """Products at their own shapes instead of the best one's, and calls of a side that goes layer by layer alone."""
-    floor = {**FLOOR, "call_seconds": 2.0}
-    work = {**workload(1000.0, 100.0, [100.0]), "products": {"1": 30.0}, "calls": 20}
-    bounds = {}
-    for path in ("looped", "native"):
-        work["sides"]["ours"]["execution"] = {"path": path}
-        bounds[path] = attained(work, "ours", {"1": floor})
-    assert (bounds["looped"].bound, bounds["looped"].limit_seconds) == ("calls", 40.0)
-    assert (bounds["native"].bound, bounds["native"].limit_seconds) == ("products", 30.0)
-    work["sides"] = {"plain fused, 1 thread": work["sides"]["ours"] | {"execution": {}}}
-    assert attained(work, "plain fused, 1 thread", {"1": floor}).bound == "calls"
-    work["sides"]["ours"] = {"seconds": [100.0], "threads": 1, "execution": {"path": "looped", "processes": 2}}
-    assert attained(work, "ours", {"1": floor}).limit_seconds == 30.0  # each process makes half of the calls
-    assert attained({**work, "bytes": 4000.0}, "ours", {"1": floor}).bound == "copies"
 
 
 @pytest.mark.parametrize(("network", "batch"), [("caffe_lenet", 16), ("crossbow_resnet32", 4), ("cgru", 2)])
@@ -65,18 +44,6 @@ def test_products_of_lenet_by_hand():
     expected = [(16 * 576, 25, 20), (25, 16 * 576, 20), conv2, (16 * 64, 50, 500), (500, 16 * 64, 50), ip2]
     for shape in expected:
         assert gradient("caffe_lenet", 16).products[(1, *shape)] == 1, shape
-
-
-def test_gradients_are_dealt_over_threads_or_done_by_all_of_them(monkeypatch):
-    """Ten seeds on two threads: five products of one thread each, unless two threads halve a product's time."""
-    seconds = {1: 1.0, 2: 0.9}
-    monkeypatch.setattr(measured, "seconds_of", lambda product, device, threads: seconds[threads])
-    each = gradient("caffe_lenet", 16).products.total()
-    ten, one = named("LeNet/MNIST, 10 seeds, M=16"), named("LeNet/MNIST, M=16")
-    assert product_seconds(ten, "cpu", 2) == pytest.approx(5 * each)
-    assert product_seconds(one, "cpu", 2) == pytest.approx(0.9 * each)
-    seconds[2] = 0.4
-    assert product_seconds(ten, "cpu", 2) == pytest.approx(4 * each)
 
 
 def test_the_faster_of_both_orders_of_a_product_counts(monkeypatch):
@@ -118,13 +85,6 @@ def test_less_than_the_processors_limit_takes_fewer_multiplications():
     assert (found.limit_seconds, found.share, found.bound) == (2.0, 1.25, "products")
 
 
-def test_what_is_not_known_is_not_claimed():
-    assert attained(workload(0.0, 10.0, [1.0]), "ours", {"1": FLOOR}) is None
-    assert attained(workload(1.0, 10.0, [1.0]), "ours", {"2": FLOOR}) is None
-    assert attained(workload(1.0, 10.0, [1.0]), "plain", {"1": FLOOR}) is None
-    assert attained(workload(1.0, 10.0, [1.0]), "ours", {"cuda": FLOOR}) is not None  # one host thread, one card
-
-
 def test_floors_take_the_best_product_and_every_copy(monkeypatch):
     times = iter([1e-3, 4e-3, 100.0, *(2.0**-n for n in range(len(COPIES))), 7e-7])
     monkeypatch.setattr(measured, "core_flops", lambda timed: 50.0)
@@ -134,25 +94,6 @@ def test_floors_take_the_best_product_and_every_copy(monkeypatch):
     assert found["copies"] == [[size, size * 2.0**n] for n, size in enumerate(COPIES)]
     assert found["bytes_per_second"] == found["copies"][-1][1]
     assert found["call_seconds"] == 7e-7
-
-
-def test_of_two_measurements_the_faster_is_the_limit():
-    one = {**FLOOR, "call_seconds": 2e-6}
-    other = {
-        "processor_flops_per_second": 110.0,
-        "call_seconds": 1e-6,
-        "flops_per_second": 90.0,
-        "bytes_per_second": 30.0,
-        "copies": [[50, 1.0], [200, 99.0], [1000, 30.0]],
-    }
-    assert faster(FLOOR, other)["call_seconds"] == 1e-6  # a document of before may lack it
-    assert faster(one, other) == {
-        "processor_flops_per_second": 110.0,
-        "call_seconds": 1e-6,
-        "flops_per_second": 100.0,
-        "bytes_per_second": 30.0,
-        "copies": [[50, 40.0], [200, 99.0], [1000, 30.0]],
-    }
 
 
 @pytest.mark.parametrize("network", ["caffe_lenet", "crossbow_resnet32"])
@@ -167,21 +108,3 @@ def test_counted_operations_agree_with_the_table_of_networks(network):
 def test_bytes_by_hand_of_a_linear_network():
     found = gradient("linear", 8)
     assert (found.parameters, found.flops, found.batch_bytes) == (7850, 2 * 2 * 8 * 784 * 10, 8 * 784 * FLOAT)
-
-
-def test_an_update_of_a_sweep_costs_its_runs_and_a_server_its_gradients():
-    one, ten = named("LeNet/MNIST, M=16"), named("LeNet/MNIST, 10 seeds, M=16")
-    assert flops(ten) == 10 * flops(one)
-    assert least_bytes(ten) == 10 * least_bytes(one)
-    shared, each = (named(f"full/CIFAR-10, {LEARNERS} learners, mu=4, {p}") for p in ("hardsync", "lambda-softsync"))
-    assert flops(shared) == LEARNERS * flops(each)
-    state = VECTORS * FLOAT * gradient("caffe_cifar_full", 4).parameters
-    assert least_bytes(shared) - state == pytest.approx(LEARNERS * (least_bytes(each) - state))
-
-
-def test_names_are_unique_and_sizes_those_of_the_networks():
-    names = [w.name for w in (*WORKLOADS, *GROWTH)]
-    assert len(set(names)) == len(names)
-    assert {name: counts(name).parameters for name in MODELS} == MODELS
-    assert named("SMA ResNet-32, b=64, k=4").examples == 256
-    assert named("cGRU, 800 words").examples == 800

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from benchmarks import ours, parts
-from benchmarks.sides import cores
 from benchmarks.workloads import Workload, named
 from suite.training.fused_step import InPlace
 from suite.training.problem import Classification
@@ -41,26 +40,3 @@ def test_what_is_slowed_down_shows_in_its_own_part(owner, method, part, monkeypa
     (found,) = parts.timed(ours.updates_of(named("LeNet/MNIST, M=16"), LOOP), 1)
     assert found[part] >= 0.2
     assert getattr(owner, method) is slow, "the clocks are taken off again"
-
-
-def test_shares_are_of_the_sum_of_all_updates():
-    updates = [
-        {"gradient": 3.0, "step": 0.5, "examples": 0.25, "rest": 0.25, "update": 4.0},
-        {"gradient": 5.0, "step": 0.5, "examples": 0.25, "rest": 0.25, "update": 6.0},
-    ]
-    last = parts.table({"LeNet": updates}, 2).splitlines()[-1]
-    assert last == "| LeNet | 2 | 5,000 ms | 80.00% | 10.00% | 5.00% | 5.00% |"
-
-
-def test_the_command_prints_a_row_for_each_workload_that_it_is_given(monkeypatch, capsys):
-    asked = []
-
-    def measured(workload, updates, threads):
-        asked.append((workload.name, updates, threads))
-        return [dict.fromkeys(parts.PARTS, 1.0) | {parts.WHOLE: 4.0}] * updates
-
-    monkeypatch.setattr(parts, "measured", measured)
-    parts.main(["LeNet/MNIST, M=16", "cGRU, 800 words", "--updates", "3"])
-    rows = capsys.readouterr().out.splitlines()[-2:]
-    assert [row.split(" | ")[:2] for row in rows] == [["| LeNet/MNIST, M=16", "3"], ["| cGRU, 800 words", "3"]]
-    assert asked == [("LeNet/MNIST, M=16", 3, cores()), ("cGRU, 800 words", 3, cores())]

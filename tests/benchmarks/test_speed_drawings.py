@@ -55,46 +55,6 @@ def test_growth_is_seconds_per_gradient_by_what_grows(document):
     assert {(axes.get_xscale(), axes.get_yscale()) for axes in drawn_in} == {("log", "log")}
 
 
-def test_growth_compares_the_fastest_of_both_sides(document):
-    """Not one thread of ours with two of the plain loop."""
-    sides = document["workloads"]["replicas 2"]["sides"]
-    one = sides["ours"]
-    sides["ours, 2 threads"] = {**one, "seconds": [s / 2 for s in one["seconds"]], "threads": 2, "processor": None}
-    ours = speed_figures.growth(document).figure.axes[0].containers[0]
-    assert list(ours.lines[0].get_ydata()) == [1.0, 0.5, 1.0]
-
-
-def test_updates_against_the_batch_are_lines_of_the_fastest_forms(document):
-    for m in (1, 16):
-        made = {"ours": m / 1e3, "plain, 1 thread": m / 100, "plain, 2 threads": m / 200, "plain fused": m / 250}
-        made |= {"jax im2col, 1 thread": m / 400, "jax conv, 1 thread": m / 10}
-        timed = {name: {"seconds": [s, s, s], "processor": None, "threads": 1} for name, s in made.items()}
-        timed["compiled"] = {"not_available": "no compiler"}
-        facts = {"examples": m, "flops": 1e5 * m, "bytes": 1.0, "gradients": 1, "axis": ["batch", m]}
-        document["workloads"][f"batch {m}"] = entry("growth", timed, **facts)
-    drawn = speed_figures.against_batch(document)
-    (axes,) = drawn.figure.axes
-    shown = {text.get_text() for text in axes.get_legend().get_texts()}
-    assert shown == {"plain loop", "plain loop, fastest other form", "JAX, fastest form", "ours", "limit of ours"}
-    assert "compiled" not in drawn.artifact.alt
-    lines = sorted(tuple(round(y, 6) for y in line.get_ydata()) for line in axes.get_lines() if len(line.get_xdata()))
-    assert lines == [(0.1, 1.6), (1.0, 16.0), (2.5, 40.0), (4.0, 64.0), (5.0, 80.0)]
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "16"]
-
-
-def test_growth_is_drawn_from_what_there_is(document):
-    document["workloads"] = {name: w for name, w in document["workloads"].items() if not name.startswith("param")}
-    assert speed_figures.growth(document) is not None
-
-
-def test_nothing_measured_draws_nothing(document):
-    document["workloads"] = {}
-    assert speed_figures.roofline(document) is None
-    assert speed_figures.against_batch(document) is None
-    assert speed_figures.growth(document) is None
-
-
 def test_the_report_shows_every_committed_machine(document, monkeypatch):
     monkeypatch.setattr(speed, "committed", lambda: [document])
     (shown,) = speed_figures.measured_speed()
@@ -104,11 +64,3 @@ def test_the_report_shows_every_committed_machine(document, monkeypatch):
     ]
     assert all(figure.svg.startswith("<svg") for figure in shown.figures)
     assert [row[0] for row in shown.rows] == ["LeNet <b>"]
-
-
-def test_time_lost_to_other_machines_is_said_where_there_was_any(document):
-    workload = next(iter(document["workloads"].values()))
-    assert "other virtual machines" not in speed.title(document)
-    for median, said in ((0.2, False), (12.4, True)):
-        workload["telemetry"] = {"cpu": {"stolen_percent": {"low": 0.0, "median": median, "high": 20.0}}}
-        assert ("up to 12% of the processors' time" in speed.title(document)) == said

@@ -2,46 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import pytest
-
-from benchmarks import conftest, sides
+from benchmarks import sides
 from benchmarks.workloads import named
 
 LIGHT, HEAVY = named("LeNet/MNIST, M=16"), named("ResNet-50/224x224, M=16")
-
-
-def call(workload, device):
-    return SimpleNamespace(params={"workload": workload, "device": device})
-
-
-def test_without_cuda_heavy_networks_wait_for_a_wish(monkeypatch):
-    monkeypatch.setattr(conftest, "chosen_device", lambda: "cpu")
-    assert conftest.unsuitable(call(LIGHT, "cpu"), heavy=False) == ""
-    assert "--heavy" in conftest.unsuitable(call(HEAVY, "cpu"), heavy=False)
-    assert conftest.unsuitable(call(HEAVY, "cpu"), heavy=True) == ""
-
-
-def test_with_cuda_everything_is_timed_there(monkeypatch):
-    monkeypatch.setattr(conftest, "chosen_device", lambda: "cuda")
-    assert "this machine has CUDA" in conftest.unsuitable(call(LIGHT, "cpu"), heavy=True)
-    assert conftest.unsuitable(call(HEAVY, "cuda"), heavy=False) == ""
-    assert conftest.unsuitable(None, heavy=False) == ""  # the command line needs no device
-
-
-def test_benchmarks_for_cuda_carry_the_mark_that_skips_them_with_a_reason():
-    from benchmarks import test_updates
-
-    (marks,) = [parameter.marks for parameter in test_updates.DEVICES if parameter.values == ("cuda",)]
-    assert [mark.name for mark in marks] == ["gpu"]
-
-
-@pytest.mark.parametrize(("cores", "counts"), [(1, (1,)), (2, (1, 2)), (16, (1, 16))])
-def test_the_plain_loop_may_use_every_core(monkeypatch, cores, counts):
-    monkeypatch.setattr(sides, "cores", lambda: cores)
-    assert sides.thread_counts("cpu") == counts
-    assert sides.thread_counts("cuda") == (1,)
 
 
 def test_a_compiler_that_is_not_there_is_a_reason_and_no_failure(monkeypatch):
@@ -52,26 +16,6 @@ def test_a_compiler_that_is_not_there_is_a_reason_and_no_failure(monkeypatch):
     monkeypatch.setattr(sides.plain, "why_not_compiled", lambda device: "")
     sides._compiled(built, absent, HEAVY, "cpu", (1,), compile_all=False)
     assert "--compile-all" in absent["compiled"]
-
-
-@pytest.mark.parametrize(
-    ("workload", "experiment"),
-    [
-        ("LeNet/MNIST, M=16", "train"),
-        ("LeNet/MNIST, 10 seeds, M=16", "inverse_law/sweep"),
-        ("SMA LeNet, b=16, k=4", "train"),
-        ("full/CIFAR-10, 30 learners, mu=4, hardsync", "rudra/train"),
-        ("cGRU, 800 words", "inverse_law/translate"),
-    ],
-)
-def test_ours_is_measured_beforehand_where_its_experiment_is(monkeypatch, workload, experiment):
-    """A benchmark that leaves it out times a slower execution than the runs have."""
-    from benchmarks import ours
-    from suite.papers import registry
-
-    monkeypatch.setattr(ours, "measure_training", lambda spec, execution, width: {"path": "measured"})
-    measured = ours.execution(named(workload), "cpu", 1)["path"] == "measured"
-    assert measured == (registry.experiment(experiment).measure is not None)
 
 
 def test_both_sides_train_the_same_workload_and_learn(monkeypatch):

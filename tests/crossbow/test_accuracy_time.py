@@ -30,15 +30,6 @@ def test_never_reached_too_short_or_diverged():
     assert epochs_to_accuracy([0.9, 0.9, math.nan, 0.9, 0.9, 0.9, 0.9], 0.5) is None
 
 
-def test_an_accuracy_that_falls_again_counts_from_its_first_window():
-    assert epochs_to_accuracy([0.9] * 5 + [0.1] * 20, 0.8) == 5
-
-
-@pytest.mark.parametrize(("window", "epoch"), [(1, 3), (3, 4), (5, 5)])
-def test_other_windows(window, epoch):
-    assert epochs_to_accuracy([0.0, 0.0, 1.0, 1.0, 1.0, 1.0], 1.0, window=window) == epoch
-
-
 def test_refuses_what_means_nothing():
     with pytest.raises(ValueError, match="window=0"):
         epochs_to_accuracy([1.0], 0.5, window=0)
@@ -58,8 +49,3 @@ def test_server_by_hand():
         server.iteration(2, 3)
     with pytest.raises(ValueError, match="tau=0"):
         server.iteration(2, 2, tau=0)
-
-
-def test_a_ring_carries_the_same_whatever_the_learners():
-    server = Server({1: 1.0, 4: 1.0}, 1e6, Link(1e-5, 1e9))
-    assert server.synchronisation(8, 1) == server.synchronisation(8, 4)

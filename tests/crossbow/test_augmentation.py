@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
 from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import FixedCycle
 from suite.data.transforms import CropFlip
 from suite.spec import RunSpec
 from suite.training.build import assemble
-from suite.training.flat import FlatModule
-from suite.training.problem import Classification
 
 RULE = CropFlip(crop=6, margin=2)
 NUMBERS, WORKERS = torch.tensor([0, 3, 3]), torch.tensor([0, 0, 1])
@@ -38,19 +35,6 @@ def test_choices_depend_on_worker_and_number_and_return_alone():
     codes = order.indices(NUMBERS, WORKERS)
     assert not torch.equal(codes[1], codes[2]), "two workers cut the same examples differently"
     assert torch.equal(order.indices(NUMBERS[2:], WORKERS[2:])[0], codes[2])
-
-
-def test_encode_and_decode_are_inverse_at_the_ends():
-    made = Augmentation(RULE, 6, 6)
-    for parts in ((0, 0, 0, False), (19, 4, 4, True), (7, 0, 4, True)):
-        tensors = [torch.tensor([part]) for part in parts]
-        assert [t.item() for t in made.decode(made.encode(*tensors))] == list(parts)
-
-
-def test_a_crop_has_as_many_places_as_fit_in_the_padded_picture():
-    made = Augmentation(CropFlip(crop=3, margin=2), 6, 8)
-    assert (made.rows, made.columns) == (8, 10)
-    assert Augmentation(CropFlip(crop=6), 6, 6).encode(*torch.zeros(4, 1, dtype=torch.int64)).item() == 0
 
 
 @pytest.mark.parametrize(("height", "width"), [(6, 6), (7, 6), (6, 7)])
@@ -106,14 +90,3 @@ def test_recomputed_batch_norm_statistics_are_those_of_the_point():
     torch.testing.assert_close(found[:16], mean, rtol=1e-4, atol=1e-5)
     assert flat.module.training
     assert torch.equal(flat.buffers, made.problem.b0()), "the module is left as it was"
-
-
-def test_recomputed_statistics_are_those_without_dropout():
-    module = nn.Sequential(nn.Dropout(0.5), nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
-    pictures = torch.randint(256, (8, 3, 6, 6), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
-    problem = Classification(FlatModule(module), pictures, torch.zeros(8, dtype=torch.int64), lambda x: x / 256)
-    first, again = (problem.recomputed_buffers(problem.flat.point(), pictures) for _ in range(2))
-    assert torch.equal(first, again)
-    with torch.no_grad():
-        torch.testing.assert_close(first[:4], module[1](pictures / 256).mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
-    assert all(layer.training for layer in module)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from fabricated_trainings import MAKERS, Fabricated
@@ -57,18 +53,6 @@ def test_small_claims_are_decided_without_training(store):
     undecided = [(v.claim.id, v.why) for v in small if v.verdict in ("not run", "inconclusive", "not reproduced")]
     assert undecided == []
     assert not [v.claim.id for v in found if v.red]
-
-
-def test_contradictions_of_the_paper_are_named(store):
-    found = {v.claim.id for v in verdicts(crossbow.PAPER, store, profile="smoke") if v.verdict.startswith("paper")}
-    assert found == {
-        "crossbow/table1/hardware-gpus",
-        "crossbow/fig10a/abstract-range",
-        "crossbow/fig10b/speedup-intro",
-        "crossbow/fig12b/intro-1p6",
-        "crossbow/fig12c/tta",
-        "crossbow/fig16/throughput-tau4",
-    }
 
 
 def test_the_tuners_trial(store):
@@ -142,14 +126,6 @@ def test_every_drawing_works_with_all_runs_of_a_profile(complete):
 
 
 @pytest.mark.evidence
-def test_fig9_draws_training_accuracy_beside_the_tests(complete):
-    profile, source = complete
-    for name in {"fig9a", "fig9b", "fig9c"} - WITHOUT_RUNS[profile]:
-        (axes,) = draw(crossbow.PAPER.artifact(f"crossbow/{name}"), source, profile).axes
-        assert "the same, training" in axes.get_legend_handles_labels()[1], name
-
-
-@pytest.mark.evidence
 def test_what_is_trained_below_the_papers_scale_is_a_proxy(complete):
     profile, source = complete
     trained = 0
@@ -164,20 +140,6 @@ def test_what_is_trained_below_the_papers_scale_is_a_proxy(complete):
                         assert found.proxy or profile == "paper", claim
                         trained += 1
     assert trained >= 15
-
-
-def test_listing_needs_no_torch():
-    code = """if True:
-        import json, sys
-        import paper_figures.crossbow as c
-        for artifact in c.PAPER.artifacts:
-            for profile in ("smoke", "reduced", "paper"):
-                artifact.runs(profile)
-        print(json.dumps(sorted({"torch", "numpy", "matplotlib", "pandas"} & set(sys.modules))))
-    """
-    root = Path(crossbow.__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    assert json.loads(done.stdout) == []
 
 
 def test_multi_gpu_statistics_are_replicas():

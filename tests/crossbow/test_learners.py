@@ -140,17 +140,6 @@ def test_refuses_batches_that_are_not_the_next(numbers):
         make(3).step(LR, numbers)
 
 
-def test_leaving_keeps_the_first_and_at_least_one():
-    learners = make(3)
-    learners.step(LR)
-    first = learners.state.replicas[0].clone()
-    learners.resize(1)
-    assert learners.k == 1
-    torch.testing.assert_close(learners.state.replicas[0], first, rtol=0, atol=0)
-    with pytest.raises(ValueError, match="resize"):
-        learners.resize(0)
-
-
 def test_a_new_learner_gets_the_mean_batch_norm_row():
     from suite.models import build, initialise
     from suite.training.flat import FlatModule
@@ -195,11 +184,6 @@ def test_streams_have_the_bits_of_the_sequential_rule():
     assert torch.equal(w, x)
     assert torch.equal(z, centre)
     assert len(tasks) == 12 * 5
-
-
-def test_streams_take_every_batch_once_first_come():
-    _, _, tasks = streamed(first_come=True, seconds=(0.001, 0.004))
-    assert sorted(t.batch for t in tasks if t.kind == "learn") == list(range(24))
 
 
 def test_an_error_in_a_learning_task_is_raised_without_hanging():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suite.model_averaging.memory_plan import Operator, Pool, offline, online, run, training_operators
+from suite.model_averaging.memory_plan import Operator, Pool, offline, online, training_operators
 
 
 def test_a_chain_by_hand():
@@ -15,11 +15,6 @@ def test_a_chain_by_hand():
     assert plan.buffer == (0, 1, 0)
     assert plan.sizes == (8, 4)
     assert plan.bytes == 12
-
-
-def test_an_output_read_twice_waits_for_both_readers():
-    plan = offline([Operator("a", (), 8), Operator("b", (0,), 8), Operator("c", (0, 1), 8), Operator("d", (2,), 8)])
-    assert plan.buffer == (0, 1, 2, 0)
 
 
 def test_training_keeps_every_output_until_its_gradient():
@@ -75,13 +70,6 @@ def test_learners_of_equal_layers_share_the_more_the_further_apart_they_run():
     assert needed[-1] == offline(operators).bytes == 21
 
 
-def test_a_pool_is_empty_again_after_a_task():
-    operators = training_operators([4, 8, 2], [(), (0,), (0, 1)])
-    pool = Pool()
-    list(run(operators, pool))
-    assert pool.holders == [0] * len(pool.holders)
-
-
 def test_refuses_what_means_nothing():
     with pytest.raises(ValueError, match="learners=0"):
         online([], 0, 1)
@@ -96,23 +84,6 @@ def test_the_smallest_free_buffer_that_fits_is_taken_and_else_the_largest_grown(
         pool.release(buffer)
     assert [pool.take(4, 1), pool.take(7, 1), pool.take(8, 1)] == [2, 0, 1]
     assert pool.sizes == [7, 8, 5]
-
-
-def test_of_free_buffers_of_one_size_the_first_is_taken_and_grown():
-    for size in (4, 5):
-        pool = Pool()
-        assert [pool.take(4, 1), pool.take(4, 1)] == [0, 1]
-        pool.release(1)
-        pool.release(0)
-        assert pool.take(size, 1) == 0
-        assert pool.sizes == [size, 4]
-
-
-def test_a_buffer_that_nobody_holds_cannot_be_released():
-    pool = Pool()
-    pool.release(pool.take(4, 1))
-    with pytest.raises(AssertionError, match="released more often than it was taken"):
-        pool.release(0)
 
 
 def test_the_operators_of_a_training_by_hand():

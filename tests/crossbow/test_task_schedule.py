@@ -62,28 +62,7 @@ def test_refuses_what_means_nothing():
             schedule(*arguments)
 
 
-def test_what_a_task_says_of_itself():
-    """Two devices of two learners: the second pair lies on the second, and only learning tasks read a batch."""
-    tasks = schedule(2, 2, 2, Durations(lambda batch: 1.0, local=0.5, overall=0.25))
-    said = {(t.kind, t.iteration, t.device, t.stream, t.learner, t.batch) for t in tasks}
-    expected = {("learn", i, j // 2, f"learner {j}", j, 4 * i + j) for i in range(2) for j in range(4)}
-    expected |= {("local", i, j // 2, f"learner {j}", j, -1) for i in range(2) for j in range(4)}
-    expected |= {("global", i, device, f"synchronisation {device}", -1, -1) for i in range(2) for device in range(2)}
-    assert said == expected
-
-
 def test_idle_seconds_by_hand():
     """Until 5.0 learner 0 has worked for 3.0 and learner 1 without a pause."""
     durations = Durations(lambda batch: 3.0 if batch == 1 else 1.0, local=0.5, overall=1.0)
     assert idle_seconds(schedule(2, 1, 2, durations)) == 2.0
-
-
-def test_batches_are_told_by_iteration_in_whatever_order_the_tasks_come():
-    tasks = schedule(3, 1, 2, Durations(lambda batch: 1.0, 0.0, 0.0))
-    assert assignment(tasks[::-1], 2) == assignment(tasks, 2) == [(0, 1), (2, 3), (4, 5)]
-
-
-def test_replicas_that_come_free_out_of_turn_are_served_in_the_order_of_time():
-    """After the first iteration they come free at 4, 3, 2 and 1: the next batches go to the last first."""
-    tasks = schedule(2, 1, 4, Durations(lambda batch: 4.0 - batch if batch < 4 else 1.0, 0.0, 0.0))
-    assert assignment(tasks, 4) == [(0, 1, 2, 3), (7, 6, 5, 4)]

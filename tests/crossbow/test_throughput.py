@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from paper_figures import crossbow
-from paper_figures.crossbow import fig14
 from suite.model_averaging.learners import Learners
 from suite.runner import execute as execution
 from suite.runner.execute import Surroundings, execute
@@ -77,14 +75,6 @@ FOLLOWED = {
 }
 
 
-def test_followed_replicas_and_growth(around):
-    run = stored(around, "crossbow/followed", FOLLOWED)
-    table = run.curve("models")
-    assert table["learners"].tolist() == [2, 2]
-    assert (table["best_replica_error"] <= table["replica_error"]).all()
-    assert table["centre_error"].between(0, 1).all()
-
-
 def test_followed_replicas_go_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Stopped after every iteration, of which none is computed twice: learners join in between."""
     spec = RunSpec("crossbow/followed", {**FOLLOWED, "images": 32, "learners": [[0, 1], [1, 2]]})
@@ -100,13 +90,3 @@ def test_followed_replicas_go_on_to_the_same_bits(tmp_path: Path, monkeypatch: p
     assert (states.count("late"), states[-1]) == (6, "stored")
     assert steps == list(range(6))
     assert identical(Store(tmp_path / "whole").read(spec.id), Store(tmp_path / "parts").read(spec.id))
-
-
-@pytest.mark.parametrize("gpu", [True, False])
-@pytest.mark.parametrize("model", ["crossbow_resnet32", "crossbow_lenet"])
-def test_only_a_gpu_s_throughput_of_the_figure_s_network_speaks_for_it(monkeypatch, gpu, model):
-    monkeypatch.setattr(fig14, "on_gpu", lambda run: gpu)
-    spec = RunSpec("crossbow/throughput", {"model": model})
-    proxy, note = fig14.elsewhere(SimpleNamespace(spec=spec, results={"tuned_learners": 2}), "crossbow_resnet32")
-    assert proxy is not (gpu and model == "crossbow_resnet32")
-    assert note == f"{model} on a {'GPU' if gpu else 'CPU'}; tuner 2"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
 from suite.model_averaging.tuner import choose_path, tune
-from suite.runner.timing import alternating, preferred
+from suite.runner.timing import alternating
 
 
 class Scripted:
@@ -42,12 +41,6 @@ def test_memory_limits_the_count_and_a_useless_learner_is_taken_back():
     assert useless.k == 1
 
 
-def test_starts_from_the_learners_that_are_there():
-    learners = Scripted(lambda k: 100.0 * min(k, 6), start=3)
-    assert tune(learners, learners.measure)[0].learners == 3
-    assert learners.k == 6
-
-
 def test_never_settling_is_an_error():
     learners = Scripted(lambda k: 2.0**k)
     with pytest.raises(ValueError, match="has not settled after 20 readings"):
@@ -61,13 +54,6 @@ def test_sides_are_measured_in_turns_with_the_first_left_out():
     assert {name: len(row) for name, row in found.items()} == {"a": 3, "b": 3}
     with pytest.raises(ValueError, match="repeats=0"):
         alternating({}, 0)
-
-
-@pytest.mark.parametrize(("other", "chosen"), [(0.90, "vectorised"), (0.96, "looped"), (1.5, "looped")])
-def test_the_simple_path_stays_within_the_margin(other, chosen):
-    assert preferred({"looped": [1.0, 1.0, 9.0], "vectorised": [other] * 3}, "looped", margin=0.05) == chosen
-    with pytest.raises(ValueError, match="'captured' was not measured"):
-        preferred({"looped": [1.0]}, "captured")
 
 
 def test_with_several_devices_all_gain_a_learner_together():
@@ -97,39 +83,3 @@ def test_the_fastest_path_is_left_in_place(captured, chosen):
     assert path == chosen
     assert learners.gradients == ready[chosen]
     assert seconds == {"captured": captured, "looped": 1.0}[chosen]
-
-
-@pytest.mark.parametrize(("gain", "held"), [(0.12, 2), (0.08, 1)])
-def test_a_learner_stays_that_gains_a_tenth(gain, held):
-    learners = Scripted(lambda k: 100.0 if k == 1 else 100.0 * (1 + gain))
-    tune(learners, learners.measure)
-    assert learners.k == held
-
-
-def test_a_thousand_readings_are_the_most_unless_told():
-    taken = []
-    with pytest.raises(ValueError, match="has not settled after 1000 readings"):
-        tune(Scripted(lambda k: 1.0), lambda: taken.append(0) or 2.0 ** len(taken))
-    assert len(taken) == 1_000
-
-
-def test_readings_say_what_a_change_took_and_nothing_where_there_was_none():
-    learners, began = Scripted(lambda k: 100.0 * min(k, 2)), time.perf_counter()
-    history = tune(learners, learners.measure)
-    spent = time.perf_counter() - began
-    assert [reading.seconds == 0.0 for reading in history if reading.asked == reading.learners] == [True] * 12
-    changes = [reading.seconds for reading in history if reading.asked != reading.learners]
-    assert len(changes) == 3
-    assert all(0.0 < seconds <= spent for seconds in changes)
-
-
-@pytest.mark.parametrize(("captured", "chosen"), [(0.94, "captured"), (0.96, "looped")])
-def test_paths_are_measured_three_times_and_another_must_take_a_twentieth_less(captured, chosen):
-    class Switched:
-        gradients = None
-
-    def clock(sides, repeats):
-        assert repeats == 3
-        return {"looped": [1.0] * repeats, "captured": [captured] * repeats}
-
-    assert choose_path(Switched(), {"looped": 1, "captured": 2}, lambda: None, timed=clock)[0] == chosen

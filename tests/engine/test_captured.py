@@ -19,7 +19,7 @@ from suite.training.build import assemble
 from suite.training.evaluation import CapturedTest, scores
 from suite.training.gradients import cuda_graph_update as captured_update
 from suite.training.gradients.batching import answer
-from suite.training.gradients.cuda_graph import KEPT, WARM, Captured, CaptureError, CudaGraphs, RowGradients
+from suite.training.gradients.cuda_graph import KEPT, WARM, Captured, CaptureError, CudaGraphs
 from suite.training.gradients.cuda_graph_update import CapturedUpdate, overwrite, refusal, whole_update
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.paths import PATHS
@@ -80,16 +80,6 @@ def test_buffers_outlive_the_next_call_and_the_modules_own_are_left_alone():
     assert torch.equal(first, kept)
     for name, buffer in case.flat.module.named_buffers():
         assert torch.equal(buffer, own[name]), name
-
-
-def test_losses_outlive_the_next_call():
-    case = problem("digits_lenet")
-    at, rows, examples = three(case)
-    captured = rehearsed(case)
-    first = captured.indexed(at.parameters, rows, examples)[0]
-    kept = first.clone()
-    captured.indexed(at.parameters, rows, examples.flip(0))
-    assert torch.equal(first, kept)
 
 
 def test_graphs_of_many_shapes_do_not_pile_up():
@@ -208,16 +198,6 @@ def test_workers_at_one_point_are_one_batch_unless_every_gradient_is_to_be_compu
         assert set(one.gradients.recorder.branches) == {branches}
         states.append(one.state.x)
     torch.testing.assert_close(*states, rtol=1e-12, atol=1e-14)
-
-
-def test_a_captured_run_is_tested_captured(tmp_path):
-    ours, theirs = session(tmp_path, rehearsed), session(tmp_path, Bound)
-    for each in (ours, theirs):
-        each.evaluate()
-    mine, other = (each.recorder.evaluations for each in (ours, theirs))
-    assert mine["test_loss"] == pytest.approx(other["test_loss"], rel=1e-12)
-    assert mine["test_error"] == other["test_error"]
-    assert ours.gradients.recorder.replays > 0
 
 
 def test_a_state_is_overwritten_as_if_at_once():
@@ -349,15 +329,3 @@ def test_captured_updates_agree_with_looped_ones(tmp_path, name):
     assert sessions[0].whole is not None
     for mine, other in zip(*(captured_update.leaves(each.state) for each in sessions), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-8, atol=1e-10)
-
-
-def test_rows_read_only_what_was_loaded():
-    case = problem("digits_lenet")
-    at, rows, examples = three(case)
-    body = RowGradients(case, Rehearsal(), at.parameters, rows, (examples,), lambda parts: case.fetch(parts[0]))
-    body.compute()
-    before = body.grads.clone()
-    at.parameters.fill_(torch.nan)
-    examples.zero_()
-    body.compute()
-    assert torch.equal(body.grads, before)

@@ -13,9 +13,8 @@ from suite.runner import autotune as choices
 from suite.runner.autotune import decide, measure_training
 from suite.runner.timing import alternating, preferred, until
 from suite.spec import RunSpec
-from suite.training.build import ALGORITHMS
 from suite.training.loop import train
-from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed, keep_freed_memory, pick_device
+from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed
 
 
 def experiment(answers, seconds=1000.0):
@@ -103,27 +102,6 @@ def test_a_measurement_times_what_can_run_and_says_what_cannot():
     json.dumps(changes)
 
 
-@pytest.mark.parametrize("algorithm", [{"name": "sgd"}, {"name": "isgd", "batches": "epoch", "zeta": 0.1}])
-def test_ways_are_timed_by_whole_updates_of_the_runs_own_algorithm(monkeypatch, algorithm):
-    """A clock that only the algorithm moves forward: a pack makes the updates of each of its runs."""
-    now = [0.0]
-    kind = ALGORITHMS[algorithm["name"]]
-    alone = kind.update
-
-    def update(self, *arguments):
-        now[0] += 1
-        return alone(self, *arguments)
-
-    monkeypatch.setattr(kind, "update", update)
-    monkeypatch.setattr("suite.training.loop.one_worker", lambda *_: None)  # which would step by itself
-    monkeypatch.setattr("time.thread_time", lambda: now[0])
-    spec = digits(0, batch=1, algorithm=algorithm)
-    changes = measure_training(spec, new(spec), 2)
-    assert set(changes["measured"].values()) == {1.0}
-    assert {"looped", "vectorised, 2 runs"} <= set(changes["measured"])
-    assert now[0] == 2 * (2 + choices.REPEATS) * len(changes["measured"])  # tried, warmed up, timed
-
-
 @pytest.mark.parametrize(
     ("others", "taken"),
     [
@@ -155,19 +133,6 @@ def test_interleaved_calls_take_turns():
     calls = {"a": call("a", iter([9.0, 1.0, 1.0, 50.0])), "b": call("b", iter([9.0, 2.0, 3.0, 2.0]))}
     assert alternating(calls, 3, lambda: now[0]) == {"a": [1.0, 1.0, 50.0], "b": [2.0, 3.0, 2.0]}
     assert order == ["a", "b"] * 4
-
-
-def test_short_sides_settle_before_each_sample():
-    """One of no time at all is called twice, another once and warmed up twice."""
-    order, now = [], [0.0]
-
-    def slow():
-        order.append("slow")
-        now[0] += 1.0
-
-    found = alternating({"quick": lambda: order.append("quick"), "slow": slow}, 2, lambda: now[0], rest=1e-6)
-    assert found == {"quick": [0.0, 0.0], "slow": [1.0, 1.0]}
-    assert order == ["quick"] * 2 + ["slow"] * 2 + ["quick", "quick", "slow"] * 2
 
 
 def test_a_measurement_ends_with_the_time_that_was_given():
@@ -206,21 +171,6 @@ def test_precision_is_strict_unless_named():
         apply(choose(RunSpec("train"), "cpu", 1))
 
 
-@pytest.mark.parametrize(
-    ("asked", "there", "picked"), [("auto", "cuda", "cpu"), ("cpu", "cpu", "cpu"), ("cuda", "cuda", None)]
-)
-def test_a_gpu_is_taken_where_there_is_one_unless_the_cpu_is_asked_for(monkeypatch, asked, there, picked):
-    """``there``: what is picked on a machine with CUDA; ``picked``: on one without."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert pick_device(asked) == there
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    if picked is None:
-        with pytest.raises(ValueError, match="--device cuda: this machine has no usable CUDA device"):
-            pick_device(asked)
-    else:
-        assert pick_device(asked) == picked
-
-
 def test_a_new_run_is_alone_in_its_pack_and_deterministic_and_its_threads_and_switches_are_torchs(tmp_path):
     execution = choose(digits(0), "cpu", 2)
     assert (execution["path"], execution["width"], execution["slot"]) == ("looped", 1, 0)
@@ -237,23 +187,6 @@ def test_a_new_run_is_alone_in_its_pack_and_deterministic_and_its_threads_and_sw
         apply(choose(digits(0), "cpu", 1))
 
 
-def test_convolutions_take_onednn_unless_the_run_recorded_torchs_own_kernels(monkeypatch):
-    """Runs from before there was a choice recorded nothing."""
-    assert Numerics.of({"precision": "float32"}) == Numerics() == Numerics(lowered=False, onednn=True)
-    for enabled in (True, False):
-        monkeypatch.setattr(torch.backends.mkldnn, "enabled", enabled)
-        for onednn in (True, False):
-            with Numerics(onednn=onednn).kernels():
-                assert torch.backends.mkldnn.enabled == (enabled and onednn)
-            assert torch.backends.mkldnn.enabled == enabled
-
-
-def test_keeping_freed_memory_is_safe_to_ask_for_anywhere(monkeypatch):
-    assert keep_freed_memory() in (True, False)
-    monkeypatch.setattr("ctypes.CDLL", lambda name: object())
-    assert keep_freed_memory() is False
-
-
 def test_what_fails_when_it_is_tried_is_refused_and_the_default_must_work():
     def out_of_memory():
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate\nmuch")
@@ -264,19 +197,3 @@ def test_what_fails_when_it_is_tried_is_refused_and_the_default_must_work():
     assert set(calls) == {choices.DEFAULT}
     with pytest.raises(torch.OutOfMemoryError):
         choices.failing({choices.DEFAULT: out_of_memory}, "cpu")
-
-
-@pytest.mark.parametrize(("changes", "examples"), [({}, 12), ({"n": 1}, 12), ({"n": 2}, 4), ({"n": 3}, 4)])
-def test_a_server_is_measured_with_the_examples_that_it_takes_at_a_time(monkeypatch, changes, examples):
-    from suite.training import build
-
-    class Seen(Exception):
-        pass
-
-    def made(model, count, *_):
-        raise Seen(count)
-
-    monkeypatch.setattr(build, "random_classification", made)
-    spec = digits(0, workers=3, algorithm={"name": "rudra", **changes}, server={})
-    with pytest.raises(Seen, match=str(examples)):
-        measure_training(spec, new(spec), 1)

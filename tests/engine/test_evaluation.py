@@ -8,7 +8,7 @@ import pytest
 import torch
 from engine_cases import bound, points, problem
 
-from suite.training.evaluation import WorstFirst, decoded, read, scores
+from suite.training.evaluation import WorstFirst, read, scores
 
 
 @pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "crossbow_lenet"])
@@ -25,15 +25,6 @@ def test_scores_of_several_models_are_those_of_each(name, path):
         assert errors[i].item() == error
     assert case.flat.module.training
     assert torch.equal(case.flat.buffers, case.b0())
-
-
-def test_what_a_network_is_tested_on_lies_channels_last():
-    case = problem("tiny_bn")
-    batch = decoded(case, case.inputs[:3], None)
-    assert batch.is_contiguous(memory_format=torch.channels_last)
-    assert torch.equal(batch, case.transform(case.inputs[:3]))
-    rows = decoded(case, case.inputs[:3], lambda images: images.flatten(1).float())
-    assert rows.dim() == 2
 
 
 @pytest.mark.parametrize("metric", ["loss", "error"])

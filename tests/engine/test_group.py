@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from suite.communication import group as group_module
-from suite.communication.collectives import Flight, Processes
+from suite.communication.collectives import Processes
 from suite.communication.group import Group, Heartbeat, WorkerLost, join
 from suite.optim import joining
 
@@ -146,36 +145,6 @@ def test_a_heartbeat_ends_only_a_process_that_waits_for_others(workers, ticking,
         ticking._beat()
 
 
-def test_a_gpu_that_waits_for_others_is_ended_too(ticking):
-    """Its event has not come."""
-    ticking.queued = Mock(query=lambda: True)
-    ticking._beat()
-    ticking.queued = Mock(query=lambda: False)
-    with pytest.raises(Ended):
-        ticking._beat()
-
-
-def test_one_worker_alone_has_nobody_to_sign_for():
-    beat = Group(dist.HashStore(), 0, 1, PATIENCE, "gloo").heartbeat
-    beat.start()
-    assert not beat._thread.is_alive()
-    beat.stop()
-
-
-def ticks(beat: Heartbeat) -> int:
-    """How often it looks before it ends."""
-    waits = beat._done.wait
-    seen: list[float] = []
-    beat._done.wait = lambda seconds: seen.append(seconds) or waits(seconds)
-    beat._beat()
-    return len(seen)
-
-
-def test_a_heartbeat_whose_store_is_gone_ends_at_once_where_nothing_is_under_way(ticking, monkeypatch):
-    monkeypatch.setattr(ticking, "_sign", gone)
-    assert ticks(ticking) == 1
-
-
 def test_a_process_is_ended_two_timeouts_after_another_was_seen_last(workers, ticking, capfd):
     """One to miss it, and a further one in which an exchange may fail by itself."""
     begun = group_module.time.monotonic()
@@ -186,18 +155,6 @@ def test_a_process_is_ended_two_timeouts_after_another_was_seen_last(workers, ti
     told = capfd.readouterr().err
     assert told.startswith(f"worker 1 is ended: worker 0 has not signed for {PATIENCE:g} s; last stack:\n")
     assert "most recent call first" in told
-
-
-def test_an_exchange_that_is_over_ends_nobody_and_the_next_one_does(workers, ticking):
-    for _ in range(2):
-        with workers[1].watched():
-            pass
-        ticking._beat()
-        with pytest.raises(WorkerLost), workers[1].watched():
-            raise RuntimeError
-        ticking._beat()
-        with workers[1].watched(), pytest.raises(Ended):
-            ticking._beat()
 
 
 def looked(workers, monkeypatch, alive=()) -> str:
@@ -259,43 +216,6 @@ def test_a_signature_that_is_none_is_silence(workers, monkeypatch, written: str)
     assert looked(workers, monkeypatch, alive=(2,)) == "worker 1 of 3 is gone; it was last seen after update 7"
 
 
-@pytest.mark.parametrize("written", ODD, ids=range(len(ODD)))
-def test_a_heartbeat_outlives_a_signature_that_is_none(workers, ticking, capfd, written: str):
-    workers[0].heartbeat._store.set("beat/0", written)
-    ticking._beat()
-    assert ticking._done.is_set()
-    with workers[1].watched(), pytest.raises(Ended):
-        ticking._beat()
-    assert "worker 0 has not signed" in capfd.readouterr().err
-
-
-def test_a_new_timeout_begins_when_all_have_agreed_and_beats_alone():
-    store = dist.HashStore()
-    group = Group(store, 0, 2, PATIENCE, "gloo")
-    group.heartbeat.start()
-    for number, (timeout, agreed_within) in enumerate(((0.5, 0.5), (0.1, 0.5)), start=1):
-        store.set(f"suite/facts/{number}/1", f'{{"timeout": {timeout}}}')
-        waited, everyone = [], group.everyone
-        group.everyone = lambda *facts, waited=waited, ask=everyone: waited.append(group.timeout) or ask(*facts)
-        group.wait_for(timeout)
-        group.everyone = everyone
-        assert waited == [agreed_within]
-        assert group.timeout == timeout
-    beating = [thread for thread in threading.enumerate() if thread.name == "heartbeat"]
-    group.heartbeat.stop()
-    assert beating == [group.heartbeat._thread]
-    assert beating[0].daemon, "a program that leaves nobody would not end"
-
-
-def test_of_many_facts_that_differ_the_first_by_name_is_told():
-    store = dist.HashStore()
-    group = Group(store, 0, 2, PATIENCE, "gloo")
-    names = [f"fact {letter}" for letter in "hgfedcba"]
-    store.set("suite/facts/1/1", json.dumps(dict.fromkeys(names, 1)))
-    with pytest.raises(ValueError, match="worker 1 has fact a = 1 where worker 0 has 2"):
-        group.agree(dict.fromkeys(names, 2))
-
-
 def test_a_worker_that_does_not_come_to_agree_is_lost():
     with pytest.raises(WorkerLost, match="worker 1 of 2 has left"):
         Group(dist.HashStore(), 0, 2, PATIENCE, "gloo").agree({"batch": 32})
@@ -317,20 +237,6 @@ def test_one_process_needs_no_other_and_leaves_none(monkeypatch):
         group.wait_for(0.25)
         assert group.everyone("alone") == ["alone"]
     assert inspect.signature(join).parameters["timeout"].default == joining.group().timeout == 60.0
-
-
-def test_a_gpu_that_waits_for_an_exchange_is_known_to(monkeypatch):
-    """Under NCCL a wait returns at once, and the event behind it tells when the exchange is over."""
-    events = [Mock(query=lambda: False) for _ in range(2)]
-    stream = Mock(record_event=Mock(side_effect=events))
-    monkeypatch.setattr("torch.cuda.current_stream", lambda: stream)
-    monkeypatch.setattr(dist, "broadcast", lambda tensor, source, group: None)
-    group = Group(dist.HashStore(), 0, 2, PATIENCE, "nccl")
-    group.joined = True
-    group.broadcast(torch.ones(1))
-    assert group.heartbeat.queued is events[0]
-    Flight(group, torch.ones(1), Mock()).wait()
-    assert group.heartbeat.queued is events[1]
 
 
 @pytest.mark.parametrize(("timeout", "patience"), [(5.0, group_module.START_UP), (90.0, 90.0)])

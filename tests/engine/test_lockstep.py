@@ -81,19 +81,6 @@ def test_who_fails_leaves_the_others(steps):
     assert sessions[3].left == 2
 
 
-@pytest.mark.parametrize(
-    ("slots", "width", "fits"),
-    [([0], 1, True), ([0, 2], 3, True), ([0, 3], 3, False), ([-1, 0], 2, False), ([], 2, False)],
-)
-def test_every_slot_lies_within_the_width(steps, slots, width, fits):
-    sessions = {slot: Session(1) for slot in slots}
-    if fits:
-        assert set(dict(Lockstep(sessions, width).run())) == set(slots)
-    else:
-        with pytest.raises(ValueError, match=rf"must lie in 0\.\.{width - 1}, the width of the pack"):
-            Lockstep(sessions, width)
-
-
 EXECUTION = {
     "path": "vectorised", "width": 2, "threads": 1, "precision": "float32", "device": "cpu", "channels_last": True,
     "deterministic": True, "onednn": True,
@@ -151,13 +138,6 @@ def test_the_costliest_pack_comes_first_whatever_each_of_its_runs_costs():
         "one",
         "small",
     ]
-
-
-def test_packs_that_cost_alike_come_by_name_whatever_order_they_were_named_in():
-    alone = kind(lambda spec: 1.0, key=None)
-    for specs in (runs(9), runs(9)[::-1]):
-        made = packs(specs, lambda name: alone, "cpu", 1)
-        assert [pack.id for pack in made] == sorted(spec.id for spec in specs)
 
 
 def test_stages_come_one_after_another_and_share_no_step():

@@ -6,50 +6,18 @@ import time
 from types import SimpleNamespace
 
 import pytest
-import torch
 from engine_cases import digits
 
 from suite.experiment import Experiment, OutOfTime
 from suite.runner import autotune
-from suite.runner.autotune import DEFAULT, decide, failing, finished, measure_training
+from suite.runner.autotune import DEFAULT, decide, failing, measure_training
 from suite.runner.timing import until
-from suite.training import build
 from suite.training.gradients import native
 from suite.training.numerics import choose
 
 
 def new(spec, threads=1):
     return choose(spec, "cpu", threads)
-
-
-class Seen(Exception):
-    """The pictures that a measurement asks for."""
-
-
-@pytest.fixture
-def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(model, count, *_):
-        raise Seen(count)
-
-    monkeypatch.setattr(build, "random_classification", made)
-
-
-@pytest.mark.parametrize(("changes", "count"), [({}, 8), ({"workers": 3}, 24), ({"batch": 5, "workers": 2}, 20)])
-def test_updates_are_timed_on_two_batches_of_all_workers(pictures, changes, count):
-    spec = digits(0, **changes)
-    with pytest.raises(Seen, match=f"^{count}$"):
-        measure_training(spec, new(spec), 1)
-
-
-def test_a_measurement_is_taken_with_the_threads_of_the_run(pictures):
-    spec = digits(0)
-    try:
-        for threads in (2, 1):
-            with pytest.raises(Seen):
-                measure_training(spec, new(spec, threads), 1)
-            assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(1)
 
 
 class Compiled:
@@ -109,23 +77,6 @@ def test_what_is_timed_depends_on_the_points_of_a_turn(timed, changes, width, pa
     assert found["refused"]["captured"]
 
 
-def test_a_network_that_draws_masks_is_timed_run_by_run(timed):
-    spec = digits(0, model={"name": "crossbow_lenet"})
-    found = measure_training(spec, new(spec), 2)
-    assert found["refused"]["vectorised"] == "dropout's masks are drawn run by run"
-    assert not any("vectorised" in way for way in timed["ways"])
-
-
-@pytest.mark.parametrize(("threads", "clock", "rests"), [(1, time.thread_time, False), (2, time.perf_counter, True)])
-def test_one_thread_is_timed_by_its_processor_and_several_by_the_clock_once_they_sleep(timed, threads, clock, rests):
-    spec = digits(0)
-    try:
-        measure_training(spec, new(spec, threads), 1)
-        assert (timed["clock"], timed["rest"] > 0, timed["repeats"]) == (clock, rests, 7)
-    finally:
-        torch.set_num_threads(1)
-
-
 @pytest.mark.parametrize(
     ("way", "seconds", "chosen"),
     [
@@ -146,15 +97,6 @@ def test_the_fastest_way_is_chosen_and_told_by_how_much(timed, way, seconds, cho
     assert "build" not in found
 
 
-@pytest.mark.parametrize(("form", "build"), [("", "a build"), (", direct sums", "direct")])
-def test_a_native_way_is_chosen_with_the_build_that_was_timed(timed, form, build):
-    timed["seconds"][f"native, channels-last{form}"] = 0.5
-    spec = digits(0)
-    found = measure_training(spec, new(spec), 1)
-    assert (found["path"], found["channels_last"], found["onednn"], found["width"]) == ("native", True, True, 1)
-    assert found["build"] == build
-
-
 def test_where_nothing_compiles_that_is_told(timed, monkeypatch: pytest.MonkeyPatch):
     def refused(problem):
         raise native.NativeError("no compiler here")
@@ -163,33 +105,6 @@ def test_where_nothing_compiles_that_is_told(timed, monkeypatch: pytest.MonkeyPa
     spec = digits(0)
     assert measure_training(spec, new(spec), 1)["refused"]["native"] == "no compiler here"
     assert "native, channels-last" not in timed["ways"]
-
-
-def test_own_convolutions_are_timed_without_onednn_and_all_others_with_it(timed, monkeypatch):
-    seen: dict[str, set[bool]] = {}
-    forward = torch.nn.Conv2d._conv_forward
-    monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)
-
-    def noted(self, *given):
-        used.add(torch.backends.mkldnn.enabled)
-        return forward(self, *given)
-
-    def tried(calls, device):
-        for way, call in calls.items():
-            if way.path == "native":
-                continue
-            used.clear()
-            call()
-            seen[str(way)] = set(used)
-        return {}
-
-    used: set[bool] = set()
-    monkeypatch.setattr(torch.nn.Conv2d, "_conv_forward", noted)
-    monkeypatch.setattr(autotune, "failing", tried)
-    spec = digits(0, batch=1)
-    measure_training(spec, new(spec), 1)
-    assert seen.pop("looped, own convolutions") == {False}
-    assert seen == {"looped": {True}, "looped, channels-last": {True}}
 
 
 def test_what_is_tried_ends_with_the_time_that_was_given():
@@ -201,15 +116,6 @@ def test_what_is_tried_ends_with_the_time_that_was_given():
     with until(lambda: bool(tried)), pytest.raises(OutOfTime):
         failing(calls, "cpu")
     assert tried == ["default"]
-
-
-def test_a_call_on_a_gpu_is_finished_when_its_work_is(monkeypatch: pytest.MonkeyPatch):
-    order = []
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: order.append("done"))
-    finished(lambda: order.append("begun"), "cuda")()
-    assert order == ["begun", "done"]
-    finished(lambda: order.append("on the CPU"), "cpu")()
-    assert order[2:] == ["on the CPU"]
 
 
 def chosen(tmp_path, spec, *, seconds=1e6, width=3, slot=2, brings=()):
@@ -230,16 +136,6 @@ def test_runs_of_ten_seconds_in_all_are_worth_a_measurement(tmp_path, seconds, w
     execution, made = chosen(tmp_path, digits(0), seconds=seconds, width=width)
     assert made == measured
     assert execution.get("reason", "too short to measure") == "too short to measure"
-
-
-@pytest.mark.parametrize(("changes", "slot"), [({}, 0), ({"width": 1}, 0), ({"width": 2}, 2), ({"width": 3}, 2)])
-def test_a_run_has_a_slot_where_it_shares_its_steps(tmp_path, changes, slot):
-    assert chosen(tmp_path, digits(0), brings=changes)[0]["slot"] == slot
-
-
-def test_a_path_that_the_settings_name_packs_two_runs(tmp_path):
-    execution, _ = chosen(tmp_path, digits(0, path="vectorised"), width=2, slot=1)
-    assert (execution["width"], execution["slot"], execution["reason"]) == (2, 1, "the settings name it")
 
 
 @pytest.mark.parametrize(

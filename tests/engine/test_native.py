@@ -20,7 +20,7 @@ from suite.training.gradients import native
 from suite.training.gradients.looped import Bound
 from suite.training.gradients.native import Native, NativeError, plan, refusal
 from suite.training.gradients.native_check import bound
-from suite.training.gradients.paths import gradients_of_run, refusals
+from suite.training.gradients.paths import refusals
 from suite.training.numerics import Numerics, choose
 from suite.training.problem import Classification, Quadratic
 
@@ -111,12 +111,6 @@ def test_a_native_test_gives_the_loss_of_each_example_without_dropout(name, torc
 
 
 @pytest.mark.compiler
-def test_a_thread_takes_two_examples_or_more(torch_threads):
-    torch_threads(3)
-    assert [native.threads(examples) for examples in (1, 2, 3, 4, 5, 6, 100)] == [1, 1, 1, 2, 2, 3, 3]
-
-
-@pytest.mark.compiler
 def test_single_precision_errs_no_more_than_autograd_does():
     exact, case = problem("digits_lenet"), problem("digits_lenet", dtype=torch.float32)
     x, rows = points(exact, 1), exact.b0()[None]
@@ -162,21 +156,6 @@ def native_of(case: Classification) -> Native:
     made = Native(case)
     assert torch.equal(torch.get_rng_state(), before)
     return made
-
-
-@pytest.mark.compiler
-def test_dropout_of_everything_leaves_the_last_biases():
-    case = dropping_out()
-    for layer in case.flat.module.children():
-        if isinstance(layer, nn.Dropout):
-            layer.p = 1.0
-    x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(5))]
-    found = []
-    for gradients in (Bound(case), Native(case)):
-        torch.manual_seed(3)
-        found.append(tuple(part.clone() for part in gradients(x, rows, batch)))
-    agree(found[0], found[1], case.d)
-    assert int(found[1][1].count_nonzero()) == 4
 
 
 @pytest.mark.compiler
@@ -254,14 +233,6 @@ def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeyp
 
 @pytest.mark.compiler
 @pytest.mark.usefixtures("fresh")
-def test_a_cache_that_cannot_be_written_is_a_reason(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert "cannot compile it: [Errno 20] Not a directory" in (refusal(problem("linear")) or "")
-
-
-@pytest.mark.compiler
-@pytest.mark.usefixtures("fresh")
 def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_path):
     case = problem("digits_lenet")
     wrong = tmp_path / "native.cpp"
@@ -299,13 +270,6 @@ def test_layers_without_a_native_form_are_named(layer, why):
         plan(Chain([("odd", layer), ("flatten", nn.Flatten())], (3, 8, 8), 3))
 
 
-def test_a_dilation_of_one_is_none_however_it_is_written():
-    made = [
-        Chain([("pool", nn.MaxPool2d(2, dilation=d)), ("flatten", nn.Flatten())], (3, 8, 8), 48) for d in (1, (1, 1))
-    ]
-    assert plan(made[0]) == plan(made[1])
-
-
 def test_what_else_has_no_native_gradient():
     channels_first = problem("digits_lenet", channels_last=False)
     assert refusal(channels_first) == "weights of convolutions must lie channels-last"
@@ -322,25 +286,3 @@ def test_what_else_has_no_native_gradient():
     lowered = problem("digits_lenet", dtype=torch.float32)
     lowered.numerics = Numerics(lowered=True)
     assert "another precision" in (refusal(lowered) or "")
-
-
-@pytest.mark.compiler
-def test_asking_for_machine_code_leaves_the_network_as_it_was():
-    """Its first comparison with autograd happens at another point."""
-    asked = problem("digits_lenet", dtype=torch.float32)
-    began = asked.flat.point()
-    Native(asked).library.agrees = False
-    assert refusal(asked) is None
-    assert torch.equal(asked.flat.point(), began)
-    assert all(torch.equal(a, b) for a, b in zip(asked.flat.parameters, asked.flat.views(began), strict=True))
-
-
-@pytest.mark.compiler
-def test_a_measurement_may_choose_it_and_then_names_its_build(monkeypatch):
-    spec = digits(0, batch=1)
-    monkeypatch.setattr(autotune, "preferred", lambda seconds, *_: autotune.Way("native", True, True, 1))
-    changes = autotune.measure_training(spec, choose(spec, "cpu", 1), 2)
-    assert changes["path"] == "native"
-    assert set(changes["measured"]) >= {"looped, channels-last", "native, channels-last"}
-    gradients = gradients_of_run("native", problem("digits_lenet", dtype=torch.float32), changes["build"])
-    assert gradients.path == "native"

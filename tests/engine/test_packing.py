@@ -8,9 +8,7 @@ import time
 import pytest
 from engine_cases import compute, digest, digits, stored
 
-from suite.experiment import Experiment
 from suite.papers.registry import experiment
-from suite.runner import packing
 from suite.runner.execute import Surroundings, execute_all
 from suite.runner.packing import WIDEST, Lockstep, packs
 from suite.runs.store import Store
@@ -173,14 +171,6 @@ def test_what_is_packed_with_what():
     assert [len(pack.specs) for pack in packs(masks, experiment, "cuda", 1)] == [1, 1]
 
 
-def test_the_parts_of_a_group_cost_alike_whatever_order_its_runs_were_named_in():
-    lengths = [digits(0, updates=n) for n in (1, 8, 2, 4)]
-    of_length = {spec.id: spec.settings["updates"] for spec in lengths}
-    alike = Experiment(lambda: None, lambda spec: 1.0 * of_length[spec.id], pack=lambda spec, device: "all")
-    made = packs(lengths, lambda name: alike, "cpu", 2)
-    assert [[of_length[spec.id] for spec in pack.specs] for pack in made] == [[8, 2], [4, 1]]
-
-
 def test_dropout_and_slots_outside_the_width_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"slots \[\] must lie in 0..1"):
         Lockstep({}, 2)
@@ -202,11 +192,3 @@ def test_worker_processes_take_packs_and_report_every_run(tmp_path):
     assert seen == dict.fromkeys((spec.id for spec in specs), 1.0)
     widths = [stored(tmp_path, spec).environment["execution"]["width"] for spec in specs]
     assert widths == [2, 2, 2, 2, 1, 1]
-
-
-def test_a_pack_is_claimed_run_by_run(tmp_path):
-    specs = [digits(seed) for seed in range(2)]
-    store = Store(tmp_path, create=True)
-    with store.claim(specs[0].id):
-        assert states(compute(tmp_path, *specs)) == ["busy", "stored"]
-    assert packing.Pack(tuple(specs)).id == specs[0].id

@@ -146,15 +146,6 @@ def test_a_run_is_tested_on_the_first_validation_pictures_whatever_it_is_handed(
     assert images.evaluate(x, flat.buffers.clone(), x[:0], x[:0]) == scores(flat, x, 1)[:2]
 
 
-@pytest.mark.parametrize(("cores", "workers", "each"), [(8, 2, 4), (8, 3, 2), (2, 3, 1), (None, 1, 1)])
-def test_decoding_processes_share_the_cores_and_every_worker_has_one(
-    monkeypatch: pytest.MonkeyPatch, flat, pictures, cores, workers, each
-):
-    monkeypatch.setattr("os.cpu_count", lambda: cores)
-    images_of(flat, seed=0, workers=workers)
-    assert pictures.processes == [each] * workers
-
-
 @pytest.mark.parametrize("workers", [None, 3])
 def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers):
     settings = {

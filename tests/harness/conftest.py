@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +18,7 @@ from suite.papers import evidence, register, registry
 from suite.papers.published import published as claims_of
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
+TIMEOUT = 120.0  # seconds that a command may take
 
 
 @pytest.fixture
@@ -32,14 +37,34 @@ def papers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     claims_of.cache_clear()
 
 
+@pytest.fixture(scope="session")
+def forking() -> Iterator[subprocess.Popen[str]]:
+    """The process whose forks run the command line."""
+    process = subprocess.Popen(
+        [sys.executable, str(toy.HERE / "forked.py")],
+        env=toy.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    yield process
+    process.communicate()
+
+
 @pytest.fixture
-def sgd(tmp_path: Path) -> Sgd:
+def sgd(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, forking: subprocess.Popen[str]) -> Sgd:
     """Runs the command line with the toy paper in a folder of its own."""
+    said = tmp_path_factory.mktemp("said")
 
     def call(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, toy.__file__, *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, env=toy.environment(**variables), timeout=120
-        )
+        command = list(map(str, arguments))
+        asked = {"arguments": command, "folder": str(tmp_path), "environment": toy.environment(**variables)}
+        print(json.dumps(asked | {name: str(said / name) for name in ("out", "err")}), file=forking.stdin, flush=True)
+        if not select.select([forking.stdout], [], [], TIMEOUT)[0]:
+            os.killpg(forking.pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(command, TIMEOUT)
+        code = int(forking.stdout.readline())
+        return subprocess.CompletedProcess(command, code, *((said / name).read_text() for name in ("out", "err")))
 
     return call

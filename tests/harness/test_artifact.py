@@ -7,19 +7,13 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from suite.claims.measured import exact
-from suite.experiment import Experiment
 from suite.papers.artifact import (
-    Artifact,
     Evidence,
     Missing,
     Paper,
     PaperError,
     check_name,
     few_seeds,
-    no_runs,
-    plain,
-    row_by_row,
 )
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, encode
@@ -63,20 +57,6 @@ def test_whatever_is_read_of_a_run_is_noted_with_the_results_by_name(evidence, r
     assert evidence.reads.taken() == {}
 
 
-def test_the_name_of_a_run_says_nothing_of_what_it_came_to(evidence):
-    assert evidence.run("one").id == SPECS[0].id
-    assert evidence.reads.taken() == {}
-    assert set(evidence.reads.given) == {SPECS[0].id}
-
-
-def test_what_a_run_that_is_watched_says_is_what_is_stored(evidence):
-    run = evidence.run("one")
-    assert (run.spec, run.results, run.results.get("absent", 3.0)) == (SPECS[0], {"value": 1.0}, 3.0)
-    pd.testing.assert_frame_equal(run.curve("t"), TABLE)
-    assert type(plain(run)) is not type(run)
-    assert plain(plain(run)) is plain(run)
-
-
 def test_runs_that_are_not_stored_are_counted_in_their_group(tmp_path):
     evidence = Evidence(stored(tmp_path, SPECS[0]), {"all": SPECS, "none": ()}, "reduced")
     with pytest.raises(Missing, match=r"^2 of 3 runs of 'all' at reduced are missing$"):
@@ -109,35 +89,6 @@ def test_several_versions_of_a_run_are_kept_the_first_source_s_first(tmp_path):
     assert [run.results["value"] for run in evidence.versions[SPECS[0].id]] == [1.0, 2.0]
 
 
-def test_a_part_of_the_evidence_shares_what_was_read_and_knows_no_other_groups(evidence):
-    part = evidence.restricted({"one": SPECS[:1]})
-    assert part.run("one").results["value"] == 1.0
-    assert evidence.reads.taken() == {SPECS[0].id: {"value"}}
-    assert (part.versions is evidence.versions, part.profile) == (True, "smoke")
-    with pytest.raises(Missing):
-        part.runs("all")
-
-
-def test_rows_that_have_their_runs_come_before_the_complaint_about_the_others():
-    def lacking():
-        raise Missing("no run of it")
-
-    rows = row_by_row([("a", lacking), ("b", lambda: exact(1)), ("c", lambda: exact(2))])
-    assert [next(rows), next(rows)] == [("b", exact(1)), ("c", exact(2))]
-    with pytest.raises(Missing, match=r"^1 of 3 rows lack their runs$") as raised:
-        next(rows)
-    assert raised.value.rows == {"a": "no run of it"}
-    assert list(row_by_row([("b", lambda: exact(1))])) == [("b", exact(1))]
-    assert Missing("it").rows == {}
-
-
-def test_an_artifact_without_words_for_its_drawing_shows_its_title():
-    plain_one, told = Artifact("toy/a", "A title"), Artifact("toy/a", "A title", alt="A line falls.")
-    assert (plain_one.shows, told.shows) == ("A title", "A line falls.")
-    assert plain_one.runs("paper") == no_runs("smoke") == {}
-    assert plain_one.size == (6.4, 4.0)
-
-
 @pytest.mark.parametrize(
     ("name", "suggested"),
     [
@@ -154,40 +105,3 @@ def test_a_short_name_that_cannot_stand_in_ids_is_refused_with_the_nearest_one(n
     for refused in (lambda: check_name(name), lambda: Paper(name, "", "", (), {})):
         with pytest.raises(PaperError, match=f"such as '{suggested}'$"):
             refused()
-
-
-@pytest.mark.parametrize("name", ["isgd", "a", "sgd2", "inverse_law"])
-def test_a_short_name_of_small_letters_digits_and_underscores_will_do(name):
-    check_name(name)
-    assert Paper(name, "", "", (Artifact(f"{name}/Fig.1-a", ""),), {}).name == name
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "suggested"),
-    [
-        ("artifact", "other/fig1", "toy/fig1"),
-        ("artifact", "toy/fig 1", "toy/fig_1"),
-        ("artifact", "toy/", "toy/toy"),
-        ("artifact", "toy/-", "toy/lookahead"),
-        ("experiment", "toy/a/b", "toy/a_b"),
-        ("experiment", "train", "toy/train"),
-    ],
-)
-def test_what_a_paper_calls_its_own_begins_with_its_name(kind, name, suggested):
-    artifacts = (Artifact(name, ""),) if kind == "artifact" else ()
-    experiments = {name: Experiment(lambda: None)} if kind == "experiment" else {}
-    with pytest.raises(PaperError, match=f"^{kind} '{name}' of the paper 'toy': .*such as '{suggested}'$"):
-        Paper("toy", "", "", artifacts, experiments)
-
-
-def test_of_several_artifacts_with_one_name_the_first_is_told():
-    names = ("toy/c", "toy/a", "toy/b", "toy/b", "toy/a")
-    with pytest.raises(PaperError, match="two artifacts of the paper 'toy' are called 'toy/a'; rename one"):
-        Paper("toy", "", "", tuple(Artifact(name, "") for name in names), {})
-
-
-def test_an_artifact_is_found_by_its_id():
-    paper = Paper("toy", "", "", (Artifact("toy/a", "first"), Artifact("toy/b", "second")), {})
-    assert [paper.artifact(f"toy/{name}").title for name in "ba"] == ["second", "first"]
-    with pytest.raises(KeyError, match="toy/c"):
-        paper.artifact("toy/c")

@@ -33,14 +33,6 @@ def test_what_json_cannot_hold_is_written_as_text():
     json.dumps(found, allow_nan=False)
 
 
-def test_junit_says_in_which_encoding_it_is(tmp_path: Path):
-    check.junit([RED], tmp_path / "claims.xml")
-    head, *rest = (tmp_path / "claims.xml").read_bytes().splitlines()
-    assert head.startswith(b"<?xml version=")
-    assert b"utf-8" in head
-    assert "zu groß".encode() in b"".join(rest)
-
-
 def test_junit_has_a_failure_for_each_red_claim_and_a_skip_for_each_that_was_not_run(tmp_path: Path):
     """What passed, and what failed and is explained, has neither."""
     explained = Verdict(CLAIM, "not reproduced", "as found", exact(40.0), "smoke")
@@ -89,20 +81,6 @@ FAILS = Trial(CLAIM.id, "emptied", "not reproduced", "reproduced", "fails")
 )
 def test_a_claim_is_at_fault_that_no_world_flips_or_one_leaves_as_it_was(trials: tuple[Trial, ...], fault: str):
     assert Tried(GREEN, trials, (1.0,)).fault == fault
-
-
-def test_each_world_is_a_line_and_all_of_them_a_sum():
-    tried = [Tried(GREEN, (FLIPS, WEAK), (1.0, 2.345678)), Tried(RED, (FLIPS, FAILS), (math.inf,))]
-    assert falsify.lines(tried) == [
-        "toy/fig1/gain: reproduced; catches a departure of 1, 2.35 %",
-        "    flips  exchanged: not reproduced",
-        "    weak   halved: inconclusive",
-        "toy/fig1/gain: not reproduced; catches a departure of inf %",
-        "    flips  exchanged: not reproduced",
-        "    fails  emptied: reproduced",
-        "    FAULT  emptied: reproduced",
-        "2 counted claims, 4 worlds: 2 flip the verdict, 1 leave it open, 1 fail; 1 claims at fault",
-    ]
 
 
 @pytest.mark.parametrize(("tried", "code"), [([], 0), ([(FLIPS,)], 0), ([(FLIPS,), (WEAK,)], 1)])

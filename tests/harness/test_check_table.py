@@ -10,10 +10,8 @@ from rich.console import Console
 
 from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.claims.measured import exact, interval
-from suite.commands.check import evidence
-from suite.commands.check_table import NAMES, few, folded, reasons, show, table
-from suite.commands.terminal import folded as fold_lines
-from suite.runner.progress import CHOOSING, Progress
+from suite.commands.check_table import reasons, table
+from suite.runner.progress import Progress
 
 ROOMY = 1000  # columns
 
@@ -44,43 +42,6 @@ def test_printed_stands_beside_ours_with_interval_and_unit():
     ]
 
 
-def test_columns_stand_two_spaces_apart_and_rows_without_a_line_between():
-    found = verdicts()
-    head, *rows = drawn(found, ROOMY)
-    assert head.startswith("claim".ljust(len(CLAIM.id)) + "  printed  ours  ")
-    assert [row.startswith(f"{CLAIM.id}  25%      ") for row in rows] == [True] * len(found)
-
-
-@pytest.mark.parametrize(("width", "lines"), [(109, 2), (110, 1)])
-def test_from_110_columns_on_an_id_stays_on_one_line(width: int, lines: int):
-    assert len(drawn(verdicts()[2:], width)) == 1 + lines
-
-
-def test_of_many_values_four_are_shown():
-    assert few(["a", "b", "c", "d"]) == "a, b, c, d"
-    assert few(["a", "b", "c", "d", "e"]) == "a, b, c, d, and 1 more"
-    assert few([]) == ""
-
-
-def test_reasons_and_closing_lines_follow_the_table_as_they_are(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    red = Verdict(CLAIM, "not reproduced", "no [runs] of [draws]", exact(40.0), "smoke", red=True)
-    show([red], verbose=False, closing=["closing [bold]line"])
-    assert capsys.readouterr().out.splitlines()[2:] == [
-        "",
-        f"{CLAIM.id}: no [runs] of [draws]",
-        "closing [bold]line",
-    ]
-    show([], verbose=True, closing=["nothing"])
-    assert capsys.readouterr().out == "nothing\n"
-
-
-def test_what_a_verdict_rests_on_has_a_column_where_one_of_them_says():
-    found = [Verdict(CLAIM, "reproduced", "so", exact(25.0), "smoke", rests_on="reduced"), verdicts()[0]]
-    assert drawn(found, ROOMY)[0].split() == ["claim", "printed", "ours", "rests", "on", "verdict"]
-    assert "reduced" in drawn(found, ROOMY)[1]
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(width: int):
     lines = drawn(verdicts(), width)
@@ -89,29 +50,9 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(width: int):
         assert any(word in line.split() for line in lines)
 
 
-def test_ids_break_after_slashes_and_hyphens():
-    assert folded(CLAIM.id, NAMES).split("\n") == ["toy/fig1/an-error-of-", "the-network"]
-    assert folded("a" * 40, NAMES) == "a" * 40
-    assert folded(CLAIM.id, 200) == CLAIM.id
-    assert folded("toy/fig1", len("toy/fig1")) == "toy/fig1"
-
-
-def test_other_commands_fold_their_lines_at_words():
-    line = "isgd/fig5a  4 claims  MNIST test accuracy, SGD and ISGD  [smoke 4 committed of 4, reduced 0 of 10]"
-    found = fold_lines([line, "short"], 40)
-    assert [part for text in found for part in text.split()] == [*line.split(), "short"]
-    assert max(map(len, found)) <= 40
-    assert found[1].startswith("    ")
-
-
 def test_red_claims_are_explained_without_being_asked():
     assert reasons(verdicts(), every=False) == [f"{CLAIM.id}: the whole interval lies outside the tolerance"]
     assert len(reasons(verdicts(), every=True)) == 3
-
-
-def test_the_evidence_is_counted_by_whose_it_is():
-    assert evidence(verdicts(), {"a", "z"}) == "evidence: 1 yours, 1 committed"
-    assert evidence([], {"a"}) == "evidence: 0 yours, 0 committed"
 
 
 def test_a_log_is_told_that_work_goes_on(monkeypatch):
@@ -131,59 +72,3 @@ def test_a_log_is_told_that_work_goes_on(monkeypatch):
         assert seen.wait(60)
     line = next(text for text in reversed(told) if "under way" in text)
     assert line.startswith("[0/2] 1 under way, 38% done; ")
-
-
-def test_while_no_run_is_under_way_it_says_that_an_execution_is_chosen(capsys):
-    progress = Progress({"a": 1.0, "b": 3.0})
-    progress._tell()
-    assert capsys.readouterr().err == f"[0/2] {CHOOSING}; 0 s gone\n"
-    progress.update("a", 0.0)  # its execution is chosen
-    progress._tell()
-    assert capsys.readouterr().err == "[0/2] 1 under way, 0% done; 0 s gone\n"
-
-
-def test_on_a_terminal_a_bar_fills_by_cost(monkeypatch):
-    """Four weights, three of them in one run; what is said in between stands above the bar."""
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("sys.stderr", screen := Terminal())
-    with Progress({"a": 1.0, "b": 3.0}) as progress:
-        (task,) = progress._bar.tasks
-        assert (task.total, task.completed, task.description) == (4.0, 0.0, "0/2 runs")
-        progress.update("b", 0.5)
-        assert task.completed == 1.5
-        progress.finish("b", "b: stored")
-        progress.note("waiting for [1] run")
-        assert (task.completed, task.description, progress.done) == (3.0, "1/2 runs", 0.75)
-    assert "waiting for [1] run" in screen.getvalue()
-    assert "b: stored" not in screen.getvalue()
-    assert progress._bar.live.is_started is False
-
-
-def test_without_a_terminal_a_run_s_end_is_a_line_and_nothing_where_nobody_need_be_told(capsys):
-    with Progress({"a": 1.0, "b": 3.0}) as progress:
-        progress.finish("b", "")
-        assert capsys.readouterr().err == ""
-        progress.finish("a", "a: stored")
-    assert capsys.readouterr().err.startswith("[2/2] a: stored; ")
-
-
-def test_what_was_not_computed_here_tells_nothing_of_the_time_left(capsys, monkeypatch):
-    """Of six seconds' work one was there and three are left for later: two remain, of which ten seconds did half."""
-    clock = iter((0.0, 10.0, 20.0, 20.0))
-    monkeypatch.setattr("suite.runner.progress.time.monotonic", lambda: next(clock))
-    progress = Progress({"there": 1.0, "late": 3.0, "a": 1.0, "b": 1.0})
-    progress.finish("there", "", computed=False)
-    progress.update("late", 1.0)  # as a run ends that was not begun
-    progress.update("a", 1.0)
-    progress.finish("late", "late", computed=False)
-    assert progress.done == 0.5
-    assert "10 s gone, about 10 s left" in capsys.readouterr().err
-    progress._gone += 1e-9
-    progress.finish("a", "a")
-    progress.finish("b", "b")
-    assert "20 s gone, about 0 s left" in capsys.readouterr().err.splitlines()[-1]

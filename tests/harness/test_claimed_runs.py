@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,9 +114,3 @@ def test_a_second_process_that_fails_is_a_finding_and_no_error(tmp_path: Path, m
         "keeps_the_first": True,
         "ok": False,
     }
-
-
-def test_a_file_system_whose_renames_replace_what_is_there_is_found_out(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    monkeypatch.setattr(os, "rename", lambda origin, target: None)
-    assert probe(tmp_path)["keeps_the_first"] is False

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from suite import clock
-from suite.clock import ChargedClock, Compute, Link, WallClock
-from suite.experiment import Context, Experiment
-from suite.spec import RunSpec
+from suite.clock import Link, WallClock
+from suite.experiment import Context
 
 
 def test_a_clock_counts_training_and_no_pause_and_waits_for_the_device_around_each(monkeypatch: pytest.MonkeyPatch):
@@ -48,13 +47,6 @@ def test_a_clock_goes_on_from_what_was_spent_before_and_after_a_pause_that_faile
         assert spent == 12.0
 
 
-def test_a_charged_clock_shows_what_it_was_charged():
-    charged = ChargedClock(3.0)
-    charged.spent += 2.0
-    with charged.paused() as spent:
-        assert spent == 5.0
-
-
 LINK = Link(latency=0.5, bandwidth=100.0)
 
 
@@ -76,16 +68,6 @@ def test_a_message_takes_its_latency_and_its_bytes_over_the_bandwidth():
 def test_an_allreduce_of_400_bytes_by_ring_and_by_tree(workers: int, ring: float, tree: float):
     assert LINK.ring_allreduce(400.0, workers) == pytest.approx(ring)
     assert LINK.tree_allreduce(400.0, workers) == pytest.approx(tree)
-
-
-def test_a_gradient_takes_a_fixed_part_and_one_per_example():
-    assert Compute(per_call=0.5, per_example=0.25).seconds(6) == 2.0
-
-
-def test_an_experiment_that_says_nothing_of_its_cost_is_taken_for_a_second_and_300_megabytes_and_untimed():
-    plain, spec = Experiment(lambda: pytest.fail("not run")), RunSpec("toy/draw")
-    assert (plain.seconds(spec), plain.memory(spec), plain.data(spec)) == (1.0, 300_000_000, ())
-    assert (plain.pack(spec, "cpu"), plain.timed) == (None, False)
 
 
 def test_a_run_is_late_when_it_is_asked_to_stop_or_past_its_deadline(tmp_path, monkeypatch: pytest.MonkeyPatch):

@@ -16,7 +16,6 @@ from suite.commands.check_table import show
 from suite.papers import verdicts as verdicts_module
 from suite.papers.grades import Rests
 from suite.papers.verdicts import Measurement
-from suite.report.page import page
 from suite.runs.archive import Archive, Layered, export
 from suite.runs.contest import Survey, implausible, relation, survey
 from suite.runs.store import CHECKSUMS, Outcome, Run, Store, encode, seal, verified
@@ -104,31 +103,9 @@ def test_a_survey_names_what_is_contested_and_what_cannot_be_judged():
     assert survey({run().id: [run()]}, lambda name: False).lines() == []
 
 
-def test_the_other_execution_is_judged_by_its_own_seeds_wherever_they_stand_among_the_versions():
-    third = HERE | {"execution": {"path": "vectorised"}}
-    versions = {
-        seed: [
-            run(5.0 if seed == 3 else 1.0, seed=seed),
-            run(1 + seed / 50, seed=seed, where=ELSEWHERE),
-            run(5.0, seed=seed, where=third),
-        ]
-        for seed in range(6)
-    }
-    found = survey({runs[0].id: runs for runs in versions.values()}, lambda name: False)
-    assert run(seed=3).id in found.contested
-    assert "value is 5" in found.contested[run(seed=3).id]
-    assert not found.untold
-
-
 def said(**results: object) -> SimpleNamespace:
     """All that is read of a run where its seeds judge it."""
     return SimpleNamespace(results=results)
-
-
-def test_three_seeds_are_enough_to_judge_and_two_are_not():
-    seeds = [run(1 + 0.1 * i, seed=i) for i in range(3)]
-    assert implausible(run(9.0), seeds, 0.01).startswith("value is 9, where 3 seeds")
-    assert implausible(run(9.0), seeds[:2], 0.01) is None
 
 
 @pytest.mark.parametrize(
@@ -161,12 +138,6 @@ def test_only_plain_finite_numbers_that_are_no_times_are_judged():
     assert implausible(other, seeds, 0.01) == ""
 
 
-def test_the_first_number_by_name_is_told():
-    names = [f"n{i}" for i in range(9)]
-    seeds = [said(**dict.fromkeys(names, float(i))) for i in range(4)]
-    assert implausible(said(**dict.fromkeys(reversed(names), 1e9)), seeds, 0.01).startswith("n0 is")
-
-
 @pytest.mark.parametrize(("odd", "t"), [(1, 3.2498), (2, 3.6897)])
 def test_a_survey_alarms_once_in_a_hundred_however_many_runs_it_judges(odd: int, t: float):
     """Ten seeds of either execution, of which ``odd`` differ, the first of them by a little more or less."""
@@ -182,24 +153,10 @@ def test_a_survey_alarms_once_in_a_hundred_however_many_runs_it_judges(odd: int,
     assert told == [[], [run(seed=0).id]]
 
 
-def test_versions_that_agree_ask_for_no_seeds():
-    for other in (run(), run(seconds=2.0), run(where=ELSEWHERE)):
-        found = survey({run().id: [run(), other]}, lambda name: False)
-        assert (found.contested, found.untold) == ({}, set())
-
-
 def test_of_many_versions_the_one_that_differs_most_counts():
     versions = [run(), run(seconds=2.0), run(2.0), run(2.0, where=ELSEWHERE)]
     found = survey({run().id: versions}, lambda name: False)
     assert found.kinds == {run().id: "contested"}
-
-
-def test_the_order_in_which_an_environment_was_written_says_nothing():
-    files = {name: data for name, data in run().files.items() if name != CHECKSUMS}
-    where = json.loads(files["environment.json"])
-    files["environment.json"] = json.dumps(dict(reversed(where.items()))).encode()
-    turned = verified(run().id, files | {CHECKSUMS: seal(files)})
-    assert relation(run(), turned, timed=False) == "timed again"
 
 
 @pytest.fixture
@@ -231,19 +188,6 @@ def test_a_contested_run_decides_nothing_silently(layers):
     assert (verdict.verdict, verdict.red) == ("inconclusive", True)
     assert "would be reproduced, but rests on contested evidence: run" in verdict.why
     assert len(several.contested) == 1
-
-
-def test_of_several_contested_runs_the_first_by_name_is_told(layers):
-    verdict, several = verdict_of(layers(HERE, 0.7, 0.7, 0.7), "toy/table1/share")
-    assert verdict.why.endswith(f"{several.contested[min(several.contested)]} (and 2 more runs)")
-
-
-def test_a_report_names_contested_runs(layers):
-    source = layers(HERE, 0.5, 0.5, 0.7)
-    (contested,) = (run_id for run_id in source.ids() if len({str(r.results) for r in source.versions(run_id)}) > 1)
-    written = page(source)
-    assert f"CONTESTED run {contested} (toy/draw): two versions of the same source" in written
-    assert "3 runs are held in several versions: 2 equal, 1 contested" in written
 
 
 def test_another_execution_within_the_spread_is_told_and_decides(layers):
@@ -304,12 +248,6 @@ def test_arithmetic_may_round_as_its_machine_does_and_change_with_its_code():
     assert relation(run(), run(1 + 1e-9, where=THREADS), timed=False, arithmetic=True) == "confirmed"
     other_code = run(2.0, where=HERE | {"source": "t"})
     assert relation(run(), other_code, timed=False, arithmetic=True) == "other execution"
-
-
-@pytest.mark.parametrize("name", ["isgd/rates", "rudra/protocol", "inverse_law/networks", "crossbow/sizes"])
-def test_experiments_that_calculate_say_so(name: str):
-    assert verdicts_module.is_arithmetic(name)
-    assert not verdicts_module.is_arithmetic("train")
 
 
 def test_a_verdict_that_too_few_seeds_support_is_marked(layers, capsys: pytest.CaptureFixture[str]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from suite.data.catalogue import DATASETS
 from suite.models.table import counts
 from suite.runner import cost
 from suite.spec import RunSpec
@@ -36,12 +35,6 @@ def test_a_run_costs_the_gradients_of_its_images_its_steps_and_its_tests():
     assert cost.seconds(training(evaluate=tested)) == pytest.approx(shorter)
 
 
-def test_a_network_that_was_not_timed_costs_three_passes_by_its_operations():
-    flops = counts("caffe_alexnet").flops_per_example
-    assert "caffe_alexnet" not in cost.GRADIENT
-    assert cost.image_seconds("caffe_alexnet") == pytest.approx(3 * flops / cost.FLOPS_PER_SECOND)
-
-
 @pytest.mark.parametrize("network", sorted(cost.GRADIENT))
 def test_measured_seconds_are_of_the_size_that_operations_say(network: str):
     """Between a fifth of a core's usual speed and eight times it: no slip of a power of ten."""
@@ -49,21 +42,11 @@ def test_measured_seconds_are_of_the_size_that_operations_say(network: str):
     assert 1 / 8 < cost.image_seconds(network) / by_operations < 5
 
 
-def test_a_rule_that_may_stop_a_run_leaves_a_quarter_of_its_updates():
-    assert cost.expected_updates(training()) == 1_000
-    assert cost.expected_updates(training(stop={"test_error": 0.01})) == 250
-
-
 def test_memory_is_the_data_ten_vectors_a_worker_and_the_activations_of_a_batch_or_a_test():
     pixels = 28 * 28 * 70_000
     for workers, batch, examples in ((1, 4, 500), (3, 4, 500), (1, 800, 800)):
         expected = 40 * workers * LENET.parameters + 8 * examples * LENET.activations_per_example
         assert cost.memory(training(workers=workers, batch=batch)) == 350_000_000 + pixels + expected
-
-
-def test_tests_are_of_the_test_split_where_its_labels_are_public():
-    assert cost.test_size("mnist") == 10_000
-    assert cost.test_size("imagenet") == DATASETS["imagenet"].sizes["validation"] == 50_000
 
 
 def test_small_batches_of_one_network_share_a_step_on_a_cpu_and_any_on_a_gpu():
@@ -79,7 +62,3 @@ def test_small_batches_of_one_network_share_a_step_on_a_cpu_and_any_on_a_gpu():
 def test_a_network_that_draws_masks_shares_no_step():
     assert counts("caffe_alexnet").has_dropout
     assert cost.pack(training(model={"name": "caffe_alexnet"}), "cuda") is None
-
-
-def test_a_run_needs_its_data():
-    assert cost.data(training()) == ("mnist",)

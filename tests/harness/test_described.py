@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from suite.papers.described import Described, describe, learns
@@ -60,23 +58,6 @@ def test_every_setting_has_its_place():
     )
 
 
-def test_a_specification_that_says_nothing_is_described_as_one_worker_and_nothing_else():
-    empty = describe(RunSpec("toy/train"))
-    assert (empty.workers, empty.growth, empty.drops, empty.seed) == (1, 0.0, (), 0)
-    others = {
-        name: value
-        for name, value in vars(empty).items()
-        if name not in ("workers", "growth", "drops", "falls", "seed")
-    }
-    assert set(others.values()) == {None}
-    assert empty.total is None
-
-
-def test_examples_of_all_workers_together():
-    assert told().total == 100
-    assert replace(told(), batch=None).total is None
-
-
 @pytest.mark.parametrize(
     ("leaving", "changes", "epochs"),
     [
@@ -108,54 +89,6 @@ def test_epochs_are_counted_over_what_is_learnt_from(leaving, changes, epochs):
 def test_drops_are_told_by_epochs_where_those_are_known(leaving, changes, drops):
     found = told(*leaving, **changes).drops
     assert found == tuple((pytest.approx(epoch), factor) for epoch, factor in drops)
-
-
-def test_a_rate_that_hangs_on_the_loss_a_corpus_of_tests_and_dropout_are_told():
-    falling = {"name": "isgd", "thresholds": [2.0, 1.2], "factors": [1.0, 0.1, 0.01]}
-    assert told(algorithm=falling).falls == ((2.0, 0.1), (1.2, 0.01))
-    assert told(test_corpus="newstest2013").tested == "newstest2013"
-    assert [told(model={"name": name}).dropout for name in ("caffe_alexnet", "nobody's")] == [True, None]
-
-
-def test_the_data_set_is_the_specification_s_own_or_the_experiment_s_first():
-    assert told(needed=("cifar10",)).data == "mnist"
-    assert told("data", needed=("cifar10", "mnist")).data == "cifar10"
-    assert told("data", needed=("cifar10", "mnist")).images == 50_000
-    assert told("data", corpus="phrases", needed=("cifar10",)).data == "phrases"
-    assert told("data").data is None
-    assert told(data={"name": "nobody's"}).images is None
-
-
-def test_sentences_are_a_part_as_a_subset_is():
-    assert told("data", corpus="phrases", sentences=90).subset == 90
-    assert told(sentences=90).subset == 6_000
-
-
-def test_workers_are_as_many_as_the_largest_number_of_learners():
-    learners = [[0, 2], [10, 8], [20, 4]]
-    assert told("workers", learners=learners).workers == 8
-    assert told(learners=learners).workers == 10
-    assert told("workers", learners=[1, 8, 4]).workers == 8
-    assert told("workers").workers == 1
-
-
-def test_a_network_is_known_by_its_name_alone():
-    assert told(model="vgg").network == "vgg"
-    assert told(model={"hidden": 3}).network is None
-
-
-def test_test_images_are_told_wherever_they_are_set():
-    assert told(evaluate={"examples": 90}).sample == 90
-    assert told(evaluate={"every": 3}, sample=40).sample == 40
-    assert told(evaluate={"test_examples": 90}, sample=40).sample == 90
-    assert told(evaluate={"every": 3}).sample is None
-
-
-def test_what_a_problem_says_counts_unless_the_run_says_otherwise():
-    found = describe(
-        RunSpec("toy/train", {"problem": {"data": {"name": "mnist"}, "batch": 4, "rate": 1.0}, "batch": 8})
-    )
-    assert (found.data, found.batch, found.rate) == ("mnist", 8, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from suite.commands import status as status_module
 from suite.commands.plan import Planned
 from suite.commands.run import share_of
 from suite.commands.submit import jobs_for, memory_step
-from suite.engines import BUILT_IN, INDEX, EngineError, Job, engine
+from suite.engines import INDEX, EngineError, Job
 from suite.engines.slurm import Slurm
 from suite.runner.presence import SILENT, present
-from suite.runs.store import Store, StoreError
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 TABLE = ("run", "toy/table1", "--profile", "smoke", "--device", "cpu")
@@ -88,64 +88,6 @@ def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
 def test_options_that_are_none_are_refused(tmp_path: Path, option: dict):
     with pytest.raises(EngineError, match="is no option of sbatch"):
         Slurm().script(Job("n", [["x"]], tmp_path, options=option))
-
-
-def test_a_job_is_one_worker_on_one_core_unless_it_says_more(tmp_path: Path):
-    text = Slurm().script(Job("n", [["x"]], tmp_path, options={"qos": ""}))
-    directives = {line.removeprefix("#SBATCH ") for line in text.splitlines() if line.startswith("#SBATCH")}
-    assert directives == {
-        "--requeue",
-        "--open-mode=append",
-        "--job-name=n",
-        "--array=0-0",
-        "--cpus-per-task=1",
-        f"--output={tmp_path}/%A_%a.txt",
-        "--signal=B:TERM@60",
-    }
-    assert "#SBATCH --ntasks=1\n" in Slurm().script(Job("n", [["x"]], tmp_path, gpus=2))
-
-
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Makes a program of Slurm's that a shell line stands for."""
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    (tmp_path / "bin").mkdir()
-
-    def make(name: str, line: str) -> None:
-        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{line}\n")
-        (tmp_path / "bin" / name).chmod(stat.S_IRWXU)
-
-    return make
-
-
-def test_the_states_of_a_jobs_workers_are_counted_and_those_of_others_are_not(programs):
-    programs("squeue", "printf '7 RUNNING\\n7 PENDING\\n8 RUNNING\\n9 RUNNING\\n'")
-    assert Slurm().states(["7", "9"]) == {"running": 2, "pending": 1}
-    programs("squeue", "exit 1")
-    assert Slurm().states([]) == {}
-
-
-def test_a_job_is_known_by_its_number(programs, tmp_path: Path):
-    programs("sbatch", "cat > /dev/null; echo '7;cluster'")
-    job = Job("n", [["x"]], tmp_path / "store" / "jobs")
-    assert Slurm().submit(job) == "7"
-
-
-@pytest.mark.parametrize(
-    ("line", "said"), [("echo 'no  such\n queue' >&2; exit 3", "no such"), ("echo no; exit 1", "no")]
-)
-def test_the_complaint_of_a_program_is_handed_on_in_a_sentence(programs, line: str, said: str):
-    programs("squeue", line)
-    with pytest.raises(EngineError, match=f"^slurm: {said}"):
-        Slurm().states(["7"])
-
-
-def test_engines_are_found_by_name(monkeypatch: pytest.MonkeyPatch):
-    assert isinstance(engine("slurm"), Slurm)
-    with pytest.raises(EngineError, match="no engine is called 'ray'; there are slurm"):
-        engine("ray")
-    monkeypatch.setitem(BUILT_IN, "mine", "suite.engines.slurm:Slurm")
-    assert isinstance(engine("mine"), Slurm)
 
 
 @pytest.fixture
@@ -254,32 +196,3 @@ def test_who_has_left_or_died_here_is_told_at_once(tmp_path: Path):
     for host, told in ((note["host"], "interrupted"), ("elsewhere", "running")):
         (folder / "progress.json").write_text(json.dumps({**note, "left": False, "pid": ended.pid, "host": host}))
         assert state() == told
-
-
-@pytest.mark.parametrize("content", ["{", "[1]", "null", '{"a": 1}', '{"a": {"artifact": "b", "seconds": "long"}}'])
-def test_a_file_that_status_cannot_read_is_named_with_the_way_out(tmp_path: Path, content: str):
-    Store(tmp_path, create=True)
-    for folder, cure in (("jobs", "as a job; delete it"), ("wanted", "as a plan; delete it, `run` writes it again")):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "x.json").write_text(content)
-        with pytest.raises(StoreError, match=f"{folder}/x.json cannot be read {cure}$"):
-            status_module.status(tmp_path)
-
-
-def test_signs_of_life_are_aged_by_the_clock_of_their_file_system(tmp_path, monkeypatch):
-    """Which need not be this machine's; that is asked only where nothing can be written."""
-    (tmp_path / "staging").mkdir()
-    monkeypatch.setattr(status_module.time, "time", lambda: 5.0)
-    assert status_module._clock(tmp_path) > 1e9
-    assert not list((tmp_path / "staging").iterdir())
-    assert status_module._clock(tmp_path / "nowhere") == 5.0
-
-
-def test_the_time_left_follows_the_pace_of_those_who_work():
-    """One run of 100 estimated seconds is a quarter done after 50 s; three more like it, one worker."""
-    wanted = {str(i): {"seconds": 100.0} for i in range(4)}
-    runs = {"0": {"state": "running", "fraction": 0.25, "since": 1000.0}}
-    assert status_module.seconds_left(wanted, set(), runs, 1050.0) == pytest.approx(375 * 2)
-    assert status_module.seconds_left(wanted, {"1", "2"}, runs, 1050.0) == pytest.approx(175 * 2)
-    assert status_module.seconds_left(wanted, set(), {}, 50.0) is None
-    assert status_module.seconds_left(wanted, set(wanted), {}, 50.0) == 0.0

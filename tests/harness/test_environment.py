@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -13,31 +11,7 @@ import pytest
 import torch
 
 from suite.runs import environment
-from suite.runs.environment import cpu_name, describe, device_facts, machine, machine_class, revision, versions
-
-
-def told(monkeypatch: pytest.MonkeyPatch, text: str) -> str:
-    """The processor's name where the kernel tells this of it."""
-    monkeypatch.setattr(environment.Path, "read_text", lambda path: text)
-    return cpu_name()
-
-
-def test_a_processor_is_named_as_the_kernel_does_whatever_its_name_holds(monkeypatch: pytest.MonkeyPatch):
-    assert told(monkeypatch, "processor\t: 0\nmodel name\t: A: B  @ 2 GHz\nmodel name\t: C\n") == "A: B  @ 2 GHz"
-
-
-@pytest.mark.parametrize(("processor", "name"), [("a Power9", "a Power9"), ("", "ppc64le")])
-def test_where_the_kernel_does_not_python_names_it(monkeypatch: pytest.MonkeyPatch, processor: str, name: str):
-    monkeypatch.setattr(platform, "processor", lambda: processor)
-    monkeypatch.setattr(platform, "machine", lambda: "ppc64le")
-    assert told(monkeypatch, "cpu : POWER9\n") == name
-
-
-def test_the_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(os, "sched_getaffinity", {0: {1, 5, 7}}.__getitem__, raising=False)
-    assert machine()["cores"] == 3
-    monkeypatch.delattr(os, "sched_getaffinity")
-    assert machine()["cores"] == os.cpu_count()
+from suite.runs.environment import describe, device_facts, machine_class, revision, versions
 
 
 def repository(folder: Path) -> Path:
@@ -94,12 +68,6 @@ def test_a_card_is_the_first_with_its_driver(monkeypatch: pytest.MonkeyPatch, ca
     assert (facts["device"], facts["name"], facts["memory_bytes"]) == ("cuda", "NVIDIA T4", 4)
     assert facts["driver"] == "570.86.15"
     assert machine_class("cuda") == "gpu-nvidia-t4-driver-570"
-
-
-def test_a_driver_that_nobody_can_ask_is_unknown(monkeypatch: pytest.MonkeyPatch, card):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert device_facts("cuda")["driver"] == "unknown (ModuleNotFoundError)"
-    assert machine_class("cuda") == "gpu-nvidia-t4-driver-unknown-modulenotfounderror"
 
 
 def test_a_run_s_device_is_described_by_torch_where_that_is_loaded(monkeypatch: pytest.MonkeyPatch):

@@ -8,15 +8,10 @@ import toy
 
 from suite.papers import evidence
 from suite.papers.evidence import (
-    committed,
     export_selection,
-    exported_files,
-    ids_of,
     ids_of_user,
     of_user,
-    shipped,
     table_beside,
-    wanted,
     with_committed,
 )
 from suite.runs.archive import Archive, export
@@ -50,23 +45,6 @@ def values(source, *specs):
     return [source.read(spec.id).results["value"] for spec in specs]
 
 
-def test_the_exported_files_are_found_in_the_order_of_their_names(folder):
-    assert [archive.path.name for archive in committed()] == ["a.zip", "b.zip"]
-    assert exported_files() == {(folder / name).resolve() for name in ("a.zip", "b.zip")}
-
-
-def test_an_exported_file_beside_the_papers_is_shipped_and_a_copy_of_it_is_not(folder, tmp_path):
-    copy = tmp_path / "a.zip"
-    copy.write_bytes((folder / "a.zip").read_bytes())
-    assert [shipped(layer) for layer in committed()] == [True, True]
-    assert not shipped(Archive(copy))
-    assert not shipped(store(tmp_path / "store"))
-
-
-def test_without_a_store_there_is_the_committed_evidence(folder):
-    assert with_committed(None).ids() == {SPECS[0].id, SPECS[1].id}
-
-
 def test_the_unnamed_store_lies_in_the_working_folder_and_comes_first(folder):
     store("runs.store", *SPECS[1:])
     found = with_committed(None)
@@ -80,37 +58,6 @@ def test_a_named_store_comes_first_and_must_be_one(folder, tmp_path):
     for asked in (with_committed, of_user, ids_of_user):
         with pytest.raises(StoreError):
             asked(tmp_path / "absent")
-
-
-def test_without_committed_evidence_the_unnamed_store_must_be_there(folder):
-    for path in folder.iterdir():
-        path.unlink()
-    with pytest.raises(StoreError):
-        with_committed(None)
-
-
-def test_the_folder_of_committed_evidence_is_no_store_of_the_user(folder):
-    assert with_committed(folder).ids() == {SPECS[0].id, SPECS[1].id}
-    assert ids_of_user(folder) == ids_of_user(folder, new=True) == set()
-
-
-def test_a_store_may_be_missing_only_where_it_may_be_new(folder, tmp_path):
-    assert ids_of_user(None) == ids_of_user(None, new=True) == ids_of_user(tmp_path / "absent", new=True) == set()
-    store(tmp_path / "mine", SPECS[2])
-    assert ids_of_user(tmp_path / "mine") == ids_of_user(tmp_path / "mine", new=True) == {SPECS[2].id}
-
-
-def test_the_runs_of_an_artifact_are_those_of_all_its_groups(papers):
-    table = toy.PAPER.artifact("toy/table1")
-    each = {profile: {spec.id for spec in toy.runs(profile)["draws"]} for profile in ("smoke", "paper")}
-    assert ids_of(table, ["smoke"]) == each["smoke"]
-    assert ids_of(table, ["smoke", "paper"]) == each["smoke"] | each["paper"]
-    assert ids_of(table, []) == set()
-
-
-def test_a_selection_wants_every_run_once(papers):
-    assert wanted(["toy/table1", "toy/*1"], "smoke") == [*toy.runs("smoke")["draws"], *toy.training("smoke")["train"]]
-    assert wanted(["toy/fig2"], "smoke") == []
 
 
 def test_the_stored_runs_of_a_selection_are_written_out(papers, tmp_path):
@@ -127,14 +74,6 @@ def test_the_stored_runs_of_a_selection_are_written_out(papers, tmp_path):
     assert Archive(out).ids() == {spec.id for spec in smoke}
 
 
-def test_a_selection_without_a_stored_run_writes_nothing(papers, tmp_path):
-    made = store(tmp_path / "store", *toy.runs("smoke")["draws"])
-    for selectors, profile in ((["toy/table1"], "paper"), (["toy/fig1"], None)):
-        with pytest.raises(StoreError, match="holds no run of this selection: run it first"):
-            export_selection(selectors, made.root, tmp_path / "out" / "runs.zip", profile)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("there", "out", "why"),
     [
@@ -149,10 +88,3 @@ def test_a_table_replaces_nothing_but_the_table_of_an_export(tmp_path, there, ou
         (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).write_text("")
     with pytest.raises(StoreError, match=why):
         table_beside(tmp_path / out)
-
-
-@pytest.mark.parametrize("there", [(), ("x.zip",), ("x.zip", "x.parquet")])
-def test_a_table_stands_beside_a_new_export_or_one_that_is_replaced(tmp_path, there):
-    for name in there:
-        (tmp_path / name).write_text("")
-    assert table_beside(tmp_path / "x.zip") == tmp_path / "x.parquet"

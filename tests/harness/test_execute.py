@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import os
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -13,13 +12,11 @@ from pathlib import Path
 import pytest
 import toy
 
-from suite.commands.status import status
-from suite.experiment import Context, Experiment
+from suite.experiment import Context
 from suite.papers.registry import experiment
 from suite.runner import spent
 from suite.runner.cost import TRAIN
-from suite.runner.execute import Surroundings, execute, execute_all, execute_pack
-from suite.runner.packing import Pack
+from suite.runner.execute import Surroundings, execute, execute_all
 from suite.runner.report import NOT_BEGUN
 from suite.runner.timing import alternating
 from suite.runs import source
@@ -96,11 +93,6 @@ def test_a_failing_run_says_why_keeps_its_traceback_and_lets_others_go_on(around
     assert Store(around.store).ids() == {specs[1].id}
 
 
-def test_an_unknown_experiment_is_an_error(around: Surroundings):
-    with pytest.raises(KeyError):
-        list(execute_all([RunSpec("toy/nonsense")], experiment, around))
-
-
 def test_a_run_that_another_holds_is_left_alone(around: Surroundings, counted):
     spec = draw()
     with Store(around.store, create=True).claim(spec.id):
@@ -130,11 +122,6 @@ def test_runs_of_a_pack_share_what_was_spent_on_all(tmp_path: Path):
     (folders[0] / spent.SPENT).write_text("{")
     spent.charge([folders[0], tmp_path / "gone"], 1.0)
     assert [spent.spent(folder) for folder in (*folders, tmp_path / "gone")] == [0.5, 3.0, 0.0]
-
-
-def test_processor_seconds_are_of_this_process_and_its_children_and_no_time_on_the_wall(monkeypatch):
-    monkeypatch.setattr("os.times", lambda: os.times_result((1.0, 2.0, 4.0, 8.0, 1000.0)))
-    assert spent.processor_seconds() == 15.0
 
 
 def test_out_of_time_is_no_failure(around: Surroundings, counted):
@@ -255,30 +242,6 @@ def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun
     assert (report.state, report.status) == ("late", NOT_BEGUN)
     assert len(taken) < 1000
     assert not Store(around.store).partial(spec.id).exists()
-
-
-def test_a_run_whose_execution_is_measured_is_under_way(around: Surroundings):
-    states = []
-
-    def measure(spec: RunSpec, execution: object, width: int) -> dict[str, object]:
-        states.append(status(around.store)["runs"][spec.id]["state"])
-        return {}
-
-    measured = replace(TRAIN, seconds=lambda spec: 1e3, measure=lambda: measure)
-    assert execute(toy.digits(), lambda name: measured, around).state == "stored"
-    assert states == ["running"]
-
-
-def test_a_run_is_under_way_while_others_of_its_pack_are_opened(around: Surroundings):
-    pack, seen = Pack(tuple(toy.digits(rate=rate) for rate in (0.01, 0.02, 0.05))), []
-
-    def resolve(name: str) -> Experiment:
-        seen.append({run["state"] for run in status(around.store)["runs"].values()})
-        return experiment(name)
-
-    assert {report.state for report in execute_pack(pack, resolve, around)} == {"stored"}
-    assert {"running"} in seen
-    assert not any("interrupted" in states for states in seen)
 
 
 def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
 from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
-import toy
 
 from suite.experiment import Experiment
 from suite.papers.registry import experiment
-from suite.runner import execute as execution
 from suite.runner import spent
-from suite.runner.execute import Surroundings, execute, execute_all, execute_pack, explain, keep_traceback
+from suite.runner.execute import Surroundings, execute, execute_all, execute_pack
 from suite.runner.packing import Pack
 from suite.runner.report import Report
-from suite.runs.lease import Claim
 from suite.runs.store import Outcome, Store
 from suite.spec import RunSpec
 
@@ -33,29 +28,6 @@ def draw(**settings: object) -> RunSpec:
     return RunSpec("toy/draw", settings)
 
 
-def test_the_progress_of_a_pack_is_the_mean_of_its_runs(around: Surroundings):
-    """Each says that it is under way; the toy says that it is half done, once."""
-    seen: list[float] = []
-    pack = Pack((draw(value=1), draw(value=2)))
-    execute_pack(pack, experiment, around, seen.append)
-    assert seen == [0.0, 0.0, 0.25, 0.5, 0.75, 1.0]
-    seen.clear()
-    execute_pack(Pack((*pack.specs, draw(value=3), draw(value=4))), experiment, around, seen.append)
-    assert seen == [0.25, 0.5, 0.5, 0.5, 0.625, 0.75, 0.875, 1.0]
-    seen.clear()
-    execute_pack(pack, experiment, around, seen.append)
-    assert seen == [0.5, 1.0]
-
-
-def test_in_one_process_every_run_of_a_pack_hears_of_its_progress(around: Surroundings):
-    pair = Experiment(lambda: toy.body, pack=lambda spec, device: "all")
-    seen: list[tuple[str, float]] = []
-    specs = [draw(value=1), draw(value=2)]
-    list(execute_all(specs, lambda name: pair, around, progress=lambda *told: seen.append(told)))
-    assert {run_id for run_id, fraction in seen if fraction == 0.25} == {spec.id for spec in specs}
-    assert [fraction for _, fraction in seen[-2:]] == [1.0, 1.0]
-
-
 def test_what_an_interrupted_session_left_of_a_run_that_is_stored_is_removed(around: Surroundings):
     spec = draw()
     execute(spec, experiment, around)
@@ -64,36 +36,6 @@ def test_what_an_interrupted_session_left_of_a_run_that_is_stored_is_removed(aro
     (left / "checkpoint").touch()
     assert execute(spec, experiment, around).state == "present"
     assert list((around.store / "partial").iterdir()) == []
-
-
-def test_without_a_deadline_nothing_is_late():
-    assert not Surroundings(None).late()
-    assert Surroundings(None, deadline=time.monotonic() - 1).late()
-    assert not Surroundings(None, deadline=time.monotonic() + 60).late()
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (ValueError("size=7 must be even"), "size=7 must be even"),
-        (ValueError(), "ValueError: "),
-        (KeyError("a"), "KeyError: 'a'"),
-        (RuntimeError("no room"), "RuntimeError: no room"),
-        (ModuleNotFoundError("No module named 'a.b'", name="a.b"),
-         "needs the Python package a, which is not installed here: pip install a"),
-        (ModuleNotFoundError("nothing"), "ModuleNotFoundError: nothing"),
-    ],
-)  # fmt: skip
-def test_an_error_is_told_in_a_sentence(error: Exception, sentence: str):
-    assert explain(error) == sentence
-
-
-def test_a_traceback_that_cannot_be_kept_is_said(tmp_path):
-    claim = Claim(tmp_path / "partial", lambda: False)
-    assert keep_traceback(claim, KeyError()) == "its traceback could not be kept (No such file or directory)"
-    claim.open(lambda left: False)
-    assert keep_traceback(claim, KeyError("a")) == f"traceback in {claim.folder / 'failure.txt'}"
-    assert "KeyError: 'a'" in (claim.folder / "failure.txt").read_text()
 
 
 class Pool:
@@ -150,17 +92,6 @@ def test_workers_share_the_runs_and_times_are_taken_one_by_one_at_the_end(
     assert {report.spec for report in reports} == set(specs)
 
 
-@pytest.mark.parametrize(("count", "workers"), [(3, 1), (1, 4)])
-def test_one_worker_and_one_run_need_no_process(around: Surroundings, pools, count: int, workers: int):
-    assert [r.state for r in execute_all(runs(free=count), kinds, around, workers=workers)] == ["stored"] * count
-    assert pools == []
-
-
-def test_one_worker_is_the_default(around: Surroundings, pools):
-    assert len(list(execute_all(runs(free=2), kinds, around))) == 2
-    assert pools == []
-
-
 @pytest.mark.parametrize("fails_after", [0, 1, 3])
 def test_runs_that_share_their_steps_share_what_was_spent_until_each_ended(
     around: Surroundings, monkeypatch: pytest.MonkeyPatch, fails_after: int
@@ -209,10 +140,3 @@ def test_two_runs_that_share_their_steps_are_computed_together_and_one_with_a_wi
         reports = execute_pack(Pack(specs), lambda name, kind=kind: kind, around)
         assert [report.state for report in reports] == ["stored", "stored"]
     assert seen == [2, "alone", "alone", "alone", "alone"]
-
-
-def test_kernels_without_a_promise_are_named_in_order(around: Surroundings, monkeypatch: pytest.MonkeyPatch):
-    names = {f"kernel_{i}" for i in range(9)}
-    monkeypatch.setattr(execution, "same_bits", lambda device: contextlib.nullcontext(set(names)))
-    execute(draw(), experiment, around)
-    assert Store(around.store).read(draw().id).environment["not_deterministic"] == sorted(names)

@@ -39,24 +39,6 @@ def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layere
     } <= told
 
 
-def test_runs_of_one_kind_stand_in_one_line_with_their_methods_and_seeds(source: Layered):
-    _, artifact, verdict = found("isgd/fig5a/slightly-faster", source)
-    text = list(lines(artifact, verdict, source))
-    assert [line for line in text if line.startswith("  runs ")] == [
-        "  runs       20 runs, SGD and ISGD, seeds 0-9; by revision ac6d9096b6f6, made before starts were recorded"
-    ]
-    assert verdict.measured is not None
-    assert any("gradient evaluations than SGD, 95% CI" in line for line in text)
-    assert not any("→" in line or "+00:00" in line for line in text)
-
-
-@pytest.mark.parametrize(("claim", "drawn"), [(CLAIM, True), ("isgd/table1/lenet-weight-mb", False)])
-def test_a_figure_is_named_where_there_is_one(source: Layered, claim: str, drawn: bool):
-    text = list(lines(*found(claim, source)[1:], source))
-    assert any(line.startswith("  figure     sgd-suite figures ") for line in text) == drawn
-    assert text[-1].startswith("  again      sgd-suite run ")
-
-
 @pytest.mark.parametrize(
     ("name", "helped"),
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from suite.runs import kept
-from suite.runs.files import check_file, check_writable, nearest, sync_folder, write_whole
+from suite.runs.files import check_file, check_writable, nearest, write_whole
 
 
 @pytest.mark.parametrize("at", [1, 2])
@@ -31,22 +31,6 @@ def test_a_full_disk_is_an_error_and_leaves_the_old_file_or_the_new(tmp_path: Pa
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"note": "old" if at == 1 else "new"}
 
 
-def test_what_cannot_be_replaced_is_left_alone(tmp_path: Path):
-    (tmp_path / "note").mkdir()
-    with pytest.raises(OSError, match="note"):
-        write_whole(tmp_path / "note", b"new")
-    assert [path.name for path in tmp_path.rglob("*")] == ["note"]
-
-
-@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="the system does not list open files")
-def test_no_file_stays_open(tmp_path: Path):
-    before = len(os.listdir("/dev/fd"))
-    for _ in range(3):
-        sync_folder(tmp_path)
-        write_whole(tmp_path / "note", b"new")
-    assert len(os.listdir("/dev/fd")) == before
-
-
 def test_a_place_for_a_file_is_tried_and_left_as_it_was(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
     check_file(tmp_path / "deep" / "down" / "new")
@@ -66,13 +50,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "far" / "cache"
 
 
-def test_what_is_kept_lies_under_its_kind_state_and_name(cache: Path):
-    for name in ("one", "two"):
-        kept.keep(kept.place("kind", "state", name), name.encode())
-    assert kept.place("kind", "state", "two") == cache / "kind" / "state" / "two"
-    assert [kept.recall(kept.place("kind", "state", name)) for name in ("one", "two")] == [b"one", b"two"]
-
-
 def test_the_oldest_states_of_a_kind_are_dropped_and_no_others(cache: Path):
     for age, state in enumerate(["d", "a", "c", "b", "e"]):
         kept.keep(kept.place("kind", state, "x"), b"")
@@ -84,10 +61,3 @@ def test_the_oldest_states_of_a_kind_are_dropped_and_no_others(cache: Path):
     kept.keep(kept.place("kind", "c", "y"), b"")
     assert {path.name for path in (cache / "kind").iterdir()} == {"c", "b", "e"}
     assert kept.place("other", "state", "x").exists()
-
-
-def test_a_cache_that_cannot_be_written_costs_nothing_but_time(cache: Path):
-    cache.parent.mkdir()
-    cache.write_text("a file in the way")
-    kept.keep(kept.place("kind", "state", "x"), b"")
-    assert cache.read_text() == "a file in the way"

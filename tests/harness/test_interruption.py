@@ -137,7 +137,7 @@ def gone(group: int, seconds: float = 60.0) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_parents_leave_no_workers_behind(tmp_path: Path, seed: int):
     """SIGTERM at a random moment while workers start or compute."""
     process = started(tmp_path, "toy/table1", "--workers", "2", TOY_SLEEP="3")

@@ -62,10 +62,7 @@ ARRAYS = ("numpy", "pandas", "pyarrow")
     ("command", "forbidden"),
     [
         (["list"], SLOW + ARRAYS),
-        (["list", "--json"], SLOW + ARRAYS),
         (["plan", "--profile", "smoke"], SLOW + ARRAYS),
-        (["plan", "--profile", "paper", "--json"], SLOW + ARRAYS),
-        (["check", "crossbow", "--profile", "smoke"], ("torch", "matplotlib")),
         (["check", "--json"], ("torch", "matplotlib")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -97,18 +97,6 @@ def test_one_process_that_needs_leases_makes_all_use_them(tmp_path: Path, monkey
     assert Store(tmp_path).locks.kind() == "lease"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("SGD_SUITE_LOCKS", "hope"), ("SGD_SUITE_LEASE_SECONDS", "soon"), ("SGD_SUITE_LEASE_SECONDS", "0")],
-)
-def test_wrong_settings_are_refused_in_a_sentence(tmp_path: Path, monkeypatch, name: str, value: str):
-    store = Store(tmp_path, create=True)
-    monkeypatch.setenv("SGD_SUITE_LOCKS", "lease")
-    monkeypatch.setenv(name, value)
-    with pytest.raises(ValueError, match=f"{name}='{value}' must be"), store.claim(RUN):
-        pass
-
-
 def test_leases_of_different_length_are_refused(tmp_path: Path, leased, monkeypatch: pytest.MonkeyPatch):
     store = Store(tmp_path, create=True)
     with another(tmp_path) as process:
@@ -214,13 +202,6 @@ def test_two_processes_test_a_stores_file_system(tmp_path: Path, monkeypatch, ki
         "ok": True,
     }
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_system_without_locks_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Where flock succeeds for everybody."""
-    monkeypatch.setattr(subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 0, "free\n", ""))
-    found = probe(tmp_path)
-    assert (found["excludes"], found["ok"]) == (False, False)
 
 
 def test_doctor_tests_the_file_system_of_a_store(sgd, tmp_path: Path):

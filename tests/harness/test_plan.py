@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from suite.commands import plan as planning
-from suite.commands.plan import Planned, lines, rows, summary
+from suite.commands.plan import Planned, lines, summary
 from suite.runner import calibration
-from suite.runner.calibration import Calibration, known
+from suite.runner.calibration import Calibration
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {}, seed) for seed in range(3)]
@@ -41,45 +41,6 @@ def test_what_is_left_is_what_is_not_yours():
     }
 
 
-def test_where_all_is_yours_nothing_is_left():
-    found = summary(PLAN, {spec.id for spec in SPECS}, set(), "smoke", None, MADE)
-    assert (found["yours"], found["core_seconds"], found["peak_memory_bytes"]) == (3, 0, 0)
-    assert (found["missing_data"], found["calibrated"]) == ({}, "cuda")
-
-
-def test_missing_data_are_named_in_alphabetical_order():
-    names = tuple("hgfedcba")
-    wanted = [Planned(SPECS[0], 1.0, 1, (*names, "digits"), ())]
-    assert list(planning.missing_data(wanted, None)) == sorted(names)
-
-
-def test_a_row_holds_a_run_with_hundredths_of_seconds():
-    assert rows(PLAN[1:], {SPECS[2].id}) == [
-        {
-            "id": SPECS[1].id,
-            "experiment": "toy/draw",
-            "group": "draws",
-            "seed": 1,
-            "seconds": 20.12,
-            "memory_bytes": 2_000_000,
-            "data": ["imagenet"],
-            "yours": False,
-            "artifacts": ["toy/fig1", "toy/table1"],
-        },
-        {
-            "id": SPECS[2].id,
-            "experiment": "toy/draw",
-            "group": "a few",
-            "seed": 2,
-            "seconds": 8_361_857.0,
-            "memory_bytes": 3_000_000,
-            "data": [],
-            "yours": True,
-            "artifacts": ["toy/fig1"],
-        },
-    ]
-
-
 @pytest.mark.parametrize(
     ("made", "basis"), [(None, "of one core of the reference CPU"), (MADE, "measured here on cuda")]
 )
@@ -93,18 +54,3 @@ def test_the_sum_comes_first_then_what_is_missing_then_the_longest_run(made: Cal
         f"20 s 2 MB toy/fig1 'draws', seed 1 {SPECS[1].id}; also toy/table1",
         f"yours toy/table1 'draws', seed 0 {SPECS[0].id}",
     ]
-
-
-def test_a_calibration_is_made_of_the_planned_runs_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    given = []
-
-    def here(specs, resolve, device, data, seconds, note):
-        given.append((specs, device, data, seconds))
-        return MADE
-
-    monkeypatch.setattr(calibration, "here", here)
-    store = planning.folder_for_calibration(tmp_path / "new" / "store")
-    assert planning.calibrate(PLAN, store, "cpu", tmp_path, 5.0) == MADE
-    assert given == [(SPECS, "cpu", tmp_path, 5.0)]
-    assert known(store) == MADE
-    assert [item.seconds for item in planning.calibrated(PLAN[:1], MADE)] == [pytest.approx(3 * 1.005)]

@@ -6,16 +6,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 import toy
 
-from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import Measured, exact
-from suite.commands.pytest_plugin import ClaimItem, RedVerdict
 from suite.papers.registry import experiment
 from suite.runner.execute import Surroundings, execute_all
 
@@ -73,30 +68,6 @@ def test_every_claim_is_one_item(filled: Path):
 
 
 @pytest.mark.parametrize(
-    ("printed", "ours", "told"),
-    [
-        ((), None, "printed no number , measured nothing; rule holds"),
-        ((8.0, 9.0), exact((7, 8)), "printed 8, 9 , measured 7 [7, 7], 8 [8, 8]; rule holds"),
-    ],
-)
-def test_a_red_claim_says_what_is_printed_and_what_was_measured(printed: tuple, ours: Measured | None, told: str):
-    claim = Claim("toy/fig1/a", "it holds", "1", "holds", "smoke", "cpu-small", "so", printed)
-    verdict = Verdict(claim, "not reproduced", "no", ours, "smoke", red=True)
-    item: Any = SimpleNamespace(verdict=verdict, user_properties=[])
-    with pytest.raises(RedVerdict) as caught:
-        ClaimItem.runtest(item)
-    said = ClaimItem.repr_failure(item, caught)
-    assert said.splitlines() == ["toy/fig1/a: not reproduced: no", "  it holds (1)", f"  {told}, because so"]
-
-
-@pytest.mark.processes
-def test_a_profile_judges_its_own_runs_only(filled: Path):
-    done = claims(PUBLISHED, "--store", filled, "--profile", "smoke")
-    assert outcomes(done) == {"table1/seven": "PASSED", "table1/eight": "FAILED", "table1/found": "PASSED"}
-    assert "1 failed, 2 passed, 3 skipped" in done.stdout
-
-
-@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--profile", "huge"], "argument --profile: invalid choice: 'huge'"),
@@ -107,12 +78,3 @@ def test_a_profile_judges_its_own_runs_only(filled: Path):
 def test_a_mistake_is_a_usage_error(arguments: list[str], told: str):
     done = claims(PUBLISHED, *arguments)
     assert (done.returncode, told in done.stderr, done.stdout) == (4, True, "")
-
-
-@pytest.mark.processes
-def test_it_leaves_other_files_alone(tmp_path: Path):
-    (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
-    (tmp_path / "toy.toml").write_text("[tool]\n")
-    done = claims(tmp_path)
-    assert done.returncode == 0
-    assert "1 passed" in done.stdout

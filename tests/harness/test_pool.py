@@ -69,42 +69,6 @@ def test_one_worker_takes_the_packs_in_order_and_tells_how_far_each_is():
     assert told == [(pack.id, fraction) for pack in packs(4) for fraction in (0.5, 1.0)]
 
 
-def test_no_more_workers_are_started_than_there_are_packs():
-    with Pool(3, lambda pack, *, progress: stored(pack)) as pool:
-        assert seeds(pool.compute(packs(1), lambda *one: None)) == [0]
-        assert pool.started == 1
-        assert seeds(pool.compute(packs(1), lambda *one: None)) == [0]
-        assert pool.started == 1
-
-
-def test_no_more_workers_are_started_than_were_asked_for_and_each_is_used_again():
-    both = threading.Barrier(2)
-
-    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[Report]:
-        both.wait(PATIENCE)
-        return stored(pack)
-
-    with Pool(2, compute) as pool:
-        assert sorted(seeds(pool.compute(packs(6), lambda *_: None))) == list(range(6))
-        assert pool.started == 2
-
-
-def test_a_pack_is_waited_for_though_all_others_have_ended():
-    others = threading.Event()
-
-    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[Report]:
-        if pack.specs[0].seed == 0:
-            others.wait(PATIENCE)
-        return stored(pack)
-
-    with Pool(2, compute) as pool:
-        found = []
-        for report in pool.compute(packs(2), lambda *_: None):
-            found.append(report.spec.seed)
-            others.set()
-    assert found == [1, 0]
-
-
 def test_the_runs_of_a_worker_that_dies_have_failed_and_another_takes_its_place():
     def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[Report]:
         if pack.specs[0].seed == 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.runner.presence import at_work, job, note_in, present
+from suite.runner.presence import at_work, note_in, present
 
 HERE = {"host": platform.node(), "pid": os.getpid()}
 ELSEWHERE = {"host": "elsewhere", "pid": -1}
@@ -71,19 +71,3 @@ def test_a_folder_that_is_taken_away_is_no_failure(tmp_path: Path):
         (tmp_path / "x").rename(tmp_path / "another's")
     assert note_in(tmp_path / "x") is None
     assert "left" not in note_in(tmp_path / "another's")
-
-
-@pytest.mark.parametrize(
-    ("variables", "name"),
-    [
-        ({}, ""),
-        ({"SLURM_JOB_ID": "7"}, "7"),
-        ({"SLURM_JOB_ID": "9", "SLURM_ARRAY_JOB_ID": "8", "SLURM_ARRAY_TASK_ID": "3"}, "8_3"),
-    ],
-)
-def test_a_job_is_named_as_its_scheduler_does(monkeypatch: pytest.MonkeyPatch, variables: dict, name: str):
-    for variable in ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"):
-        monkeypatch.delenv(variable, raising=False)
-    for variable, value in variables.items():
-        monkeypatch.setenv(variable, value)
-    assert job() == name

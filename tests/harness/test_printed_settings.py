@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suite.papers.printed_settings import LENGTHS, NEEDED, Experiment, SettingsError, load, missing, settings
-from suite.papers.registry import PAPERS
+from suite.papers.printed_settings import SettingsError, load
 
 GROUP = """
 [groups.one]
@@ -66,21 +65,3 @@ def test_a_claim_s_own_entry_stands_over_its_artifact_s(tmp_path):
     assert loss["epochs"] is None
     assert table.basis("toy/fig1/gain").speaks_of == "three"
     assert table.basis("toy/fig1/loss").machine.values == ("K80",)
-
-
-def test_every_artifact_that_trains_names_its_experiments_or_is_held_against_all():
-    for name in PAPERS:
-        table = settings(name)
-        assert table.machine is not None
-        basis = table.basis(f"{name}/no-such-figure/claim")
-        assert {e.name for e in basis.experiments} == {
-            e.name for e in table.experiments.values() if e.trains and not missing(e)
-        }
-
-
-@pytest.mark.parametrize("length", LENGTHS)
-def test_one_kind_of_length_is_enough_and_none_is_too_few(length: str):
-    said = dict.fromkeys(NEEDED)  # None: that it is not printed
-    assert missing(Experiment("toy/train", said | {length: None})) == []
-    assert missing(Experiment("toy/train", said)) == [" or ".join(LENGTHS)]
-    assert missing(Experiment("toy/train", {length: None})) == list(NEEDED)

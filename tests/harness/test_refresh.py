@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from suite.commands import refresh
-from suite.papers.selection import SelectorError
 
 
 @pytest.fixture
@@ -36,95 +33,6 @@ def test_a_check_writes_nothing_and_fails(home):
     assert said == [f"{home / 'old.csv'}: out of date", f"{home / 'new.csv'}: out of date"]
     assert (home / "old.csv").read_text() == "b\n"
     assert not (home / "new.csv").exists()
-
-
-def test_an_unknown_paper_is_named(home):
-    with pytest.raises(SelectorError, match="'isdg'"):
-        refresh.refresh(["isdg"])
-
-
-@pytest.fixture
-def two(tmp_path, monkeypatch):
-    """Two homes, of which one has a project around it; each with one generated file."""
-    homes = {tmp_path / "with" / "one": ["ant", "bee"], tmp_path / "without" / "two": ["cat"]}
-    for home in homes:
-        home.mkdir(parents=True)
-    (tmp_path / "with" / "pyproject.toml").touch()
-    monkeypatch.setattr(refresh, "homes", lambda: list(homes))
-    monkeypatch.setattr(refresh, "PAPERS", dict.fromkeys(("ant", "bee", "cat")))
-    monkeypatch.setattr(refresh, "papers_of", homes.__getitem__)
-    monkeypatch.setattr(refresh, "generated", lambda home: {home / "made.csv": "a\n"})
-    return tuple(homes)
-
-
-def test_a_home_without_its_project_is_told_and_left_alone(two):
-    project, installed = two
-    told = [f"{project / 'made.csv'}: renewed", f"{installed}: installed without its project; nothing to renew"]
-    assert refresh.refresh(()) == (0, told)
-    assert refresh.refresh((), check=True) == (0, told[1:])
-    assert list(installed.iterdir()) == []
-
-
-def test_only_the_homes_of_the_named_papers_are_renewed(two):
-    project, installed = two
-    assert refresh.refresh(["cat"]) == (0, [f"{installed}: installed without its project; nothing to renew"])
-    assert refresh.refresh(["bee"]) == (0, [f"{project / 'made.csv'}: renewed"])
-    assert refresh.refresh(["bee"]) == (0, ["all generated files are up to date"])
-
-
-def test_a_project_is_the_home_s_folder_or_the_one_above(tmp_path):
-    home = tmp_path / "src" / "pack"
-    home.mkdir(parents=True)
-    (home / "pyproject.toml").touch()
-    assert refresh.project(home) is None
-    (tmp_path / "pyproject.toml").touch()
-    assert refresh.project(home) == tmp_path
-    (tmp_path / "src" / "pyproject.toml").touch()
-    assert refresh.project(home) == tmp_path / "src"
-
-
-@pytest.fixture
-def made(tmp_path, monkeypatch):
-    """A project's home, and what stands in its generated files: the runs that hours are made of, the blocks."""
-    home = tmp_path / "pack"
-    (home / "published").mkdir(parents=True)
-    (tmp_path / "README.md").write_text(
-        "<!-- own:begin -->\n<!-- own:end -->\n<!-- other:begin -->\n<!-- other:end -->\n"
-    )
-    runs = SimpleNamespace(ids=lambda: set("hgfedcba"), read=lambda run_id: run_id)
-    monkeypatch.setattr(refresh, "Layered", lambda sources: runs)
-    monkeypatch.setattr(refresh.index, "text", lambda home: "index")
-    monkeypatch.setattr(refresh.readme, "judged_of", lambda papers, source: ["a verdict"])
-    monkeypatch.setattr(refresh, "results", lambda judged: f"results of {judged}")
-    monkeypatch.setattr(refresh, "hours", lambda found: "".join(found))
-    monkeypatch.setattr(refresh.readme, "blocks", lambda judged, source: {"README.md": {"own": "ours"}})
-    elsewhere = {"README.md": {"other": "theirs"}, "docs/results.md": {"other": "theirs"}}
-    monkeypatch.setattr(refresh.readme, "blocks_elsewhere", lambda judged: elsewhere)
-    return home
-
-
-def test_a_home_installed_without_its_project_has_an_index_alone(made):
-    assert refresh.generated(made) == {made / "index.json": "index"}
-
-
-def test_a_project_has_results_hours_and_what_its_readme_has_a_place_for(made, tmp_path):
-    (tmp_path / "pyproject.toml").touch()
-    readme = "<!-- own:begin -->\n<!-- own:end -->\n<!-- other:begin -->\ntheirs\n<!-- other:end -->\n"
-    assert refresh.generated(made) == {
-        made / "index.json": "index",
-        made / "results.csv": "results of ['a verdict']",
-        made / "hours.csv": "abcdefgh",
-        tmp_path / "README.md": readme,
-    }
-
-
-def test_this_project_has_its_own_blocks(made, tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(refresh.readme, "OWN", made)
-    monkeypatch.setattr(refresh, "hours", lambda found: "")
-    found = refresh.generated(made)
-    assert "\nours\n" in found[tmp_path / "README.md"]
-    assert made / "hours.csv" not in found
 
 
 def test_one_in_the_last_digit_makes_nothing_out_of_date(tmp_path, monkeypatch):

@@ -59,31 +59,10 @@ def test_another_verdict_is_named(job, capsys):
     assert "equal the committed" not in told.out
 
 
-def test_times_of_this_machine_need_only_be_decided(job):
-    assert job(verdict("a", "inconclusive", timed=True), BOTH[1]) == 0
-    assert job(verdict("a", "not run", timed=True), BOTH[1]) == 1
-
-
 def test_a_claim_that_is_gone_is_missed_in_the_whole_and_not_in_a_part(job, capsys):
     assert job(BOTH[0]) == 1
     assert capsys.readouterr().err == "changed: p/fig1/b: no such claim, committed not reproduced\n"
     assert job(BOTH[0], selectors=("p/fig1",)) == 0
-
-
-def test_what_is_accepted_is_written_and_compared_with_nothing(job, capsys):
-    assert job(verdict("a", "inconclusive"), accept=True) == 0
-    assert "verdicts written to verdicts-smoke.json" in capsys.readouterr().out
-    assert job(verdict("a", "inconclusive"), accept=True, failed=1) == 1
-
-
-def test_claims_that_are_gone_are_named_in_alphabetical_order():
-    expected = {f"p/fig1/{name}": "reproduced" for name in "hgfedcba"}
-    found = reproduce.changes([verdict("a", "not run")], expected, whole=True)
-    assert [line.partition(":")[0] for line in found] == [f"p/fig1/{name}" for name in "abcdefgh"]
-    assert found[0] == "p/fig1/a: not run, committed reproduced (so it came)"
-    assert reproduce.changes([verdict("new", "holds")], {}, whole=True) == [
-        "p/fig1/new: holds, committed nothing (so it came)"
-    ]
 
 
 def test_accepted_verdicts_are_written_sorted_to_the_home_of_their_paper_beside_those_that_were_not_judged(

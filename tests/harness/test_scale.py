@@ -14,10 +14,8 @@ from suite.commands.check import judge_selection
 from suite.commands.list_ import listing
 from suite.papers.registry import experiment
 from suite.runner.execute import Surroundings, execute_all
-from suite.runner.progress import Progress
 from suite.runs.archive import open_runs
 from suite.runs.store import Store
-from suite.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("papers")
 
@@ -66,27 +64,3 @@ def test_ids_are_names_and_nothing_is_read_for_them(tmp_path: Path, opened: list
     opened.clear()
     assert len(Store(root).ids()) == 53
     assert opened == [str(root / "runs")]
-
-
-def test_progress_costs_the_same_however_many_runs_there_are():
-    """The share done is kept as a sum: no update looks at the other runs."""
-    specs = [RunSpec("x", {}, s) for s in range(300)]
-    progress = Progress({spec.id: float(1 + i) for i, spec in enumerate(specs)})
-
-    class Counted(dict):
-        reads = 0
-
-        def __iter__(self):
-            Counted.reads += 1
-            return super().__iter__()
-
-        def items(self):
-            Counted.reads += 1
-            return super().items()
-
-    progress.fractions = Counted()
-    for i, spec in enumerate(specs):
-        progress.update(spec.id, 0.5)
-        progress.finish(spec.id, "")
-        assert progress.done == pytest.approx((i + 1) * (i + 2) / (300 * 301), rel=1e-9)
-    assert Counted.reads == 0

@@ -8,7 +8,7 @@ import pytest
 
 from suite.papers import registry, selection
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.selection import SelectorError, matching, meant, select
+from suite.papers.selection import SelectorError, matching, select
 
 ARTIFACTS = {"ant": ("fig1", "fig2", "table1"), "bee": ("fig1", "alg2")}
 
@@ -60,11 +60,6 @@ def test_a_selector_means_a_paper_an_artifact_or_a_glob(imported, selectors, ids
     assert imported == papers
 
 
-def test_the_papers_of_a_selection_come_with_their_chosen_artifacts(imported):
-    assert [(which.name, len(artifacts)) for which, artifacts in select(["*/fig1"])] == [("ant", 1), ("bee", 1)]
-    assert [which.name for which, _ in select(["bee"])] == ["bee"]
-
-
 @pytest.mark.parametrize(
     ("selectors", "unknown"),
     [(("wasp",), "wasp"), (("ant", "ant/fig9"), "ant/fig9"), (("ant/y", "ant/x"), "ant/y"), (("Ant",), "Ant")],
@@ -74,14 +69,3 @@ def test_the_first_selector_that_means_nothing_is_named(imported, selectors, unk
         select(selectors)
     with pytest.raises(SelectorError, match=f"'{unknown}'"):
         matching(selectors, ALL)
-
-
-def test_ids_are_matched_in_the_order_in_which_they_are_given(imported):
-    assert matching(["ant/*", "bee/alg2"], ALL[::-1]) == ["bee/alg2", "ant/table1", "ant/fig2", "ant/fig1"]
-    assert matching([], ALL[:2]) == ALL[:2]
-    assert imported == []
-
-
-def test_an_artifact_can_be_meant_by_several_selectors():
-    assert meant(["ant", "bee", "ant/fig1", "*1"], "ant/fig1") == ["ant", "ant/fig1", "*1"]
-    assert meant(["fig1", "an"], "ant/fig1") == []

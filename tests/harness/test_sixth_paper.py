@@ -18,8 +18,7 @@ import pytest
 
 from suite.commands.new_paper import check_free, files, new_paper
 from suite.papers import registry
-from suite.papers.artifact import Artifact, Paper, PaperError
-from suite.papers.registry import RegistryError
+from suite.papers.artifact import PaperError
 
 pytestmark = pytest.mark.processes
 
@@ -222,39 +221,6 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(PaperError, match="is not an empty folder; name another with --into"):
         new_paper(NAME, tmp_path / "mine")
-
-
-def test_a_folder_that_is_empty_or_not_there_is_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    for folder, into in (("empty", tmp_path / "empty"), ("a/b", tmp_path / "a" / "b"), (NAME, None)):
-        told = new_paper(NAME, into)
-        root = tmp_path / folder
-        made = {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
-        assert made == files(NAME)
-        assert told[0].startswith(f"{len(made)} files in {into or NAME}: ")
-
-
-@pytest.mark.parametrize(
-    ("ids", "sentence"),
-    [
-        (["fig1"], "such as 'lookahead/fig1'"),
-        (["look_ahead/fig1"], "such as 'lookahead/fig1'"),
-        (["lookahead/"], "such as 'lookahead/lookahead'"),
-        (["lookahead/fig 1"], "such as 'lookahead/fig_1'"),
-        (["lookahead/fig1", "lookahead/fig1"], "two artifacts of the paper 'lookahead' are called 'lookahead/fig1'"),
-    ],
-)
-def test_ids_that_no_selector_could_mean_are_refused(ids: list[str], sentence: str) -> None:
-    with pytest.raises(PaperError, match=sentence):
-        Paper(NAME, "", "", tuple(Artifact(name, "") for name in ids), {})
-
-
-def test_an_entry_point_must_carry_the_papers_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = registry.Registered(lambda: Paper(NAME, "", "", (), {}), ROOT)
-    monkeypatch.setitem(registry.PAPERS, "ahead", odd)
-    with pytest.raises(RegistryError, match="give both the same name"):
-        registry.paper("ahead")
 
 
 def test_a_package_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import io
 import resource
 import sys
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -61,15 +60,6 @@ def test_what_is_no_table_is_refused_with_the_reason_in_one_line(data: bytes):
         read_table(data)
 
 
-def test_an_error_without_words_is_told_by_its_kind(monkeypatch: pytest.MonkeyPatch):
-    def fail(*given: object, **more: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(pd, "read_parquet", fail)
-    with pytest.raises(ValueError, match=r"^not a table that can be read: MemoryError: $"):
-        read_table(written({"a": [1]}))
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is set")
 @pytest.mark.parametrize("data", [written({"a": [1]}), b"no table"])
 def test_the_process_may_take_as_much_afterwards_as_before(data: bytes):
@@ -77,16 +67,3 @@ def test_the_process_may_take_as_much_afterwards_as_before(data: bytes):
     with contextlib.suppress(ValueError):
         read_table(data)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is set")
-@pytest.mark.parametrize(("soft", "bounded"), [(resource.RLIM_INFINITY, True), (2**60, True), (1, False)])
-def test_only_a_limit_that_is_tighter_already_stays(monkeypatch: pytest.MonkeyPatch, soft: int, bounded: bool):
-    told = []
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (soft, -1))
-    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: told.append(limits))
-    read_table(written({"a": [1]}))
-    assert told[-1] == (soft, -1)
-    assert len(told) == 1 + bounded
-    if bounded:
-        assert tables.PARSING < told[0][0] < 2**60

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from suite.runs.store import Outcome, encode, verified
 from suite.runs.tidy import tidy
@@ -31,11 +29,6 @@ def test_every_number_of_a_run_is_a_row():
     assert len(rows) == 3 + 4
 
 
-def test_no_runs_make_no_table():
-    with pytest.raises(ValueError, match="no runs"):
-        tidy([])
-
-
 def test_export_writes_the_table_beside_the_file(sgd, tmp_path: Path):
     """In folders that it makes."""
     assert sgd("run", "toy/table1", "--profile", "smoke", "--device", "cpu").returncode == 0
@@ -46,22 +39,3 @@ def test_export_writes_the_table_beside_the_file(sgd, tmp_path: Path):
     assert found["run"].nunique() == 3
     assert set(found["table"]) == {"results", "draws"}
     assert found.query("table == 'draws'").groupby("run", observed=True).size().tolist() == [5, 5, 5]
-
-
-def test_export_replaces_nothing_but_an_export(sgd, tmp_path: Path):
-    assert sgd("run", "toy/table1", "--profile", "smoke", "--device", "cpu").returncode == 0
-    (tmp_path / "mine.parquet").write_text("not an export's")
-    (tmp_path / "folder.parquet").mkdir()
-    os.mkfifo(tmp_path / "pipe.zip")
-    before = sorted(tmp_path.rglob("*"))
-    refused = {
-        "x.parquet": "is the name of the table beside the exported file; name the file .zip",
-        "mine.zip": "mine.parquet is there without mine.zip",
-        "folder.zip": "folder.parquet is there and no plain file",
-        "pipe.zip": "pipe.zip is there and no plain file",
-    }
-    for name, why in refused.items():
-        done = sgd("export", "--out", name)
-        assert (done.returncode, why in done.stderr) == (2, True), done.stderr
-    assert sorted(tmp_path.rglob("*")) == before
-    assert [sgd("export", "--out", "runs.zip").returncode for _ in range(2)] == [0, 0]

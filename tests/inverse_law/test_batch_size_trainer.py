@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -59,17 +58,6 @@ def test_a_model_that_comes_in_evaluation_mode_is_trained_in_training_mode():
     _, buffers = trainer.state
     _, after = trainer.advance(trainer.state, 0, 1, BATCH)
     assert not torch.equal(buffers, after)
-
-
-@pytest.mark.parametrize(("share", "examples"), [(1e-6, 1), (0.1, 40), (0.2, 80), (1.0, 400)])
-def test_the_share_to_test_on_is_of_the_data_and_at_least_one_example(share, examples):
-    trainer = Trainer(normed, F.cross_entropy, clusters(), RATE, share)
-    assert [len(part) for part in trainer.sample] == [examples, examples]
-
-
-def test_more_than_all_of_the_data_cannot_be_tested_on():
-    with pytest.raises(ValueError, match=r"share=1\.5 of the data"):
-        Trainer(normed, F.cross_entropy, clusters(), RATE, 1.5)
 
 
 class Written:

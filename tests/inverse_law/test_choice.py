@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import time
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_size.choice import Method, Progress, choose_batch
+from suite.batch_size.choice import Method, choose_batch
 from suite.batch_size.chosen import choose
 from suite.batch_size.knee import fit_knee, time_updates
-from suite.batch_size.law import FitError, Updates, fit_inverse_law
+from suite.batch_size.law import FitError, Updates
 from suite.batch_size.trainer import Trainer
 
 
@@ -58,10 +56,6 @@ def test_timing_takes_turns_and_counts_updates():
     assert taken[4] == pytest.approx([4e-3] * 3)
     rounds = made[4:]  # two warm-ups of each batch size
     assert rounds == ([1] * 8 + [4] * 2) * 3
-
-
-def test_whoever_names_no_batch_sizes_gets_powers_of_two():
-    assert inspect.signature(choose_batch).parameters["batches"].default == tuple(2**k for k in range(9))
 
 
 def test_choice_compares_measured_times():
@@ -170,37 +164,6 @@ def test_updates_repeat_with_batch_norm_and_dropout():
         assert torch.equal(one, other)
 
 
-def test_an_accelerator_is_waited_for_before_each_reading_of_the_clock():
-    """Updates take their time only once they are waited for, as kernels do that were only launched."""
-    now, queued = [0.0], [0.0]
-
-    def update(batch):
-        queued[0] += 1e-3 * batch
-
-    def synchronise():
-        now[0] += queued[0]
-        queued[0] = 0.0
-
-    taken = time_updates(update, [1, 4], rounds=3, seconds_each=0.008, synchronise=synchronise, clock=lambda: now[0])
-    assert taken == {1: pytest.approx([1e-3] * 3), 4: pytest.approx([4e-3] * 3)}
-    assert now[0] == pytest.approx(1e-3 * (2 + 3 * 8) + 4e-3 * (2 + 3 * 2)), "and none was counted twice"
-
-
-def test_progress_and_early_answers():
-    told: list[Progress] = []
-    choice = chosen(callback=told.append)
-    assert [p.doing for p in told] == sorted((p.doing for p in told), key=["timing", "counting", "chosen"].index)
-    assert told[-1].choice is choice
-    early = [p.choice for p in told if p.choice is not None]
-    assert len(early) > 3, "an answer before all runs are counted"
-    assert all(p.updates >= 0 and p.seconds >= 0 for p in told)
-
-
-def test_a_budget_that_is_too_short_says_so():
-    with pytest.raises(FitError, match="6 of 6 runs were not counted within the budget"):
-        chosen(budget=1e-6)
-
-
 def test_a_budget_ends_with_the_answer_so_far():
     """Here it ends in the fifth of nine runs, when each batch size has been counted once."""
     method = Method(Trainer(linear, F.cross_entropy, clusters(), 0.1, 0.2), (0, 1, 2), 0.45, 20_000, None, print)
@@ -252,73 +215,8 @@ def test_what_is_no_pair_of_tensors_is_refused_in_one_sentence(data, given):
         choose_batch(linear, F.cross_entropy, data, rate=0.1, threshold=0.5)
 
 
-def test_as_many_targets_as_inputs_are_demanded():
-    inputs, targets = clusters()
-    with pytest.raises(ValueError, match="within the 400 examples"):
-        choose_batch(linear, F.cross_entropy, (inputs, targets[:300]), rate=0.1, threshold=0.5)
-
-
-def test_the_least_that_can_be_asked_for_is_answered():
-    """Two sizes, one of them all of the data, one seed and round, no memory on a GPU, and a budget that is enough."""
-    least = {"batches": (400, 4), "converge": (400, 4), "seeds": (0,), "rounds": 1, "share": 1.0, "memory": 0}
-    choice = chosen(**least, budget=3600)
-    assert list(choice.predicted) == [4, 400]
-    assert [(updates.batch, len(updates.seen)) for updates in choice.counted] == [(4, 1), (400, 1)]
-    assert (choice.unfinished, choice.left_out) == ("", {})
-
-
-def test_large_batches_are_counted_first_and_of_many_the_smallest_middle_and_largest():
-    told: list[Progress] = []
-    began = time.monotonic()
-    chosen(batches=(64, 8, 32, 16, 8), seeds=(0,), callback=told.append)
-    assert list(dict.fromkeys(p.batch for p in told if p.doing == "counting")) == [64, 32, 8]
-    assert told[-1].seconds <= time.monotonic() - began
-    assert [p.updates for p in told if p.doing == "timing"] == [0, 0]
-
-
-def test_whoever_names_no_more_has_three_seeds_counted_on_a_grid_of_a_hundredth():
-    """A fifth of the examples is tested on, after each update up to 200, then after every second."""
-    told, seeds, tested = [], set(), set()
-
-    class Watched(nn.Linear):
-        def forward(self, x):
-            if not self.training:
-                tested.add(len(x))
-            return super().forward(x)
-
-    def made(seed):
-        seeds.add(seed)
-        return Watched(8, 4)
-
-    with pytest.raises(FitError, match="limit=204"):
-        choose_batch(
-            made,
-            F.cross_entropy,
-            clusters(),
-            rate=0.1,
-            threshold=1e-6,
-            batches=(32, 64),
-            limit=204,
-            callback=told.append,
-        )
-    assert seeds == {0, 1, 2}
-    assert tested == {80}
-    assert [p.updates for p in told if (p.doing, p.batch, p.done) == ("counting", 64, 0)] == [*range(201), 202]
-    assert [(p.done, p.of) for p in told if p.doing == "timing"] == [(at, 5) for at in range(5)]
-
-
-def test_a_run_is_given_up_after_twenty_thousand_updates_unless_told_otherwise():
-    with pytest.raises(FitError, match="limit=20000: "):
-        chosen(budget=1e-6)
-
-
 SECONDS = {256: 8.0, 4: 1.0, 64: 2.5, 16: 1.0}
 THREE = [Updates(m, tuple(100 + 1000 / m + more for more in (0.0, 5.0, -5.0))) for m in (4, 256)]
-
-
-def test_seeds_are_told_apart_in_the_fit_only_on_request():
-    assert choose(SECONDS, THREE).law == fit_inverse_law(THREE)
-    assert choose(SECONDS, THREE, blocks=True).law == fit_inverse_law(THREE, blocks=True)
 
 
 def test_seconds_to_converge_are_updates_times_the_seconds_of_one():
@@ -336,17 +234,3 @@ def test_seconds_to_converge_are_updates_times_the_seconds_of_one():
         assert [row[name] for name in ("seconds from", "seconds", "seconds to")] == pytest.approx(limits)
         assert choice.interval(batch) == choice.interval(batch, 0.95)
         assert choice.interval(batch, 0.5).high < choice.interval(batch).high
-
-
-def test_no_interval_of_updates_or_seconds_goes_below_none():
-    wide = [Updates(m, tuple((100 + 1000 / m) * more for more in (1.0, 4.0))) for m in (1, 16, 256)]
-    table = choose({1: 1.0, 256: 2.0}, wide).frame()
-    assert table["updates from"].tolist() == table["seconds from"].tolist() == [0.0, 0.0]
-
-
-def test_both_axes_of_the_picture_are_logarithmic_and_sizes_double():
-    axes = choose(SECONDS, THREE).plot()
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert axes.xaxis.get_transform().base == 2
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("batch size", "seconds to converge")
-    assert axes.lines[0].get_xdata().tolist() == [4, 16, 64, 256]

@@ -15,11 +15,10 @@ from paper_figures.inverse_law.exponents import (
     joint_exponent,
     lack_of_fit_power,
     power,
-    predicted_smallest,
     without_one,
 )
 from paper_figures.inverse_law.readings import TOLERANCE
-from suite.batch_size.law import FitError, Updates, fit_inverse_law
+from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.commands.falsify import falsified
 from suite.papers.published import published
@@ -68,26 +67,6 @@ def test_a_limit_is_a_bound(limit, agrees):
     assert (found.low <= 1 <= found.high and found.high - found.low < 0.2) is agrees
 
 
-def test_an_exponent_beyond_the_range_comes_out_as_its_end_with_an_open_interval():
-    found = joint_exponent([[family(9, draw=7)]])
-    assert found.mean == pytest.approx(5.0, rel=0.01)
-    assert math.isfinite(found.low)
-    assert found.high == math.inf
-
-
-@pytest.mark.parametrize("exponent", [0.0, -0.5])
-def test_updates_that_do_not_fall_have_no_exponent(exponent):
-    """Any fits them as well as any other, however well the seeds agree."""
-    found = joint_exponent([[family(exponent, draw=7)]])
-    assert (found.low, found.high) == (-math.inf, math.inf)
-
-
-def test_one_seed_and_three_batch_sizes_say_nothing():
-    assert joint_exponent([[family(1, seeds=1)]]).low == -math.inf
-    with pytest.raises(FitError, match="4 batch sizes"):
-        joint_exponent([[family(1, batches=(1, 16, 256))]])
-
-
 def test_the_rule_tells_the_alternatives_apart_where_it_has_the_power():
     assert power(Interval(-1, -1.1, -0.9, 10), TOLERANCE) >= 0.8
     assert power(Interval(-1, -1.2, -0.8, 10), TOLERANCE) < 0.5
@@ -118,11 +97,6 @@ def test_the_power_of_lack_of_fit_is_how_often_it_is_found(scatter):
     assert lack_of_fit_power([middle], 0.01) == pytest.approx(seldom, abs=0.12)
     assert lack_of_fit_power([middle, middle], 0.01) > lack_of_fit_power([middle], 0.01)
     assert lack_of_fit_power([middle], 0.05) > lack_of_fit_power([middle], 0.01)
-
-
-def test_the_smallest_batch_follows_from_the_constants_of_the_bound():
-    """For a threshold far below the start, theta / target^2 is three times alpha / N_inf."""
-    assert predicted_smallest(family(1, scatter=0.0), 2.3, 0.01) == pytest.approx(3 * 20, rel=0.01)
 
 
 def law_of(exponent):

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from paper_figures.inverse_law.experiments import EXPERIMENTS, sweep_seconds, sweep_updates
-from paper_figures.inverse_law.experiments.search import SearchRun, resume, save
+from paper_figures.inverse_law.experiments import EXPERIMENTS, sweep_seconds
+from paper_figures.inverse_law.experiments.search import SearchRun
 from paper_figures.inverse_law.experiments.sweep import Trainer, sweep
 from paper_figures.inverse_law.settings import DIGITS
-from suite.batch_size.threshold import drive
 from suite.experiment import Context, OutOfTime
 from suite.runner import packing
 from suite.runner.execute import Surroundings, execute_pack
@@ -122,30 +121,6 @@ def test_native_tests_decide_the_same_and_look_at_fewer_examples(tmp_path):
     assert fast["examples"].sum() < slow["examples"].sum()
 
 
-def test_a_checkpoint_holds_crossings_and_tests(tmp_path):
-    spec, context = spec_of(sample=60), context_in(tmp_path)
-    trainer = Trainer(spec, context)
-    search = drive(resume(spec, context, trainer), trainer.advance)
-    save(context, trainer, search)
-    again = resume(spec, context, Trainer(spec, context))
-    assert again.done
-    assert [m.crossed for m in again.monitors] == [m.crossed for m in search.monitors]
-    assert again.tests == search.tests
-
-
-def test_a_threshold_out_of_reach_is_censored(tmp_path):
-    found = sweep(spec_of(monitors={"training": [1e-6]}, limit=20), context_in(tmp_path))
-    assert found.status == "out of budget"
-    assert found.results["crossed_training"] == [-1]
-    assert found.results["updates"] == 20
-
-
-def test_a_diverging_run_is_an_outcome(tmp_path):
-    found = sweep(spec_of(rate=1e30, monitors={"training": [0.1]}), context_in(tmp_path, precision="float32"))
-    assert found.status == "diverged"
-    assert found.results["crossed_training"] == [-1]
-
-
 @pytest.mark.parametrize("path", ["looped", pytest.param("native", marks=pytest.mark.compiler)])
 def test_an_update_in_place_is_that_of_gradient_and_step_one_after_the_other(tmp_path, path):
     """To the bit by machine code, within rounding along autograd's tensors; what it began from is left alone."""
@@ -170,15 +145,6 @@ def test_a_search_is_planned_by_the_lowest_loss_that_it_looks_for():
     )
     assert lower == alone
     assert lower / first == pytest.approx(2.5, rel=0.01)
-
-
-def test_planned_updates_fall_with_the_batch_as_the_law_says():
-    """N_inf + alpha / M above the smallest batch; far more, or the limit, below it."""
-    common = {"monitors": {"training": [0.288]}, "limit": 20_000, "rate": 0.05}
-    found = {batch: sweep_updates(spec_of(**common, batch=batch)) for batch in (1, 4, 8, 16, 10**9)}
-    assert found[1] > 10 * found[4]
-    assert found[4] - found[8] == pytest.approx(2 * (found[8] - found[16]))
-    assert found[4] > found[8] > found[16] > found[10**9]
 
 
 def test_learners_share_a_batch_without_changing_the_updates(tmp_path):
@@ -252,42 +218,3 @@ def test_searches_of_a_pack_resume_to_the_same_tests(tmp_path, monkeypatch):
     for spec in specs[:2]:
         whole, parts = (Store(tmp_path / name).read(spec.id) for name in ("whole", "parts"))
         assert parts.curve("tests").equals(whole.curve("tests"))
-
-
-class Replayed:
-    """Stands for CUDA graphs: bodies run again on the tensors they hold."""
-
-    replays = 0
-
-    def record(self, body):
-        def replay():
-            self.replays += 1
-            body()
-
-        return replay
-
-    def side_by_side(self, branches):
-        for branch in branches:
-            branch()
-
-
-def test_a_captured_test_reads_what_a_looped_one_does(tmp_path, monkeypatch):
-    spec = spec_of(batch=64, limit=40, sample=60)
-    (tmp_path / "looped").mkdir()
-    expected = sweep(spec, context_in(tmp_path / "looped"))
-    recorder = Replayed()
-    monkeypatch.setattr("paper_figures.inverse_law.experiments.sweep.recorder_of", lambda gradients: recorder)
-    found = sweep(spec, context_in(tmp_path))
-    assert recorder.replays > 0
-    assert found.results["crossed_training"] == expected.results["crossed_training"]
-    assert found.results["crossed_validation"] == expected.results["crossed_validation"]
-
-
-def test_what_may_share_its_steps(tmp_path):
-    pack = EXPERIMENTS["inverse_law/sweep"].pack
-    assert pack(spec_of(), "cpu") == pack(spec_of(rate=1.0, limit=9), "cpu") is not None
-    assert pack(spec_of(batch=32), "cpu") is None
-    assert pack(spec_of(batch=32), "cuda") not in (None, pack(spec_of(), "cuda"))
-    assert pack(spec_of(sample_of="each seed"), "cpu") not in (None, pack(spec_of(), "cpu"))
-    labels = {**DIGITS["data"], "labels": "parity"}
-    assert pack(spec_of(data=labels), "cpu") != pack(spec_of(), "cpu")

@@ -71,12 +71,6 @@ def test_a_grid_finds_a_crossing_at_or_after_the_first_and_within_a_bracket(seed
     assert first <= found <= 1.1 * first
 
 
-def test_several_thresholds_in_one_bracket():
-    losses = [2.0] * 100 + [2.0, 0.9, 0.4] + [0.4] * 100
-    crossed, _ = find(losses, (1.0, 0.5), growth=0.1)
-    assert crossed == {1.0: 101, 0.5: 102}
-
-
 def test_thresholds_are_crossed_once():
     losses = [2.0, 0.9, 2.0, 0.4, 2.0, 0.4]
     crossed, _ = find(losses, (1.0, 0.5), growth=0.0)
@@ -92,18 +86,6 @@ def test_a_threshold_never_reached_is_censored_and_ends():
 def test_the_crossing_at_the_limit_counts():
     losses = [2.0] * 500 + [0.5]
     assert find(losses, (1.0,), growth=0.3)[0] == {1.0: 500}
-
-
-def test_a_coarse_grid_counts_in_its_own_steps():
-    losses = falling(1000)
-    crossed, _ = find(losses, (1.0,), growth=0.0, every=100)
-    assert crossed[1.0] == 100 * math.ceil(first_below(losses, 1.0) / 100)
-
-
-def test_replay_costs_at_most_one_bracket_per_crossing():
-    losses = falling(1500)
-    crossed, path = find(losses, (0.3,), growth=0.05)
-    assert path.made <= crossed[0.3] * 1.05 * 1.05 + 1
 
 
 def test_the_grid_is_geometric():
@@ -137,25 +119,6 @@ def test_early_exit_agrees_with_the_whole_sum():
         assert reading.cut or reading.loss == pytest.approx(whole, rel=1e-12)
 
 
-def test_early_exit_stops_reading():
-    source = iter([(50.0, 10)] * 10)
-    reading = read_loss(source, 100, 0.4)
-    assert reading.cut
-    assert reading.examples == 10
-    assert len(list(source)) == 9
-
-
-def test_a_sum_is_given_up_above_the_threshold_and_not_at_it():
-    """Of ten examples, in two chunks: the threshold of 0.5 is a sum of 5. What was read in whole is no bound."""
-    assert read_loss([(5.0, 5), (0.0, 5)], 10, 0.5) == (0.5, False, 10)
-    assert read_loss([(5.1, 5), (0.0, 5)], 10, 0.5) == (0.51, True, 5)
-    assert read_loss([(4.0, 5), (6.0, 5)], 10, 0.5) == (1.0, False, 10)
-
-
-def test_an_infinite_loss_is_a_reading():
-    assert math.isinf(read_loss([(math.nan, 5)], 5, 1.0).loss)
-
-
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="at least 0"):
         read_loss([(-1.0, 5)], 5, 1.0)
@@ -169,31 +132,5 @@ def test_bad_input_is_refused():
         Search([], 0, growth=0, limit=0)
 
 
-@pytest.mark.parametrize("thresholds", [(), (0.5, 0.0), (0.5, math.inf)])
-def test_a_monitor_without_thresholds_or_with_one_bad_is_refused(thresholds):
-    with pytest.raises(ValueError, match="positive and finite"):
-        Monitor("training", read_loss, thresholds)
-
-
 def test_a_loss_at_a_threshold_is_not_below_it():
     assert find([2.0, 0.5, 0.5, 0.4], (1.0, 0.5), growth=0.0)[0] == {1.0: 1, 0.5: 3}
-
-
-def test_a_test_that_finds_the_loss_at_a_threshold_repeats_no_update():
-    """Of tests after 1, 2, 4 and 8 updates the third finds it there."""
-    crossed, path = find([2.0] * 4 + [1.0] + [2.0] * 4, (1.0,), growth=1.0)
-    assert (crossed, path.made, path.read) == ({}, 8, [1, 2, 4, 8])
-
-
-def test_testing_every_update_repeats_none():
-    crossed, path = find([2.0, 1.9, 1.8, 0.9], (1.0,), growth=0.0)
-    assert (crossed, path.made, path.read) == ({1.0: 3}, 3, [1, 2, 3])
-
-
-def test_a_grid_of_two_counts_in_twos():
-    crossed, path = find([2.0] * 5 + [0.5] * 6, (1.0,), growth=0.0, every=2)
-    assert (crossed, path.read) == ({1.0: 6}, [2, 4, 6])
-
-
-def test_a_limit_of_one_update_is_enough_for_a_crossing_at_once():
-    assert find([2.0, 0.5], (1.0,), limit=1)[0] == {1.0: 1}

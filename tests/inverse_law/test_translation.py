@@ -8,7 +8,6 @@ import torch
 from paper_figures.inverse_law import eq17, fig2
 from suite.data.text import load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD
-from suite.data.word_batches import padded, word_batches
 from suite.models import build, initialise
 from suite.training.gradients.looped import Bound
 from suite.training.translation import (
@@ -17,7 +16,6 @@ from suite.training.translation import (
     collate,
     greedy,
     prepare,
-    score,
     translate,
     word_loss,
 )
@@ -47,43 +45,6 @@ def test_collate_shifts_and_pads():
     assert batch.mask.tolist() == [[True, True, False], [True, True, True]]
     assert batch.previous.tolist() == [[BEGIN, 5, 6], [BEGIN, 4, END]]
     assert batch.target.tolist() == [[5, 6, END], [4, END, PAD]]
-
-
-def test_word_batches_meet_their_definition_on_ragged_text():
-    generator = torch.Generator().manual_seed(5)
-    lengths = torch.randint(1, 40, (500,), generator=generator)
-    for words in (1, 7, 100, 6400, 10**6):
-        batches = word_batches(lengths, words, seed=1)
-        assert sorted(torch.cat(batches).tolist()) == list(range(500))
-        for batch in batches[:-1]:
-            counts = lengths[batch]
-            assert counts.sum() >= words > counts[:-1].sum()
-
-
-def test_the_decoders_unit_is_torchs_gru_cell(network):
-    for unit in (network.first, network.second):
-        inputs, hidden = unit.weight_ih.shape[2], unit.weight_hh.shape[2]
-        cell = torch.nn.GRUCell(inputs, hidden).double()
-        with torch.no_grad():
-            cell.weight_ih.copy_(unit.weight_ih[0])
-            cell.weight_hh.copy_(unit.weight_hh[0])
-            cell.bias_ih.copy_(unit.bias_ih[0, 0])
-            cell.bias_hh.copy_(unit.bias_hh[0, 0])
-            x, h = torch.randn(5, inputs).double(), torch.randn(5, hidden).double()
-            assert torch.allclose(unit.step(unit.project(x), h[None])[0], cell(x, h), rtol=0, atol=1e-14)
-
-
-def test_attention_sums_to_one_and_ignores_padding(network):
-    batch = batch_of([3, 9, 1, 6])
-    with torch.no_grad():
-        encoded = network.encode(batch.source, batch.mask)
-        step = network.step(encoded, torch.full((4,), BEGIN), encoded.start)
-        wider = torch.cat((batch.source, torch.full((4, 5), PAD)), 1)
-        again = network.encode(wider, wider != PAD)
-        other = network.step(again, torch.full((4,), BEGIN), again.start)
-    assert torch.allclose(step.attention.sum(1), torch.ones(4).double(), rtol=0, atol=1e-14)
-    assert (step.attention[~batch.mask] == 0).all()
-    assert torch.allclose(step.logits, other.logits, rtol=0, atol=1e-12)
 
 
 def test_the_loss_is_the_mean_over_words_not_sentences(network):
@@ -132,37 +93,10 @@ def test_a_wide_beam_finds_the_best_of_all_short_translations():
     assert found == (best[: best.index(END)] if END in best else best)
 
 
-def test_a_beam_wider_than_the_vocabulary_is_refused(network):
-    batch = batch_of([4])
-    with pytest.raises(ValueError, match="beam width=31"):
-        beam_search(network, batch.source, batch.mask, 31, 3)
-    for width in (0, -1):
-        with pytest.raises(ValueError, match=f"beam width={width} must be at least 1"):
-            beam_search(network, batch.source, batch.mask, width, 3)
-
-
 @pytest.fixture(scope="module")
 def problem():
     corpus = prepare("number_phrases", 60, sentences=150)
     return Translation(corpus, {"embedding": 8, "hidden": 12}, weights_seed=1)
-
-
-def test_a_corpus_is_the_first_sentences_of_those_that_are_short_enough(problem):
-    pairs = load_pairs("number_phrases", "train")
-    limit = sorted(len(english.split()) for _, english in pairs)[len(pairs) // 2]
-    short = [pair for pair in pairs if len(pair[1].split()) <= limit]
-    assert 40 < len(short) < len(pairs)
-    made = prepare("number_phrases", 60, sentences=40, longest=limit)
-    assert made.vocabulary.decode(made.target.rows) == [english for _, english in short[:40]]
-    assert made.vocabulary.decode(made.source.rows) == [german for german, _ in short[:40]]
-    assert made.lengths == [row.index(END) for row in made.target.rows]
-    assert problem.corpus.vocabulary.decode(problem.corpus.source.rows[-1:]) == [pairs[149][0]]
-    with pytest.raises(ValueError, match="no pair of at most longest=0 words"):
-        prepare("number_phrases", 60, longest=0)
-
-
-def test_a_translation_has_no_buffers(problem):
-    assert problem.q == problem.b0().numel() == problem.flat.buffers.numel() == 0
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -174,26 +108,6 @@ def test_sentences_are_translated_alike_alone_and_in_chunks(problem, beam):
     assert translate(problem, given, beam=beam, limit=9) == alone
     assert len(set(alone)) > 1
     assert problem.network.training
-
-
-def test_a_translation_is_the_one_of_the_search_that_was_asked_for(problem):
-    given = [german for german, _ in load_pairs("number_phrases", "test")[:7]]
-    vocabulary, network = problem.corpus.vocabulary, problem.network
-    source = padded(vocabulary.encode(given), PAD)
-    searched = greedy(network, source, source != PAD, 9), beam_search(network, source, source != PAD, 3, 9)
-    plain, wide = map(vocabulary.decode, searched)
-    assert translate(problem, given, limit=9) == translate(problem, given, beam=1, limit=9) == plain
-    assert translate(problem, given, beam=3, limit=9) == wide
-    assert plain != wide
-
-
-def test_the_score_carries_its_signature():
-    pairs = [("eins", "one two three four"), ("zwei", "five six seven eight")]
-    perfect = score(["one two three four", "five six seven eight"], pairs)
-    assert perfect.bleu == pytest.approx(100)
-    assert perfect.exact == 1.0
-    assert "tok:13a" in perfect.signature
-    assert score(["one two three four", "wrong"], pairs).exact == 0.5
 
 
 def test_training_reduces_the_loss_and_resumes_from_any_state():

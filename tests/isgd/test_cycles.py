@@ -72,15 +72,6 @@ def test_a_completion_is_the_first_epoch_at_which_the_median_is_low():
     assert fig1.completion(trace[:105]) == math.inf
 
 
-def test_a_disturbance_long_after_completion_is_not_taken_for_training():
-    late = lambda losses: np.where((np.arange(len(losses)) // 30 == 72)[:, None], 0.05, losses)
-    found = dict(fig1.measure_completion(fig1.told(fig1.iid_as_printed(given()), "iid", late)))
-    assert found["all-done"].values[0] == pytest.approx(2100, abs=15)
-    early = lambda losses: late(fig1.half_way(losses))
-    found = dict(fig1.measure_completion(fig1.told(fig1.iid_as_printed(given()), "iid", early)))
-    assert found["all-done"].values[0] == pytest.approx(1050, abs=15)
-
-
 def test_speeds_are_told_apart_while_losses_fall_and_not_by_what_is_left_of_them():
     """Ten batches that fall together and end with a tenth between their residual losses of 0.004."""
     at = np.arange(2000)[:, None]
@@ -88,27 +79,3 @@ def test_speeds_are_told_apart_while_losses_fall_and_not_by_what_is_left_of_them
     assert fig1.speed_spread(together) < 0.02
     apart = np.exp(-at / np.linspace(80, 120, 10))
     assert fig1.speed_spread(apart) > 0.2
-
-
-@pytest.mark.parametrize(("loss", "stayed"), [(0.09, 1.0), (0.12, 0.75)])
-def test_a_trained_batch_stays_so_below_a_loss_of_a_tenth(loss, stayed):
-    """One epoch in four lies at this loss, from completion on for 500 epochs."""
-    lifted = lambda losses: np.where(np.arange(len(losses))[:, None] % 4 == 0, np.maximum(losses, loss), losses)
-    found = dict(fig1.measure_completion(fig1.told(fig1.iid_as_printed(given()), "iid", lifted)))
-    assert found["stay-trained"].values[0] == pytest.approx(stayed, abs=0.003)
-    assert found["fast-batches-done"].values[0] == pytest.approx(1600, abs=15)
-
-
-@pytest.mark.parametrize(("of_nine", "step"), [(1600, 50), (1400, -150)])
-def test_the_slow_batches_are_all_done_after_all_others(of_nine, step):
-    """The last of the others is done at 1,550; one of the four before it is enough to tell otherwise."""
-    done = [1200, 1200, 1250, 1620, 1640, 1620, 1500, 1550, 1350, of_nine]
-    world = fig1.told(given(), "single", lambda losses: fig1.as_printed(len(losses), [1.0] * 10, done))
-    assert dict(fig1.measure_single_completion(world))["slow-batches"].values[0] == pytest.approx(step, abs=20)
-
-
-def test_a_short_run_says_nothing_of_completion():
-    short = evidence(fig1.single_class_runs("reduced"), flat, "reduced")
-    for measure in (fig1.measure_epoch_400, fig1.measure_completion, fig1.measure_single_completion):
-        with pytest.raises(Missing, match="epochs"):
-            list(measure(short))

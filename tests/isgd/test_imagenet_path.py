@@ -81,12 +81,6 @@ def _under_way(updates: object) -> int:
     return int(last["loss"] > last["limit"] and last["iteration"] > 3)
 
 
-@pytest.mark.usefixtures("opened")
-def test_without_acceleration_every_update_is_an_iteration(root: Path, tmp_path: Path) -> None:
-    results = run(spec(9, stop=0), root, tmp_path / "store")
-    assert results["iterations"] == 9
-
-
 def trained(chosen: RunSpec, folder: Path, root: Path, deadline: float | None = None) -> Outcome:
     folder.mkdir(exist_ok=True)
     return imagenet(chosen, Context(folder, execution.choose(chosen, "cpu", 1), root, deadline=deadline))

@@ -8,11 +8,9 @@ import random
 import pandas as pd
 import pytest
 from fabricated_isgd_trainings import evidence
-from matplotlib.figure import Figure
 
 from paper_figures.isgd import eq19, settings
 from suite.claims.judge import judge
-from suite.papers.artifact import Missing
 from suite.papers.counterfeits import Forged
 from suite.papers.published import published
 from suite.papers.registry import paper
@@ -66,21 +64,6 @@ def test_one_case_that_is_no_line_decides(power):
     assert measured.values[0] < 0.98
 
 
-def test_two_sizes_are_always_on_a_line_and_say_nothing():
-    narrow = {
-        name: (RunSpec(spec.experiment, {**spec.settings, "batches": (64, 100)}),) for name, (spec,) in GROUPS.items()
-    }
-    with pytest.raises(Missing, match="three batch sizes"):
-        dict(eq19.measure(taking(lambda batch, processes: batch / 1000, narrow)))
-
-
-def test_the_figure_has_a_panel_for_each_network():
-    figure = Figure()
-    eq19.draw(taking(lambda batch, processes: batch / 1000), figure)
-    assert [axes.get_title() for axes in figure.axes] == ["LeNet", "Caffe-Quick"]
-    assert [len(axes.lines) for axes in figure.axes] == [6, 6]
-
-
 @pytest.mark.processes
 def test_processes_time_an_update_and_the_sum_within_it(tmp_path):
     store = Store(tmp_path, create=True)
@@ -93,12 +76,3 @@ def test_processes_time_an_update_and_the_sum_within_it(tmp_path):
     assert sorted(zip(table["batch"], table["repeat"], strict=True)) == [(b, r) for b in (4, 16, 64) for r in (0, 1)]
     assert (table["communicated"] > 0).all()
     assert (table["communicated"] < table["seconds"]).all()
-
-
-@pytest.mark.processes
-def test_a_batch_that_cannot_be_cut_evenly_is_refused(tmp_path):
-    Store(tmp_path, create=True)
-    spec = RunSpec("isgd/update-times", {"model": "digits_lenet", "processes": 4, "batches": (6,), "repeats": 1})
-    ended = execute(spec, paper("isgd").experiments.__getitem__, Surroundings(store=tmp_path))
-    assert ended.state == "failed"
-    assert "[6] images do not fall into 4 equal parts" in ended.why

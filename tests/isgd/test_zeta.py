@@ -11,7 +11,6 @@ from fabricated_isgd_trainings import evidence, training
 from paper_figures.isgd import settings, zeta
 from paper_figures.isgd.zeta import GRID, Treatment
 from suite.claims.judge import judge
-from suite.papers.artifact import Missing
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE
 from suite.papers.published import published
 
@@ -95,27 +94,6 @@ def test_the_chosen_one_is_compared_with_sgd_on_other_seeds(monkeypatch, sooner,
     assert quantities["faster"].n == 10
 
 
-def test_the_size_of_the_search_is_read_from_its_runs(search):
-    assert found(zeta.measure_search, search)["search-size"].values == pytest.approx((len(GRID), 2, 2.5), abs=1e-3)
-
-
-@pytest.mark.parametrize("treatment", [None, BEST])
-def test_the_figure_shows_every_ended_run_and_marks_what_diverged(monkeypatch, treatment):
-    from matplotlib.figure import Figure
-
-    monkeypatch.setattr(zeta, "CHOSEN", treatment)
-    deciding = decided(2.0, 0.001)
-    make = lambda name, spec: (searched if "search" in name or "," in name else deciding)(name, spec)
-    figure = Figure()
-    zeta.draw(evidence(zeta.runs("paper"), make), figure)
-    left = figure.axes[0]
-    assert len(figure.axes) == (1 if treatment is None else 2)
-    assert [(text.get_text(), text.get_position()[0]) for text in left.texts] == [("all diverged", 1000.0)]
-    assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
-    drawn = {tuple(line.get_xdata()) for line in left.get_lines() if len(line.get_xdata()) == 5}
-    assert drawn == {(0.1, 1.0, 10.0, 30.0, 100.0)}
-
-
 @pytest.mark.parametrize("name", ["isgd/zeta/faster", "isgd/zeta/lower-training-error"])
 def test_what_decides_can_be_lost_and_won(monkeypatch, name):
     monkeypatch.setattr(zeta, "CHOSEN", BEST)
@@ -126,10 +104,3 @@ def test_what_decides_can_be_lost_and_won(monkeypatch, name):
         measure = zeta.measure_speed if claim.quantity == "faster" else zeta.measure_training_error
         ours = found(measure, world(given))[claim.quantity]
         assert judge(claim, ours, "paper").verdict == wanted
-
-
-def test_nothing_decides_before_a_treatment_is_chosen(monkeypatch):
-    monkeypatch.setattr(zeta, "CHOSEN", None)
-    assert "chosen" not in zeta.runs("paper")
-    with pytest.raises(Missing, match="chosen"):
-        found(zeta.measure_speed, evidence(zeta.runs("paper"), decided(2.0, 0.0)))

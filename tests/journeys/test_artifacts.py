@@ -30,8 +30,13 @@ ONE = "isgd/fig4"  # an artifact with a run, a drawing and measures, and quickly
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, and one core, so that everything happens in this process."""
+    """An empty working folder, and one core, so that everything happens in this process.
+
+    What a walk judges first is judged anew, in an empty cache, and what it asks for again may come from there.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SGD_SUITE_FRESH", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0})
     monkeypatch.setenv("COLUMNS", "80")
     return tmp_path
@@ -116,7 +121,6 @@ def test_an_exception_anywhere_turns_the_walk_red(here, monkeypatch, plant: Call
     monkeypatch.setitem(
         registry.PAPERS, "isgd", registry.Registered(lambda: replace(which, artifacts=tuple(made)), known.home)
     )
-    monkeypatch.setenv("SGD_SUITE_CACHE", str(here / "cache"))  # no verdict from before
     registry.paper.cache_clear()
     red = []
     for step in (lambda: walk.figures(here / "figures", ONE), lambda: walk.judged(ONE)):

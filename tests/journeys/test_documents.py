@@ -89,6 +89,8 @@ def folder(tmp_path_factory) -> Path:
 def test_a_command_line_of_the_pages_does_what_it_says(folder, monkeypatch, line):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SGD_SUITE_DATA", str(folder / "data"))
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(folder / "cache"))  # the first page's verdicts are judged anew
+    monkeypatch.delenv("SGD_SUITE_FRESH", raising=False)
     program, *words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line)]
     if program == "python":  # -m suite
         words = words[2:]

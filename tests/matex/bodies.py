@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 import torch._dynamo  # takes seconds, which the first optimiser would while the others wait
-import torch.distributed as dist
 from torch import nn
 
 from suite.communication import link as netlab
@@ -103,13 +102,6 @@ def stuck_beside_a_dead_worker(group: Group) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     with group.watched():
         time.sleep(600)
-
-
-def beats_after_the_group(group: Group) -> bool:
-    """Whether the heartbeat goes on once the process group is destroyed."""
-    dist.destroy_process_group()
-    group.heartbeat._thread.join(60)
-    return group.heartbeat._thread.is_alive()
 
 
 def listening(group: Group) -> list[str]:

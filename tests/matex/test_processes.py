@@ -9,14 +9,9 @@ import light_bodies
 import psutil
 import pytest
 import torch
-import torch.distributed as dist
 
-from suite.communication import group as group_module
-from suite.communication import launch
-from suite.communication.collectives import Processes
-from suite.communication.group import LOST, Group, fitting_backend, join
+from suite.communication.group import LOST, fitting_backend, join
 from suite.communication.launch import WorkersFailed, spawn
-from suite.parameter_server.processes import Connection
 
 pytestmark = pytest.mark.processes
 
@@ -56,10 +51,6 @@ def test_a_worker_that_nothing_can_interrupt_is_ended_by_its_heartbeat():
     assert caught.value.errors[1] == ("Died", "exit status -9")
 
 
-def test_a_heartbeat_ends_with_the_process_group():
-    assert spawn(bodies.beats_after_the_group, 2, timeout=2.0) == [False, False]
-
-
 def test_spawned_workers_meet_where_no_stranger_can_reach_them():
     """A rendezvous store of torch's listens on all addresses and takes keys from anybody; a file does not."""
     assert not {"0.0.0.0", "::"} & {address for worker in spawn(bodies.listening, 2) for address in worker}
@@ -83,49 +74,6 @@ def test_processes_that_share_a_card_do_not_take_nccl(monkeypatch, cards, local,
     assert fitting_backend() == backend
 
 
-@pytest.fixture
-def made(monkeypatch):
-    """What is asked of torch.distributed, which does nothing here: backends of new groups, and timeouts."""
-    asked: dict[str, list] = {"backends": [], "timeouts": [], "cards": []}
-    monkeypatch.setattr(dist, "new_group", lambda *_, backend=None, timeout: asked["backends"].append(backend))
-    monkeypatch.setattr(dist, "init_process_group", lambda *_, **__: None)
-    monkeypatch.setattr(group_module, "_set_timeout", lambda timeout: asked["timeouts"].append(timeout.seconds))
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: asked["cards"].append(str(device)))
-    monkeypatch.setattr(group_module.Heartbeat, "start", lambda self: None)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    return asked
-
-
-@pytest.mark.parametrize(("backend", "lanes", "watchdog"), [("gloo", 3, 5), ("nccl", 1, 15)])
-def test_nccl_has_one_lane_and_lets_heartbeats_name_the_lost(made, monkeypatch, tmp_path, backend, lanes, watchdog):
-    """On one GPU the kernels of two communicators can wait for each other; its watchdog names nobody."""
-    monkeypatch.setenv("LOCAL_RANK", "3")
-    store = dist.FileStore(str(tmp_path / "meet"), 2)
-    with join(timeout=5, backend=backend, store=store) as group:
-        assert len(group.lanes(3)) == len(Processes(group, lanes=3).lanes) == lanes
-        assert len(made["backends"]) == lanes - 1
-    assert made["timeouts"] == [watchdog]
-    assert made["cards"] == ([] if backend == "gloo" else ["cuda:3"])
-    assert watchdog > 2 * 5 or backend == "gloo"  # a heartbeat ends a process after two
-
-
-def test_processes_that_joined_part_when_they_leave(made, monkeypatch, tmp_path):
-    parted = []
-    monkeypatch.setattr(dist, "is_initialized", lambda: True)
-    monkeypatch.setattr(dist, "destroy_process_group", lambda: parted.append("parted"))
-    with join(timeout=5, backend="gloo", store=dist.FileStore(str(tmp_path / "meet"), 2)):
-        assert parted == []
-    assert parted == ["parted"]
-
-
-@pytest.mark.parametrize("backend", ["gloo", "nccl"])
-def test_a_server_has_connections_that_report_a_loss_on_a_gpu_too(made, backend):
-    group = Group(dist.HashStore(), 0, 3, 5.0, backend)
-    for learner in range(2):
-        Connection(group, learner)
-    assert made["backends"] == ["gloo"] * 2
-
-
 def test_workers_have_the_environment_of_now_and_their_own_besides(monkeypatch):
     """They are forked from a process that began with that of then."""
     spawn(light_bodies.surroundings, 1, "SAID")
@@ -146,34 +94,6 @@ def test_workers_that_do_not_stop_when_one_has_failed_are_killed(tmp_path):
         2: ("Died", "exit status 0"),
     }
     assert not psutil.pid_exists(int((tmp_path / "1").read_text()))
-
-
-class Clocked:
-    """A worker that ends with a status after so many seconds of a clock that waiting turns."""
-
-    def __init__(self, now: list[float], seconds: float, status: int):
-        self._now, self._seconds, self._status = now, seconds, status
-
-    @property
-    def status(self) -> int | None:
-        return self._status if self._now[0] >= self._seconds else None
-
-
-@pytest.mark.parametrize(
-    ("ends", "waited"),
-    [
-        ([(100, 0), (200, 0)], 200),
-        ([(100, 0), (float("inf"), 0), (150, 1)], 158),
-        ([(100, 1), (104, 1), (float("inf"), 0)], 108),
-        ([(100, -9), (104, 0)], 104),
-    ],
-)
-def test_workers_have_all_the_time_they_need_until_one_fails(monkeypatch, ends, waited):
-    now = [0.0]
-    monkeypatch.setattr(launch.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(launch.time, "sleep", lambda seconds: now.append(now.pop() + seconds))
-    launch._wait([Clocked(now, *end) for end in ends], 8.0)
-    assert now[0] == pytest.approx(waited, abs=0.1)
 
 
 def test_refuses_a_timeout_of_nothing_and_a_body_that_workers_cannot_import():

@@ -78,39 +78,6 @@ def test_what_one_pass_cannot_do_is_done_by_torch(passes: list[int], options: di
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("settings", [{"learners": averaging.LEARNERS}, {"learners": 1, "alpha": 0.3}], ids=str)
-def test_as_many_learners_and_threads_as_one_pass_serves(passes: list[int], settings: dict[str, Any]):
-    torch.set_num_threads(averaging.THREADS)
-    trained(4, **settings)
-    assert passes == []
-
-
-@pytest.mark.compiler
-@pytest.mark.parametrize(("bias", "by_torch"), [(False, 1), (True, 0)], ids=["one weight", "two weights"])
-def test_torch_adds_up_the_learners_of_a_lone_weight(passes: list[int], bias: bool, by_torch: int):
-    """In an order of its own."""
-    module = nn.Linear(1, 1, bias=bias)
-    opt = SMA(module, lr=RATE, learners=2)
-    for _ in range(2):
-        module(torch.ones(2, 1)).sum().backward()
-        opt.step()
-    assert len(passes) == by_torch
-
-
-@pytest.mark.compiler
-def test_learners_are_counted_and_not_weights(passes: list[int]):
-    """Four learners on two devices and as many weights as devices."""
-    module = nn.Linear(1, 1)
-    opt = SMA(module, lr=RATE, learners=4, devices=2)
-    for _ in range(4):
-        module(torch.ones(2, 1)).sum().backward()
-        opt.step()
-        opt.zero_grad()
-    assert opt.vector.d == 2
-    assert len(passes) == 1
-
-
-@pytest.mark.compiler
 def test_groups_with_rates_of_their_own_and_a_layout_of_their_own(monkeypatch: pytest.MonkeyPatch):
     """Channels-last weights, a group without momentum, a gradient that is missing."""
 
@@ -182,3 +149,36 @@ def test_a_restart_is_the_references(name: str):
     assert torch.equal(opt.core_state.centre, reference.state.centre)
     assert torch.equal(opt.core_state.replicas, reference.state.replicas)
     assert module[0].weight.data_ptr() == opt.vector.x.data_ptr()
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("settings", [{"learners": averaging.LEARNERS}, {"learners": 1, "alpha": 0.3}], ids=str)
+def test_as_many_learners_and_threads_as_one_pass_serves(passes: list[int], settings: dict[str, Any]):
+    torch.set_num_threads(averaging.THREADS)
+    trained(4, **settings)
+    assert passes == []
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(("bias", "by_torch"), [(False, 1), (True, 0)], ids=["one weight", "two weights"])
+def test_torch_adds_up_the_learners_of_a_lone_weight(passes: list[int], bias: bool, by_torch: int):
+    """In an order of its own."""
+    module = nn.Linear(1, 1, bias=bias)
+    opt = SMA(module, lr=RATE, learners=2)
+    for _ in range(2):
+        module(torch.ones(2, 1)).sum().backward()
+        opt.step()
+    assert len(passes) == by_torch
+
+
+@pytest.mark.compiler
+def test_learners_are_counted_and_not_weights(passes: list[int]):
+    """Four learners on two devices and as many weights as devices."""
+    module = nn.Linear(1, 1)
+    opt = SMA(module, lr=RATE, learners=4, devices=2)
+    for _ in range(4):
+        module(torch.ones(2, 1)).sum().backward()
+        opt.step()
+        opt.zero_grad()
+    assert opt.vector.d == 2
+    assert len(passes) == 1

@@ -120,17 +120,6 @@ def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
     train(opt, module, 8, 2)
 
 
-def test_narrow_parameters_are_stepped_in_the_vectors_type():
-    module = network()
-    module[4].bfloat16()
-    opt = DelayedSGD(module, base=optim.AdamW, lr=0.01)
-    for parameter in module.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    opt.step()
-    (held,) = opt.state_dict()["state"]["base"]
-    assert {values["exp_avg"].dtype for values in held.values()} == {torch.float32}
-
-
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

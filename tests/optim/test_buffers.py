@@ -35,14 +35,6 @@ def test_each_learner_keeps_its_own_and_their_sum_is_over_learners():
     assert total.tolist() == [13.0, 16.0, 3.0, 3.0]  # means, variances; not the count of batches
 
 
-def test_a_lone_learner_has_those_of_the_module():
-    buffers = Buffers(normalised(), 1)
-    assert buffers.total().tolist() == [1.0, 2.0, 1.0, 1.0]
-    buffers.module[1].running_mean.add_(10)
-    assert buffers.total().tolist() == [11.0, 12.0, 1.0, 1.0]
-    assert Buffers(nn.Linear(2, 2), 1).total().tolist() == []
-
-
 def test_a_buffer_of_another_shape_than_was_kept_is_the_modules_for_every_learner():
     """Or one that was not there."""
     module = normalised()

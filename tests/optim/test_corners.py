@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import gc
-import io
-import pickle
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -157,54 +154,6 @@ def test_an_optimiser_that_is_forgotten_is_freed_without_the_collector(name: str
 
 
 @ALL
-@pytest.mark.parametrize(
-    "copied",
-    [
-        copy.deepcopy,
-        copy.copy,
-        pickle.dumps,
-        lambda opt: torch.save(opt, io.BytesIO()),
-        lambda opt: copy.deepcopy((opt.module, opt)),
-    ],
-    ids=["deepcopy", "copy", "pickle", "torch.save", "with the module"],
-)
-def test_a_copy_is_refused_at_once_and_the_way_that_is_named_works(name: str, copied: Callable[[Any], Any]):
-    opt, module = made(name)
-    backward(opt, module)
-    opt.step(lambda: torch.ones(()))
-    with pytest.raises(TypeError, match=r"copy the module, make an optimiser of the copy, and hand it this one's"):
-        copied(opt)
-    other = copy.deepcopy(module)
-    again = MAKERS[name](other, lr=0.05, momentum=0.9)
-    again.load_state_dict(opt.state_dict())
-    for pair in ((opt, module), (again, other)):
-        backward(*pair)
-        pair[0].step(lambda: torch.ones(()))
-    assert values(module) == values(other)
-
-
-@ALL
-def test_the_state_that_a_load_hook_returns_is_loaded_and_the_later_hook_sees_it(name: str):
-    opt, module = made(name)
-    states = []
-    for _ in range(2):
-        backward(opt, module)
-        opt.step(lambda: torch.ones(()))
-        states.append(copy.deepcopy(opt.state_dict()))
-    expected = values(module)
-    other, again = made(name)
-    seen: list[Any] = []
-    other.register_load_state_dict_pre_hook(lambda o, state: copy.deepcopy(states[1]))
-    other.register_load_state_dict_post_hook(lambda o: seen.append((o.t, values(again))))
-    other.register_load_state_dict_post_hook(lambda o: o.state.update(test=True))
-    other.load_state_dict(states[0])
-    assert seen == [(2, expected)]
-    assert other.state["test"]
-    assert "test" not in other.state_dict()["state"] or other.state_dict()["state"]["test"]
-    assert values(again) == expected
-
-
-@ALL
 def test_a_state_that_does_not_fit_changes_nothing(name: str):
     opt, module = made(name)
     backward(opt, module)
@@ -214,48 +163,6 @@ def test_a_state_that_does_not_fit_changes_nothing(name: str):
         with pytest.raises(ValueError, match=r"not the state of|different number of parameter groups"):
             opt.load_state_dict(state)
     assert (values(module), opt.t, opt.param_groups[0]["lr"]) == (begun, 1, 0.05)
-
-
-@ALL
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_empty_groups_are_taken(name: str, place: int):
-    ends = []
-    for groups in (1, 2):
-        _, module = made(name)
-        given: list[dict[str, Any]] = [{"params": module[0].parameters()}, {"params": module[2].parameters()}]
-        if groups == 2:
-            given.insert(place, {"params": [], "weight_decay": 0.1})
-        opt = MAKERS[name](module, given, lr=0.05, momentum=0.9)
-        for _ in range(3):
-            backward(opt, module)
-            opt.step(lambda: torch.ones(()))
-        ends.append(values(opt.average()))
-    assert ends[0] == ends[1]
-    with pytest.raises(ValueError, match="every parameter group is empty"):
-        MAKERS[name](module, [{"params": []}], lr=0.05)
-
-
-def tied(module: nn.Module) -> None:
-    module[2].weight = nn.Parameter(torch.ones(2, 3))
-
-
-def replaced(module: nn.Module) -> None:
-    module[2] = nn.Linear(3, 4)
-
-
-def shortened(module: nn.Module) -> None:
-    del module[2]
-
-
-@ALL
-@pytest.mark.parametrize("change", [tied, replaced, shortened])
-@pytest.mark.parametrize("asked", ["step", "average"])
-def test_a_parameter_that_left_the_module_is_named_at_the_next_step(name: str, change: Any, asked: str):
-    opt, module = made(name)
-    change(module)
-    loss_of(module).backward()
-    with pytest.raises(ValueError, match=r"parameter 2\.weight is not in the module any more"):
-        opt.step(lambda: torch.ones(())) if asked == "step" else opt.average()
 
 
 @ALL

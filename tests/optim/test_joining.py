@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
 
 import optim_bodies as bodies
 import pytest
@@ -95,51 +92,6 @@ def test_every_process_but_the_first_draws_random_numbers_of_its_own():
         torch.manual_seed(5)
         assert torch.rand(()).item() == drawn[0]
     assert len(set(drawn)) == 3
-
-
-@pytest.fixture
-def leaving(monkeypatch) -> list[Callable[[], None]]:
-    """What is to be done when the program ends, in a process that is in no group yet."""
-    ends: list[Callable[[], None]] = []
-    monkeypatch.setattr(joining, "_found", {})
-    monkeypatch.setattr(joining.atexit, "register", lambda end, *given: ends.append(partial(end, *given)))
-    monkeypatch.setattr(joining, "_get_default_group", lambda: ends)
-    return ends
-
-
-def test_a_process_of_torchrun_leaves_when_its_program_ends(leaving, monkeypatch):
-    said = []
-
-    @contextmanager
-    def join(timeout: float) -> Iterator[str]:
-        said.append(f"joined for {timeout:g}")
-        yield "together"
-        said.append("left")
-
-    monkeypatch.setattr(joining, "join", join)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert joining.group(7) == "together"
-    assert said == ["joined for 7"]
-    for end in leaving:
-        end()
-    assert said == ["joined for 7", "left"]
-
-
-def test_a_process_of_the_callers_group_signs_until_its_program_ends(leaving, monkeypatch):
-    store = dist.HashStore()
-    monkeypatch.setattr(dist, "is_initialized", lambda: True)
-    monkeypatch.setattr(dist, "get_rank", lambda: 0)
-    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
-    monkeypatch.setattr(dist, "get_backend", lambda: "gloo")
-    monkeypatch.setattr(dist, "get_backend_config", lambda: "cpu:gloo")
-    monkeypatch.setattr(joining, "_get_default_store", lambda: store)
-    group = joining.group(0.5)
-    assert joining.group() is joining.group(0.5) is group
-    other = Group(dist.PrefixStore("optim", store), 1, 2, 0.5, "gloo").heartbeat
-    assert list(other._look()) == [0]
-    for end in leaving:
-        end()
-    assert list(other._look()) == []
 
 
 @pytest.mark.processes

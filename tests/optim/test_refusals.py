@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from door import closure, examples, network, rows
+from door import network
 from torch import Tensor, nn
 
 from suite.optim import ISGD, SMA, DelayedSGD, Softsync
@@ -71,24 +71,6 @@ def test_isgd_refuses_a_closure_without_a_mean(loss: Tensor | None):
     with pytest.raises(ValueError, match="as one number"):
         opt.step(lambda: loss)
     assert opt.t == 0
-
-
-def test_the_limit_of_isgd_is_infinite_until_the_first_epoch_is_over():
-    module = network()
-    opt = MAKERS["ISGD"](module)
-    inputs, targets = examples()
-    limits = []
-    for t in range(6):
-        opt.step(closure(opt, module, inputs[rows(t)], targets[rows(t)]))
-        limits.append(opt.limit)
-    assert [limit == float("inf") for limit in limits] == 4 * [True] + 2 * [False]
-    assert all(isinstance(limit, float) for limit in limits)
-
-
-def test_the_state_of_another_optimiser_is_no_state():
-    opt = DelayedSGD(nn.Linear(3, 2), lr=0.1)
-    with pytest.raises(ValueError, match="not the state of DelayedSGD: nothing is called 'plain' in it"):
-        opt.load_state_dict(torch.optim.SGD(nn.Linear(3, 2).parameters(), lr=0.1).state_dict())
 
 
 def test_softsync_refuses_a_loader_of_nothing_and_new_parameters():

@@ -100,15 +100,6 @@ def test_the_weights_of_one_of_several_learners_are_not_given_away_without_a_wor
         assert "opt.average().state_dict()" in str(said[0].message)
 
 
-def test_nothing_is_said_after_the_optimiser_is_gone(tmp_path: Path):
-    opt, module = made("SMA")
-    opt.save(tmp_path)
-    torch.save(module, tmp_path / "module")
-    del opt
-    module.state_dict()
-    torch.load(tmp_path / "module", weights_only=False).state_dict()
-
-
 @ALL
 def test_the_average_is_kept_by_safetensors_and_a_part_of_it_is_small(tmp_path: Path, name: str):
     opt, module = made(name)

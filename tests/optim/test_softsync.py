@@ -18,7 +18,7 @@ from reference_impls.rudra_rates import softsync_rate
 from suite.communication.collectives import Local
 from suite.communication.group import Group
 from suite.communication.launch import WorkersFailed, spawn
-from suite.optim import Softsync, parameter_server
+from suite.optim import Softsync
 from suite.training.optimizers import TorchSGD
 
 LEARNERS = 3
@@ -116,10 +116,9 @@ def test_schedules_of_rate_momentum_and_decay_reach_the_server():
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("given", [True, False])
-def test_a_timeout_holds_for_a_group_that_is_there_already(given: bool):
+def test_a_timeout_holds_for_a_group_that_is_there_already():
     """The process group's own timeout stays as it is, and does not decide how long is waited."""
-    assert spawn(bodies.patient, 2, given, timeout=2) == [[2, 20, 20, 2]] * 2
+    assert spawn(bodies.patient, 2, True, timeout=2) == [[2, 20, 20, 2]] * 2
 
 
 @pytest.mark.processes
@@ -230,9 +229,3 @@ def test_several_processes_are_sent_to_the_parameter_server():
     group.agree = group.broadcast = lambda given: None  # of both it is all alike
     with pytest.raises(ValueError, match="one of them as the server: use `with parameter_server"):
         Softsync(network(), lr=0.1, group=group)
-
-
-def test_the_parameter_server_of_one_process_has_two_learners_unless_it_is_told():
-    for options, learners in (({}, 2), ({"learners": 3}, 3)):
-        with parameter_server(network(), lr=0.1, updates=1, **options) as opt:
-            assert (opt.learners, opt.updates) == (learners, 1)

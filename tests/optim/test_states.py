@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from door import RATE, closure, examples, network, rows, weights
 from torch import Tensor, nn
 
-from suite.communication.group import Group
 from suite.optim import ISGD, SMA, DelayedSGD, Softsync
 
 MAKERS: dict[str, Any] = {
@@ -78,27 +76,6 @@ def test_of_several_states_the_newest_is_taken_up(tmp_path: Path):
     opt, _ = made("SMA, 1 learner")
     assert opt.resume(tmp_path / "all") == {"at": 10}
     assert opt.t == 10
-
-
-def test_a_state_may_be_saved_twice_at_the_same_update_and_removes_older_ones(tmp_path: Path):
-    opt, module = made("SMA, 1 learner")
-    opt.save(tmp_path, at="first")
-    steps(opt, module, 0, 1)
-    for at in ("then", "now"):
-        opt.save(tmp_path, at=at)
-    assert [path.name for path in tmp_path.iterdir()] == ["update-1"]
-    assert made("SMA, 1 learner")[0].resume(tmp_path) == {"at": "now"}
-
-
-def test_processes_at_different_updates_cannot_save(tmp_path: Path):
-    store = dist.HashStore()
-    group = Group(store, 0, 1, 0.1, "gloo")
-    opt, _ = made("DelayedSGD", group=group)
-    opt.save(tmp_path, at="begun")
-    group.size = 2
-    store.set(f"suite/facts/{group._agreements + 1}/1", '{"update at which it saves": 3}')
-    with pytest.raises(ValueError, match="worker 1 has update at which it saves = 3 where worker 0 has 0"):
-        opt.save(tmp_path)
 
 
 def test_the_middle_of_an_update_is_no_time_to_restart_or_to_add_parameters():

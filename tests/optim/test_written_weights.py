@@ -194,14 +194,6 @@ def test_a_step_without_any_gradient_is_refused_in_a_lone_process(name: str):
     steps(opt, module, 1)
 
 
-def test_parameters_that_took_the_place_of_the_modules_are_refused():
-    module = network()
-    opt = SMA(module, lr=RATE)
-    module.load_state_dict(network(seed=7).state_dict(), assign=True)
-    with pytest.raises(ValueError, match=r"parameter 0\.weight is not in the module any more"):
-        steps(opt, module, 1)
-
-
 def test_steps_under_inference_mode_are_as_others():
     ends = []
     for mode in (torch.inference_mode, torch.no_grad):
@@ -228,23 +220,3 @@ def test_weights_written_for_the_one_learner_are_not_the_centres(fused: bool):
     steps(opt, module, 1)
     torch.testing.assert_close(opt.average()[6].bias, begun + 1)
     torch.testing.assert_close(module[6].bias.detach(), begun + 3)
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_weights_of_a_module_that_was_moved_are_not_taken_up(name: str):
-    module = network()
-    opt = MAKERS[name](module, lr=RATE)
-    replaced(module)
-    with pytest.raises(ValueError, match=r"parameter 4\.weight lies elsewhere"):
-        opt.take_up()
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_written_numbers_of_a_narrow_type_are_taken_up_by_all(name: str):
-    module = network()
-    module[4].bfloat16()
-    opt = MAKERS[name](module, lr=RATE)
-    with torch.no_grad():
-        module[4].weight.fill_(3)
-    opt.take_up()
-    assert opt.average()[4].weight.unique().tolist() == module[4].weight.unique().tolist() == [3.0]

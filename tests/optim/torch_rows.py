@@ -270,7 +270,6 @@ OPTIMISERS: dict[str, Callable[[Make], None]] = {
     "test_step_is_noop_for_zero_grads": zero_gradients,
     "test_optimizer_can_be_printed": printed,
     "test_state_dict_deterministic": state,
-    "test_can_load_older_state_dict": state,
     "test_can_load_from_to_named_state_dict": partial(state, named=(True, True)),
     "test_can_load_from_to_named_state_dict, from named": partial(state, named=(True, False)),
     "test_can_load_from_to_named_state_dict, to named": partial(state, named=(False, True)),

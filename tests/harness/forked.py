@@ -1,0 +1,67 @@
+"""The toy paper's command line in forks of one process that has imported it: a start costs a fork, and no imports.
+
+Each line of stdin is a JSON object with ``arguments``, ``folder``, ``environment`` and the files ``out`` and ``err``;
+each line of stdout is the exit code of the fork that ran it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import sys
+from typing import Any, NoReturn
+
+import pandas as pd  # noqa: F401
+import pyarrow.parquet  # noqa: F401
+import scipy.stats  # noqa: F401
+import torch  # noqa: F401
+import toy
+
+from suite.cli import main
+
+
+def request() -> dict[str, Any]:
+    """What to run, in a fork of its own; the process that forks never comes back."""
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            return json.loads(line)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    sys.exit()
+
+
+def become(asked: dict[str, Any]) -> None:
+    """Take the place of a process that was started with these arguments."""
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    for stream, place in enumerate((os.devnull, asked["out"], asked["err"])):
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        os.dup2(handle, stream)
+        os.close(handle)
+    sys.argv = [toy.__file__, *asked["arguments"]]
+    toy.install()
+
+
+if __name__ == "__mp_main__":  # a worker of a fork
+    toy.install()
+
+
+def leave(end: SystemExit) -> NoReturn:
+    """End as the interpreter does, without taking all modules apart: that costs more than most commands."""
+    if isinstance(end.code, str):
+        print(end.code, file=sys.stderr)
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
+
+
+if __name__ == "__main__":
+    gc.freeze()  # what is imported is never garbage, and pages that are not looked at are not copied
+    become(request())
+    try:
+        main()
+    except SystemExit as end:
+        leave(end)
