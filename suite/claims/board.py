@@ -92,7 +92,8 @@ def lines(counted: Board) -> list[str]:
     for row, counts in counted.empirical.items():
         if not counts:
             continue
-        behind = f"; {counted.runs[row]} runs" if counted.runs.get(row) else ""
+        n = counted.runs.get(row, 0)
+        behind = f"; {n} run{'s' if n > 1 else ''}" if n else ""
         text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{behind}{apart(counted, row)}")
     if counted.spread:
         text.append(

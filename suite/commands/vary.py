@@ -103,7 +103,9 @@ def shown(
         wide = replace(artifact, size=comparison.size)
         stored = {spec.id for each in evidence.values() for specs in each.groups.values() for spec in specs}
         rests_on = ("settings changed, judged by nothing",)
-        drawn = rendered(wide, comparison.fill, lambda: rests_on, profile, tuple(sorted(stored & source.ids())))
+        drawn = rendered(
+            wide, comparison.fill, lambda: rests_on, profile, lambda: tuple(sorted(stored & source.ids()))
+        )
     except (Missing, UndrawableError) as error:
         return [f"{artifact.id} is not drawn: {error}"]
     files = [write(path, encoded(table, "csv"))]

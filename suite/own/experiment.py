@@ -78,7 +78,7 @@ def experiment(
     def plan(profile: str) -> Groups:
         count, share = TRIED.get(profile, (seeds, 1.0))
         base = {**SETTINGS, **(settings or {}), "data": _data(name, known(), transform), "model": {"name": name}}
-        found: Groups = {}
+        found: dict[str, tuple[RunSpec, ...]] = {}
         for label, method in methods.items():
             spec = RunSpec(f"{name}/train", {**base, **method})
             for variant, each in _swept(spec, sweep or {}):
@@ -140,5 +140,6 @@ def _trained(name: str, network: Callable[..., nn.Module], data: Splits, known: 
 
         return call
 
-    parts = {each.name: getattr(TRAIN, each.name) for each in fields(TRAIN)}
-    return replace(TRAIN, **{part: after(value) for part, value in parts.items() if callable(value)})
+    parts: dict[str, Any] = {each.name: getattr(TRAIN, each.name) for each in fields(TRAIN)}
+    bound: dict[str, Any] = {part: after(value) for part, value in parts.items() if callable(value)}
+    return replace(TRAIN, **bound)

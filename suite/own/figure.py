@@ -59,9 +59,9 @@ def measure(evidence: Evidence) -> Quantities:
     for group in list(found)[1:]:
         first = next(iter(found))
         if seeds := sorted(found[first].keys() & found[group].keys()):
-            pair = ([found[each][seed] for seed in seeds] for each in (first, group))
+            base, ours = ([found[each][seed] for seed in seeds] for each in (first, group))
             name = f"{group}: test error minus that of {first} (points)"
-            yield name, over_seeds(paired_difference(*pair), [*ids[first], *ids[group]])
+            yield name, over_seeds(paired_difference(base, ours), [*ids[first], *ids[group]])
 
 
 def draw(evidence: Evidence, figure: Figure) -> None:

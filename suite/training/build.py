@@ -15,6 +15,7 @@ from reference_impls.contract import Algorithm, Collective, Optimizer
 from reference_impls.crossbow import SMA
 from reference_impls.inverse_law import SGD
 from reference_impls.isgd import ISGD
+from reference_impls.local_sgd import DiLoCo, LocalSGD, PostLocalSGD
 from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
 from suite.communication.collectives import EXCHANGES, Counted, in_process
@@ -27,7 +28,7 @@ from suite.spec import seed, thaw
 from suite.tables import Table
 from suite.training.flat import FlatModule
 from suite.training.numerics import Numerics
-from suite.training.optimizers import LARS, Adam, CaffeSGD, TorchSGD
+from suite.training.optimizers import LARS, AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bf16": torch.float32}
@@ -39,10 +40,23 @@ ALGORITHMS: Table[type[Algorithm[Any]]] = Table(
         "rudra": Softsync,
         "matex_agd": DelayedSGD,
         "crossbow": SMA,
+        "local_sgd": LocalSGD,
+        "post_local_sgd": PostLocalSGD,
+        "diloco": DiLoCo,
     },
 )
 # Dataclasses that are an Optimizer; ``lr_scale``, ``decay_scale`` and ``layers`` are not for settings to give.
-SOLVERS: Table[type[Any]] = Table("solver", {"caffe": CaffeSGD, "torch": TorchSGD, "adam": Adam, "lars": LARS})
+SOLVERS: Table[type[Any]] = Table(
+    "solver",
+    {
+        "caffe": CaffeSGD,
+        "torch": TorchSGD,
+        "adam": Adam,
+        "adamw": AdamW,
+        "adagrad": AdaGrad,
+        "lars": LARS,
+    },
+)
 # Functions of targets [N], examples of a batch, workers, seed and their own options that return an Order.
 ORDERS: Table[Callable[..., Order]] = Table(
     "order",
@@ -51,6 +65,9 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "shuffled": lambda targets, batch, workers, seed: order.Shuffled(len(targets), batch, seed),
         "with-replacement": lambda targets, batch, workers, seed: order.WithReplacement(len(targets), batch, seed),
         "partitioned": lambda targets, batch, workers, seed: order.Partitioned(len(targets), workers, batch, seed),
+        "by-class": lambda targets, batch, workers, seed, **options: order.ByClass(
+            targets.cpu(), workers, batch, seed, **options
+        ),
         "single-class": lambda targets, batch, workers, seed, **options: order.SingleClass(
             targets.cpu(), batch, seed, **options
         ),
@@ -162,6 +179,11 @@ def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers
     return made.to(targets.device)
 
 
+def subset_draw(name: str, examples: int) -> Tensor:
+    """All examples [examples] of a data set in the order in which a subset takes them, the same for every run."""
+    return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
+
+
 def assemble(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], data_root: Path | None
 ) -> Assembly:
@@ -175,8 +197,8 @@ def assemble(
     inputs, targets = training.inputs, training.targets
     decode = transforms.fit(rule, training.inputs, size).to(device)
     if subset is not None:
-        drawn = torch.randperm(len(targets), generator=torch.Generator().manual_seed(seed("subset", name)))
-        inputs, targets = inputs[drawn[:subset]], targets[drawn[:subset]]
+        drawn = subset_draw(name, len(targets))[:subset]
+        inputs, targets = inputs[drawn], targets[drawn]
     network = make_network(settings["model"], run_seed, device, dtype)
     flat = FlatModule(network, channels_last=execution["channels_last"])
     workers = settings.get("workers", 1)
