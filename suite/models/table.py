@@ -28,6 +28,9 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+_MEASURED: dict[str, Counts] = {}  # of networks that stand in no table, in this process
+
+
 @dataclass(frozen=True)
 class Counts:
     """Sizes of one network; per example means in one forward pass in training mode."""
@@ -55,9 +58,11 @@ def counts(name: str, **options: Any) -> Counts:
         ValueError: there is no such network, or it cannot be built with these options.
     """
     key = _key(name, options)
-    if key not in _table():
-        _table()[key] = measure(name, **options)
-    return _table()[key]
+    if key in _table():
+        return _table()[key]
+    if key not in _MEASURED:
+        _MEASURED[key] = measure(name, **options)
+    return _MEASURED[key]
 
 
 def measure(name: str, **options: Any) -> Counts:

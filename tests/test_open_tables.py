@@ -137,7 +137,7 @@ def test_other_data_are_another_digest_and_are_not_read_for_a_run_of_the_former(
 
 
 def test_a_name_is_looked_up_among_entry_points(monkeypatch: pytest.MonkeyPatch):
-    entry = metadata.EntryPoint("lion", "test_tables:OwnSolver", "sgd_suite.solvers")
+    entry = metadata.EntryPoint("lion", "test_open_tables:OwnSolver", "sgd_suite.solvers")
     monkeypatch.setattr(metadata, "entry_points", lambda group: [entry] if group == entry.group else [])
     table = Table("solver", {"torch": TorchSGD})
     assert list(table) == ["torch", "lion"]
