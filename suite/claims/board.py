@@ -98,8 +98,8 @@ def board(verdicts: Iterable[Verdict]) -> Board:
     order = {row: Counter[str]() for row in EMPIRICAL}
     runs: dict[str, set[str]] = {row: set() for row in EMPIRICAL}
     follows = Counter[str]()
-    spread = 0
     rows: dict[str, Counter[str]] = {}
+    spread = 0
     ours = Counter[str]()
     leads: list[Verdict] = []
     for verdict in verdicts:
