@@ -20,7 +20,7 @@ from paper_figures.crossbow.readings import (
 from paper_figures.crossbow.tables import arrival_table, throughput_table, timed_table, titled
 from suite.claims.measured import Measured, exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 from suite.report.style import GRID
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from suite.claims.measured import exact
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
-from suite.papers.printed import printed
+from suite.papers.published import printed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from suite.claims.intervals import log_interval
 from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
-from suite.papers.printed import printed
+from suite.papers.published import printed
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

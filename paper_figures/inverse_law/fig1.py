@@ -41,7 +41,7 @@ from suite.claims.intervals import Interval, log_interval
 from suite.claims.measured import interval, point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, genuine
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

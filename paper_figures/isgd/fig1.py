@@ -16,7 +16,7 @@ from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.measured import Measured, interval, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 from suite.report.style import PRINTED
 from suite.runs.store import Run
 from suite.spec import RunSpec

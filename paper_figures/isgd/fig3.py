@@ -15,7 +15,7 @@ from paper_figures.isgd.readings import extremes
 from paper_figures.isgd.settings import SYSTEMS
 from suite.claims.measured import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import numpy as np

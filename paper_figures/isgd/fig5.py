@@ -18,7 +18,7 @@ from suite.claims.intervals import TIE, at_least, mean_interval
 from suite.claims.measured import exact, over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import as_if, counterfeit, edited, forged, genuine
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.papers.grades import machine_of
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

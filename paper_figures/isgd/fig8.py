@@ -17,7 +17,7 @@ from suite.claims.intervals import least, mean_interval
 from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

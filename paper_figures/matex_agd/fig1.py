@@ -38,7 +38,7 @@ from suite.cost_models.overlap import delayed
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from suite.claims.intervals import paired_ratio
 from suite.claims.measured import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import as_if, counterfeit
-from suite.papers.printed import printed_value
+from suite.papers.published import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
