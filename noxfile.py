@@ -205,7 +205,7 @@ def pages(session: nox.Session) -> None:
 
 @nox.session
 def lock(session: nox.Session) -> None:
-    """Write ci/nox.lock and ci/runners.lock again: the versions of ci/constraints.txt with the hashes of their files."""
+    """Write ci/*.lock again: the versions of ci/constraints.txt with the hashes of their files."""
     session.install("-c", "ci/constraints.txt", "uv")
     common = ["-c", "ci/constraints.txt", "--generate-hashes", "--universal", "--python-version", "3.11"]
     common += ["--no-annotate", "--no-header", "--quiet"]

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from suite.training.schedules import rate_at, rounds
+from suite.training.schedules import rate_at, rounds, shape_at
 
 
 def test_at_a_turn_every_worker_brings_a_gradient_of_the_newest_weights():
@@ -33,3 +33,13 @@ def test_a_rate_drops_at_its_turn_and_not_before():
     rates = {turn: rate_at(0.5, drops, turn) for turn in (0, 9, 10, 19, 20, 99)}
     assert rates == pytest.approx({0: 0.5, 9: 0.5, 10: 0.05, 19: 0.05, 20: 0.005, 99: 0.005})
     assert rate_at(0.5, (), 7) == 0.5
+
+
+def test_a_schedule_grows_to_one_and_falls_along_half_a_cosine():
+    schedule = {"warmup": 4, "cosine": 0.2}
+    shape = [shape_at(schedule, 24, turn) for turn in (0, 3, 4, 14, 24)]
+    assert shape == pytest.approx([0.25, 1.0, 1.0, 0.6, 0.2])
+    assert [shape_at({"warmup": 2}, 9, turn) for turn in (0, 1, 8)] == [0.5, 1.0, 1.0]
+    assert shape_at({}, 9, 0) == 1.0
+    with pytest.raises(ValueError, match="cosinus"):
+        shape_at({"cosinus": 0.0}, 9, 0)

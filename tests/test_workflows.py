@@ -69,12 +69,8 @@ def test_nox_and_uv_are_installed_at_the_versions_of_the_constraints_everywhere(
 
 def pins(name: str) -> dict[str, str]:
     """Versions by package in a file of ``ci/``."""
-    lines = (ROOT / "ci" / name).read_text().splitlines()
-    return {
-        found[1].lower().replace("_", "-"): found[2]
-        for line in lines
-        if (found := re.match(r"([\w.-]+)==([^ ;\\]+)", line))
-    }
+    found = re.findall(r"^([\w.-]+)==([^ ;\n]+)", (ROOT / "ci" / name).read_text(), re.MULTILINE)
+    return {package.lower().replace("_", "-"): version for package, version in found}
 
 
 def test_our_machines_install_hashed_files_of_the_same_versions():

@@ -284,7 +284,7 @@ def draw_curves(evidence: Evidence, figure: Figure) -> None:
         raise Missing(f"no curve of Fig. 1 is complete at {evidence.profile}")
     columns, cells = 2, len(panels) + 1  # read at the width of a page; the last cell for the legend
     lines = -(-cells // columns)
-    figure.set_figheight(max(figure.get_figheight(), 2.3 * lines))  # inches
+    figure.figure.set_figheight(max(figure.figure.get_figheight(), 2.3 * lines))  # inches
     for place, (row, thresholds) in enumerate(panels, 1):
         axes = figure.add_subplot(lines, columns, place)
         for order, (threshold, counted) in enumerate(thresholds.items()):

@@ -31,6 +31,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": runs.list_,
     "plan": runs.plan,
     "run": runs.run,
+    "vary": runs.vary,
     "status": runs.status,
     "check": claims.check,
     "explain": claims.explain_,

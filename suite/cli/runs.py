@@ -13,7 +13,9 @@ from suite.cli.options import (
     DataOption,
     Device,
     DeviceOption,
+    Format,
     Json,
+    Profile,
     ProfileOption,
     Seeds,
     Selectors,
@@ -22,8 +24,11 @@ from suite.cli.options import (
     Workers,
     a_path,
     a_share,
+    complete_selector,
 )
 from suite.cli.output import emit
+
+SVG = [Format.svg]
 
 
 def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
@@ -117,6 +122,38 @@ def run(
         raise typer.BadParameter("--budget, --share, --memory, --seeds and --no-wait do not go with --on")
     to = Request(on, jobs, engine_options, dry_run, wait)
     raise typer.Exit(submit_selection(chosen, profile, store, data, device, workers, to))
+
+
+def vary(
+    artifact: Annotated[
+        str, typer.Argument(metavar="ARTIFACT", help="paper/artifact", autocompletion=complete_selector)
+    ],
+    *,
+    changes: Annotated[
+        list[str], typer.Option("--set", help="a setting and its value, or several values", metavar="KEY=VALUE")
+    ],
+    name: Annotated[str | None, typer.Option(help="for the files; the first variation's by default")] = None,
+    profile: ProfileOption = Profile.smoke,
+    seeds: Seeds = None,
+    store: StoreOption = STORE,
+    data: DataOption = None,
+    device: DeviceOption = Device.auto,
+    workers: Workers = 1,
+    out: Annotated[Path, typer.Option(help="folder for the figure", metavar="D", parser=a_path)] = Path("figures"),
+    forms: Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")] = SVG,
+) -> None:
+    """An artifact's runs with other settings, drawn beside its own; judged by nothing.
+
+    Several values behind commas make a sweep, several --set all combinations. Exit 1 when a run failed.
+    """
+    from suite.commands.vary import vary_artifact
+    from suite.runs.files import check_writable
+
+    check_writable(out)
+    place = (store, data, device, workers, out, forms)
+    code, said = vary_artifact(artifact, changes, name, profile, seeds, *place)
+    print("\n".join(said))
+    raise typer.Exit(code)
 
 
 def status(

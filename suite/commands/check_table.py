@@ -41,14 +41,28 @@ def console() -> Console:
 def table(found: Sequence[Verdict]) -> Table:
     """The claims of one artifact, one row each under its id; what a verdict rests on where one of them says."""
     graded = any(verdict.rests_on for verdict in found)
+<<<<<<< HEAD
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     made.add_column(found[0].claim.artifact, no_wrap=True)
     for title in ("printed", "ours", *(["rests on"] if graded else []), "verdict"):
         made.add_column(title, no_wrap=title == "rests on")
+=======
+    made = sheet("claim", "printed", "ours", *(["rests on"] if graded else []), "verdict")
+    names = columns if columns >= WIDE else NAMES
+>>>>>>> main
     for verdict in found:
         name = Text("  " + folded(verdict.claim.id.rpartition("/")[2], NAMES).replace("\n", "\n  "))
         cells = [name, Text(few(printed(verdict.claim))), Text(measured(verdict))]
         made.add_row(*cells, *([Text(verdict.rests_on)] if graded else []), coloured(verdict))
+    return made
+
+
+def sheet(first: str, *others: str) -> Table:
+    """An empty table of these columns, of which the first is never folded."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    made.add_column(first, no_wrap=True)
+    for title in others:
+        made.add_column(title)
     return made
 
 

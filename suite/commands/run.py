@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from suite.claims.judge import PROFILES
 from suite.commands.plan import Planned, calibrated, missing_data, plan
@@ -36,6 +37,9 @@ from suite.training.numerics import pick_device
 LOOK = 0.5  # seconds between two looks at runs that another process is computing
 
 
+Selection = list[tuple[Paper, list[Artifact]]]
+
+
 def run_selection(
     selectors: Sequence[str],
     profile: str,
@@ -44,13 +48,30 @@ def run_selection(
     device: str,
     workers: int,
     budget: float | None,
+    **more: Any,
+) -> int:
+    """``run_artifacts`` on the artifacts that the selectors mean."""
+    return run_artifacts(select(selectors), selectors, profile, store, data, device, workers, budget, **more)
+
+
+def run_artifacts(
+    selection: Selection,
+    asked: Sequence[str],
+    profile: str,
+    store: Path,
+    data: Path | None,
+    device: str,
+    workers: int,
+    budget: float | None = None,
     *,
     wait: bool = True,
     share: tuple[int, int] | None = None,
     memory: int | None = None,
     seeds: int | None = None,
 ) -> int:
-    """Compute what is not stored. Returns 0, or 1 when a run failed; raises Interrupted when a signal ended it.
+    """Compute what is not stored; ``asked`` are the words by which the store remembers the plan.
+
+    Returns 0, or 1 when a run failed; raises Interrupted when a signal ended it.
 
     Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
     i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
@@ -60,7 +81,6 @@ def run_selection(
     when a data set is missing without which nothing can be, or the store cannot be written.
     """
     deadline = time.monotonic() + budget if budget else None
-    selection = select(selectors)
     whole = calibrated(plan(selection, profile, seeds), known(store))
     mine = share_of(whole, share)
     planned = [p for p in mine if memory is None or p.memory <= memory]
@@ -79,7 +99,7 @@ def run_selection(
         checkpoint_seconds=checkpoint_seconds(),
     )
     opened = Store(store, create=True)
-    keep_wanted(opened, whole, selectors, profile)
+    keep_wanted(opened, whole, asked, profile)
     stages = None
     if budget:
         made = by_value(selection, planned, profile, around.device, stored | with_committed(store).ids())

@@ -15,6 +15,7 @@ from reference_impls.contract import Algorithm, Collective, Optimizer
 from reference_impls.crossbow import SMA
 from reference_impls.inverse_law import SGD
 from reference_impls.isgd import ISGD
+from reference_impls.local_sgd import DiLoCo, LocalSGD, PostLocalSGD
 from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
 from suite.communication.collectives import in_process
@@ -26,7 +27,7 @@ from suite.models.network import Network, parameter_specs
 from suite.spec import seed, thaw
 from suite.training.flat import FlatModule
 from suite.training.numerics import Numerics
-from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
+from suite.training.optimizers import AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bf16": torch.float32}
@@ -36,6 +37,16 @@ ALGORITHMS: dict[str, type[Algorithm[Any]]] = {  # a paper of another package ad
     "rudra": Softsync,
     "matex_agd": DelayedSGD,
     "crossbow": SMA,
+    "local_sgd": LocalSGD,
+    "post_local_sgd": PostLocalSGD,
+    "diloco": DiLoCo,
+}
+SOLVERS: dict[str, type[Any]] = {
+    "caffe": CaffeSGD,
+    "torch": TorchSGD,
+    "adam": Adam,
+    "adamw": AdamW,
+    "adagrad": AdaGrad,
 }
 
 
@@ -67,14 +78,13 @@ def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
     """The solver named by ``rule`` with the network's multipliers as [d] vectors."""
     values = thaw(settings)
     rule = values.pop("rule")
-    kinds: dict[str, Callable[..., Optimizer]] = {"caffe": CaffeSGD, "torch": TorchSGD, "adam": Adam}
-    if rule not in kinds:
-        raise ValueError(f"descent rule must be one of {sorted(kinds)}, not {rule!r}")
+    if rule not in SOLVERS:
+        raise ValueError(f"descent rule must be one of {sorted(SOLVERS)}, not {rule!r}")
     if values.pop("multipliers", False):
         specs = dict(parameter_specs(flat.module))
         values["lr_scale"] = flat.scale({name: spec.lr_multiplier for name, spec in specs.items()})
         values["decay_scale"] = flat.scale({name: spec.decay_multiplier for name, spec in specs.items()})
-    return kinds[rule](**fields(kinds[rule], values, f"descent {rule}"))
+    return SOLVERS[rule](**fields(SOLVERS[rule], values, f"descent {rule}"))
 
 
 def algorithm_class(name: str) -> type[Algorithm[Any]]:
@@ -94,6 +104,20 @@ def make_algorithm(
         values["batches"] = batches_per_epoch
     bound = {field.name for field in dataclasses.fields(Algorithm)}
     return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=bound))
+
+
+def defaults(settings: Mapping[str, Any]) -> set[str]:
+    """Paths of the settings that the algorithm and the solver of a run have, whether they are written out or not."""
+    found: set[str] = set()
+    algorithm, descent = settings.get("algorithm"), settings.get("descent")
+    if isinstance(algorithm, Mapping):
+        bound = {field.name for field in dataclasses.fields(Algorithm)}
+        own = {field.name for field in dataclasses.fields(algorithm_class(algorithm["name"]))} - bound
+        found |= {f"algorithm.{name}" for name in own}
+    if isinstance(descent, Mapping):
+        scalars = {field.name for field in dataclasses.fields(SOLVERS[descent["rule"]]) if "scale" not in field.name}
+        found |= {f"descent.{name}" for name in scalars}
+    return found
 
 
 def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Network:
@@ -117,6 +141,7 @@ def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers
         "shuffled": lambda: order.Shuffled(len(targets), joint, order_seed),
         "with-replacement": lambda: order.WithReplacement(len(targets), joint, order_seed),
         "partitioned": lambda: order.Partitioned(len(targets), workers, batch, order_seed),
+        "by-class": lambda: order.ByClass(targets.cpu(), workers, batch, order_seed, **values),
         "single-class": lambda: order.SingleClass(targets.cpu(), joint, order_seed, **values),
         "balanced": lambda: order.Balanced(targets.cpu(), joint, order_seed, **values),
     }
@@ -128,6 +153,11 @@ def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers
     elif share == "pool":
         made = order.SharedPool(made, workers)
     return made.to(targets.device)
+
+
+def subset_draw(name: str, examples: int) -> Tensor:
+    """All examples [examples] of a data set in the order in which a subset takes them, the same for every run."""
+    return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
 def assemble(
@@ -143,8 +173,8 @@ def assemble(
     inputs, targets = training.inputs, training.targets
     decode = transforms.fit(rule, training.inputs, size).to(device)
     if subset is not None:
-        drawn = torch.randperm(len(targets), generator=torch.Generator().manual_seed(seed("subset", name)))
-        inputs, targets = inputs[drawn[:subset]], targets[drawn[:subset]]
+        drawn = subset_draw(name, len(targets))[:subset]
+        inputs, targets = inputs[drawn], targets[drawn]
     network = make_network(settings["model"], run_seed, device, dtype)
     flat = FlatModule(network, channels_last=execution["channels_last"])
     workers = settings.get("workers", 1)

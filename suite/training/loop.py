@@ -5,6 +5,7 @@ Settings (plain values)::
     data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its fields}                      descent    {rule, momentum, decay, multipliers?}
     rate, drops [[turn, factor], ...], restart?           batch, workers
+    schedule   {warmup, cosine}                           (optional: factors of the rate, see schedules.shape_at)
     order      {kind, share?}                             updates    turns: one gradient per worker each
     augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
     evaluate   {every, test_examples?, train_examples?, recompute?}
@@ -53,7 +54,7 @@ from suite.training.gradients.paths import gradients_of_run, seed_masks
 from suite.training.gradients.types import Gradients
 from suite.training.numerics import apply
 from suite.training.one_worker import one_worker
-from suite.training.schedules import rate_at, rounds
+from suite.training.schedules import rate_at, rounds, shape_at
 
 
 def train(spec: RunSpec, context: Context) -> Outcome:
@@ -207,6 +208,9 @@ class Session:
         """Learning rate of turn t as a cached 0-d tensor on the device."""
         settings = self.spec.settings
         value = rate_at(settings["rate"], settings.get("drops", ()), t)
+        if schedule := settings.get("schedule"):
+            value *= shape_at(schedule, self.updates, t)
+            self.rates.clear()  # each turn has a rate of its own
         if value not in self.rates:
             self.rates[value] = torch.tensor(value, dtype=self.made.x0.dtype, device=self.made.x0.device)
         return self.rates[value]

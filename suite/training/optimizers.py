@@ -89,10 +89,55 @@ class Adam:
         return torch.zeros_like(parameters).unsqueeze(-2).repeat_interleave(3, -2)
 
     def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
-        m, v, t = memory.unbind(-2)
         g = gradients + self.decay * parameters if self.decay else gradients
+        direction, memory = self.direction(memory, g)
+        return parameters - lr * direction, memory
+
+    def direction(self, memory: Tensor, g: Tensor) -> Stepped:
+        """What the rate multiplies [..., s], and the new memory."""
+        m, v, t = memory.unbind(-2)
         t = t + 1
         m = self.beta1 * m + (1 - self.beta1) * g
         v = self.beta2 * v + (1 - self.beta2) * g * g
-        m_hat, v_hat = m / (1 - self.beta1**t), v / (1 - self.beta2**t)
-        return parameters - lr * m_hat / (v_hat.sqrt() + self.epsilon), torch.stack([m, v, t], -2)
+        steps = t[..., :1]  # a part is stepped as one, so that its parameters have the same count
+        m_hat, v_hat = m / (1 - self.beta1**steps), v / (1 - self.beta2**steps)
+        return m_hat / (v_hat.sqrt() + self.epsilon), torch.stack([m, v, t], -2)
+
+
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, Algorithm 2.
+
+    x <- x - lr (m_hat / (sqrt(v_hat) + epsilon) + decay x). The decay is multiplied by the learning rate, as in
+    libraries; the paper multiplies it by the schedule's factor alone.
+    """
+
+    decay: float = 0.01
+
+    def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        direction, memory = self.direction(memory, gradients)
+        return parameters * (1 - lr * self.decay) - lr * direction, memory
+
+
+@dataclass(frozen=True)
+class AdaGrad:
+    """Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning", JMLR 2011, diagonal form.
+
+    s <- s + g^2;  x <- x - lr g / (sqrt(s) + epsilon). Memory is s [..., d]; L2 as in PyTorch.
+    Raises ValueError if epsilon or decay is negative.
+    """
+
+    epsilon: float = 1e-10
+    decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.epsilon < 0 or self.decay < 0:
+            raise ValueError(f"adagrad: epsilon={self.epsilon} and decay={self.decay} must not be negative")
+
+    def init(self, parameters: Tensor) -> Tensor:
+        return torch.zeros_like(parameters)
+
+    def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        g = gradients + self.decay * parameters if self.decay else gradients
+        squares = memory + g * g
+        return parameters - lr * g / (squares.sqrt() + self.epsilon), squares

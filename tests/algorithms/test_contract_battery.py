@@ -1,4 +1,4 @@
-"""What every algorithm owes to the contract, asked of the five papers' and their variants."""
+"""What every algorithm owes to the contract, asked of the five papers', of their variants and of their rivals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch.func import vmap
 from reference_impls.crossbow import SMA, elastic_averaging
 from reference_impls.inverse_law import SGD
 from reference_impls.isgd import ISGD
+from reference_impls.local_sgd import DiLoCo, LocalSGD, PostLocalSGD
 from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
 from suite.battery.contract import (
@@ -28,7 +29,7 @@ from suite.battery.contract import (
 )
 from suite.battery.quadratic import BATCHES, LR, QUADRATIC, TABLE, D, drive, shares
 from suite.communication.collectives import Local
-from suite.training.optimizers import Adam
+from suite.training.optimizers import Adam, AdamW
 
 TWO, THREE, FOUR = Local(2), Local(3), Local(4)
 ISGD_OF_FIVE = partial(ISGD, HEAVY, TWO, 5, zeta=0.02, margin=0.5)
@@ -51,6 +52,9 @@ CASES = {
     "crossbow-every-third": Case(SMA(HEAVY, THREE, alpha=0.2, tau=3)),
     "crossbow-elastic": Case(elastic_averaging(HEAVY, THREE, 0.2)),
     "crossbow-two-level": Case(SMA(HEAVY, FOUR, devices=2)),
+    "local-sgd": Case(LocalSGD(HEAVY, THREE, h=3)),
+    "post-local-sgd": Case(PostLocalSGD(HEAVY, THREE, h=3, switch=4)),
+    "diloco": Case(DiLoCo(AdamW(), THREE, h=3)),
 }
 NOT_ALIKE = {"rudra-per-gradient", "rudra-softsync", "crossbow-two-level"}
 IN_FLIGHT = {"matex-delayed-read", "matex-delayed", "matex-layer-wise"}  # sums under way are part of their state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
+from suite.training.optimizers import AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
 
 D, STEPS = 5, 30
 SCALE = torch.tensor([1.0, 2.0, 1.0, 0.0, 1.0], dtype=torch.float64)
@@ -68,8 +68,28 @@ def test_adam_equals_torch(decay):
         torch.testing.assert_close(run(Adam(beta1, beta2, decay=decay)), theirs, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_adamw_and_adagrad_equal_torch(decay):
+    theirs = run_optimizer(lambda p: torch.optim.AdamW(p, 1.0, (0.5, 0.9), weight_decay=decay))
+    torch.testing.assert_close(run(AdamW(0.5, 0.9, decay=decay)), theirs, rtol=1e-12, atol=1e-12)
+    theirs = run_optimizer(lambda p: torch.optim.Adagrad(p, 1.0, weight_decay=decay))
+    torch.testing.assert_close(run(AdaGrad(decay=decay)), theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_adam_steps_parts_of_the_parameters_as_it_steps_all():
+    """Each part by itself, as layer-wise exchange does; the count that the bias needs is that of the part."""
+    x, parts = torch.ones(D, dtype=torch.float64), (slice(0, 2), slice(2, D))
+    memory = AdamW().init(x)
+    for t, g in enumerate(gradients()):
+        lr = torch.tensor(rate(t), dtype=torch.float64)
+        stepped = [AdamW().step(memory[..., part], x[part], g[part], lr, part) for part in parts]
+        x, memory = (torch.cat(pieces, -1) for pieces in zip(*stepped, strict=True))
+    assert torch.equal(x, run(AdamW()))
+
+
 def test_without_settings_the_rules_are_torchs_own():
-    for ours, theirs in ((Adam(), torch.optim.Adam), (TorchSGD(), torch.optim.SGD)):
+    adaptive = ((Adam(), torch.optim.Adam), (AdamW(), torch.optim.AdamW), (AdaGrad(), torch.optim.Adagrad))
+    for ours, theirs in (*adaptive, (TorchSGD(), torch.optim.SGD)):
         expected = run_optimizer(lambda p, theirs=theirs: theirs(p, 1.0))
         torch.testing.assert_close(run(ours), expected, rtol=1e-12, atol=1e-12)
     assert torch.equal(run(CaffeSGD()), run(TorchSGD()))

@@ -296,6 +296,7 @@ def test_what_the_table_calls_exact_are_experiments():
 def test_every_experiment_learns_or_says_what_its_clock_is():
     """A training is told by its specification; all else would be a stand-in."""
     trainings = {"isgd/imagenet", "matex_agd/imagenet", "matex_agd/serial_gap", "crossbow/followed", "rudra/train"}
+    trainings |= {"together/study"}
     trainings |= {f"inverse_law/{name}" for name in ("sweep", "phrases", "translate")}
     for name in PAPERS:
         for each, experiment in paper(name).experiments.items():

@@ -1,0 +1,213 @@
+"""The methods of the board: what each may choose, and the training that a choice leads to.
+
+A method is tried at as many settings as every other. A trial draws the rate from the box of its task, the momentum
+from ``momenta`` and one parameter of the method's own from ``own``. Rates are drawn on a logarithmic scale, one from
+each of as many equal intervals as there are trials; the other two go round their values. All three are shuffled, by
+the same seed for all methods.
+
+The rate that is drawn for SGD's family is that over 1 - momentum, by which the weights move in the long run; for
+Adam's it is the rate itself. A method of another package registers an object of this kind under the entry-point group
+``sgd_suite.methods`` and stands on every board from then on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import metadata
+from typing import Any
+
+from paper_figures.together.tasks import TUNING_SEED, Task
+from suite.spec import seed
+
+GROUP = "sgd_suite.methods"
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a trial draws: learning rate of the local solver, momentum, and the method's own parameter."""
+
+    rate: float
+    momentum: float
+    own: float
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method with so many learners."""
+
+    name: str
+    label: str
+    learners: int
+    settings: Callable[[Task, Method, Trial], Settings]  # of ``train``, or of a server's training
+    time: str  # how its learners exchange: a name of ``seconds.TIMES``
+    own: tuple[str, tuple[float, ...]] = ("none", (0.0,))  # of its own parameter: name and values
+    momenta: tuple[float, ...] = (0.0, 0.5, 0.9)
+    adaptive: bool = False  # its rates are those of Adam's family
+    shares: str = ""  # the method whose runs are its own too, since both make the same updates
+
+    def at(self, learners: int) -> Method:
+        """The same method with so many learners; its name says how many."""
+        return replace(
+            self,
+            name=f"{self.name}-{learners}",
+            learners=learners,
+            shares=f"{self.shares}-{learners}" if self.shares else "",
+        )
+
+
+def trials(task: Task, method: Method) -> list[Trial]:
+    """The trials of a method on a task."""
+    count = task.trials
+    draw = random.Random(seed("together", task.name, count))
+    low, high = task.adaptive_rates if method.adaptive else task.rates
+    strata = draw.sample(range(count), count)
+    places = [(stratum + draw.random()) / count for stratum in strata]
+    momenta, own = (draw.sample(range(count), count) for _ in range(2))
+    found = []
+    for place, i, j in zip(places, momenta, own, strict=True):
+        momentum = method.momenta[i % len(method.momenta)]
+        rate = low * (high / low) ** place
+        scaled = rate if method.adaptive else rate * (1 - momentum)
+        found.append(Trial(float(f"{scaled:.4g}"), momentum, method.own[1][j % len(method.own[1])]))
+    return found
+
+
+def training(
+    task: Task, method: Method, trial: Trial, algorithm: Settings, *, joint: bool = False, gathered: int = 0
+) -> Settings:
+    """Settings of one training in which every learner reads batches of the task's size.
+
+    ``joint`` makes one batch of those of all learners. ``gathered`` gradients make an update; 0: one of each learner.
+    """
+    workers = 1 if joint else method.learners
+    each = gathered or method.learners
+    return {
+        "algorithm": algorithm,
+        "descent": {"rule": "torch", "momentum": trial.momentum, "decay": task.decay},
+        "rate": trial.rate,
+        "schedule": {"warmup": task.warmup // each},
+        "batch": task.batch * (method.learners if joint else 1),
+        "workers": workers,
+        "order": {"kind": "fixed-cycle", **({"share": "pool"} if workers > 1 else {})},
+        "updates": task.budget // each,
+        "evaluate": {"every": task.every // each},
+    }
+
+
+def sgd(task: Task, method: Method, trial: Trial) -> Settings:
+    """One gradient of the batches of all learners an update."""
+    return training(task, method, trial, {"name": "sgd"}, joint=True)
+
+
+def adamw(task: Task, method: Method, trial: Trial) -> Settings:
+    descent = {"rule": "adamw", "beta1": trial.momentum, "decay": trial.own}
+    return {**sgd(task, method, trial), "descent": descent}
+
+
+def isgd(task: Task, method: Method, trial: Trial) -> Settings:
+    algorithm = {"name": "isgd", "batches": "epoch", "zeta": trial.own * trial.rate, "margin": 2.0, "stop": 5}
+    return training(task, method, trial, algorithm)
+
+
+def local_sgd(task: Task, method: Method, trial: Trial) -> Settings:
+    return training(task, method, trial, {"name": "local_sgd", "h": int(trial.own)})
+
+
+def post_local_sgd(task: Task, method: Method, trial: Trial) -> Settings:
+    switch = round(trial.own * task.budget / method.learners)
+    return training(task, method, trial, {"name": "post_local_sgd", "h": POST_LOCAL_STEPS, "switch": switch})
+
+
+def diloco(task: Task, method: Method, trial: Trial) -> Settings:
+    """AdamW inside, at the decay of libraries; the momentum that is drawn is that of the outer step."""
+    algorithm = {"name": "diloco", "h": int(trial.own), "alpha": 0.7, "momentum": trial.momentum}
+    descent = {"rule": "adamw", "beta1": 0.9, "decay": 0.01}
+    return {**training(task, method, trial, algorithm), "descent": descent}
+
+
+def delayed(task: Task, method: Method, trial: Trial) -> Settings:
+    return training(task, method, trial, {"name": "matex_agd", "delay": 1})
+
+
+def softsync(task: Task, method: Method, trial: Trial) -> Settings:
+    """A server that updates after every k / n gradients; in which order they arrive is drawn at the middle link."""
+    from paper_figures.together.seconds import server
+
+    n = int(trial.own)
+    algorithm = {"name": "rudra", "workers": method.learners, "n": n, "history": 4 * n + 8}
+    found = training(task, method, trial, algorithm, gathered=method.learners // n)
+    return {**found, "server": server(task)}
+
+
+def sma(task: Task, method: Method, trial: Trial) -> Settings:
+    """The centre has the momentum of the replicas, as in the authors' code."""
+    algorithm = {"name": "crossbow", "alpha": trial.own / method.learners, "momentum": trial.momentum}
+    return training(task, method, trial, algorithm)
+
+
+def ea_sgd(task: Task, method: Method, trial: Trial) -> Settings:
+    algorithm = {"name": "crossbow", "alpha": trial.own / method.learners, "momentum": 0.0}
+    return training(task, method, trial, algorithm)
+
+
+POST_LOCAL_STEPS = 8
+STEPS = ("local steps H", (2.0, 4.0, 8.0, 16.0))
+ALONE = (
+    Method("sgd", "SGD", 1, sgd, "alone"),
+    Method("adamw", "AdamW", 1, adamw, "alone", ("decay", (0.0, 0.01, 0.1)), (0.0, 0.9, 0.95), adaptive=True),
+    Method("isgd", "ISGD", 1, isgd, "alone", ("zeta / rate", (0.1, 1.0, 10.0))),
+)
+SYNCHRONOUS = Method("sync", "synchronous SGD", 4, sgd, "blocking")
+LOCAL = Method("local", "Local SGD", 4, local_sgd, "local", STEPS)
+SMA = Method("sma", "SMA", 4, sma, "overlapped", ("alpha k", (0.4, 0.9, 1.6)))
+PARALLEL = (
+    SYNCHRONOUS,
+    Method("hardsync", "hardsync", 4, sgd, "hardsync", shares="sync"),
+    Method("layerwise", "layer-wise", 4, sgd, "layer-wise", shares="sync"),
+    Method("delayed", "delayed (1)", 4, delayed, "delayed"),
+    Method("softsync", "n-softsync", 4, softsync, "softsync", ("n", (1.0, 2.0, 4.0))),
+    LOCAL,
+    Method(
+        "postlocal", "post-local SGD", 4, post_local_sgd, "post-local", ("switch / budget", (0.05, 0.1, 0.2, 0.4))
+    ),
+    Method("diloco", "DiLoCo", 4, diloco, "local", STEPS, adaptive=True),
+    Method("easgd", "EA-SGD", 4, ea_sgd, "overlapped", ("alpha k", (0.4, 0.9, 1.6))),
+    SMA,
+)
+MANY = (SYNCHRONOUS, LOCAL, SMA)  # those with sixteen learners too
+
+
+def methods(task: Task) -> tuple[Method, ...]:
+    """The methods of a task in the order of the board: one learner, four, sixteen, then those of other packages."""
+    four = [method.at(4) for method in PARALLEL]
+    sixteen = [method.at(16) for method in MANY] if 16 in task.learners else []
+    return (*ALONE, *four, *sixteen, *registered())
+
+
+def registered() -> list[Method]:
+    """Methods of other packages, in alphabetical order."""
+    return [entry.load() for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name)]
+
+
+def study(task: Task, method: Method) -> Mapping[str, Any]:
+    """Settings of ``together/study`` for a method on a task."""
+    drawn = trials(task, method)
+    tried = [method.settings(task, method, trial) for trial in drawn]
+    return {
+        "data": {**task.data, "subset": task.subset},
+        "model": dict(task.model),
+        "record": {"every": 64},
+        **tried[0],
+        "study": {
+            "trials": tried,
+            "tuning_seed": TUNING_SEED,
+            "seeds": list(task.seeds),
+            "batch": task.batch,
+            "validation": task.validation,
+            "target": task.target,
+            "median": task.median,
+        },
+    }

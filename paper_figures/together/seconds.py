@@ -1,0 +1,159 @@
+"""Seconds that a method would take for so many rounds at three links, by the suite's cost models.
+
+A *round* is one gradient of every learner at once. The model has k learners on k devices: a gradient takes each the
+task's ``gradient_seconds``, messages cross a link, and what overlaps is what the method's paper overlaps. Nothing
+here was measured; the links are round numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from paper_figures.together.tasks import Task
+from suite.cost_models.overlap import AllReduce, Layer, Network, delayed, layer_wise
+from suite.spec import canonical
+
+BYTES = 4  # of a parameter
+LINKS = {  # seconds a message, bytes a second
+    "1 Gb/s": (50e-6, 0.125e9),
+    "10 Gb/s": (20e-6, 1.25e9),
+    "100 Gb/s": (5e-6, 12.5e9),
+}
+MIDDLE = "10 Gb/s"  # at which the order of a server's gradients is drawn
+JITTER = 0.1  # coefficient of variation of a gradient's seconds, of a server's learners
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a method's rounds cost on a task with ``learners`` over a link."""
+
+    task: Task
+    learners: int
+    link: str
+    settings: Mapping[str, Any]  # of the training whose seconds are asked for
+
+    @property
+    def compute(self) -> float:
+        return self.task.gradient_seconds
+
+    @property
+    def all_reduce(self) -> AllReduce:
+        latency, bandwidth = LINKS[self.link]
+        return AllReduce(latency, bandwidth, self.learners)
+
+    @property
+    def exchange(self) -> float:
+        """One sum of all parameters over the learners, with nothing else under way."""
+        return self.all_reduce.seconds(BYTES * self.task.parameters)
+
+    @property
+    def network(self) -> Network:
+        """The task's layers: two thirds of a gradient's seconds are backward's, shared by operations."""
+        operations = sum(count for count, _ in self.task.layers)
+        return Network(
+            tuple(
+                Layer(
+                    self.compute / 3 * count / operations, self.compute * 2 / 3 * count / operations, (BYTES * held,)
+                )
+                for count, held in self.task.layers
+            )
+        )
+
+
+def alone(costs: Costs, rounds: float) -> float:
+    return rounds * costs.compute
+
+
+def blocking(costs: Costs, rounds: float) -> float:
+    """A sum after every gradient, and nothing meanwhile."""
+    return rounds * (costs.compute + costs.exchange)
+
+
+def layers(costs: Costs, rounds: float) -> float:
+    """Sums of each layer's gradients behind backward (MaTEx, section 4.2)."""
+    return rounds * layer_wise(costs.network, costs.all_reduce)
+
+
+def behind(costs: Costs, rounds: float) -> float:
+    """A sum that has the next iteration to arrive (MaTEx, section 4.3)."""
+    return rounds * delayed(costs.network, costs.all_reduce, 1)
+
+
+def overlapped(costs: Costs, rounds: float) -> float:
+    """Corrections are known before the gradient, so that their sum passes beside it (Crossbow, section 4.3)."""
+    return rounds * max(costs.compute, costs.exchange)
+
+
+def local(costs: Costs, rounds: float) -> float:
+    """A sum after every H rounds."""
+    return rounds * costs.compute + rounds / costs.settings["algorithm"]["h"] * costs.exchange
+
+
+def post_local(costs: Costs, rounds: float) -> float:
+    """A sum after every round before the switch, after every H from there on."""
+    algorithm = costs.settings["algorithm"]
+    early = min(rounds, algorithm["switch"])
+    return rounds * costs.compute + (early + (rounds - early) / algorithm["h"]) * costs.exchange
+
+
+def hardsync(costs: Costs, rounds: float) -> float:
+    """A server that waits for all learners (Rudra, section 3.1)."""
+    return served(costs, 0, rounds)
+
+
+def softsync(costs: Costs, rounds: float) -> float:
+    return served(costs, costs.settings["algorithm"]["n"], rounds)
+
+
+def served(costs: Costs, n: int, rounds: float) -> float:
+    """Virtual seconds of a server under n-softsync until so many gradients a learner have been applied."""
+    gathered = costs.learners // max(1, n)
+    task, updates = costs.task, max(1, round(rounds * costs.learners / gathered))
+    times = arrivals(costs.learners, n, task.batch, canonical(server(task, costs.link)), task.budget // gathered)
+    return times[updates - 1]
+
+
+@cache
+def arrivals(learners: int, n: int, batch: int, settings: str, updates: int) -> tuple[float, ...]:
+    """When each of so many updates of a server is made, in virtual seconds; ``settings`` are JSON."""
+    from suite.parameter_server.placement import simulation
+
+    waves = simulation(json.loads(settings), learners, n, batch, 0)
+    return tuple(seconds for seconds, _ in islice(iter(waves), updates))
+
+
+def server(task: Task, link: str = MIDDLE) -> dict[str, Any]:
+    """Settings of Rudra-base with each learner on a machine of its own."""
+    latency, bandwidth = LINKS[link]
+    return {
+        "architecture": "base",
+        "seconds": {
+            "per_call": 0.0,
+            "per_example": task.gradient_seconds / task.batch,
+            "crowding": 0.0,
+            "jitter": JITTER,
+        },
+        "machines": 64,
+        "model_bytes": BYTES * task.parameters,
+        "network": [latency, bandwidth],
+        "memory": [latency, bandwidth],
+        "update_seconds": 0.0,
+    }
+
+
+TIMES: dict[str, Callable[[Costs, float], float]] = {
+    "alone": alone,
+    "blocking": blocking,
+    "layer-wise": layers,
+    "delayed": behind,
+    "overlapped": overlapped,
+    "local": local,
+    "post-local": post_local,
+    "hardsync": hardsync,
+    "softsync": softsync,
+}

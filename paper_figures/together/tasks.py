@@ -1,0 +1,103 @@
+"""The tasks of the board: data, network, budget and target, and how many trials and seeds every method has.
+
+A task fixes what a method may not choose. All methods read the same images in the same fixed cycle from the same
+initial weights, and all count their budget in gradient evaluations of ``batch`` images. The learning rate grows to
+its value over the first ``warmup`` evaluations and stays there: a target's place does not hang on the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TUNING_SEED = 1000  # no fresh seed
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task. Counts called gradients are of gradient evaluations of ``batch`` images."""
+
+    name: str
+    title: str
+    data: Mapping[str, Any]
+    model: Mapping[str, Any]
+    subset: int  # training images that trainings read
+    validation: int  # of the other training images, that the target and every choice are read from
+    batch: int
+    budget: int  # gradients
+    every: int  # gradients between two evaluations; a multiple of the learners of every method
+    warmup: int  # gradients
+    target: float  # error on the validation images
+    layers: tuple[tuple[int, int], ...]  # (multiply-adds of an image, parameters) from first to last, for the cost
+    gradient_seconds: float  # of one gradient on one learner, for the cost model
+    trials: int = 8
+    seeds: tuple[int, ...] = tuple(range(8))
+    learners: tuple[int, ...] = (4,)
+    rates: tuple[float, float] = (0.03, 1.5)  # of SGD's family: the rate over 1 - momentum
+    adaptive_rates: tuple[float, float] = (3e-4, 1e-2)  # of Adam's
+    median: int = 3  # evaluations whose median must pass the target
+    decay: float = 5e-4  # L2, of SGD's family
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameters for _, parameters in self.layers)
+
+
+LENET = ((288_000, 520), (1_600_000, 25_050), (400_000, 400_500), (5_000, 5_010))
+QUICK = ((2_457_600, 2_432), (6_553_600, 25_632), (3_276_800, 51_264), (65_536, 65_600), (640, 650))
+
+DIGITS = Task(
+    name="mnist",
+    title="digits, which prove the machinery and are no result",
+    data={"name": "digits", "transform": "unit"},
+    model={"name": "caffe_lenet"},
+    subset=1000,
+    validation=200,
+    batch=4,
+    budget=48,
+    every=16,
+    warmup=4,
+    target=0.8,
+    layers=LENET,
+    gradient_seconds=1e-3,
+    trials=2,
+    seeds=(0, 1),
+)
+MNIST = Task(
+    name="mnist",
+    title="LeNet on 24,000 images of MNIST, batches of 16",
+    data={"name": "mnist", "transform": "scale"},
+    model={"name": "caffe_lenet"},
+    subset=24_000,  # 1,500 batches, so that ISGD's control chart, which needs an epoch, is in use before the target
+    validation=3_000,
+    batch=16,
+    budget=6_144,
+    every=192,
+    warmup=256,
+    target=0.025,
+    layers=LENET,
+    gradient_seconds=4e-3,
+    learners=(4, 16),
+)
+CIFAR10 = Task(
+    name="cifar10",
+    title="Caffe's CIFAR-10 quick network, batches of 32",
+    data={"name": "cifar10", "transform": "mean-image"},
+    model={"name": "caffe_cifar_quick"},
+    subset=45_000,
+    validation=2_000,
+    batch=32,
+    budget=7_168,
+    every=256,
+    warmup=256,
+    target=0.38,
+    layers=QUICK,
+    gradient_seconds=12e-3,
+    trials=5,
+    seeds=tuple(range(5)),
+    rates=(0.003, 0.1),
+    adaptive_rates=(1e-4, 3e-3),
+    decay=4e-3,
+)
+TASKS = {task.name: task for task in (MNIST, CIFAR10)}

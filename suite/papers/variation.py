@@ -1,0 +1,170 @@
+"""An artifact's runs with other settings: which settings there are, and what a run is when some are changed."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from suite.papers.artifact import Groups
+from suite.spec import RunSpec, thaw
+
+NEAR, CLOSE = 3, 0.75  # settings that are named where one is not known, and how alike they must be
+MOST = 24  # variations of one sweep
+
+
+class VariationError(ValueError):
+    """Settings that cannot be changed as asked."""
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One set of changed settings, and the artifact's runs under it: in groups of the same names and seeds."""
+
+    changes: Mapping[str, Any]  # path of a setting -> its value
+    groups: Groups
+
+    @property
+    def label(self) -> str:
+        """``zeta = 0.1, momentum = 0.5``; the whole path where two last parts are the same."""
+        last = [path.rpartition(".")[2] for path in self.changes]
+        names = {path: name if last.count(name) == 1 else path for path, name in zip(self.changes, last, strict=True)}
+        return ", ".join(f"{names[path]} = {_said(value)}" for path, value in self.changes.items())
+
+
+def _said(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def parse(texts: Iterable[str]) -> dict[str, list[Any]]:
+    """``["algorithm.zeta=0.1,0.3", "order.kind=shuffled"]`` as values by path; several make a sweep.
+
+    Values are those of TOML, and words may stand without quotes. Raises VariationError.
+    """
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        path, sign, values = text.partition("=")
+        if not (sign and path.strip() and values.strip()):
+            raise VariationError(f"--set {text!r} must be KEY=VALUE, such as algorithm.zeta=0.1 or batch=16,32")
+        if path.strip() in found:
+            raise VariationError(f"{path.strip()} is set twice; several values go behind commas: {path.strip()}=1,2")
+        found[path.strip()] = _values(values)
+    return found
+
+
+def _values(text: str) -> list[Any]:
+    """Values behind commas; one list alone is the sweep itself, or one value of a setting that is a list."""
+    try:
+        return list(tomllib.loads(f"values = [{text}]")["values"])
+    except tomllib.TOMLDecodeError:
+        return [_value(word.strip()) for word in text.split(",") if word.strip()]
+
+
+def _value(word: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {word}")["value"]
+    except tomllib.TOMLDecodeError:
+        return word
+
+
+def written(spec: RunSpec) -> dict[str, Any]:
+    """The settings that stand in a specification, by path: ``{"algorithm.zeta": 0.01, "batch": 64, ...}``."""
+
+    def parts(settings: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+        for name, value in settings.items():
+            if isinstance(value, Mapping):
+                yield from parts(value, f"{before}{name}.")
+            else:
+                yield before + name, thaw(value)
+
+    return dict(parts(spec.settings, ""))
+
+
+def unwritten(spec: RunSpec) -> set[str]:
+    """Settings that a specification leaves at their defaults: fields of its algorithm, solver and order."""
+    from suite.training.build import defaults
+
+    return defaults(spec.settings) - set(written(spec))
+
+
+def variations(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> list[Variation]:
+    """The runs under each combination of the values asked for.
+
+    A run takes up those settings that it has; one that has none of them stays as it is, and keeps its id.
+
+    Raises:
+        VariationError: a setting that no run has, naming those near it; a value of another kind; no change at all.
+    """
+    specs = [spec for group in groups.values() for spec in group]
+    if not specs:
+        raise VariationError("it has no runs here, so that there is no setting to change")
+    known = [written(spec) for spec in specs]
+    values = {path: _checked(path, each, specs, known) for path, each in asked.items()}
+    combined = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+    if len(combined) > MOST:
+        raise VariationError(f"{len(combined)} combinations of values are more than {MOST}; ask for fewer at a time")
+    found = []
+    for changes in combined:
+        varied = {name: tuple(changed(spec, changes) for spec in group) for name, group in groups.items()}
+        if varied == dict(groups):
+            said = Variation(changes, groups).label
+            raise VariationError(f"{said} changes nothing: its runs are those of the artifact itself")
+        found.append(Variation(changes, varied))
+    return found
+
+
+def changed(spec: RunSpec, changes: Mapping[str, Any]) -> RunSpec:
+    """The specification with those of the changes that it has a place for."""
+    settings, free = thaw(spec.settings), set(changes) - set(written(spec))
+    allowed = unwritten(spec) if free else set[str]()
+    for path, value in changes.items():
+        if path in free and path not in allowed:
+            continue
+        *outer, last = path.split(".")
+        place = settings
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return RunSpec(spec.experiment, settings, spec.seed)
+
+
+def _checked(
+    path: str, values: Sequence[Any], specs: Sequence[RunSpec], known: Sequence[dict[str, Any]]
+) -> list[Any]:
+    """The values, of the kind that the setting has. Raises VariationError."""
+    present = [settings[path] for settings in known if path in settings]
+    if not present and not any(path in unwritten(spec) for spec in specs):
+        every = set().union(*known, *map(unwritten, specs))
+        raise VariationError(_unknown(path, every))
+    if len(values) == 1 and isinstance(values[0], list) and not any(isinstance(old, list) for old in present):
+        values = values[0]
+    old = present[0] if present else None
+    return [_like(path, value, old) for value in values]
+
+
+def _like(path: str, value: Any, old: Any) -> Any:
+    """The value as the setting holds it: 1 as 1.0 where a fraction stands. Raises VariationError for another kind."""
+    if isinstance(old, float) and type(value) is int:
+        return float(value)
+    if old is not None and _kind(value) != _kind(old):
+        raise VariationError(f"{path} is {_kind(old)} ({_said(old)}), and {_said(value)!r} is {_kind(value)}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a name", list: "a list"}
+    return kinds.get(type(value), "of no kind that a setting has")
+
+
+def _unknown(path: str, known: Iterable[str]) -> str:
+    """That there is no such setting, and which have its last part, or one like it."""
+    names = sorted(known)
+    last = path.rpartition(".")[2]
+    same = [name for name in names if name.rpartition(".")[2] == last]
+    by_last = [n for n in names if difflib.get_close_matches(last, [n.rpartition(".")[2]], 1, CLOSE)]
+    meant = list(dict.fromkeys([*same, *by_last]))[:NEAR]
+    hint = f"did you mean {' or '.join(meant)}?" if meant else ""
+    return f"no run has a setting {path!r}; {hint or 'there are ' + ', '.join(names)}"

@@ -1,0 +1,123 @@
+"""An artifact's runs with other settings: which keys there are, what is computed, and how it is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import toy
+from matplotlib.figure import Figure
+
+from suite.commands.vary import vary_artifact
+from suite.papers import registry
+from suite.papers.artifact import Artifact, Evidence
+from suite.papers.registry import paper
+from suite.papers.variation import VariationError, parse, variations, written
+from suite.report.varied import Comparison, UndrawableError
+from suite.spec import RunSpec
+
+FIG5A = paper("isgd").artifact("isgd/fig5a").runs("smoke")
+
+
+def test_a_run_takes_up_the_settings_that_it_has():
+    first, second = variations(FIG5A, parse(["algorithm.zeta=1, 0.3", "algorithm.queue=7"]))
+    assert first.label == "zeta = 1, queue = 7"
+    assert first.groups["sgd"] == second.groups["sgd"] == FIG5A["sgd"]
+    for spec, old in zip(second.groups["isgd"], FIG5A["isgd"], strict=True):
+        assert spec.seed == old.seed
+        assert written(spec) == written(old) | {"algorithm.zeta": 0.3, "algorithm.queue": 7}
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("zeta=1", "no run has a setting 'zeta'; did you mean algorithm.zeta"),
+        ("algorithm.zta=1", "did you mean algorithm.zeta"),
+        ("algorithm.optimizer=1", "there are algorithm.anchor"),  # bound by the harness, no setting
+        ("algorithm.zeta=much", r"algorithm.zeta is a number \(0.01\), and 'much' is a name"),
+        ("batch=32", "batch = 32 changes nothing"),
+        ("batch", "must be KEY=VALUE"),
+        ("batch=" + ",".join(map(str, range(1, 40))), "39 combinations of values are more than 24"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: str):
+    with pytest.raises(VariationError, match=sentence):
+        variations(FIG5A, parse([asked]))
+
+
+def drawn(settings: dict, draw) -> Comparison:
+    """The comparison of a run at value 1 with others, drawn by ``draw``."""
+    specs = {"unchanged": RunSpec("toy/run", {"value": 1.0})}
+    specs |= {f"value = {value:g}": RunSpec("toy/run", {"value": value}) for value in settings}
+    artifact = Artifact("toy/fig", "", draw=lambda evidence, figure: draw(evidence, figure.subplots()))
+    return Comparison(artifact, {label: Evidence({}, {"runs": (spec,)}, "smoke") for label, spec in specs.items()})
+
+
+def value(evidence: Evidence) -> float:
+    return float(evidence.groups["runs"][0].settings["value"])
+
+
+def test_lines_are_laid_over_each_other_with_the_setting_in_the_legend():
+    def draw(evidence, axes):
+        axes.plot([0, 1], [0, 1], label="SGD")
+        axes.plot([0, 1], [0, value(evidence)], label="ISGD")
+
+    comparison, figure = drawn([2.0, 3.0, 2.0], draw), Figure()
+    comparison.fill(figure)
+    (axes,) = figure.axes
+    assert [line.get_ydata()[1] for line in axes.lines] == [1, 1, 2, 3]
+    assert len({line.get_color() for line in axes.lines}) == 4
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ISGD, value = 2", "ISGD, value = 3"]
+    assert axes.get_ylim()[1] > 3
+    table = comparison.table({"value = 2": {"value": 2.0}})
+    assert table[table["setting"] == "value = 2"]["value"].tolist() == [2.0] * 4
+
+
+def test_bars_stand_side_by_side_on_common_axes():
+    def draw(evidence, axes):
+        axes.bar([0, 1], [1, value(evidence)])
+
+    comparison, figure = drawn([5.0], draw), Figure()
+    comparison.fill(figure)
+    left, right = figure.axes
+    assert [patch.get_height() for patch in right.patches] == [1, 5]
+    assert left.get_ylim() == right.get_ylim()
+    assert [part.get_suptitle() for part in figure.subfigs] == ["unchanged", "value = 5"]
+
+
+def test_a_drawing_that_fails_on_a_setting_is_named_with_it():
+    def draw(evidence, axes):
+        {1.0: "one"}[value(evidence)]
+
+    with pytest.raises(UndrawableError, match=r"toy/fig does not take runs with value = 2 \(KeyError: 2.0\)"):
+        drawn([2.0], draw).fill(Figure())
+
+
+def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(papers, tmp_path: Path, capsys):
+    def draw(evidence: Evidence, figure: Figure) -> None:
+        figure.subplots().plot([run.results["value"] for run in evidence.runs("draws")])
+
+    own = Artifact("toy/fig9", "Draws", lambda profile: {"draws": toy.specs(value=1.0)}, (toy.measures,), draw)
+    whole = replace(toy.PAPER, artifacts=(*toy.PAPER.artifacts, own))
+    registry.PAPERS["toy"] = registry.Registered(lambda: whole, toy.HERE)
+    registry.paper.cache_clear()
+
+    def vary(seeds: int | None = None) -> tuple[int, list[str]]:
+        place = (tmp_path / "store", None, "cpu", 1, tmp_path, ["svg"])
+        return vary_artifact("toy/fig9", ["value=5"], "mine", "smoke", seeds, *place)
+
+    code, said = vary(2)
+    assert (code, len(said)) == (0, 1)
+    assert "judged by nothing" in said[0]
+    table = pd.read_csv(tmp_path / "toy-fig9-mine.csv")
+    rise = table.groupby("setting")["y"].mean()
+    assert rise["value = 5"] - rise["unchanged"] == pytest.approx(4)
+    assert "value = 5" in (tmp_path / "toy-fig9-mine.svg").read_text()
+    printed, told = capsys.readouterr()
+    assert "mean" in printed
+    assert "seven" not in printed  # the same for both
+    assert "4 runs stored" in told
+    vary()
+    assert "2 runs stored, 4 already there" in capsys.readouterr().err

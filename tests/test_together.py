@@ -1,0 +1,131 @@
+"""The board of all methods: equal trials, a choice without test images, and scores with known answers."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from paper_figures.together import board
+from paper_figures.together.experiments.study import crossing, rank
+from paper_figures.together.methods import methods, trials
+from paper_figures.together.seconds import LINKS, TIMES, Costs
+from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
+from suite.experiment import Context, OutOfTime
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.registry import experiment
+from suite.runs.store import Outcome, Store, encode
+
+ARTIFACT = "together/mnist"
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+def test_every_method_has_as_many_trials_inside_its_box_and_the_same_budget(task: Task):
+    for method in methods(task):
+        drawn = trials(task, method)
+        assert len(drawn) == task.trials
+        low, high = task.adaptive_rates if method.adaptive else task.rates
+        rates = [trial.rate / (1 if method.adaptive else 1 - trial.momentum) for trial in drawn]
+        strata = sorted(int(task.trials * math.log(rate / low) / math.log(high / low)) for rate in rates)
+        assert strata == list(range(task.trials))  # one in each interval, so none outside
+        for settings in (method.settings(task, method, trial) for trial in drawn):
+            server = settings.get("server")
+            each = settings["batch"] * settings["workers"] // (settings["algorithm"]["n"] if server else 1)
+            assert settings["updates"] * each == task.budget * task.batch
+            assert settings["updates"] % settings["evaluate"]["every"] == 0
+
+
+def test_a_crossing_lies_between_two_evaluations():
+    places, errors = [0, 10, 20, 30, 40], [0.9, 0.5, 0.2, 0.4, 0.1]
+    assert crossing(places, errors, 0.3, 1) == pytest.approx(10 + 10 * 2 / 3)
+    assert crossing(places, errors, 0.3, 3) == pytest.approx(30 + 10 * (0.4 - 0.3) / (0.4 - 0.2))  # .5, .4, .2
+    assert crossing(places, errors, 0.05, 1) == math.inf
+    assert crossing(places, errors, 0.95, 1) == 0
+
+
+def test_a_trial_that_reached_the_target_comes_before_one_of_lower_error():
+    reached, late, lower = {"gradients": 90.0, "error": 0.02}, {"gradients": math.inf, "error": 0.03}, None
+    lower = {"gradients": math.inf, "error": 0.01}
+    assert sorted([late, lower, reached], key=rank) == [reached, lower, late]
+
+
+def fabricated(folder: Path, gradients: dict[str, list[float]], errors: dict[str, list[float]]) -> Evidence:
+    """Studies of some methods that came to these numbers, by seed."""
+    store, groups = Store(folder, create=True), board.runs(ARTIFACT, "reduced")
+    for name, counts in gradients.items():
+        (spec,) = groups[name]
+        ends = pd.DataFrame({"seed": range(len(counts)), "gradients": counts, "test_error": errors[name]})
+        ends = ends.assign(status="finished", error=0.02)
+        outcome = Outcome("finished", {"choice": 0}, {"ends": ends})
+        store.commit(spec.id, encode(spec, {"started": "2099"}, outcome))
+    return Evidence(store, groups, "reduced")
+
+
+def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: Path):
+    """Four learners take 1.5 times SGD's gradients on every seed, so 3 / 8 of its rounds; one seed of SMA misses."""
+    base = [1000.0, 1200.0, 2000.0]
+    gradients = {"sgd": base, "sync-4": [1.5 * each for each in base], "sma-4": [1000.0, 1200.0, math.inf]}
+    errors = {"sgd": [0.02] * 3, "sync-4": [0.01] * 3, "sma-4": [0.02, 0.02, math.nan]}
+    rows = {each.method.name: each for each in board.board(fabricated(tmp_path, gradients, errors), ARTIFACT)}
+    assert set(rows) == {"sgd", "sync-4", "hardsync-4", "layerwise-4", "sma-4"}  # three read one study
+    sync, sma = rows["sync-4"], rows["sma-4"]
+    assert math.exp(sync.ratios["gradients"].log.mean) == pytest.approx(1.5)
+    assert math.exp(sync.ratios["rounds"].log.mean) == pytest.approx(3 / 8)
+    assert math.exp(sync.ratios["test error"].log.mean) == pytest.approx(0.5)
+    assert (sync.reached, sync.ratios["rounds"].bound) == (3, False)
+    assert (sma.reached, sma.ratios["rounds"].bound, sma.ratios["test error"].bound) == (2, True, False)
+    assert sma.ratios["gradients"].log.mean == pytest.approx(math.log(MNIST.budget / 2000) / 3)
+    fewer = {each.method.name: each for each in board.board(fabricated(tmp_path, gradients, errors), ARTIFACT, 1300)}
+    assert (fewer["sgd"].reached, fewer["sync-4"].reached) == (2, 0)
+
+
+def test_without_sgd_there_is_nothing_to_compare_with(tmp_path: Path):
+    with pytest.raises(Missing):
+        board.board(fabricated(tmp_path, {"sma-4": [1.0]}, {"sma-4": [0.1]}), ARTIFACT)
+
+
+def test_seconds_by_link_are_those_of_the_models_by_hand():
+    """A ring of four sends 6 quarters of the parameters in 6 messages; at 1 Gb/s that outweighs a gradient."""
+    latency, bandwidth = LINKS["1 Gb/s"]
+    exchange = 6 * latency + 1.5 * 4 * MNIST.parameters / bandwidth
+    step = MNIST.gradient_seconds
+    local = {"algorithm": {"h": 8}}
+    late = {"algorithm": {"h": 8, "switch": 40}}
+    costs = partial(Costs, MNIST, 4, "1 Gb/s")
+    assert TIMES["alone"](costs({}), 100) == pytest.approx(100 * step)
+    assert TIMES["blocking"](costs({}), 100) == pytest.approx(100 * (step + exchange))
+    assert TIMES["overlapped"](costs({}), 100) == pytest.approx(100 * max(step, exchange))
+    assert TIMES["local"](costs(local), 80) == pytest.approx(80 * step + 10 * exchange)
+    assert TIMES["post-local"](costs(late), 80) == pytest.approx(80 * step + 45 * exchange)
+    fast = partial(Costs, MNIST, 4, "100 Gb/s")
+    assert TIMES["layer-wise"](fast({}), 1) < TIMES["blocking"](fast({}), 1)
+    assert TIMES["delayed"](fast({}), 100) == pytest.approx(100 * step, rel=1e-6)
+    assert TIMES["hardsync"](fast({}), 50) > TIMES["softsync"](fast({"algorithm": {"n": 4}}), 50)
+
+
+def test_a_study_chooses_on_held_out_images_and_resumes_to_the_same_numbers(tmp_path: Path):
+    """Interrupted after its first training it goes on with the second, and comes to what it would have come to."""
+    method = next(each for each in methods(DIGITS) if each.name == "local-4")
+    spec = board.spec_of(DIGITS, method)
+    body = experiment(spec.experiment).load()
+    execution = {"path": "looped", "width": 1, "slot": 0, "threads": 1, "precision": "float32", "device": "cpu"}
+    execution |= {"channels_last": True, "onednn": True, "deterministic": True}
+    once, twice = tmp_path / "once", tmp_path / "twice"
+    once.mkdir()
+    twice.mkdir()
+    whole = body(spec, Context(once, execution))
+    calls = iter(range(10**6))
+    with pytest.raises(OutOfTime):
+        body(spec, Context(twice, execution, stop=lambda: next(calls) > 14))
+    resumed = body(spec, Context(twice, execution))
+    assert whole.results == resumed.results
+    for name in ("trials", "ends"):
+        pd.testing.assert_frame_equal(whole.curves[name], resumed.curves[name])
+    tried = whole.curves["trials"]
+    best = min(range(len(tried)), key=lambda i: (tried["gradients"][i], tried["error"][i]))
+    assert whole.results["choice"] == best
+    assert len(whole.curves["ends"]) == len(DIGITS.seeds)
+    assert whole.curves["ends"]["test_error"].between(0, 1).all()
