@@ -41,15 +41,7 @@ def console() -> Console:
 def table(found: Sequence[Verdict]) -> Table:
     """The claims of one artifact, one row each under its id; what a verdict rests on where one of them says."""
     graded = any(verdict.rests_on for verdict in found)
-<<<<<<< HEAD
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    made.add_column(found[0].claim.artifact, no_wrap=True)
-    for title in ("printed", "ours", *(["rests on"] if graded else []), "verdict"):
-        made.add_column(title, no_wrap=title == "rests on")
-=======
-    made = sheet("claim", "printed", "ours", *(["rests on"] if graded else []), "verdict")
-    names = columns if columns >= WIDE else NAMES
->>>>>>> main
+    made = sheet(found[0].claim.artifact, "printed", "ours", *(["rests on"] if graded else []), "verdict")
     for verdict in found:
         name = Text("  " + folded(verdict.claim.id.rpartition("/")[2], NAMES).replace("\n", "\n  "))
         cells = [name, Text(few(printed(verdict.claim))), Text(measured(verdict))]
@@ -62,7 +54,7 @@ def sheet(first: str, *others: str) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     made.add_column(first, no_wrap=True)
     for title in others:
-        made.add_column(title)
+        made.add_column(title, no_wrap=title == "rests on")
     return made
 
 
