@@ -15,7 +15,7 @@ from suite.papers.counterfeits import forged, replaced
 from suite.papers.evidence import committed
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, measure_evidence
-from suite.report.page import Once
+from suite.report.site.changed import Once
 from suite.runs.archive import Layered, Runs
 from suite.runs.store import Run
 

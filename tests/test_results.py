@@ -13,11 +13,12 @@ import pytest
 from suite.commands.refresh import RESULTS
 from suite.papers.evidence import committed
 from suite.papers.grades import Rests, grade, read_of
+from suite.papers.published import published
 from suite.papers.register import DECIDING
 from suite.papers.registry import PAPERS, homes, paper, papers_of
+from suite.papers.verdicts import verdicts
 from suite.report.data import results
 from suite.report.numerals import alike
-from suite.report.page import all_verdicts
 from suite.report.readme import blocks, rewritten
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
@@ -31,7 +32,11 @@ pytestmark = pytest.mark.evidence
 def judged():
     """Verdicts of all papers on the committed evidence, what was measured for them, and the evidence."""
     source, measured = Layered(committed()), {}
-    return [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source, measured)], measured, source
+    found = []
+    for name in PAPERS:
+        artifacts = {claim.artifact for claim in published(name)}
+        found += verdicts(paper(name), source, artifacts=artifacts, measured=measured)
+    return found, measured, source
 
 
 @pytest.mark.parametrize("name", papers_of(homes()[0]))
