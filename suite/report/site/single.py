@@ -47,7 +47,7 @@ def joined(site: Path) -> str:
     for old, new in (
         (r"default-src [^\"]*(?=; base-uri)", policy),
         (r'<link rel="stylesheet"[^>]*>', f"<style>\n{style}{APART}\n</style>"),
-        (r"<script [^>]*></script>\n", ""),
+        (r"<script [^>]*></script>", ""),
         (r"</main>", "\n".join(map(_article, pages[1:], others)) + "\n</main>"),
         (r"</body>", f"<script>{script}</script>\n</body>"),
     ):
