@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from suite.claims.board import word
+from suite.claims.board import said, stand_in, word
 from suite.claims.judge import Verdict
 from suite.commands.terminal import width
 from suite.report.numerals import ours, printed
@@ -42,6 +42,8 @@ def table(found: Sequence[Verdict]) -> Table:
     """The claims of one artifact, one row each under its id; what a verdict rests on where one of them says."""
     graded = any(verdict.rests_on for verdict in found)
     made = sheet(found[0].claim.artifact, "printed", "ours", *(["rests on"] if graded else []), "verdict")
+    if graded:
+        made.columns[3].no_wrap = True
     for verdict in found:
         name = Text("  " + folded(verdict.claim.id.rpartition("/")[2], NAMES).replace("\n", "\n  "))
         cells = [name, Text(few(printed(verdict.claim))), Text(measured(verdict))]
@@ -54,7 +56,7 @@ def sheet(first: str, *others: str) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     made.add_column(first, no_wrap=True)
     for title in others:
-        made.add_column(title, no_wrap=title == "rests on")
+        made.add_column(title)
     return made
 
 
@@ -62,14 +64,18 @@ def measured(verdict: Verdict) -> str:
     """Our value with its interval and unit; one that decides nothing says so."""
     if verdict.measured:
         return few(ours(verdict.measured, verdict.claim))
-    return f"shown only: {few(ours(verdict.proxy, verdict.claim))}" if verdict.proxy else ""
+    if not verdict.proxy:
+        return ""
+    speaks = stand_in(verdict)
+    label = "shown only" if speaks == "number" else f"stand-in, {speaks}"
+    return f"{label}: {few(ours(verdict.proxy, verdict.claim))}"
 
 
 def coloured(verdict: Verdict) -> Text:
     """The verdict in its colour; a red one is marked where there are no colours, too."""
     if verdict.red:
-        return Text(f"RED {word(verdict)}", "bold red")
-    return Text(word(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
+        return Text(f"RED {said(verdict)}", "bold red")
+    return Text(said(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
 
 
 def few(texts: Sequence[str]) -> str:
