@@ -38,20 +38,22 @@ def write_single(
 def joined(site: Path) -> str:
     """The pages of a site as one page, in the order of its stamp."""
     files = [name for group in Folder(site).groups.values() for name in group.files]
-    pages = [name for name in files if name.endswith(".html") and not name.startswith("source/")]
-    first, *others = (_inside(site, name) for name in sorted(pages, key=lambda name: name != INDEX))
+    pages = [name for name in files if name.endswith(".html") and not name.startswith("source/") and name != INDEX]
+    first, articles = _inside(site, INDEX), [_article(name, _inside(site, name)) for name in pages]
     style, script = ((site / name).read_text(encoding="utf-8") for name in ASSETS)
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{seal}'; style-src 'unsafe-inline'; img-src data:"
     # The script stands at the end: it reads the page, and an inline script cannot wait by itself.
-    for old, new in (
-        (r"default-src [^\"]*(?=; base-uri)", policy),
-        (r'<link rel="stylesheet"[^>]*>', f"<style>\n{style}{APART}\n</style>"),
-        (r"<script [^>]*></script>", ""),
-        (r"</main>", "\n".join(map(_article, pages[1:], others)) + "\n</main>"),
-        (r"</body>", f"<script>{script}</script>\n</body>"),
-    ):
-        first = re.sub(old, lambda found, new=new: new, first, count=1)
+    parts = {
+        r"default-src [^\"]*(?=; base-uri)": policy,
+        r'<link rel="stylesheet"[^>]*>': f"<style>\n{style}{APART}\n</style>",
+        r"<script [^>]*></script>": "",
+        r"</main>": "\n".join(articles) + "\n</main>",
+        r"</body>": f"<script>{script}</script>\n</body>",
+    }
+    for old, new in parts.items():
+        before, after = re.split(old, first, maxsplit=1)
+        first = f"{before}{new}{after}"
     return first
 
 
