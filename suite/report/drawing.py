@@ -21,7 +21,7 @@ from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.claims.measured import GRADES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.published import published
-from suite.papers.remembered import judge_artifact
+from suite.papers.remembered import judge_artifacts
 from suite.papers.selection import select
 from suite.papers.verdicts import Measurement, grades, measure_evidence
 from suite.report import style
@@ -342,7 +342,7 @@ def _draw_one(
     beside = ""
     if data:
         with _naming(artifact):
-            table = table_of(artifact, source, drawn, partial(judge_artifact, paper, artifact.id, profile, source))
+            table = table_of(artifact, source, drawn, partial(judge_artifacts, paper, [artifact.id], profile, source))
         if table is not None:
             beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
     if drawn is None:
