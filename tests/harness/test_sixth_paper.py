@@ -115,7 +115,6 @@ def test_a_sixth_paper_goes_through_every_command_and_nothing_here_changes(tmp_p
     assert said.count("exit 0 of") == len(COMMANDS) + len(WHERE_THE_PROJECT_IS) - 1
     for told in (
         "register.jsonl: 2 rules, 1 grids",
-        f"{NAME}/fig1                 2 claims",
         "10 runs at smoke",
         "lookahead/fig1/ratio  0.443",
         "flips  averaging_does_nothing",
