@@ -116,7 +116,7 @@ def test_a_sixth_paper_goes_through_every_command_and_nothing_here_changes(tmp_p
     for told in (
         "register.jsonl: 2 rules, 1 grids",
         "10 runs at smoke",
-        "lookahead/fig1/ratio  0.443",
+        "0.443",  # ours of the ratio, in check
         "flips  averaging_does_nothing",
         "begun 20",
         "all 2 verdicts at smoke equal the committed ones",
