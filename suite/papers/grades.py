@@ -192,6 +192,8 @@ def _of_body(read: ReadOf, experiment: Experiment | None, basis: Basis) -> Itera
     """What a run that learns nothing is: modelled, seconds of a machine, or exact (nothing)."""
     if experiment is not None and experiment.clock == "virtual":
         yield MODELLED, f"virtual time of {read.spec.experiment}"
+    elif experiment is not None and experiment.clock == "asleep":
+        yield MODELLED, "modelled compute, real exchange"
     elif experiment is not None and experiment.timed:
         yield from _of_machine(read, basis)
         ours = describe(read.spec)
@@ -259,7 +261,7 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
 def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     if (data := printed["data"]) is None:
         return
-    whole = DATASETS[ours.data].part_of if ours.data in DATASETS else ""
+    whole = DATASETS[ours.data].part_of if ours.data and ours.data in DATASETS else ""
     if whole and whole in data.values:
         yield REDUCED, f"{ours.subset or ours.images:,} of {DATASETS[whole].sizes['train']:,} examples"
     elif ours.data not in data.values:
