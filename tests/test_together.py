@@ -78,6 +78,7 @@ def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: P
     assert (sync.reached, sync.ratios["rounds"].bound) == (3, False)
     assert (sma.reached, sma.ratios["rounds"].bound, sma.ratios["test error"].bound) == (2, True, False)
     assert sma.ratios["gradients"].log.mean == pytest.approx(math.log(MNIST.budget / 2000) / 3)
+    assert (sync.ratios["rounds"].says, sma.ratios["gradients"].says) == ("less", "")  # always 3 / 8; one seed apart
     fewer = {each.method.name: each for each in board.board(fabricated(tmp_path, gradients, errors), ARTIFACT, 1300)}
     assert (fewer["sgd"].reached, fewer["sync-4"].reached) == (2, 0)
 

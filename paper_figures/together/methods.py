@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 from paper_figures.together.tasks import TUNING_SEED, Task
 from suite.spec import seed
@@ -25,8 +25,7 @@ GROUP = "sgd_suite.methods"
 Settings = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """What a trial draws: learning rate of the local solver, momentum, and the method's own parameter."""
 
     rate: float
