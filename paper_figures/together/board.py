@@ -239,7 +239,7 @@ def draw(artifact: str, evidence: Evidence, figure: Figure) -> None:
     said = (
         "to the target, relative to SGD with one learner; 95% over seeds; filled: stands after Holm; arrow: at least"
     )
-    figure.supxlabel(said, fontsize="small")
+    figure.suptitle(said, fontsize="small")
 
 
 def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -> None:
