@@ -45,7 +45,7 @@ STAND_INS = {
 def require(condition: bool, what: str) -> None:
     """Stop measuring for want of ``what``."""
     if not condition:
-        raise Missing(what)
+        raise Missing(f"lacks {what}")
 
 
 def ids(evidence: Evidence, *names: str) -> list[str]:

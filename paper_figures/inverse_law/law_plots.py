@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TOGETHER = "all curves together"
+SHOWN = 60  # percent above or below the law that the residuals' axis reaches
 
 
 def draw_laws(table: pd.DataFrame, figure: Figure) -> None:
@@ -44,7 +45,11 @@ def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     axes.minorticks_off()
     axes.set(xlabel="mini-batch size M (examples)", ylabel="updates, % above the law")
     axes.set_title("residuals of all thresholds and seeds: mean \u00b1 1 standard deviation")
-    axes.legend(ncols=2, fontsize="small", loc="upper right")
+    spread = table.groupby(["curve", "batch"])["value"].std()
+    axes.set_ylim(-SHOWN, SHOWN)
+    if spread.max() > SHOWN:
+        axes.set_title(f"{axes.get_title(loc='left')}; bars of up to \u00b1{spread.max():.0f}% are cut", loc="left")
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
@@ -87,4 +92,4 @@ def draw_preferences(axes: Axes, table: pd.DataFrame) -> None:
     axes.axvline(0, linewidth=0.8, color=GRID, linestyle="-")
     axes.set_yticks(range(len(names)), [""] * len(names))
     axes.grid(visible=False, axis="y")
-    axes.set(ylabel="", xlabel="log10 of squared misfits,\nISGD's Eq. 22 over this law's")
+    axes.set(ylabel="", xlabel="log10 of the squared misfit of\nISGD's Eq. 22 over this law's")

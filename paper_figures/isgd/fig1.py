@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 EPOCHS = {"balanced": 2200, "single-class": 1700}  # a little more than the last epoch that the text names
 LONG = 1000  # epochs below which a run says nothing of when batches are done
 NEVER = 1e9  # epochs
+TRAINED = 0.01  # nats, below which a batch is fully trained
 WINDOW = 20  # epochs whose median tells a batch that is done from a low point
 SLOW_CLASSES = (3, 4, 5, 9)  # 2.3.1
 
@@ -75,7 +76,7 @@ def speed_spread(losses: Any) -> float:
     return float((around.max() - around.min()) / around.mean())
 
 
-def completion(trace: Any, level: float = 0.01, window: int = WINDOW) -> float:
+def completion(trace: Any, level: float = TRAINED, window: int = WINDOW) -> float:
     """First epoch at which the median loss of ``window`` epochs lies below ``level``; infinite if there is none.
 
     What comes later is no training: a batch that has been fitted for a thousand epochs and is disturbed was done.
@@ -329,45 +330,44 @@ def frame_single_class(evidence: Evidence) -> pd.DataFrame:
     return frame(evidence.run("single"))
 
 
-def draw_traces(table: pd.DataFrame, axes: Axes, length: int, named: str) -> None:
-    """Ten curves as in the paper, over its length even where ours is shorter; the printed floor is dashed."""
+def draw_traces(table: pd.DataFrame, axes: Axes, length: int) -> None:
+    """Ten curves over the paper's length even where ours is shorter; the losses span decades."""
     import seaborn as sns
 
-    look: dict[str, Any] = {"linewidth": 0.8, "palette": "tab10", "legend": "full"}
-    sns.lineplot(table, x="epoch", y="loss", hue="batch", errorbar=None, estimator=None, ax=axes, **look)
-    axes.axhline(
-        printed_value(f"isgd/{named}/floor"), color="0.3", linestyle="--", linewidth=1, label="printed floor"
-    )
+    look: dict[str, Any] = {"linewidth": 0.6, "palette": "tab10", "legend": "full", "errorbar": None}
+    sns.lineplot(table, x="epoch", y="loss", hue="batch", estimator=None, ax=axes, **look)
+    axes.axhline(TRAINED, color="0.3", linestyle="--", linewidth=1, label=f"trained: below {TRAINED:g}")
     epochs = int(table["epoch"].max()) + 1
     if epochs < length:
         axes.axvspan(epochs, length, color="0.5", alpha=0.12, linewidth=0)
         axes.text((epochs + length) / 2, 1.2, f"not run: {epochs} of {length} epochs", ha="center")
-    axes.set(xlim=(0, length), ylim=(0, 2.4), xlabel="epoch (each batch once)", ylabel="loss of the batch (nats)")
-    axes.legend(title="batch", loc="upper left", bbox_to_anchor=(1, 1))
+    axes.set(xlim=(0, length), yscale="log", ylim=(1e-3, 4), xlabel="epoch (each batch once)", ylabel="loss (nats)")
+
+
+def draw_printed(axes: Axes, *trained: str) -> None:
+    """The epochs at which the text calls batches trained, and the legend."""
+    for claim in trained:
+        axes.plot(printed_value(claim), TRAINED, "D", markersize=7, label="printed: trained", **PRINTED)
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # each label once
+    axes.legend(handles.values(), handles.keys(), title="batch", loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def draw_iid(evidence: Evidence, figure: Figure) -> None:
     """Fig. 1a, with what the text reads off it as open markers."""
-    axes = figure.subplots()
-    run = evidence.run("iid")
-    draw_traces(frame(run), axes, EPOCHS["balanced"], "fig1a")
-    for name in ("epoch400-b4", "epoch400-b3"):
-        axes.plot(400, printed_value(f"isgd/fig1a/{name}"), "o", markersize=7, **PRINTED)
-    for name in ("fast-batches-done", "all-done"):
-        done, floor = printed_value(f"isgd/fig1a/{name}"), printed_value("isgd/fig1a/floor")
-        axes.plot(done, floor, "D", clip_on=False, markersize=7, **PRINTED)
-    axes.set_title(title(run, "ten i.i.d. batches") + "; open: printed")
+    axes, run = figure.subplots(), evidence.run("iid")
+    draw_traces(frame(run), axes, EPOCHS["balanced"])
+    for claim in ("isgd/fig1a/epoch400-b4", "isgd/fig1a/epoch400-b3"):
+        axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: losses of two", **PRINTED)
+    draw_printed(axes, "isgd/fig1a/fast-batches-done", "isgd/fig1a/all-done")
+    axes.set_title(title(run, "ten i.i.d. batches"))
 
 
 def draw_single_class(evidence: Evidence, figure: Figure) -> None:
     """Fig. 1b, with the printed epochs of completion as open markers."""
-    axes = figure.subplots()
-    run = evidence.run("single")
-    draw_traces(frame(run), axes, EPOCHS["single-class"], "fig1b")
-    for name in ("b8-b9-done", "b6-b7-done"):
-        done, floor = printed_value(f"isgd/fig1b/{name}"), printed_value("isgd/fig1b/floor")
-        axes.plot(done, floor, "D", clip_on=False, markersize=7, **PRINTED)
-    axes.set_title(title(run, "ten batches of one class each") + "; open: printed")
+    axes, run = figure.subplots(), evidence.run("single")
+    draw_traces(frame(run), axes, EPOCHS["single-class"])
+    draw_printed(axes, "isgd/fig1b/b8-b9-done", "isgd/fig1b/b6-b7-done")
+    axes.set_title(title(run, "ten batches of one class each"))
 
 
 def title(run: Run, what: str) -> str:
@@ -382,7 +382,7 @@ ARTIFACTS = (
         iid_runs,
         (measure_iid, measure_epoch_400, measure_completion),
         draw_iid,
-        "Ten loss curves, one per batch, falling together at different speeds; printed values as open markers.",
+        "Ten loss curves on a log axis, one per batch, falling together; printed values as open markers.",
         (8.0, 4.0),
         frame_iid,
     ),
@@ -392,7 +392,7 @@ ARTIFACTS = (
         single_class_runs,
         (measure_single_class, measure_correlations, measure_single_completion),
         draw_single_class,
-        "Ten loss curves, one per single-class batch, falling independently; printed values as open markers.",
+        "Ten loss curves on a log axis, one per single-class batch, each by itself; printed values as open markers.",
         (8.0, 4.0),
         frame_single_class,
     ),

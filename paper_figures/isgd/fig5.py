@@ -238,7 +238,7 @@ def draw_methods(evidence: Evidence, axes: Axes, column: str) -> None:
     sns.lineplot(table, x="updates", y=column, hue="method", style="method", errorbar=("pi", 100), ax=axes)
     axes.set(xlabel="gradient evaluations")
     seeds = table["seed"].nunique()
-    axes.legend(title=f"mean and range of {seeds} seeds" if seeds > 1 else "one seed", loc="upper left")
+    axes.legend(title=f"mean and range of {seeds} seeds" if seeds > 1 else "one seed", loc="lower right")
     axes.set_title(where(evidence))
 
 
@@ -257,7 +257,7 @@ def draw_accuracy(evidence: Evidence, figure: Figure, claim: str = "") -> None:
     data = pairs(evidence).data
     if data in AXES:
         low, high = AXES[data]
-        reached = float(frame(evidence)["top-1 accuracy"].quantile(0.5))
+        reached = float(frame(evidence)["top-1 accuracy"].quantile(0.2))
         axes.set_ylim(min(low, reached), high)
     if claim and data in AXES:
         level = printed_value(claim) / 100

@@ -271,9 +271,9 @@ def draw_curves(table: pd.DataFrame, axes: Axes, low: float, high: float) -> Non
     floor = min(low, float(table.groupby("configuration")["accuracy"].max().min()) - 0.01)
     seen = shown.loc[shown["accuracy"] >= floor, "time"]
     axes.set(xscale="log", xlim=(0.5 * seen.min(), 1.1 * seen.max()), ylim=(floor, high))
-    axes.set(xlabel="time by Eq. 19 (images of four saturated cards)", ylabel="validation accuracy")
+    axes.set(xlabel="time by Eq. 19 (1 = one image on four saturated cards)", ylabel="validation accuracy")
     axes.set_title("simulated: trained on one device, time by Eq. 19 with printed constants")
-    axes.legend(loc="upper left")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def draw_mnist(evidence: Evidence, figure: Figure) -> None:
@@ -296,6 +296,7 @@ ARTIFACTS = (
         (measure_mnist, measure_configurations),
         draw_mnist,
         "Accuracy against modelled time for batch 64 on one GPU and 1000 to 3000 on four.",
+        (8.0, 4.0),
         frame=frame_mnist,
     ),
     Artifact(
@@ -305,6 +306,7 @@ ARTIFACTS = (
         (measure_cifar, measure_configurations),
         draw_cifar,
         "Accuracy against modelled time for batch 100 on one GPU and 200 to 10,000 on four.",
+        (8.0, 4.0),
         frame=frame_cifar,
     ),
     Artifact(
@@ -314,6 +316,7 @@ ARTIFACTS = (
         (measure_alexnet, measure_configurations, measure_long_run, measure_nvidia_hours),
         draw_imagenet,
         "Top-1 accuracy against modelled time for batch 256 on one GPU and 256 to 3400 on four.",
+        (8.0, 4.0),
         frame=frame_imagenet,
     ),
 )

@@ -194,8 +194,8 @@ def choose_batch_and_rate(
         The pair, the law behind it, and the smallest batch size that works at each rate.
 
     Raises:
-        ValueError: sizes that do not fit the data, fewer than three of them, no rate or seed, equal seeds, or
-            numbers out of range.
+        ValueError: sizes that do not fit the data, fewer than three of them, no rate or seed, equal seeds, numbers
+            out of range, a threshold that the untrained model meets, or one module handed out twice.
         TypeError: ``data`` is no pair of tensors.
         FitError: no rate reaches the threshold at the largest batch size.
 
@@ -227,6 +227,7 @@ def choose_batch_and_rate(
         )
     trainer = Trainer(make_model, loss, data, min(rates), share)
     method = Method(trainer, tuple(seeds), threshold, limit, None, callback)
+    method.check_models()
     method.time(method.fitting(sizes, None), rounds)
 
     def count(batch: int, rate: float) -> Updates:

@@ -187,6 +187,16 @@ class Verdict:
     remembered: bool = field(default=False, compare=False)  # from memory, and not derived anew by this process
     disputed: bool = False  # a run of it is held in another version, which its seeds are too few to judge
     decides: bool = False  # whether evidence of that grade decides the claim, or is shown beside it
+    runs: tuple[str, ...] = ()  # ids of all runs that the number was read from
+    digest: str = ""  # of the contents of these runs
+    began: str = ""  # when the first of them began (UTC), "" where one does not say
+    family: int = 0  # claims on the same runs that it is corrected with, itself among them
+    alone: str = ""  # the verdict by the claim's own interval, where the corrected one is another
+
+    @builtins.property
+    def present(self) -> Verdict:
+        """The verdict under the present rule, which may be exploratory."""
+        return self.exploratory or self
 
 
 def _all(decisions: Iterable[bool | None]) -> bool | None:

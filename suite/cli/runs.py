@@ -34,13 +34,13 @@ SVG = [Format.svg]
 def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
     """Artifacts and claims, whose runs there are and what is missing."""
     from suite.commands.list_ import lines, listing
-    from suite.commands.terminal import show
+    from suite.commands.terminal import show, width
 
     rows = listing(selector or [], store)
     if as_json:
         emit(rows)
     else:
-        show(lines(rows))
+        show(lines(rows, width()))
 
 
 def plan(

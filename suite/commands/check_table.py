@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from suite.claims.board import word
+from suite.claims.board import said, stand_in, word
 from suite.claims.judge import Verdict
 from suite.commands.terminal import width
 from suite.report.numerals import ours, printed
@@ -28,8 +29,7 @@ STYLES = {
     "known difference": "cyan",
     "paper contradicts itself": "magenta",
 }
-WIDE = 110  # columns from which an id stays on one line
-NAMES = 24  # columns of an id below that
+NAMES = 32  # columns of a claim's name on its line
 SHOWN = 4  # values of one claim before "and so many more"
 
 
@@ -38,13 +38,15 @@ def console() -> Console:
     return Console(file=sys.stdout, width=width(), highlight=False)
 
 
-def table(found: Sequence[Verdict], columns: int) -> Table:
-    """One row per claim for so many columns. What a verdict rests on is shown where one of them says."""
+def table(found: Sequence[Verdict]) -> Table:
+    """The claims of one artifact, one row each under its id; what a verdict rests on where one of them says."""
     graded = any(verdict.rests_on for verdict in found)
-    made = sheet("claim", "printed", "ours", *(["rests on"] if graded else []), "verdict")
-    names = columns if columns >= WIDE else NAMES
+    made = sheet(found[0].claim.artifact, "printed", "ours", *(["rests on"] if graded else []), "verdict")
+    if graded:
+        made.columns[3].no_wrap = True
     for verdict in found:
-        cells = [Text(folded(verdict.claim.id, names)), Text(few(printed(verdict.claim))), Text(measured(verdict))]
+        name = Text("  " + folded(verdict.claim.id.rpartition("/")[2], NAMES).replace("\n", "\n  "))
+        cells = [name, Text(few(printed(verdict.claim))), Text(measured(verdict))]
         made.add_row(*cells, *([Text(verdict.rests_on)] if graded else []), coloured(verdict))
     return made
 
@@ -62,14 +64,18 @@ def measured(verdict: Verdict) -> str:
     """Our value with its interval and unit; one that decides nothing says so."""
     if verdict.measured:
         return few(ours(verdict.measured, verdict.claim))
-    return f"shown only: {few(ours(verdict.proxy, verdict.claim))}" if verdict.proxy else ""
+    if not verdict.proxy:
+        return ""
+    speaks = stand_in(verdict)
+    label = "shown only" if speaks == "number" else f"stand-in, {speaks}"
+    return f"{label}: {few(ours(verdict.proxy, verdict.claim))}"
 
 
 def coloured(verdict: Verdict) -> Text:
     """The verdict in its colour; a red one is marked where there are no colours, too."""
     if verdict.red:
-        return Text(f"RED {word(verdict)}", "bold red")
-    return Text(word(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
+        return Text(f"RED {said(verdict)}", "bold red")
+    return Text(said(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
 
 
 def few(texts: Sequence[str]) -> str:
@@ -78,9 +84,9 @@ def few(texts: Sequence[str]) -> str:
 
 
 def folded(name: str, width: int) -> str:
-    """A claim's id in lines of at most ``width`` characters, broken after a slash or a hyphen where that suffices."""
+    """A claim's name in lines of at most ``width`` characters, broken after a hyphen where that suffices."""
     lines = [""]
-    for piece in re.findall(r"[^/-]*[/-]|[^/-]+", name):
+    for piece in re.findall(r"[^-]*-|[^-]+", name):
         if lines[-1] and len(lines[-1]) + len(piece) > width:
             lines.append("")
         lines[-1] += piece
@@ -93,10 +99,10 @@ def reasons(found: Sequence[Verdict], *, every: bool) -> list[str]:
 
 
 def show(found: Sequence[Verdict], *, verbose: bool, closing: Sequence[str]) -> None:
-    """Print the table, the reasons and the closing lines on standard output."""
+    """Print a table for each artifact, the reasons and the closing lines on standard output."""
     out = console()
-    if found:
-        out.print(table(found, out.width))
+    for _, claims in groupby(found, key=lambda verdict: verdict.claim.artifact):
+        out.print(table(list(claims)))
         out.print()
     for line in (*reasons(found, every=verbose), *closing):
         out.print(line, markup=False)

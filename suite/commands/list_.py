@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from suite.claims.judge import PROFILES
 from suite.papers import index
 from suite.papers.evidence import committed, ids_of_user
 from suite.papers.selection import matching
@@ -42,21 +44,26 @@ def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]
 
 
 def _held(count: dict[str, int]) -> str:
-    """Whose runs there are, as few words as say it."""
-    held = [f"{count[whose]} {whose}" for whose in ("yours", "committed") if count[whose]]
-    return " + ".join(held) or "0"
+    """Runs at a profile: those in the store, those that come with the suite, and how many there are in all."""
+    if not count["needed"]:
+        return "-"
+    yours = f"{count['yours']} + " if count["yours"] else ""
+    return f"{yours}{count['committed']} of {count['needed']}"
 
 
-def lines(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The listing as text, a line per artifact."""
+def lines(rows: Sequence[dict[str, Any]], columns: int) -> list[str]:
+    """The listing as text of so many columns, artifact by artifact; titles are folded under themselves."""
+    head = ("artifact", "claims", *PROFILES, "title")
+    cells = [
+        (row["id"], str(len(row["claims"])), *(_held(row["runs"][name]) for name in PROFILES), row["title"])
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)][:-1]
     text = []
-    for row in rows:
-        runs = ", ".join(
-            f"{profile} {_held(count)} of {count['needed']}"
-            for profile, count in row["runs"].items()
-            if count["needed"]
+    for *fixed, title in (head, *cells):
+        start = "".join(f"{cell:<{width}}  " for cell, width in zip(fixed, widths, strict=True))
+        text += textwrap.wrap(
+            title, max(columns, len(start) + 12), initial_indent=start, subsequent_indent=" " * len(start)
         )
-        claims = len(row["claims"])
-        text.append(f"{row['id']:<28} {claims:3} claims  {row['title']}  [{runs or 'no runs needed'}]")
     total = sum(len(row["claims"]) for row in rows)
-    return [*text, f"{len(rows)} artifacts, {total} claims"]
+    return [*text, f"{len(rows)} artifacts, {total} claims; runs: yours + those that come with the suite, of all"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -38,8 +38,9 @@ def counted(verdict: Verdict) -> bool:
 
 
 def present(verdict: Verdict) -> Verdict:
-    """The verdict under the present rule, which may be exploratory."""
-    return verdict.exploratory or verdict
+    """The verdict of the present rule on the claim's own interval."""
+    later = verdict.present
+    return replace(later, verdict=later.alone) if later.alone else later
 
 
 def trials(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:

@@ -191,10 +191,11 @@ def _verdict(
             try:
                 verdict = judge(claim, ours, profile, shown or None, graded.rests_on)
                 began = {read.spec.id: read.began for read in rests.runs}
-                held = standing(claim, artifact, began, stored)
+                held = standing(claim, artifact, began, stored, rests.digest)
                 if verdict.verdict != "not run":
-                    verdict = _as_registered(verdict, held, shown or None, graded.rests_on)
-                    return _graded(_unless_contested(verdict, measurement), graded, held)
+                    verdict = _graded(verdict, graded, held, rests)
+                    verdict = _as_registered(verdict, held, shown or None)
+                    return _unless_contested(verdict, measurement)
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
                 return Verdict(claim, "not run", str(error), ours, profile, red=True)
             proxy = proxy or verdict.proxy
@@ -204,7 +205,7 @@ def _verdict(
     return not_run(claim, lacking(claim, measured), proxy)
 
 
-def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, rests_on: str) -> Verdict:
+def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None) -> Verdict:
     """The verdict under the rule that stood when the runs began, the present rule's beside it as exploratory."""
     ours = verdict.measured
     if held.order == UNREGISTERED:
@@ -221,25 +222,33 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, res
         found = replace(verdict, claim=registered, verdict=known["verdict"], measured=number, red=False)
     else:
         try:
-            found = judge(registered, ours, verdict.profile, shown, rests_on)
+            said = judge(registered, ours, verdict.profile, shown, verdict.rests_on)
+            found = replace(verdict, claim=registered, verdict=said.verdict, red=said.red)
         except ClaimError:  # another quantity is measured today
             found = replace(verdict, verdict="inconclusive", red=False)
     if found.verdict == verdict.verdict:
         return verdict
-    why = f"the rule registered before these runs; the one since {held.date[:10]} is exploratory: {verdict.verdict}"
+    if held.rule is None and held.since:
+        why = f"by the number of before; the one since {held.since[:10]} is exploratory: {verdict.verdict}"
+    else:
+        why = (
+            f"the rule registered before these runs; the one since {held.date[:10]} is exploratory: {verdict.verdict}"
+        )
     return replace(found, why=why, exploratory=verdict)
 
 
-def _graded(verdict: Verdict, rests: Grade, held: Standing) -> Verdict:
+def _graded(verdict: Verdict, grade: Grade, held: Standing, rests: Rests) -> Verdict:
     """The verdict with what it rests on, and whether its rule stood first."""
-    decides = rests.decides and held.order in DECIDING
     return replace(
         verdict,
-        rests_on=rests.rests_on,
-        because=rests.because,
-        settings=rests.printed,
-        decides=decides,
+        rests_on=grade.rests_on,
+        because=grade.because,
+        settings=grade.printed,
+        decides=grade.decides and held.order in DECIDING,
         order=held.order,
+        runs=tuple(read.spec.id for read in rests.runs),
+        digest=rests.digest,
+        began=min((read.began for read in rests.runs), default=""),
     )
 
 

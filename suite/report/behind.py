@@ -90,6 +90,8 @@ def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
     """When the present rule was registered, and what it says where another one decides."""
     line = last_line(verdict.claim)
     yield "register", f"{verdict.order or 'registered'}; {line}" if line else "no line"
+    if verdict.family:
+        yield "family", f"corrected with {verdict.family - 1} other claims on the same runs (Holm)"
     if later := verdict.exploratory:
         shown = ", ".join(ours(later.measured, later.claim)) if later.measured else ""
         yield "exploratory", f"{later.verdict} {shown}".rstrip()

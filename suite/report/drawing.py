@@ -21,7 +21,7 @@ from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.claims.measured import GRADES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.published import published
-from suite.papers.remembered import judge_artifact
+from suite.papers.remembered import judge_artifacts
 from suite.papers.selection import select
 from suite.papers.verdicts import Measurement, grades, measure_evidence
 from suite.report import style
@@ -60,7 +60,8 @@ def _naming(artifact: Artifact) -> Iterator[None]:
 class Drawing:
     """A drawn artifact: its figure, the profile of its runs ("" when it needs none), what it rests on.
 
-    ``groups`` are the runs that it was drawn from, ``seeds`` says how many seeds they are where some are missing.
+    ``runs`` are the ids of the runs that the drawing read, ``groups`` those that it was offered; ``seeds`` says how
+    many seeds they are where some are missing.
     """
 
     artifact: Artifact
@@ -132,13 +133,12 @@ def _drawn(
     evidence = Evidence(source, groups, profile)
     draw = artifact.draw
     assert draw is not None
-    needed = {spec.id for specs in groups.values() for spec in specs}
     return rendered(
         artifact,
         lambda figure: draw(evidence, figure),
         lambda: _rests_on(artifact, known or measure_evidence(artifact, Evidence(source, groups, profile))),
-        profile if needed else "",
-        tuple(sorted(needed & source.ids())),
+        profile if any(groups.values()) else "",
+        lambda: tuple(sorted(evidence.reads.taken())),
         groups,
         str(few or ""),
     )
@@ -149,11 +149,11 @@ def rendered(
     fill: Callable[[Figure], None],
     rests_on: Callable[[], tuple[str, ...]],
     profile: str = "",
-    runs: tuple[str, ...] = (),
+    runs: Callable[[], tuple[str, ...]] = tuple,
     groups: Groups = MappingProxyType({}),
     seeds: str = "",
 ) -> Drawing:
-    """A figure of the artifact's size, filled and stamped in the project's style."""
+    """A figure of the artifact's size, filled and stamped; ``runs`` and ``rests_on`` are asked after it is filled."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -161,7 +161,7 @@ def rendered(
         figure = Figure(figsize=artifact.size, layout="constrained")
         FigureCanvasAgg(figure)
         fill(figure)
-        drawn = Drawing(artifact, figure, profile, rests_on(), runs, groups, seeds)
+        drawn = Drawing(artifact, figure, profile, rests_on(), runs(), groups, seeds)
         _stamp(figure, drawn.stamp)
         style.lighten(figure)
     return drawn
@@ -342,7 +342,7 @@ def _draw_one(
     beside = ""
     if data:
         with _naming(artifact):
-            table = table_of(artifact, source, drawn, partial(judge_artifact, paper, artifact.id, profile, source))
+            table = table_of(artifact, source, drawn, partial(judge_artifacts, paper, [artifact.id], profile, source))
         if table is not None:
             beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
     if drawn is None:

@@ -29,6 +29,7 @@ LOGARITHMS: Mapping[str, tuple[str, str, str]] = {
 
 
 NUMBER = re.compile(r"[-−]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:e[-+]?\d+)?")
+NO_BOUND = " [−∞, ∞]"
 OWN = 4  # significant digits of a value without an interval
 
 
@@ -127,8 +128,14 @@ def ours(measured: Measured, claim: Claim) -> list[str]:
         if claim.unit in LOGARITHMS:
             return [_ratio(a, b, span, *LOGARITHMS[claim.unit]) for (a, b), span in pairs]
         steps = [(a, b, _with_interval(*span, digits)) for (a, b), span in pairs]
-        return [f"{b} minus {a}: {with_unit(text, claim.unit)}" for a, b, text in steps]
-    return with_units([_with_interval(*span, digits) for span in measured.spans], claim.unit)
+        return [_of_one_run(f"{b} minus {a}: {with_unit(text, claim.unit)}") for a, b, text in steps]
+    texts = [_with_interval(*span, digits) for span in measured.spans]
+    return [_of_one_run(text) for text in with_units(texts, claim.unit)]
+
+
+def _of_one_run(text: str) -> str:
+    """A value without any bound on its error is that of one run, and said to be so."""
+    return text.replace(NO_BOUND, "") + ", from one run" if NO_BOUND in text else text
 
 
 def digits_of(measured: Measured, claim: Claim) -> int:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from suite.claims.board import EMPIRICAL, NOTHING, WORDS, apart, board
+from suite.claims.board import EMPIRICAL, NOTHING, WORDS, Board, apart, board, corrected, stand_ins
 from suite.claims.judge import VERDICTS, Verdict
 from suite.claims.measured import Measured
 from suite.papers.evidence import committed
@@ -55,19 +55,27 @@ def first_table(verdicts: Sequence[Verdict]) -> str:
     return f"{_first(verdicts)}\n\nProperties and statements: {told or 'none'}."
 
 
-def _first(verdicts: Sequence[Verdict]) -> str:
-    counted = board(verdicts)
+def headline(counted: Board) -> str:
+    """How many empirical claims there are, how many are measured, and how many decided at their own size."""
     claims = sum(map(Counter.total, counted.empirical.values()))
     measured = claims - counted.empirical[NOTHING].total()
     decided = counted.decides.total() - counted.decides["inconclusive"]
-    words = (
+    return (
         f"Of {claims} empirical claims {measured} are measured, and {decided} of these are decided at the size that "
         "the claim speaks of."
     )
+
+
+def _first(verdicts: Sequence[Verdict]) -> str:
+    counted = board(verdicts)
+    words = headline(counted)
     made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
     later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
     behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
     told = [f"Distinct runs behind them: {behind}."] if behind else []
+    told += [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
+    if counted.single:
+        told.append(f"{counted.single} verdicts rest on one run each.")
     if later:
         told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
     return "\n\n".join([words, made, " ".join(told)] if told else [words, made])

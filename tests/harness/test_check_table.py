@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import threading
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.claims.measured import exact, interval
-from suite.commands.check_table import reasons, table
+from suite.commands.check_table import reasons, show, table
 from suite.runner.progress import Progress
 
 ROOMY = 1000  # columns
@@ -18,6 +19,7 @@ ROOMY = 1000  # columns
 CLAIM = Claim(
     "toy/fig1/an-error-of-the-network", "it errs", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,)
 )
+NAME = "an-error-of-the-network"
 
 
 def verdicts() -> list[Verdict]:
@@ -27,7 +29,7 @@ def verdicts() -> list[Verdict]:
 
 def drawn(found: list[Verdict], width: int) -> list[str]:
     out = Console(file=io.StringIO(), width=width)
-    out.print(table(found, width))
+    out.print(table(found))
     return [line.rstrip() for line in out.file.getvalue().splitlines()]
 
 
@@ -35,11 +37,19 @@ def test_printed_stands_beside_ours_with_interval_and_unit():
     head, *rows = [line.split("  ") for line in drawn(verdicts(), ROOMY)]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in (head, *rows)]
     assert cells == [
-        ["claim", "printed", "ours", "verdict"],
-        [CLAIM.id, "25%", "25.10 [24.60, 25.60]%", "reproduced"],
-        [CLAIM.id, "25%", "30.00 [29.50, 30.50]%", "RED not reproduced"],
-        [CLAIM.id, "25%", "shown only: 24%", "not run"],
+        [CLAIM.artifact, "printed", "ours", "verdict"],
+        [NAME, "25%", "25.10 [24.60, 25.60]%", "reproduced"],
+        [NAME, "25%", "30.00 [29.50, 30.50]%", "RED not reproduced"],
+        [NAME, "25%", "shown only: 24%", "not run"],
     ]
+
+
+def test_each_artifact_heads_its_own_claims_whose_names_are_indented(capsys):
+    other = replace(CLAIM, id="toy/fig2/a-longer-name-than-the-other-one-has")
+    show([*verdicts(), not_run(other, "needs a cluster")], verbose=False, closing=[])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["toy/fig1", "toy/fig2", f"{CLAIM.id}:"]
+    assert sum(line.startswith(f"  {NAME}  25%  ") for line in lines) == 3
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -12,7 +12,7 @@ from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, VERDICTS
 from suite.claims.measured import GRADES
 from suite.report.page import MEANINGS, PROFILE_MEANINGS, SHORT, SYMBOLS
-from suite.report.readme import few
+from suite.report.readme import few, headline
 from suite.report.templates import engine
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def _engine() -> Environment:
     made = engine(HERE, {"few": few, "link": quote})
     made.globals |= {
         "board_of": board,
+        "headline": headline,
         "word_of": word,
         "words": list(WORDS.values()),
         "symbols": SYMBOLS,
