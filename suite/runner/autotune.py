@@ -164,9 +164,9 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     CPU thread processor time is counted, which other processes disturb least.
     """
     from suite.training.build import algorithm_class, random_classification
-    from suite.training.gradients.cuda_graph import refusal
     from suite.training.gradients.native import NativeError
     from suite.training.numerics import apply
+    from suite.training.recording import refusal
 
     apply(execution)
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
@@ -256,16 +256,12 @@ def gradient_call(
     """A call that gathers a batch for each of ``rows`` points and computes their gradients, of a native ``build``."""
     import torch
 
-    from suite.training.gradients.cuda_graph import Captured
-    from suite.training.gradients.paths import gradients_of_run
+    from suite.training.gradients.paths import backend
 
-    gradients = gradients_of_run(path, problem, build)
+    gradients = backend(path, problem, build)
     points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
     index = torch.arange(examples, device=points.device)
-    if isinstance(gradients, Captured):
-        indices, indexed = index.repeat(rows, 1), gradients.indexed
-        return lambda: indexed(points, buffers, indices)
-    return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
+    return lambda: gradients.of_examples(points, buffers, [index] * rows)
 
 
 def update_call(

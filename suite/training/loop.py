@@ -45,15 +45,11 @@ from suite.training import checkpoint
 from suite.training.buckets import buckets
 from suite.training.build import Assembly, assemble
 from suite.training.curves import Recorder
-from suite.training.evaluation import CapturedTest
 from suite.training.fused_step import in_place
+from suite.training.gradients.backend import Backend
 from suite.training.gradients.batching import answer
-from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.cuda_graph_update import whole_update
-from suite.training.gradients.paths import gradients_of_run, seed_masks
-from suite.training.gradients.types import Gradients
+from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
-from suite.training.one_worker import one_worker
 from suite.training.schedules import rate_at, rounds, shape_at
 
 
@@ -62,8 +58,7 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings = spec.settings
     made = assemble(settings, spec.seed, context.execution, context.data)
-    gradients = gradients_of_run(context.execution["path"], made.problem, context.execution.get("build"))
-    return Session(spec, context, made, gradients).run()
+    return Session(spec, context, made, backend_of(context.execution, made.problem)).run()
 
 
 Test = Callable[[torch.Tensor, torch.Tensor], Mapping[str, float]]  # (parameters [d], buffers [q]) -> part of a row
@@ -82,12 +77,12 @@ class Session:
         spec: RunSpec,
         context: Context,
         made: Assembly,
-        gradients: Gradients,
+        backend: Backend,
         *,
         test: Test | None = None,
         joins: bool = True,
     ):
-        self.spec, self.context, self.made, self.gradients = spec, context, made, gradients
+        self.spec, self.context, self.made, self.backend = spec, context, made, backend
         self.test, self.joins = test or self.on_images, joins
         settings: Mapping[str, Any] = spec.settings
         self.workers = settings.get("workers", 1)
@@ -96,8 +91,7 @@ class Session:
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.algorithm = in_place(made.algorithm, made.x0.device)
         self.state = self.algorithm.init(made.x0)
-        self.tests = CapturedTest(made.problem, gradients.recorder) if isinstance(gradients, Captured) else None
-        self.whole = one_worker(gradients, self.algorithm) or whole_update(gradients, self.algorithm)
+        self.step = backend.step(self.algorithm)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
         whole = (slice(None),)
@@ -172,11 +166,11 @@ class Session:
     def update(self, turn: Turn) -> None:
         """One turn: gather the batches, compute the gradients, apply them."""
         points, examples = self.request(turn)
-        if self.whole is None:
-            self.apply_gradients(turn, *answer(self.gradients, points, self.buffers, examples, join=self.joins))
+        if self.step is None:
+            self.apply_gradients(turn, *answer(self.backend, points, self.buffers, examples, join=self.joins))
             return
         lr = self.rate(turn.t)
-        self.state, self.buffers, seen = self.whole(turn, points, self.state, self.buffers, examples, lr)
+        self.state, self.buffers, seen = self.step(turn, points, self.state, self.buffers, examples, lr)
         self.recorder.add(turn.t, seen)
         self.t = turn.t + 1
 
@@ -234,21 +228,12 @@ class Session:
         """Loss and error on test images and, if asked for, the first training images."""
         made, chosen = self.made, self.spec.settings["evaluate"]
         count = chosen.get("test_examples")
-        loss, error = self.score(x, buffers, made.test_inputs[:count], made.test_targets[:count])
+        loss, error = self.backend.evaluate(x, buffers, made.test_inputs[:count], made.test_targets[:count])
         row = {"test_loss": loss, "test_error": error}
         if count := chosen.get("train_examples"):
             seen = made.problem.inputs[:count], made.problem.targets[:count]
-            row["train_loss"], row["train_error"] = self.score(x, buffers, *seen)
+            row["train_loss"], row["train_error"] = self.backend.evaluate(x, buffers, *seen)
         return row
-
-    def score(
-        self, x: torch.Tensor, buffers: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor
-    ) -> tuple[float, float]:
-        """Loss and error of a point [d], captured where gradients are."""
-        if self.tests is None:
-            return self.made.problem.evaluate(x, buffers, inputs, targets)
-        found = self.tests.scores(x[None], buffers[None], inputs, targets)
-        return found.losses.item(), found.errors.item()
 
     def values(self) -> dict[str, Any]:
         """The plain values of a checkpoint. A session that has more adds them, and takes them up in ``restore``."""
