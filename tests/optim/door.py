@@ -77,7 +77,9 @@ METHODS = {
     "PostLocalSGD": Method(
         _face(PostLocalSGD, learners=2, local_steps=4, switch=11), partial(LateMean, h=4, switch=11), 2
     ),
-    "DiLoCo": Method(_face(DiLoCo, learners=2, local_steps=3), partial(Outer, h=3), 2),
+    "DiLoCo": Method(  # at the paper's outer momentum rounding errors grow a thousandfold here
+        _face(DiLoCo, learners=2, local_steps=3, outer_momentum=0.3), partial(Outer, h=3, momentum=0.3), 2
+    ),
     "ISGD": Method(
         _face(ISGD, batches=8, zeta=0.5, margin=0.5, stop=3), partial(Chart, batches=8, zeta=0.5, stop=3, margin=0.5)
     ),
