@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from paper_figures.together import board
-from paper_figures.together import methods as registry
 from paper_figures.together.experiments.study import crossing, rank
-from paper_figures.together.methods import methods, trials
+from paper_figures.together.methods import OTHERS, methods, trials
 from paper_figures.together.seconds import LINKS, TIMES, Costs
 from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
 from suite.experiment import Context, OutOfTime
@@ -91,8 +89,8 @@ def test_a_method_of_another_package_stands_on_the_board(tmp_path: Path, monkeyp
     page = (Path(__file__).parents[1] / "docs" / "together.md").read_text(encoding="utf-8")
     written: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], written)
-    entry = SimpleNamespace(name="rare", load=lambda: written["RARE"])
-    monkeypatch.setattr(registry.metadata, "entry_points", lambda group: [entry] if group == registry.GROUP else [])
+    assert OTHERS.group in page  # of the entry points
+    monkeypatch.setitem(OTHERS, "rare", written["RARE"])
     gradients = {"sgd": [1000.0, 1200.0], "rare-4": [2000.0, 2400.0]}
     rows = board.board(fabricated(tmp_path, gradients, {name: [0.02, 0.02] for name in gradients}), ARTIFACT)
     assert [each.method.label for each in rows] == ["SGD", "Local SGD, rarely"]
