@@ -37,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "explain": claims.explain_,
     "falsify": claims.falsify,
     "register": claims.register,
+    "together": claims.together,
     "figures": pictures.figures,
     "report": pictures.report,
     "refresh": pictures.refresh_,
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "gate": stores.gate,
     "doctor": surroundings.doctor,
     "new-paper": surroundings.new_paper_,
+    "new-experiment": surroundings.new_experiment_,
 }
 
 app = typer.Typer(

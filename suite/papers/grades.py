@@ -261,7 +261,7 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
 def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     if (data := printed["data"]) is None:
         return
-    whole = DATASETS[ours.data].part_of if ours.data in DATASETS else ""
+    whole = DATASETS[ours.data].part_of if ours.data and ours.data in DATASETS else ""
     if whole and whole in data.values:
         yield REDUCED, f"{ours.subset or ours.images:,} of {DATASETS[whole].sizes['train']:,} examples"
     elif ours.data not in data.values:

@@ -163,7 +163,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     What a server takes is timed by its gradients, since its updates differ in the learners that they hear of. On one
     CPU thread processor time is counted, which other processes disturb least.
     """
-    from suite.training.build import algorithm_class, random_classification
+    from suite.training.build import ALGORITHMS, random_classification
     from suite.training.gradients.native import NativeError
     from suite.training.numerics import apply
     from suite.training.recording import refusal
@@ -171,7 +171,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     apply(execution)
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
     workers, batch = settings.get("workers", 1), settings["batch"]
-    rows = workers if algorithm_class(algorithm_name(settings)).replicated else 1  # points of a turn
+    rows = workers if ALGORITHMS[algorithm_name(settings)].replicated else 1  # points of a turn
     served = "server" in settings
     examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
     pictures = examples if served else FEWEST_BATCHES * batch * workers

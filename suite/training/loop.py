@@ -5,11 +5,11 @@ Settings (plain values)::
     data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its fields}                      descent    {rule, momentum, decay, multipliers?}
     rate, drops [[turn, factor], ...], restart?           batch, workers
-    schedule   {warmup, cosine}                           (optional: factors of the rate, see schedules.shape_at)
+    schedule   {name?, warmup, cosine, ...}               (optional: factors of the rate, see schedules.shape_at)
     order      {kind, share?}                             updates    turns: one gradient per worker each
     augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
     evaluate   {every, test_examples?, train_examples?, recompute?}
-    record     {every}
+    record     {every}                                    exchange   {name, ...} (optional: counts what is sent)
     stop       {metric, below, median?, after?}           (optional: ends the run, see below)
 
 A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
@@ -19,6 +19,7 @@ ended. What they hide behind backward is measured by several processes (:mod:`su
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
 Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
 ``stop`` ends a run ``after`` (0) evaluations after the median of ``median`` (1) of them in a row fell below a bound.
+An ``exchange`` adds a column ``sent`` to the evaluations: the bytes that each worker has handed to sums until then.
 ``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
 of the workers' running statistics.
 
@@ -38,6 +39,7 @@ import torch
 
 from reference_impls.contract import Points, Sent, Turn
 from suite.clock import ChargedClock, WallClock
+from suite.communication.collectives import Counted
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
@@ -98,6 +100,8 @@ class Session:
         self.buckets = (
             buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if self.algorithm.segmented else whole
         )
+        exchange = made.algorithm.collective
+        self.exchange = exchange if isinstance(exchange, Counted) else None  # counts what is sent
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock: WallClock | ChargedClock = WallClock(synchronise=self._synchronise)
@@ -160,8 +164,17 @@ class Session:
         return rounds(self.workers, start=self.t)
 
     def position(self) -> dict[str, float]:
-        """Where the run stands, for an evaluation row."""
-        return {"update": self.t, "seconds": self.clock.spent}
+        """Where the run stands, for an evaluation row; with an exchange, the bytes that each worker has sent."""
+        sent = {"sent": float(self.exchange.sent)} if self.exchange else {}
+        return {"update": self.t, "seconds": self.clock.spent, **sent}
+
+    def model(self) -> torch.Tensor:
+        """The parameters [d] that are evaluated; sums that only a test needs do not count as sent."""
+        sent = self.exchange.sent if self.exchange else 0
+        x = self.algorithm.model(self.state)
+        if self.exchange:
+            self.exchange.sent = sent
+        return x
 
     def update(self, turn: Turn) -> None:
         """One turn: gather the batches, compute the gradients, apply them."""
@@ -212,7 +225,7 @@ class Session:
     def evaluate(self) -> None:
         """Add an evaluation row: where the run stands, and the test of its model."""
         made, settings = self.made, self.spec.settings
-        x = self.algorithm.model(self.state)
+        x = self.model()
         buffers = self.buffers.mean(0)
         if count := settings["evaluate"].get("recompute"):
             buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
@@ -243,6 +256,7 @@ class Session:
             "stopped": self.stopped,
             "diverged": self.diverged,
             "recorder": self.recorder.to_plain(),
+            **({"sent": self.exchange.sent} if self.exchange else {}),
         }
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -253,6 +267,8 @@ class Session:
         """Take up what ``values`` and ``tensors`` gave."""
         self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
         self.clock = WallClock(values["seconds"], self._synchronise)
+        if self.exchange:
+            self.exchange.sent = values["sent"]
         self.buffers = tensors["buffers"]
         self.recorder.restore(values["recorder"], tensors)
 
@@ -278,7 +294,7 @@ class Session:
             "updates": self.t,
             "parameters": self.made.problem.d,
             **self.algorithm.summary(self.state),
-            "weights_digest": weights_digest(self.algorithm.model(self.state)),
+            "weights_digest": weights_digest(self.model()),
         }
         return Outcome(status, results, self.recorder.tables())
 

@@ -11,23 +11,13 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import toy
 
-from reference_impls.inverse_law import SGD
 from suite.commands.new_paper import files, new_paper
-from suite.experiment import Context
 from suite.papers import registry
 from suite.papers.artifact import PaperError
-from suite.runner.cost import TRAIN
-from suite.runs.store import Outcome
-from suite.spec import RunSpec
-from suite.training import build, loop
-from suite.training.numerics import choose
 
 pytestmark = pytest.mark.processes
 
@@ -115,9 +105,9 @@ def test_a_sixth_paper_goes_through_every_command_and_nothing_here_changes(tmp_p
     assert said.count("exit 0 of") == len(COMMANDS) + len(WHERE_THE_PROJECT_IS) - 1
     for told in (
         "register.jsonl: 2 rules, 1 grids",
-        f"{NAME}/fig1                 2 claims",
+        "1 artifacts, 2 claims",
         "10 runs at smoke",
-        "lookahead/fig1/ratio  0.443",
+        "0.443",
         "flips  averaging_does_nothing",
         "begun 20",
         "all 2 verdicts at smoke equal the committed ones",
@@ -199,27 +189,3 @@ def test_a_package_that_is_gone_is_named(tmp_path: Path) -> None:
     line = "import sys; sys.argv = ['sgd-suite', 'list']; from suite.cli import main; main()"
     with pytest.raises(AssertionError, match=r"the paper at gone_paper:PAPER .* install it anew"):
         child(tmp_path, tmp_path, "-c", line)
-
-
-def test_an_algorithm_from_elsewhere_trains_by_the_common_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As docs/adding-a-paper.md says."""
-
-    class Own(SGD):
-        calls = 0
-
-        def update(self, *given: Any, **more: Any) -> Any:
-            Own.calls += 1
-            return super().update(*given, **more)
-
-    def train(spec: RunSpec, context: Context) -> Outcome:
-        build.ALGORITHMS.setdefault("own", Own)
-        return loop.train(spec, context)
-
-    monkeypatch.setattr(build, "ALGORITHMS", dict(build.ALGORITHMS))
-    spec = toy.digits(updates=20, algorithm={"name": "own"})
-    experiment = replace(TRAIN, load=lambda: train, pack=lambda spec, device: None)
-    outcome = experiment.load()(spec, Context(tmp_path, choose(spec, "cpu", 1)))
-    assert outcome.status == "finished"
-    assert Own.calls == 20
