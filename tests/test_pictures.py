@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from suite.claims.judge import PROFILES
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.evidence import committed
-from suite.papers.published import published
+from suite.papers.published import entries
 from suite.papers.registry import PAPERS, paper
 from suite.report import structure as pictures
 from suite.report import style
@@ -50,7 +50,7 @@ def source() -> Runs:
 
 def drawn(artifact: Artifact, source: Runs) -> pictures.Structure:
     """The structure of an artifact at its largest profile with runs, and the printed values of its claims."""
-    claims = [claim for claim in published(artifact.id.partition("/")[0]) if claim.artifact == artifact.id]
+    claims = [claim for claim in entries(artifact.id.partition("/")[0]) if claim.artifact == artifact.id]
     told = {"published": sum(len(claim.printed) for claim in claims), "size": list(artifact.size)}  # inches
     for profile in reversed(PROFILES):
         with style.applied(artifact.id):

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from suite.claims.families import corrected
+from suite.claims.judge import TEST
 from suite.papers.evidence import committed
 from suite.papers.grades import Rests, grade, read_of
-from suite.papers.published import published
+from suite.papers.published import entries, published
 from suite.papers.register import DECIDING, read
 from suite.papers.registry import PAPERS, homes, paper, papers_of
 from suite.papers.verdicts import verdicts
@@ -48,6 +49,17 @@ def judged():
 def test_every_value_and_verdict_is_the_committed_one(judged, name):
     now = snapshot.rows(verdict for verdict in judged[0] if verdict.claim.paper == name)
     assert snapshot.differing([row for row in committed_rows() if row["claim"].startswith(f"{name}/")], now) == []
+
+
+@pytest.mark.parametrize("name", papers_of(homes()[0]))
+def test_every_statement_holds(judged, name):
+    """Entries of kind *test*: what cannot be false of our own code, a setting read back, arithmetic on print."""
+    _, measured, source = judged
+    of_it = {place: found for place, found in measured.items() if place[0].startswith(f"{name}/")}
+    statements = [entry for entry in entries(name) if entry.kind == TEST]
+    artifacts = {entry.artifact for entry in statements}
+    found = verdicts(paper(name), source, artifacts=artifacts, measured=of_it, claims=statements)
+    assert [(v.claim.id, v.verdict, v.why) for v in found if v.verdict != "reproduced"] == []
 
 
 def test_values_are_compared_as_numbers():

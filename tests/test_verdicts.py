@@ -11,7 +11,7 @@ from suite.claims.measured import exact, point
 from suite.papers import index, remembered
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.grades import Rests, read_of
-from suite.papers.published import published
+from suite.papers.published import entries, published
 from suite.papers.verdicts import Measurement, besides, grades, is_timed, measure, measure_evidence, verdicts
 from suite.report.site.changed import Once
 from suite.runs import kept
@@ -46,7 +46,7 @@ def paper(tmp_path, monkeypatch):
     """The fake paper with an artifact more, whose quantities the tests say themselves."""
     with registered(tmp_path) as made:
         (tmp_path / "published" / "fake.toml").write_text(PUBLISHED + MORE)
-        published.cache_clear()
+        entries.cache_clear()
         yield replace(made, artifacts=(*made.artifacts, Artifact("fake/fig4", "Fig. 4")))
 
 

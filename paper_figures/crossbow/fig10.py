@@ -76,8 +76,6 @@ def measure_resnet32(evidence: Evidence) -> Quantities:
     note = f"four learners take {ratio:.2f} of one learner's time per epoch here"
     saved = paired(evidence, "sma 4", "s-sgd 1", lambda x, y: less_time(x * ratio, y), note, printed=printed)
     yield "m4-1gpu", of_device(evidence, saved)
-    gain = paired(evidence, "sma 4", "s-sgd 1", lambda x, y: y / (x * ratio), note, printed=printed)
-    yield "speedup-intro", of_device(evidence, gain)
 
 
 def measure_vgg16_printed(_: Evidence) -> Quantities:
@@ -104,7 +102,6 @@ def measure_lenet(evidence: Evidence) -> Quantities:
     note = f"four learners take {ratio:.2f} of one learner's time per epoch here"
     yield "m1-1gpu", as_proxy(paired(evidence, "sma 1", "s-sgd 1", less_time))
     yield "best-1gpu", as_proxy(paired(evidence, "sma 4", "s-sgd 1", lambda x, y: less_time(x * ratio, y), note))
-    yield "speedup-intro", as_proxy(paired(evidence, "sma 4", "s-sgd 1", lambda x, y: y / (x * ratio), note))
 
 
 def frame_resnet32(evidence: Evidence) -> pd.DataFrame:

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, server_model, settings
-from paper_figures.crossbow.readings import common_target, epochs, ids, paired, require, stand_in
+from paper_figures.crossbow.readings import paired, require
 from paper_figures.crossbow.tables import eight_gpus_table, modelled_table
 from suite.claims.measured import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
@@ -43,33 +42,6 @@ def measure_epochs(evidence: Evidence) -> Quantities:
     yield "m2-neutral", paired(evidence, "sma 8", "sma 16", lambda x, y: y / x)
     require("sma 32" in evidence.groups, f"32 replicas at {evidence.profile}")
     yield "m4-worse", paired(evidence, "sma 16", "sma 32", lambda x, y: y - x)
-
-
-def target_of(evidence: Evidence) -> float:
-    """The accuracy (share) at which the numbers of replicas are compared."""
-    return common_target(evidence, *(name for name in EIGHT_GPUS.values() if name in evidence.groups))
-
-
-def time_to(evidence: Evidence, target: float) -> dict[int, float]:
-    """Time to accuracy over that of one learner per GPU: measured epochs by modelled throughput."""
-    present = {m: name for m, name in EIGHT_GPUS.items() if name in evidence.groups}
-    require(len(present) > 1, f"runs with 8 and 16 replicas at {evidence.profile}")
-    times = {}
-    for m, name in present.items():
-        found = epochs(evidence, name, target)
-        times[m] = sum(found) / len(found) / server_model.throughput(m)
-    return {m: time / times[1] for m, time in times.items()}
-
-
-def measure_time(evidence: Evidence) -> Quantities:
-    """The gain of two learners per GPU, and the best number of those that were trained."""
-    target = target_of(evidence)
-    times = time_to(evidence, target)
-    trained = ids(evidence, *(EIGHT_GPUS[m] for m in times))
-    note = f"epochs to {100 * target:g}% of {stand_in(evidence, 'sma 8') or 'ResNet-32'}, throughput modelled"
-    require(all(math.isfinite(time) for time in times.values()), f"runs that reach {100 * target:g}%")
-    yield "tta", point(1 / times[2], proxy=True, runs=trained, note=note)
-    yield "m2-best", point(min(times, key=lambda m: times[m]), proxy=True, runs=trained, note=note)
 
 
 def frame_throughput(_: Evidence) -> pd.DataFrame:
@@ -140,7 +112,7 @@ ARTIFACTS = (
         "crossbow/fig13c",
         "Time to the target on 8 GPUs against learners per GPU, throughput modelled",
         runs,
-        (measure_time,),
+        (),
         draw_time,
         "Time to accuracy against learners per GPU, relative to one, with the printed value.",
         frame=frame_epochs,

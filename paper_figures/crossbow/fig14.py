@@ -57,7 +57,6 @@ def measure_resnet32(evidence: Evidence) -> Quantities:
     require(len(times) > 1 and any(math.isfinite(t) for t in times.values()), "times to accuracy of several m")
     best = min(times, key=lambda k: times[k])
     sources = [run.id, *ids(evidence, *(f"sma {k}" for k in times))]
-    yield "tta-minimum", point(best, runs=sources, note=note, proxy=proxy)
     agree = abs(run.results["tuned_learners"] - best) <= 1
     yield "auto-tuner-picks-best", point(float(agree), runs=sources, note=note, proxy=proxy)
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
-    common_target,
-    described,
-    epochs,
-    ids,
     less_time,
     paired,
     require,
-    short,
-    spread,
 )
 from paper_figures.crossbow.tables import ON_RESNET32, arrival_table
 from suite.claims.measured import exact
@@ -50,22 +43,6 @@ def measure_epochs(evidence: Evidence) -> Quantities:
     yield "1gpu", paired(evidence, a, b, less_time, "in epochs", printed=printed)
     require("sma 16" in evidence.groups, f"16 replicas at {evidence.profile}")
     yield "8gpu", paired(evidence, "sma 16", "ea-sgd 16", less_time, "in epochs", printed=printed)
-    names = ("sma 4", "ea-sgd 4", "sma 16", "ea-sgd 16")
-    target = common_target(evidence, *names, printed=printed)
-    few, many = (
-        [
-            less_time(x, y)
-            for x, y in zip(
-                epochs(evidence, f"sma {k}", target), epochs(evidence, f"ea-sgd {k}", target), strict=True
-            )
-        ]
-        for k in (4, 16)
-    )
-    growth = [b - a if math.isfinite(a) and math.isfinite(b) else math.inf for a, b in zip(few, many, strict=True)]
-    yield (
-        "gap-grows",
-        spread(growth, ids(evidence, *names), described(evidence, "sma 4", target), proxy=short(evidence)),
-    )
 
 
 def frame(evidence: Evidence) -> pd.DataFrame:

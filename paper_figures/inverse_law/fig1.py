@@ -124,15 +124,10 @@ def measure_fit(evidence: Evidence) -> Quantities:
 
 
 def measure_adam(evidence: Evidence) -> Quantities:
-    """The floor with Adam, and by how much alpha exceeds its size."""
+    """The floor with Adam."""
     row = BY_NAME["cifar10_medium-adam"]
     runs = curve(evidence, row)
-    fit = law_fit(reached(evidence, row))
-    floor, alpha = fit.floor_interval(), fit.sensitivity_interval()
-    yield "adam-negative-ninf", as_measured([floor], runs)
-    size = max(abs(floor.low), abs(floor.high))
-    step = Interval(alpha.mean - abs(floor.mean), alpha.low - size, alpha.high, alpha.n)
-    yield "adam-small-floor", as_measured([step], runs)
+    yield "adam-negative-ninf", as_measured([law_fit(reached(evidence, row)).floor_interval()], runs)
 
 
 def measure_rate_order(model: str, slow: str, fast: str) -> Callable[[Evidence], Quantities]:
@@ -151,15 +146,6 @@ def measure_rate_order(model: str, slow: str, fast: str) -> Callable[[Evidence],
 def _floor(evidence: Evidence, name: str) -> tuple[Interval, tuple[Run, ...]]:
     row = BY_NAME[name]
     return law_fit(reached(evidence, row)).floor_interval(), curve(evidence, row)
-
-
-def measure_floors(evidence: Evidence) -> Quantities:
-    """N_inf of every curve of the profile trained by SGD."""
-    names = [row.name for row in stored_rows(evidence) if row.rate is not None]
-    if not names:
-        raise Missing(f"no curve at {evidence.profile}")
-    found = [_floor(evidence, name) for name in names]
-    yield "positive-floor", as_measured([f for f, _ in found], [run for _, runs in found for run in runs])
 
 
 def measure_variations(evidence: Evidence) -> Quantities:
@@ -384,7 +370,6 @@ ARTIFACTS = (
             measure_rate_order("mnist_medium", "lr0p01", "lr0p05"),
             measure_rate_order("cifar10_medium", "lr0p01", "lr0p05"),
             measure_rate_order("cifar100_large", "lr0p025", "lr0p05"),
-            measure_floors,
             measure_variations,
             measure_complexity,
             measure_grid,

@@ -38,13 +38,12 @@ def beside_sgd() -> Groups:
 
 
 def runs(profile: str) -> Groups:
-    """Small runs watched update by update, the operations of an update, and from reduced on Fig. 5a's training."""
+    """Small runs watched update by update, and the operations of an update."""
     return {
         **settings.traces(),
         **beside_sgd(),
         **settings.parallel(),
         "operations": (RunSpec("isgd/operations", {"batches": [10, 10_000]}),),
-        **(settings.mnist_pairs(profile) if profile != "smoke" else {}),
     }
 
 
@@ -235,11 +234,6 @@ def measure_smallest_epoch(_: Evidence) -> Quantities:
     yield "needs-eleven-if-self-included", exact(next(n for n in range(2, 100) if largest_score(n) > 3))
 
 
-def measure_speed(evidence: Evidence) -> Quantities:
-    """The headline, on the runs of Fig. 5a."""
-    yield from readings.speed(evidence)
-
-
 def draw(evidence: Evidence, figure: Figure) -> None:
     run = evidence.runs("margin 3")[0]
     plots.control_chart(run, figure, "Algorithm 1 on scikit-learn's digits, limit at three deviations")
@@ -260,7 +254,6 @@ ARTIFACTS = (
             measure_parallel,
             measure_normal_tail,
             measure_smallest_epoch,
-            measure_speed,
         ),
         draw,
         alt="Batch losses of a small network over eight epochs with their running mean and the limit above it; the "

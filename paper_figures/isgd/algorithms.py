@@ -54,7 +54,6 @@ def measure_rate(evidence: Evidence) -> Quantities:
     note = f"mean loss from {max(means):g} down to {min(means):g} and up to {means[-1]:g} nats"
     yield "rates", exact(seen, runs=[run.id], note=note)
     yield "thresholds", exact(lowest, runs=[run.id], note=note)
-    yield "turning-point", exact(lowest[0], runs=[run.id], note=note)
     yield "irreversible", exact(rises, runs=[run.id], note=note)
     small = [evidence.run(name) for name in ("MNIST", "CIFAR-10")]
     low = [min(run.results["rate"]) for run in small]

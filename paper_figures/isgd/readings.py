@@ -96,8 +96,7 @@ def speed(evidence: Evidence) -> Quantities:
     error = common_error((*sgd, *isgd), data)
     steps = log_speed(sgd, isgd, error)
     note = f"until {1 - error:.1%} test accuracy, {len(steps)} paired seeds"
-    for name in ("slightly-faster", "isgd-faster"):
-        yield name, over_seeds(mean_interval(steps), ids, note, proxy=embedded(data))
+    yield "slightly-faster", over_seeds(mean_interval(steps), ids, note, proxy=embedded(data))
 
 
 def error_leads(sgd: Sequence[Run], isgd: Sequence[Run]) -> list[float]:
@@ -109,7 +108,7 @@ def error_leads(sgd: Sequence[Run], isgd: Sequence[Run]) -> list[float]:
     return leads
 
 
-SPEED = ("isgd/fig5a/slightly-faster", "isgd/alg1/isgd-faster")
+SPEED = ("isgd/fig5a/slightly-faster",)
 LEVELS = ("isgd/fig5a/isgd-at-least-sgd", "isgd/fig5b/isgd-above-sgd")
 TRAINING_ERRORS = ("isgd/fig5d/isgd-lower", "isgd/fig5e/isgd-lower")
 HALF = 0.5  # of SGD's error: a difference that no spread between seeds hides
@@ -200,7 +199,6 @@ def limit_statistics(evidence: Evidence) -> Quantities:
     note = f"{len(scores)} limits"
     ends = interval(float(scores[0]), min(scores), max(scores), n=len(scores), runs=run_ids(runs), note=note)
     yield "three-sigma", ends
-    yield "limit-above-mean", ends
     worst = max(freedom, key=abs)
     yield "population-sd", exact(worst, runs=run_ids(runs), note=f"largest of {len(freedom)}")
 

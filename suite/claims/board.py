@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from suite.claims.judge import RULES, VERDICTS, Verdict
+from suite.claims.judge import OURS, RULES, VERDICTS, Verdict
 from suite.claims.measured import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
@@ -45,9 +45,10 @@ class Board:
     runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
     beside: Counter[str] = field(default_factory=Counter)  # what stand-ins say of claims that were not run
     single: int = 0  # verdicts among ``empirical`` that one run decides
+    rows: Mapping[str, Counter[str]] = field(default_factory=dict)  # of rows of claims, counted nowhere else
+    ours: Counter[str] = field(default_factory=Counter)  # verdicts on questions of ours, counted nowhere else
     families: int = 0  # verdicts among ``empirical`` that are corrected with others on the same runs
     fallen: tuple[str, ...] = ()  # ids of those whose corrected verdict is another
-    rows: Mapping[str, Counter[str]] = field(default_factory=dict)  # of rows of claims, counted nowhere else
 
     @property
     def by_chance(self) -> float:
@@ -90,7 +91,7 @@ def stand_in(verdict: Verdict) -> str:
 
 
 def board(verdicts: Iterable[Verdict]) -> Board:
-    """All verdicts counted, each once; rows of a claim apart from the claims."""
+    """All verdicts counted, each once; rows of a claim and questions of ours apart from the claims."""
     empirical = {row: Counter[str]() for row in (*EMPIRICAL, NOTHING)}
     properties = {row: Counter[str]() for row in PROPERTIES}
     decides = Counter[str]()
@@ -99,13 +100,16 @@ def board(verdicts: Iterable[Verdict]) -> Board:
     follows = Counter[str]()
     rows: dict[str, Counter[str]] = {}
     spread = 0
-    found: list[Verdict] = []
+    ours = Counter[str]()
+    leads: list[Verdict] = []
     for verdict in verdicts:
         if verdict.claim.row_of:
             rows.setdefault(verdict.rests_on or NOTHING, Counter())[verdict.verdict] += 1
-        else:
-            found.append(verdict)
-    for verdict in found:
+            continue
+        if verdict.claim.kind == OURS:
+            ours[verdict.verdict] += 1
+            continue
+        leads.append(verdict)
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
             follows[verdict.rests_on] += verdict.claim.follows
@@ -118,7 +122,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
             if verdict.verdict == "reproduced" and verdict.measured is not None:
                 spread += any(low < high for _, low, high in verdict.measured.spans)
     behind = {row: len(ids) for row, ids in runs.items()}
-    counted = [verdict for verdict in found if verdict.rests_on not in PROPERTIES]
+    counted = [verdict for verdict in leads if verdict.rests_on not in PROPERTIES]
     return Board(
         empirical,
         properties,
@@ -129,9 +133,10 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         behind,
         Counter(filter(None, map(stand_in, counted))),
         sum(map(on_one_run, counted)),
+        rows,
+        ours,
         sum(verdict.family > 1 for verdict in counted),
         tuple(verdict.claim.id for verdict in counted if verdict.present.alone),
-        rows,
     )
 
 
@@ -153,11 +158,13 @@ def lines(counted: Board) -> list[str]:
             f"  {counted.spread} of those reproduced have an interval: were all of them false by their tolerance, "
             f"{counted.by_chance:.2g} would pass by chance"
         )
-    if counted.rows:
-        text.append(rows_told(counted))
     if counted.single:
         text.append(f"  {counted.single} rest on one run each, without a spread of our own")
     text += [f"  {line}" for line in (corrected(counted), stand_ins(counted)) if line]
+    if counted.rows:
+        text.append(rows_told(counted))
+    if counted.ours:
+        text.append(f"questions of ours, {counted.ours.total()}: {_told(counted.ours, VERDICTS)}")
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
     for row, tally in counted.properties.items():
         derived = f"; {counted.follows[row]} by numbers that follow from print" if counted.follows[row] else ""

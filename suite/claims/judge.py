@@ -25,25 +25,21 @@ Rules, each decided on the whole interval of the measured quantity:
              range (between the two printed ends), widened by ``tolerance``, narrowed by a negative one
 ``holds``    every value is a share of cases in which the statement held and reaches ``printed`` (default 1)
 
-A straddling interval is *inconclusive*, whatever else the entry says.
+A straddling interval is *inconclusive*, whatever else the entry says. Further keys:
 
-``margin`` is the largest difference that counts as none, in the unit of the quantity, which must be a difference.
-Where a claim is not reproduced and the whole interval lies within it of 0, the verdict is *no visible difference*.
-``undetermined = "why"`` names a setting that the paper does not print and on which the quantity hangs: the verdict is
-*undetermined*, whatever was measured. ``machine = "why"`` says that the quantity belongs to the paper's own machine:
-without a measurement the verdict is *bound to the paper's machine*.
-
-``follows`` stands instead of ``printed`` for a number that the paper does not print, but that follows from what it
-prints; the rules read it alike.
-
-``doubt = "why"`` marks a printed value that other printed facts exclude: when what fails was computed, not trained
-or timed, the verdict is *paper contradicts itself*. ``known_difference = {because, shown_by}`` explains a failure at
-the claim's own profile and names the quantity of a second experiment that shows the cause.
-``property = "why"`` says why a statement cannot be false of the code at hand; the claim is then not empirical.
-``finding = "why"`` states what a *not reproduced* teaches; it is then reported, and no longer red.
-
-``refuted_by`` says which observation would have refuted the claim; once one claim of a file says it, all must.
-``also`` lists other places that print the same. ``row_of`` names the claim of which this one is a row, not counted.
+``margin``            the largest difference that counts as none: failing within it is *no visible difference*
+``undetermined``      the setting that the paper does not print and on which the quantity hangs
+``machine``           why the quantity belongs to the paper's machine, to which it is *bound* if nothing is measured
+``follows``           in place of ``printed``: a number that follows from what the paper prints
+``doubt``             other printed facts that exclude the printed value
+``known_difference``  {because, shown_by}: why it fails, and the quantity of a second experiment that shows the cause
+``property``          why the statement cannot be false of the code at hand; such a claim is not empirical
+``finding``           what a *not reproduced* teaches; it is then reported, and no longer red
+``refuted_by``        the observation that would have refuted it; where one claim of a file says it, all must
+``also``              other places that print the same
+``row_of``            the claim of which it is a row: judged and shown by itself, and not counted apart
+``kind``              *claim*, or a question of *ours*: on the board; *test*: cannot be false of our own code, reads a
+                      setting back, or is arithmetic on print; *contradiction* inside the paper; *figure*: only drawn
 """
 
 from __future__ import annotations
@@ -58,6 +54,8 @@ from typing import Any
 
 from suite.claims.measured import COMPUTED, Measured
 
+CLAIM, OURS, TEST, CONTRADICTION, FIGURE = KINDS = ("claim", "ours", "test", "contradiction", "figure")
+BOARD = (CLAIM, OURS)  # kinds that are judged in public
 PROFILES = ("smoke", "reduced", "paper")
 NEEDS: Mapping[str, str] = {  # the least that decides a claim, in order
     "nothing": "no run: a specification, or arithmetic on what is printed",
@@ -126,6 +124,7 @@ class Claim:
     refuted_by: str = ""  # the observation that would have refuted it
     also: tuple[str, ...] = ()  # other places that print the same
     row_of: str = ""  # the claim of which it is a row
+    kind: str = CLAIM
     known_difference: KnownDifference | None = None
 
     @builtins.property  # the field hides the name
@@ -153,6 +152,7 @@ class Claim:
             and (len(self.tolerance) == 1 or (self.rule == "within" and len(self.tolerance) == count)),
             "relative": self.relative is None or (self.rule in ("within", "bound") and self.relative >= 0),
             "order": self.rule != "order" or len(self.order) > 1,
+            "kind": self.kind in KINDS,
             "margin": self.margin is None or (self.margin > 0 and math.isfinite(self.margin)),
         }
         if bad := [name for name, good in checks.items() if not good]:
@@ -327,7 +327,7 @@ def not_run(claim: Claim, why: str, proxy: Measured | None = None) -> Verdict:
 
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
-          "lacks", "timed", "margin", "machine", "refuted_by")  # fmt: skip
+          "lacks", "timed", "margin", "machine", "refuted_by", "kind")  # fmt: skip
 OWN = ("says", "printed", "follows", "order", "quantity", "property", "doubt", "finding", "known_difference",
        "undetermined", "also", "row_of")  # fmt: skip
 
@@ -396,5 +396,5 @@ def _agree(claims: list[Claim]) -> None:
     for claim in claims:
         if claim.row_of and claim.row_of not in leads:
             raise ClaimError(f"claim {claim.id}: row_of = {claim.row_of!r} is no claim, or itself a row")
-        if not claim.refuted_by and any(other.refuted_by for other in claims):
+        if claim.kind in BOARD and not claim.refuted_by and any(other.refuted_by for other in claims):
             raise ClaimError(f"claim {claim.id}: refuted_by must say which observation would have refuted it")

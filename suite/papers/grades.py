@@ -172,7 +172,7 @@ def told_of(followed: Iterable[PrintedExperiment]) -> str:
 
 def _prints(experiment: PrintedExperiment, name: str) -> bool:
     names = LENGTHS if name == "length" else (name,)
-    return any(experiment[each] is not None for each in names)
+    return any((printed := experiment[each]) is not None and not printed.script for each in names)
 
 
 def _worst(found: Iterable[Departure]) -> Departure | None:
@@ -287,7 +287,8 @@ def _same(printed: Printed | None, ours: Any, name: str) -> Iterator[Departure]:
         if ours is None or not printed.ends[0] <= ours <= printed.ends[1]:
             yield STAND_IN, f"{name} {ours} outside {printed.ends[0]:g} to {printed.ends[1]:g}"
     elif not any(_equal(ours, value) for value in printed.values):
-        yield STAND_IN, f"{name} {ours} for {_either(printed)}"
+        source = " of the authors' script" if printed.script else ""
+        yield STAND_IN, f"{name} {ours} for {_either(printed)}{source}"
 
 
 def _equal(ours: Any, printed: Any) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from suite.papers.published import published
+from suite.papers.published import entries
 
 
 @cache
 def _by_id(paper: str) -> dict[str, tuple[float, ...]]:
-    return {claim.id: claim.printed for claim in published(paper)}
+    return {claim.id: claim.printed for claim in entries(paper)}
 
 
 def printed(claim: str) -> tuple[float, ...]:

@@ -18,6 +18,8 @@ runs of all the groups named. A claim with a ``from`` of its own is held against
 ``drops`` are pairs of an epoch and a factor of the rate, with ``when = "loss below"`` of a mean loss and a factor;
 or the rate is multiplied ``by`` a factor ``every`` so many epochs.
 ``speaks_of`` says why a claim is decided at a smaller size than its figure's.
+``script`` in place of ``where`` names a public script of the authors that sets what the text does not say. Runs are
+held against it, and it is not counted as printed.
 A length is ``epochs``, ``updates`` or ``until`` (train until this test accuracy, a share).
 """
 
@@ -38,7 +40,7 @@ NOT_PRINTED = "not printed"
 LENGTHS = ("epochs", "updates", "until")
 NEEDED = ("data", "preparation", "network", "batch", "rate", "momentum", "decay", "drops", "seeds", "sample")
 FIELDS = (*NEEDED, *LENGTHS, "labels", "rule", "splitting", "workers", "dropout", "tested", "recorded", "hardware")
-ABOUT_A_FIELD = {"is", "range", "share", "where", "times", "total", "every", "by", "when"}
+ABOUT_A_FIELD = {"is", "range", "share", "where", "script", "times", "total", "every", "by", "when"}
 LOSS_BELOW = "loss below"  # what drops may hang on instead of the epoch
 SCALES: Mapping[str, Callable[[float, float, float], float]] = {  # of (mu, lambda, n)
     "sqrt(mu lambda / 128)": lambda batch, learners, n: math.sqrt(batch * learners / 128),
@@ -63,6 +65,7 @@ class Printed:
     total: bool = False
     periodic: tuple[float, float] | None = None  # of drops: epochs from one to the next, and the factor of each
     by_loss: bool = False  # drops hang on the mean loss
+    script: bool = False  # set by the authors' public scripts, not by the text
 
 
 @dataclass(frozen=True)
@@ -219,8 +222,11 @@ def _field(raw: Any, where: str) -> Printed | None:
     if not isinstance(raw, dict):
         raise SettingsError(f"{where} = {raw!r}: it must be a table with `is` and `where`, or {NOT_PRINTED!r}")
     _known(raw, ABOUT_A_FIELD, where)
-    if not isinstance(raw.get("where"), str) or not raw["where"]:
-        raise SettingsError(f"{where}: it does not say where the paper prints it")
+    places = [raw[key] for key in ("where", "script") if key in raw]
+    if len(places) != 1 or not isinstance(places[0], str) or not places[0]:
+        raise SettingsError(
+            f"{where}: it does not say where the paper prints it, or which script of the authors sets it"
+        )
     if len({"is", "range", "share", "every"} & set(raw)) != 1 or ("every" in raw) != ("by" in raw):
         raise SettingsError(f"{where}: it needs one of `is`, `range` and `share`, or `every` with `by`")
     if raw.get("when", LOSS_BELOW) != LOSS_BELOW or ({"when", "every"} & set(raw) and not where.endswith("drops")):
@@ -231,7 +237,7 @@ def _field(raw: Any, where: str) -> Printed | None:
     if where.endswith("drops") and "is" in raw:
         values = [values]  # a schedule is one value
     return Printed(
-        raw["where"],
+        places[0],
         tuple(values) if isinstance(values, list | tuple) else (values,),
         tuple(raw["range"]) if "range" in raw else None,
         raw.get("share"),
@@ -239,4 +245,5 @@ def _field(raw: Any, where: str) -> Printed | None:
         raw.get("total", False),
         (raw["every"], raw["by"]) if "every" in raw else None,
         "when" in raw,
+        "script" in raw,
     )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 
-from suite.claims.judge import Claim, load
+from suite.claims.judge import BOARD, Claim, load
 from suite.papers.registry import PAPERS
 
 
 @cache
-def published(paper: str) -> tuple[Claim, ...]:
-    """All claims of a paper, in its order."""
+def entries(paper: str) -> tuple[Claim, ...]:
+    """All entries of a paper, in its order: claims, questions of ours, tests and contradictions."""
     path = PAPERS[paper].home / "published" / f"{paper}.toml"
     return tuple(load(path)) if path.exists() else ()
+
+
+def published(paper: str) -> tuple[Claim, ...]:
+    """The entries that stand on the board, in the paper's order."""
+    return tuple(entry for entry in entries(paper) if entry.kind in BOARD)

@@ -13,6 +13,8 @@ from suite.claims.measured import Measured
 from suite.papers import counterfeits
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.counterfeits import World
+from suite.papers.panel import Panel
+from suite.papers.registry import paper
 from suite.papers.verdicts import measure_evidence
 from suite.runs.archive import Runs
 
@@ -35,13 +37,17 @@ class Trial:
 def counted(verdict: Verdict) -> bool:
     """Whether a claim's present rule decided it on what was measured, and so must be able to fail.
 
-    A claim that names the observation that would have refuted it has a quantity that tests hold to known answers.
+    Quantities of a panel are held to known answers by tests, so its claims have no worlds.
     """
-    return (
-        verdict.claim.empirical
-        and not verdict.claim.refuted_by
-        and present(verdict).verdict in ("reproduced", "not reproduced")
-    )
+    decided = present(verdict).verdict in ("reproduced", "not reproduced")
+    return verdict.claim.empirical and decided and not _of_panel(verdict.claim)
+
+
+def _of_panel(claim: Claim) -> bool:
+    try:
+        return isinstance(paper(claim.paper).artifact(claim.artifact), Panel)
+    except KeyError:  # of a paper that is not here
+        return False
 
 
 def present(verdict: Verdict) -> Verdict:

@@ -15,7 +15,7 @@ from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
 from suite.papers.grades import Grade, Rests, grade, read_of, rests_of
 from suite.papers.panel import Panel, Quantity
-from suite.papers.published import published
+from suite.papers.published import entries, published
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, standing, under
 from suite.papers.registry import experiment
 from suite.runner.cost import TRAIN
@@ -126,8 +126,9 @@ def verdicts(
     profile: str | None = None,
     artifacts: Iterable[str] | None = None,
     measured: dict[tuple[str, str], Measurement] | None = None,
+    claims: Iterable[Claim] | None = None,
 ) -> list[Verdict]:
-    """A verdict for every claim of the chosen artifacts.
+    """A verdict for every claim of the chosen artifacts; ``claims`` are those of the board unless others are given.
 
     ``profile`` judges on that profile's runs; None takes, claim by claim, the largest profile with evidence.
     ``measured`` takes up what was measured, by artifact and profile, for callers that want more than verdicts.
@@ -139,7 +140,7 @@ def verdicts(
     experiments, stored = experiments_of(paper), source.ids()
     same: dict[tuple[str, str], Measurement] = {}
     result = []
-    for claim in published(paper.name):
+    for claim in published(paper.name) if claims is None else claims:
         if claim.artifact not in chosen:
             continue
         artifact = by_id.get(claim.artifact)
@@ -168,7 +169,7 @@ def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     paper = artifact.partition("/")[0]
     if paper not in registry.PAPERS:
         return {}
-    asked = [c for c in published(paper) if c.artifact == artifact and c.quantity in measurement.rests]
+    asked = [c for c in entries(paper) if c.artifact == artifact and c.quantity in measurement.rests]
     experiments = experiments_of(registry.paper(paper))
     return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
 
@@ -188,7 +189,7 @@ def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> l
 
     Of several profiles the largest counts, or the smallest of those that say the same.
     """
-    claims = published(artifact.partition("/")[0])
+    claims = entries(artifact.partition("/")[0])
     asked = {c.quantity for c in claims} | {c.known_difference.shown_by for c in claims if c.known_difference}
     found: dict[str, tuple[str, str, Measured]] = {}
     for profile in PROFILES:

@@ -21,6 +21,7 @@ from suite.papers.registry import paper, papers_of
 from suite.papers.remembered import judge_artifacts
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
+from suite.report.findings import board_of_papers, contradictions, every_id, findings, findings_told
 from suite.report.numerals import alike, ours, printed
 from suite.runs.archive import Layered, Runs
 from suite.runs.environment import ROOT
@@ -49,20 +50,23 @@ def table(verdicts: Sequence[Verdict]) -> str:
 
 
 def first_table(verdicts: Sequence[Verdict]) -> str:
-    """The board of the empirical claims, and that of the properties in a sentence; Markdown."""
-    tally = sum(board(verdicts).properties.values(), Counter[str]())
-    told = ", ".join(f"{tally[word]} {word}" for word in WORDS.values() if tally[word])
-    return f"{_first(verdicts)}\n\nProperties and statements: {told or 'none'}."
+    """What is decided, and a line per paper; Markdown."""
+    counted = board(verdicts)
+    told = [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
+    if counted.ours:
+        told.append(f"Questions of ours, counted apart: {counted.ours.total()}.")
+    return "\n\n".join(filter(None, (headline(counted), board_of_papers(verdicts), " ".join(told))))
 
 
 def headline(counted: Board) -> str:
     """How many empirical claims there are, how many are measured, and how many decided at their own size."""
     claims = sum(map(Counter.total, counted.empirical.values()))
     measured = claims - counted.empirical[NOTHING].total()
-    decided = counted.decides.total() - counted.decides["inconclusive"]
+    decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
+    once = f" ({counted.single} on one run)" if counted.single else ""
     return (
-        f"Of {claims} empirical claims {measured} are measured, and {decided} of these are decided at the size that "
-        "the claim speaks of."
+        f"Of {claims} empirical claims {measured} are measured{once}, and {decided} of these are decided at the size "
+        "that the claim speaks of."
     )
 
 
@@ -70,13 +74,11 @@ def _first(verdicts: Sequence[Verdict]) -> str:
     counted = board(verdicts)
     words = headline(counted)
     made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
-    rows = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
     later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
     behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
-    told = [*rows, f"Distinct runs behind them: {behind}."] if behind else rows
+    told = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
+    told += [f"Distinct runs behind them: {behind}."] if behind else []
     told += [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
-    if counted.single:
-        told.append(f"{counted.single} verdicts rest on one run each.")
     if later:
         told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
     return "\n\n".join([words, made, " ".join(told)] if told else [words, made])
@@ -191,8 +193,10 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
         "docs/results.md": {
             "verdicts": table(verdicts),
             "answers": answered(told, verdicts, "images", others),
-            "results": results(verdicts),
+            "findings": findings_told(findings(OWN), verdicts),
         },
+        "docs/contradictions.md": {"contradictions": contradictions(OWN)},
+        "docs/claims.md": {"places": every_id(verdicts)},
         "docs/speed.md": {"speed": speed.tables(speed.committed())},
     }
 

@@ -172,7 +172,7 @@ def test_fewer_seeds_and_a_narrower_range_shorten():
 
 
 def test_a_claim_on_every_experiment_needs_them_all():
-    claim = "inverse_law/fig1b/positive-floor"
+    claim = "inverse_law/fig1b/alpha-grows"
     assert settings("inverse_law").basis(claim).every
     found = graded(claim, *[sweep(2**k, s) for k in range(11) for s in range(10)])
     assert found == Grade(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from suite.papers.printed_settings import SettingsError, load
+from suite.papers.described import describe
+from suite.papers.grades import departures, told_of
+from suite.papers.printed_settings import SettingsError, load, settings
+from suite.papers.registry import paper
 
 GROUP = """
 [groups.one]
@@ -65,3 +68,13 @@ def test_a_claim_s_own_entry_stands_over_its_artifact_s(tmp_path):
     assert loss["epochs"] is None
     assert table.basis("toy/fig1/gain").speaks_of == "three"
     assert table.basis("toy/fig1/loss").machine.values == ("K80",)
+
+
+def test_a_script_of_the_authors_is_a_source_beside_the_text():
+
+    lenet = settings("crossbow").experiments["lenet"]
+    assert "not rate, batch, momentum, decay" in told_of([lenet])
+    (spec, *_) = paper("crossbow").artifact("crossbow/lenet").runs("paper")["sma 1"]
+    found = [because for _, because in departures(describe(spec), lenet)]
+    assert "batch 16 for 1 of the authors' script" in found
+    assert "rate 0.01 for 0.001 of the authors' script" in found

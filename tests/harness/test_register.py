@@ -15,7 +15,7 @@ from suite.claims.judge import Claim, KnownDifference
 from suite.commands.refresh import kept
 from suite.commands.register import register as record
 from suite.papers import register
-from suite.papers.published import published
+from suite.papers.published import entries, published
 from suite.papers.register import RegisterError, read, rule_of, standing
 from suite.papers.registry import PAPERS, Registered, paper
 from suite.papers.selection import SelectorError
@@ -51,7 +51,7 @@ def home(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def publish(home: Path, tolerance: float) -> None:
     (home / "published" / "toy.toml").write_text(RULES.format(tolerance=tolerance))
-    published.cache_clear()
+    entries.cache_clear()
 
 
 def seeds(count: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,11 @@ from suite.batch_size.law import Updates
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.evidence import committed
-from suite.papers.published import published
+from suite.papers.published import entries
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome
 
-CLAIMS = {c.id: c for c in published("inverse_law") if c.artifact == "inverse_law/collapse"}
+CLAIMS = {c.id: c for c in entries("inverse_law") if c.artifact == "inverse_law/collapse"}
 OF_GROUP = {spec.id: name.partition("/")[0] for name, specs in collapse_runs("reduced").items() for spec in specs}
 SPECS = [spec for specs in collapse_runs("reduced").values() for spec in specs]
 

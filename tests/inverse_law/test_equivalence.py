@@ -16,11 +16,11 @@ from paper_figures.inverse_law.fig1 import measure_misfit
 from suite.batch_size.law import Updates
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence
-from suite.papers.published import published
+from suite.papers.published import entries
 from suite.runs.store import Outcome
 
 SIZES = tuple(2**k for k in range(11))
-CLAIMS = {claim.id: claim for claim in published("inverse_law")}
+CLAIMS = {claim.id: claim for claim in entries("inverse_law")}
 
 
 def inverse(batch):

@@ -21,7 +21,7 @@ from paper_figures.inverse_law.readings import TOLERANCE
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.commands.falsify import falsified
-from suite.papers.published import published
+from suite.papers.published import entries
 from suite.runs.store import Outcome
 
 BATCHES = tuple(2**k for k in range(11))
@@ -71,7 +71,7 @@ def test_the_rule_tells_the_alternatives_apart_where_it_has_the_power():
     assert power(Interval(-1, -1.1, -0.9, 10), TOLERANCE) >= 0.8
     assert power(Interval(-1, -1.2, -0.8, 10), TOLERANCE) < 0.5
     assert power(Interval(-1, -math.inf, math.inf, 10), TOLERANCE) == 0.0
-    judged = [c for c in published("inverse_law") if c.unit.startswith("exponent of M in N") and c.empirical]
+    judged = [c for c in entries("inverse_law") if c.unit.startswith("exponent of M in N") and c.empirical]
     ends = {c.printed if c.side == "range" else (-1 - c.tolerance[0], -1 + c.tolerance[0]) for c in judged}
     assert {tuple(round(end, 9) for end in pair) for pair in ends} == {(-1 - TOLERANCE, -1 + TOLERANCE)}
 

@@ -28,7 +28,7 @@ from paper_figures.inverse_law import (
 from reference_impls import inverse_law_model as forms
 from suite.batch_size.law import Updates, free_exponent
 from suite.papers.artifact import Evidence
-from suite.papers.published import published
+from suite.papers.published import entries
 
 EMPTY = Evidence(None, {}, "smoke")
 PURE = (
@@ -55,7 +55,7 @@ PURE = (
 
 
 def claims():
-    return {claim.id: claim for claim in published("inverse_law")}
+    return {claim.id: claim for claim in entries("inverse_law")}
 
 
 def test_arithmetic_claims_are_decided_without_runs():

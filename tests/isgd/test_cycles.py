@@ -13,10 +13,10 @@ from paper_figures.isgd import fig1
 from suite.claims.judge import judge
 from suite.papers.artifact import Missing
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE
-from suite.papers.published import published
+from suite.papers.published import entries
 
 # Their rules are tried although the verdict is *undetermined*, whatever they say.
-CLAIMS = {c.id: replace(c, undetermined="") for c in published("isgd") if c.artifact in ("isgd/fig1a", "isgd/fig1b")}
+CLAIMS = {c.id: replace(c, undetermined="") for c in entries("isgd") if c.artifact in ("isgd/fig1a", "isgd/fig1b")}
 MEASURES = {artifact.id: artifact.measures for artifact in fig1.ARTIFACTS}
 
 

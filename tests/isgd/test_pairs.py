@@ -13,9 +13,9 @@ from paper_figures.isgd import PAPER, fig5, fig6, readings
 from suite.claims.judge import judge
 from suite.papers.artifact import Missing
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE, edited, forged
-from suite.papers.published import published
+from suite.papers.published import entries
 
-CLAIMS = {claim.id: claim for claim in published("isgd")}
+CLAIMS = {claim.id: claim for claim in entries("isgd")}
 FLOORS = {"mnist": 0.0085, "cifar10": 0.225}  # errors
 WITH_WORLDS = [
     *("fig5a/slightly-faster", "fig5a/sgd-dent", "fig5a/isgd-at-least-sgd", "fig5d/isgd-lower"),

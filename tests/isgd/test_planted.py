@@ -13,7 +13,7 @@ from suite.claims.judge import judge
 from suite.papers.artifact import Evidence
 from suite.papers.counterfeits import rerun
 from suite.papers.evidence import with_committed
-from suite.papers.published import published
+from suite.papers.published import entries
 from suite.papers.registry import paper
 
 CLAIM = "isgd/alg2/lowers-loss"
@@ -22,7 +22,7 @@ CLAIM = "isgd/alg2/lowers-loss"
 def verdict(change: Callable[[Evidence], Evidence] = lambda evidence: evidence) -> str:
     groups = paper("isgd").artifact("isgd/alg2").runs("smoke")
     measured = dict(alg2.measure_small_steps(change(Evidence(with_committed(None), groups, "smoke"))))
-    claim = next(claim for claim in published("isgd") if claim.id == CLAIM)
+    claim = next(claim for claim in entries("isgd") if claim.id == CLAIM)
     return judge(claim, measured[claim.quantity], "smoke").verdict
 
 

@@ -12,7 +12,7 @@ from fabricated_isgd_trainings import evidence
 from paper_figures.isgd import eq19, settings
 from suite.claims.judge import judge
 from suite.papers.counterfeits import Forged
-from suite.papers.published import published
+from suite.papers.published import entries
 from suite.papers.registry import paper
 from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Store
@@ -40,7 +40,7 @@ def taking(seconds, groups=GROUPS):
 
 def judged(seen):
     measured = dict(eq19.measure(seen))
-    claim = next(claim for claim in published("isgd") if claim.id == "isgd/eq19/linear")
+    claim = next(claim for claim in entries("isgd") if claim.id == "isgd/eq19/linear")
     return judge(claim, measured[claim.quantity], "paper").verdict, measured[claim.quantity]
 
 

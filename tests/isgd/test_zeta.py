@@ -12,7 +12,7 @@ from paper_figures.isgd import settings, zeta
 from paper_figures.isgd.zeta import GRID, Treatment
 from suite.claims.judge import judge
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE
-from suite.papers.published import published
+from suite.papers.published import entries
 
 BEST = Treatment(30.0, 2.0, 5)
 
@@ -97,7 +97,7 @@ def test_the_chosen_one_is_compared_with_sgd_on_other_seeds(monkeypatch, sooner,
 @pytest.mark.parametrize("name", ["isgd/zeta/faster", "isgd/zeta/lower-training-error"])
 def test_what_decides_can_be_lost_and_won(monkeypatch, name):
     monkeypatch.setattr(zeta, "CHOSEN", BEST)
-    claim = next(claim for claim in published("isgd") if claim.id == name)
+    claim = next(claim for claim in entries("isgd") if claim.id == name)
     given = evidence(zeta.runs("paper"), decided(1.0, 0.0))
     for worlds, wanted in ((COUNTERFEITS, "not reproduced"), (GENUINE, "reproduced")):
         (world,) = worlds[name]

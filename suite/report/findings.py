@@ -1,0 +1,163 @@
+"""What the results pages lead with: a line per paper, the findings, the papers' contradictions, the place of each id.
+
+A finding joins claims that one experiment decides. Its sentences *the paper says* and *what decides* stand in
+``findings.toml`` beside the papers; *we have* is made of the verdicts on its claims.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from suite.claims.board import EMPIRICAL, on_one_run, said, stand_in
+from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Claim, Verdict
+from suite.papers.places import places
+from suite.papers.published import entries
+from suite.papers.registry import papers_of
+from suite.report.numerals import ours, printed
+
+FILE = "findings.toml"
+DECIDED = ("reproduced", "not reproduced", "no visible difference")
+SHOWN = 2  # numbers of one finding
+
+
+class FindingError(ValueError):
+    """A finding that names no claim, or one that another has."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a paper says, in our words, what would decide it, and the claims that say it (ids or globs)."""
+
+    paper: str
+    says: str
+    decides: str
+    claims: Sequence[str]
+
+    def of(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
+        """The verdicts on its claims. Raises FindingError for a name that means none of them."""
+        mine = [v for v in verdicts if v.claim.paper == self.paper]
+        moved = places()
+        names = [f"{self.paper}/{name}" for name in self.claims]
+        names = [moved[name].target if name in moved else name for name in names]
+        if lost := [name for name in names if not any(fnmatchcase(v.claim.id, name) for v in mine)]:
+            raise FindingError(f"finding {self.says!r} names {lost[0]!r}, which is no claim of the board")
+        return [v for v in mine if any(fnmatchcase(v.claim.id, name) for name in names)]
+
+
+def findings(home: Path) -> list[Finding]:
+    """The findings of a home, in their order; none without a table."""
+    path = home / FILE
+    if not path.exists():
+        return []
+    return [Finding(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["finding"]]
+
+
+def findings_told(found: Iterable[Finding], verdicts: Sequence[Verdict]) -> str:
+    """A table of the findings, paper by paper; Markdown."""
+    lines, last = [], ""
+    for number, finding in enumerate(found, 1):
+        if finding.paper != last:
+            last = finding.paper
+            lines += [f"\n### `{last}`\n", "| | the paper says | we have | what decides |", "|--:|---|---|---|"]
+        lines.append(f"| {number} | {finding.says} | {have(finding.of(verdicts))} | {finding.decides} |")
+    return "\n".join(lines).strip()
+
+
+def have(found: Sequence[Verdict]) -> str:
+    """What the verdicts of a finding come to: its numbers, first the decided ones, then counts of the others."""
+    told = sorted((v for v in found if v.measured), key=_strength)[:SHOWN]
+    text = [number_of(verdict) for verdict in told]
+    left = Counter(verdict.verdict for verdict in found) - Counter(verdict.verdict for verdict in told)
+    text += [f"{left[word]} {word}" for word in VERDICTS if left[word]]
+    speaks = Counter(filter(None, (stand_in(v) for v in found if not v.measured)))
+    del speaks["number"]
+    text += [f"stand-ins: {', '.join(f'{n} {word}' for word, n in speaks.items())}"] if speaks else []
+    return "; ".join(text)
+
+
+def number_of(verdict: Verdict) -> str:
+    """A verdict with its number, its scale, and what the present or the corrected rule says beside it."""
+    assert verdict.measured is not None
+    number = ", ".join(ours(verdict.measured, verdict.claim)[:3])
+    beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
+    return f"{number} ({said(verdict)}, {verdict.rests_on}{beside})"
+
+
+def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
+    """Sorts what decides first, then by scale, what has an interval, what is told in numbers, and repetitions."""
+    ours = verdict.measured
+    assert ours is not None
+    scale = EMPIRICAL.index(verdict.rests_on) if verdict.rests_on in EMPIRICAL else len(EMPIRICAL)
+    wide = any(low < high for _, low, high in ours.spans)
+    settled = verdict.decides and verdict.verdict in DECIDED
+    return not settled, scale, not wide, verdict.claim.rule == "holds", bool(verdict.exploratory), -ours.n
+
+
+def board_of_papers(verdicts: Sequence[Verdict]) -> str:
+    """A line per paper: claims decided, of how many, and the strongest number; Markdown."""
+    lines = ["| paper | decided | claims | strongest number |", "|---|--:|--:|---|"]
+    for paper in dict.fromkeys(v.claim.paper for v in verdicts):
+        mine = [v for v in verdicts if v.claim.paper == paper and v.claim.kind == CLAIM and not v.claim.row_of]
+        mine = [v for v in mine if v.rests_on in ("", *EMPIRICAL)]
+        decided = sum(v.decides and v.verdict in DECIDED for v in mine)
+        best = min((v for v in mine if v.measured), key=_most_telling, default=None)
+        lines.append(f"| `{paper}` | {decided} | {len(mine)} | {_strongest(best) if best else 'none'} |")
+    return "\n".join(lines)
+
+
+def _most_telling(verdict: Verdict) -> tuple[object, ...]:
+    """Sorts what was decided, by scale; then by a rule that stands, and in more than one run."""
+    scale = EMPIRICAL.index(verdict.rests_on)
+    return verdict.verdict not in DECIDED, scale, bool(verdict.exploratory), on_one_run(verdict), _strength(verdict)
+
+
+def _strongest(verdict: Verdict) -> str:
+    claim = verdict.claim
+    assert verdict.measured is not None
+    asked = "" if claim.rule == "order" else f" (printed: {', '.join(printed(claim)[:2])})"
+    says = claim.says[:1].upper() + claim.says[1:].rstrip(".")
+    beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
+    return f"{says}: {ours(verdict.measured, claim)[0]}{asked}, **{said(verdict)}** ({verdict.rests_on}){beside}"
+
+
+def contradictory(home: Path) -> list[Claim]:
+    """The contradictions inside the papers of a home, in their order.
+
+    They are the entries of that kind, and what has a doubt in an artifact that has none. A row is told with its lead.
+    """
+    found: list[Claim] = []
+    for paper in papers_of(home):
+        own = entries(paper)
+        told = {entry.artifact for entry in own if entry.kind == CONTRADICTION}
+        for entry in own:
+            alone = entry.doubt and entry.kind in (CLAIM, TEST) and entry.artifact not in told
+            if (entry.kind == CONTRADICTION or alone) and not entry.row_of:
+                found.append(entry)
+    return found
+
+
+def contradictions(home: Path) -> str:
+    """A table of the papers' contradictions, paper by paper; Markdown."""
+    lines, last = [], ""
+    for entry in contradictory(home):
+        if entry.paper != last:
+            last = entry.paper
+            lines += [f"\n## `{last}`\n", "| where | the paper says | what excludes it |", "|---|---|---|"]
+        doubt = entry.doubt[:1].upper() + entry.doubt[1:]
+        lines.append(f"| {entry.where} | {entry.says[:1].upper()}{entry.says[1:]} | {doubt} |")
+    return "\n".join(lines).strip()
+
+
+def every_id(verdicts: Sequence[Verdict]) -> str:
+    """A table of all ids that a claim ever had, with their places and verdicts; Markdown."""
+    now: Mapping[str, str] = {verdict.claim.id: said(verdict) for verdict in verdicts}
+    lines = ["| id | became | of, or held by | verdict |", "|---|---|---|---|"]
+    for name, place in places().items():
+        target = "" if place.target == name else f"`{place.target}`"
+        lines.append(f"| `{name}` | {place.becomes} | {target} | {now.get(name, '')} |")
+    return "\n".join(lines)
