@@ -18,7 +18,7 @@ from suite.claims.judge import Claim, Verdict
 from suite.claims.measured import REDUCED, Measured, exact, interval, point
 from suite.papers import register, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
-from suite.papers.published import published as claims_of
+from suite.papers.published import entries as claims_of
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 

@@ -15,7 +15,7 @@ import pytest
 import toy
 
 from suite.papers import evidence, register, registry
-from suite.papers.published import published as claims_of
+from suite.papers.published import entries as claims_of
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
 TIMEOUT = 600.0  # seconds that a command may take

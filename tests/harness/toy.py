@@ -18,7 +18,7 @@ from suite.claims.measured import Measured, exact, point
 from suite.experiment import Context, Experiment, OutOfTime
 from suite.papers import evidence, register, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper
-from suite.papers.published import published as claims_of
+from suite.papers.published import entries as claims_of
 from suite.runs.files import write_whole
 from suite.runs.store import Outcome, encode
 from suite.spec import RunSpec, seed
