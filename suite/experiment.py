@@ -94,7 +94,7 @@ class Experiment:
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
     timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
-    clock: str = ""  # of its numbers: "none" (they are exact) or "virtual"; a timed experiment has the machine's
+    clock: str = ""  # of its numbers: "none" (exact), "virtual", or "asleep" (it sleeps to compute and exchanges)
     arithmetic: bool = False  # it counts and calculates, so that every execution agrees to rounding
 
 

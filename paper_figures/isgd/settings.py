@@ -8,6 +8,7 @@ equal to the learning rate.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from suite.data.catalogue import DATASETS
@@ -216,3 +217,40 @@ def update_times(profile: str) -> Groups:
 def latency(profile: str, kind: str) -> Groups:
     """The timing run of one network, where the profile has it."""
     return {name: specs for name, specs in latencies(profile).items() if name == kind}
+
+
+# seconds of a gradient on one H100 (medians of the runs of Fig. 7), around the quarters of the batches of Fig. 8
+H100_SECONDS: dict[str, dict[int, float]] = {
+    "mnist": {100: 2.780e-3, 150: 2.726e-3, 300: 3.036e-3, 500: 3.222e-3, 600: 3.131e-3, 1000: 3.731e-3},
+    "cifar": {100: 3.757e-3, 150: 3.700e-3, 300: 3.924e-3, 500: 4.688e-3, 600: 5.329e-3, 1000: 6.894e-3},
+    "imagenet": {100: 2.403e-2, 150: 3.348e-2, 300: 6.261e-2, 500: 1.011e-1, 600: 1.216e-1, 1000: 1.987e-1},
+}
+CARDS = {"bandwidth": 6e9, "slower": 6.9}  # PCIe 3.0 between two cards; a TITAN X takes so many times an H100's
+# seconds, for AlexNet at batch 500 then synchronises for the printed 45%: no other printed share is used
+OCCUPANCY_BATCHES = (500, 1000, 1500, 2000, 2500, 3000)
+
+
+def seconds_on(kind: str, images: float) -> float:
+    """Seconds of a gradient of so many images on one of the paper's cards, between the batches that were timed."""
+    timed = sorted(H100_SECONDS[kind].items())
+    (b0, t0), (b1, t1) = next(pair for pair in pairwise(timed) if pair[0][0] <= images <= pair[1][0])
+    return CARDS["slower"] * (t0 + (t1 - t0) * (images - b0) / (b1 - b0))
+
+
+def occupancies(profile: str) -> Groups:
+    """Updates on four hosts that sleep to compute and exchange over shaped links; they need root, and minutes."""
+    if profile != "paper":
+        return {}
+    common = {
+        "hosts": 4,
+        "numbers": 1_000_000,
+        "bits_per_second": 4e8,
+        "bandwidth": CARDS["bandwidth"],
+        "batches": OCCUPANCY_BATCHES,
+        "repeats": 5,
+    }
+    seconds = {kind: tuple(seconds_on(kind, batch / 4) for batch in OCCUPANCY_BATCHES) for kind in NETWORKS}
+    return {
+        f"four {kind}": (RunSpec("isgd/occupancy", {**common, "model": model, "seconds": seconds[kind]}),)
+        for kind, model in NETWORKS.items()
+    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
 
 from suite.claims.intervals import Interval, mean_interval
 from suite.papers.artifact import Evidence
@@ -81,8 +80,3 @@ def steps(evidence: Evidence, worse: str, better: str) -> list[Interval]:
         width = half * math.hypot(a, b)
         found.append(Interval(b - a, b - a - width, b - a + width, 1))
     return found
-
-
-def least(seen: Sequence[Interval]) -> Interval:
-    """What can be said of all: above a bound where the lowest is, below it as soon as one is."""
-    return Interval(min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen), seen[0].n)

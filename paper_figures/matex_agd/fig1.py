@@ -3,19 +3,21 @@
 The printed bars are lost; what is left to test are the sentences about them. In the cost model of both machines
 (``suite/cost_models/machines.py``: ranges of constants, so whatever is modelled is an interval over their corners)
 the order of the approaches follows from the equations. It is therefore drawn, and decided only where it was
-measured and could have come out otherwise: panel (a)'s sentences over a link between two workers, the other panels'
-not at all. What is not said of one panel alone stands with the first that it concerns; accuracy at the end of
-training, with panel (b).
+measured and could have come out otherwise: panel (a)'s sentences over a link between two workers that compute, the
+other panels' on hosts that sleep and really exchange (:mod:`paper_figures.matex_agd.hosts`). What is not said of one
+panel alone stands with the first that it concerns; accuracy at the end of training, with panel (b).
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from paper_figures.matex_agd.accuracy import accuracies, ids, least, trained_on
+from paper_figures.matex_agd import hosts
+from paper_figures.matex_agd.accuracy import accuracies, ids, trained_on
 from paper_figures.matex_agd.link_readings import (
     DELAYED,
     LAYER_WISE,
@@ -29,7 +31,7 @@ from paper_figures.matex_agd.link_readings import frame as link_frame
 from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, layer_costs, layer_runs
 from paper_figures.matex_agd.plots import APPROACHES, draw_bars, draw_workload
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, table1, whole_training
-from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.claims.intervals import Interval, least, log_interval, mean_interval
 from suite.claims.measured import Measured, exact, interval, over_seeds, point
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, exchange, network
 from suite.cost_models.overlap import delayed
@@ -46,23 +48,28 @@ if TYPE_CHECKING:
     from suite.runs.store import Run
 
 LAYERWISE = ("layer-wise, all", *LAYER_WISE)  # the cost model's orders of applying
-SHARED = (2, 4, 8)  # device counts at which there is something to communicate
 ENOUGH = {"ImageNet": 0.53, "mnist": 0.97}  # accuracy that counts as converged: "about 54%", less a point; LeNet's
 
 
 def runs_and_compute(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """Of panel (d); some minutes of one core, so no part of ``smoke``."""
-    return {**layer_runs(profile), **({} if profile == "smoke" else {"compute": (COMPUTE,)})}
+    compute = {} if profile == "smoke" else {"compute": (COMPUTE,)}
+    return {**layer_runs(profile), **hosts.host_runs("d", profile), **compute}
 
 
 def runs_and_link(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """Of panel (a)."""
-    return {**layer_runs(profile), **link_runs(profile)}
+    return {**layer_runs(profile), **hosts.host_runs("a", profile), **link_runs(profile)}
 
 
 def runs_and_trainings(profile: str) -> dict[str, tuple[RunSpec, ...]]:
-    """Of panel (b); (c) needs the layers alone."""
-    return {**layer_runs(profile), **whole_training(profile)}
+    """Of panel (b), which speaks of the trends of all."""
+    return {**layer_runs(profile), **hosts.host_runs("abcd", profile), **whole_training(profile)}
+
+
+def runs_of_googlenet(profile: str) -> dict[str, tuple[RunSpec, ...]]:
+    """Of panel (c)."""
+    return {**layer_runs(profile), **hosts.host_runs("c", profile)}
 
 
 def measure_link(evidence: Evidence) -> Quantities:
@@ -70,19 +77,14 @@ def measure_link(evidence: Evidence) -> Quantities:
     run = link_run(evidence)
     over_sgd, over_layers = (leads(run, "computing", DELAYED, behind) for behind in (("SGD",), LAYER_WISE))
     note = "log of the rate of AGD 1-3 comm over {}: LeNet, two workers, at the speed of three where it is least"
-    yield "agd-best", of_link([least([*over_sgd, *over_layers])], run, note.format("SGD and layer-wise, the nearer"))
-    yield "layerwise-below-agd", of_link([least(over_layers)], run, note.format("layer-wise, both orders"))
+    near = note.format("SGD and layer-wise, the nearer")
+    yield "agd-best", over_seeds([least([*over_sgd, *over_layers])], (run.id,), near)
+    yield "layerwise-below-agd", over_seeds([least(over_layers)], (run.id,), note.format("layer-wise, both orders"))
     methods = ("SGD", *LAYER_WISE, *DELAYED)
     seen = [ratios(run, "computing", speed, method) for speed in SPEEDS for method in methods]
     most = Interval(max(i.mean for i in seen), max(i.low for i in seen), max(i.high for i in seen), seen[0].n)
-    yield (
-        "no-comm-best",
-        of_link([most], run, "largest rate over no comm of all methods and speeds: LeNet, two workers"),
-    )
-
-
-def of_link(seen: list[Interval], run: Run, note: str) -> Measured:
-    return over_seeds(seen, (run.id,), note)
+    note = "largest rate over no comm of all methods and speeds: LeNet, two workers"
+    yield "no-comm-best", over_seeds([most], (run.id,), note)
 
 
 def measure_model(letter: str) -> Callable[[Evidence], Quantities]:
@@ -93,7 +95,7 @@ def measure_model(letter: str) -> Callable[[Evidence], Quantities]:
         agd, layers, highest = [], [], []
         for devices, settings in panel.relative(evidence):
             highest += [max(rate for name, rate in seen.items() if name != "no comm") for seen in settings]
-            if devices in SHARED:
+            if devices in hosts.SHARED:
                 best = [max(seen[name] for name in DELAYED) for seen in settings]
                 orders = [max(seen[name] for name in LAYERWISE) for seen in settings]
                 agd.append([value - seen["SGD"] for value, seen in zip(best, settings, strict=True)])
@@ -123,12 +125,12 @@ def measure_headline(evidence: Evidence) -> Quantities:
     for panel in PANELS.values():
         layers = layer_costs(evidence, panel.name)
         for devices, settings in panel.relative(evidence):
-            if devices not in SHARED:
+            if devices not in hosts.SHARED:
                 continue
             speedups.setdefault(panel.machine.name, []).append(
                 [max(seen[name] for name in DELAYED) / seen["SGD"] for seen in settings]
             )
-            if devices == max(SHARED):
+            if devices == max(hosts.SHARED):
                 efficiencies.append(
                     [
                         network(layers, EFFECTIVE_BATCH[panel.name], s).compute
@@ -306,7 +308,8 @@ def furthest(seen: list[Interval], reference: float, of: tuple[str, ...], note: 
 def frame(letter: str, evidence: Evidence) -> pd.DataFrame:
     """Modelled rates over no comm: approach, devices, rate (at the centre of the ranges), low and high (corners).
 
-    For panel (a) also those over the link (source "link"), by speed and repetition, where they were measured.
+    Those on hosts (source "hosts") follow, and for panel (a) those over the link (source "link"), where they were
+    measured.
     """
     import pandas as pd
 
@@ -316,32 +319,35 @@ def frame(letter: str, evidence: Evidence) -> pd.DataFrame:
             rates = [seen[approach] for seen in settings]
             ends = {"rate": rates[0], "low": min(rates), "high": max(rates)}
             rows.append({"approach": approach, "devices": devices, "source": "cost model", **ends})
-    table = pd.DataFrame(rows)
-    if letter != "a":
-        return table
-    try:
-        over_link = link_frame(link_run(evidence))
-    except Missing:
-        return table
-    over_link = over_link[over_link["workload"] == "computing"].drop(columns="workload").assign(devices=2)
-    return pd.concat([table, over_link.rename(columns={"method": "approach"})], ignore_index=True)
+    tables = [pd.DataFrame(rows)]
+    with contextlib.suppress(Missing):
+        tables.append(hosts.frame(letter, evidence))
+    with contextlib.suppress(Missing):
+        if letter == "a":
+            over_link = link_frame(link_run(evidence)).query("workload == 'computing'").drop(columns="workload")
+            tables.append(over_link.rename(columns={"method": "approach"}).assign(devices=2))
+    return pd.concat(tables, ignore_index=True)
 
 
 def draw(letter: str, evidence: Evidence, figure: Figure) -> None:
     """The paper's bars, in its order, with the layer-wise approaches that its text speaks of behind a rule."""
-    table = frame(letter, evidence)
-    over_link = table[table["source"] == "link"]
+    table, panel = frame(letter, evidence), PANELS[letter]
+    modelled, on_hosts, over_link = (table[table["source"] == name] for name in ("cost model", "hosts", "link"))
     left, *right = figure.subplots(1, 2, width_ratios=(1.25, 1)) if len(over_link) else [figure.subplots()]
-    draw_bars(table[table["source"] == "cost model"], left)
-    panel = PANELS[letter]
     network = panel.name.removeprefix("caffe_").replace("alexnet", "AlexNet").replace("googlenet", "GoogLeNet")
-    left.set_title(f"cost model: {network}, {panel.machine.name}, batch {EFFECTIVE_BATCH[panel.name]}", pad=20)
+    if len(on_hosts):
+        draw_bars(on_hosts, left, modelled[modelled["devices"] > 1])
+        what = "modelled compute, real exchange"
+    else:
+        draw_bars(modelled, left)
+        what = "cost model"
+    left.set_title(f"{what}: {network}, {panel.machine.name}, batch {EFFECTIVE_BATCH[panel.name]}", pad=20)
     for axes in right:
         draw_workload(over_link.rename(columns={"approach": "method"}), APPROACHES[1:], axes)
         axes.set_title("measured stand-in: LeNet, two workers over a link", pad=20)
 
 
-ALT = "Bars of the modelled rate of each approach relative to no communication, for 1, 2, 4 and 8 devices"
+ALT = "Bars of the rate of each approach relative to no communication by number of devices"
 
 ARTIFACTS = (
     Artifact(
@@ -360,6 +366,8 @@ ARTIFACTS = (
         runs_and_trainings,
         (
             measure_model("b"),
+            hosts.measure_hosts("b"),
+            hosts.measure_trend,
             measure_same_trend,
             measure_phases,
             measure_counted,
@@ -373,8 +381,8 @@ ARTIFACTS = (
     Artifact(
         "matex_agd/fig1c",
         "GoogLeNet on the CPU cluster: throughput against no communication",
-        layer_runs,
-        (measure_model("c"), measure_strong_scaling),
+        runs_of_googlenet,
+        (measure_model("c"), hosts.measure_hosts("c"), measure_strong_scaling),
         partial(draw, "c"),
         f"{ALT}; GoogLeNet on the CPU cluster",
         frame=partial(frame, "c"),
@@ -383,7 +391,7 @@ ARTIFACTS = (
         "matex_agd/fig1d",
         "GoogLeNet on the DGX-1: throughput against no communication",
         runs_and_compute,
-        (measure_model("d"), measure_counted, measure_compute, measure_sizes),
+        (measure_model("d"), hosts.measure_hosts("d"), measure_counted, measure_compute, measure_sizes),
         partial(draw, "d"),
         f"{ALT}; GoogLeNet on the DGX-1",
         frame=partial(frame, "d"),

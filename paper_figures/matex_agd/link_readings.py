@@ -61,17 +61,24 @@ def ratios(run: Run, workload: str, speed: float, method: str, base: str = "no c
     return log_interval([float(value) for value in table[base] / table[method]])
 
 
-def leads(run: Run, workload: str, ahead: Sequence[str], behind: Sequence[str]) -> list[Interval]:
-    """Log of the rate of some methods over that of others, by speed; of each the geometric mean, by repetition.
+def lead(table: pd.DataFrame, ahead: Sequence[str], behind: Sequence[str]) -> Interval:
+    """Log of the rate of some methods over that of others; of each the geometric mean, by repetition.
 
     The mean and not the best: picking the best of several noisy methods would favour the side with more of them.
     """
-    found = []
-    for speed in SPEEDS:
-        table = seconds(run, workload, speed).map(math.log)
-        lead = table[list(behind)].mean(axis=1) - table[list(ahead)].mean(axis=1)
-        found.append(mean_interval([float(value) for value in lead]))
-    return found
+    logs = table.map(math.log)
+    return mean_interval([float(v) for v in logs[list(behind)].mean(axis=1) - logs[list(ahead)].mean(axis=1)])
+
+
+def leads(run: Run, workload: str, ahead: Sequence[str], behind: Sequence[str]) -> list[Interval]:
+    """The lead at each speed of the link."""
+    return [lead(seconds(run, workload, speed), ahead, behind) for speed in SPEEDS]
+
+
+def asleep(layers: Sequence[tuple[int, float]], rest: float = 0.0) -> tuple[Layer, ...]:
+    """Layers of so many weights, and 100 biases, and seconds forward; ``rest`` seconds are spent on applying."""
+    numbers = sum(n + 100 for n, _ in layers)
+    return tuple(Layer(s, 2 * s, (4.0 * n, 400.0), apply=rest * (n + 100) / numbers) for n, s in layers)
 
 
 def predicted(compute_seconds: float, latency: float, speed: float) -> dict[str, float]:
@@ -79,10 +86,8 @@ def predicted(compute_seconds: float, latency: float, speed: float) -> dict[str,
 
     What the update of weights costs is the part of that which is not sleep, spread over the numbers it moves.
     """
-    asleep = 3 * math.fsum(each for _, each in ASLEEP)
-    numbers = sum(n + 100 for n, _ in ASLEEP)
-    rest = max(0.0, compute_seconds - asleep)
-    layers = tuple(Layer(s, 2 * s, (4.0 * n, 400.0), apply=rest * (n + 100) / numbers) for n, s in ASLEEP)
+    rest = max(0.0, compute_seconds - 3 * math.fsum(each for _, each in ASLEEP))
+    layers = asleep(ASLEEP, rest)
     cost = AllReduce(0.0, speed / 8 * PAYLOAD, 2, "ring", call=latency)
     return rates(Network(layers), cost)
 

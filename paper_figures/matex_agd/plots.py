@@ -16,28 +16,33 @@ IN_THE_PAPER = ("no comm", "SGD", *DELAYED)  # the bars of Fig. 1 whose labels s
 APPROACHES = (*IN_THE_PAPER, *LAYER_WISE)
 
 
-def draw_bars(table: pd.DataFrame, axes: Axes) -> None:
-    """Bars by approach and number of devices, with whiskers over the corners of the machine's ranges."""
+def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = None) -> None:
+    """Bars by approach and number of devices, with whiskers from ``low`` to ``high``; crosses where ``modelled``."""
     import seaborn as sns
 
     from suite.report.style import INK, PALETTE
 
+    approaches = [name for name in APPROACHES if name in set(table["approach"])]
     counts = sorted(table["devices"].unique().tolist())
     names = [f"{count} device{'s' * (count > 1)}" for count in counts]
     told = table.assign(devices=table["devices"].map(dict(zip(counts, names, strict=True))))
     looks: dict[str, Any] = {"hue": "devices", "hue_order": names, "palette": PALETTE[: len(names)], "saturation": 1}
-    sns.barplot(told, x="approach", y="rate", order=APPROACHES, **looks, ax=axes)
-    for name, bars in zip(names, list(axes.containers), strict=True):
-        rows = told[told["devices"] == name].set_index("approach").loc[list(APPROACHES)]
+    sns.barplot(told, x="approach", y="rate", order=approaches, **looks, ax=axes)
+    for count, bars in zip(counts, list(axes.containers), strict=True):
+        rows = table[table["devices"] == count].set_index("approach").loc[approaches]
         at = [bar.get_x() + bar.get_width() / 2 for bar in bars]
         spread = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
         axes.errorbar(at, rows["rate"], spread, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
-    axes.axvline(len(IN_THE_PAPER) - 0.5, color=INK, linewidth=0.8, linestyle=":")
-    labels = [name.replace("layer-wise, ", "layer-wise\n").replace("AGD ", "AGD\n") for name in APPROACHES]
+        if modelled is not None:
+            expected = modelled[modelled["devices"] == count].set_index("approach").loc[approaches]
+            label = "cost model" if count == counts[-1] else None
+            axes.plot(at, expected["rate"], "x", color=INK, markersize=5, linestyle="none", label=label)
+    axes.axvline(approaches.index(LAYER_WISE[0]) - 0.5, color=INK, linewidth=0.8, linestyle=":")
+    labels = [name.replace("layer-wise, ", "layer-wise\n").replace("AGD ", "AGD\n") for name in approaches]
     axes.set_xticks(range(len(labels)), labels)
     axes.grid(visible=False, axis="x")
     axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, 1.05))
-    axes.legend(title="", ncols=len(names), loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
+    axes.legend(title="", ncols=len(names) + 1, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
 
 
 def draw_workload(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:

@@ -20,11 +20,10 @@ from paper_figures.matex_agd.accuracy import (
     accuracies_by_arm,
     at_checkpoints,
     ids,
-    least,
     steps,
     trained_on,
 )
-from suite.claims.intervals import mean_interval
+from suite.claims.intervals import least, mean_interval
 from suite.claims.measured import exact, interval, over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.printed import printed_value

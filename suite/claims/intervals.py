@@ -34,6 +34,11 @@ class Interval:
     n: int
 
 
+def least(seen: Sequence[Interval]) -> Interval:
+    """What can be said of all: above a bound where the lowest is, below it as soon as one is."""
+    return Interval(min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen), seen[0].n)
+
+
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Student t interval of the mean. One value gives an infinite interval: one run says nothing of spread."""
     n = len(values)

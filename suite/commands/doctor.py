@@ -8,6 +8,7 @@ from typing import Any
 
 from suite.claims.judge import PROFILES
 from suite.commands.plan import missing_data, plan
+from suite.communication import link
 from suite.data.catalogue import DATASETS, available
 from suite.papers.selection import select
 from suite.runs.environment import machine, revision, versions
@@ -38,6 +39,7 @@ def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
         "gpus": [{"name": g.name, "memory_bytes": g.total_memory} for g in gpus],
         "data": {name: dict(zip(("here", "where"), available(name, data), strict=True)) for name in DATASETS},
         "profiles": profiles,
+        "hosts": {"lack": link.probe()},
     }
     return facts | {"store": probe(nearest(store))} if store else facts
 
@@ -64,6 +66,8 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
     for profile, state in facts["profiles"].items():
         why = "" if state["can_run"] else f": needs {', '.join(state['missing'])}"
         text.append(f"profile {profile:<8} {'can run' if state['can_run'] else 'cannot run'}{why}")
+    lack = facts["hosts"]["lack"]
+    text.append(f"hosts over shaped links: {f'none, {lack}' if lack else 'can be made'}")
     if tested := facts.get("store"):
         wrong = [name.replace("_", " ") for name in PROBED if not tested[name]]
         verdict = f"CANNOT BE SHARED: it fails {', '.join(wrong)}" if wrong else "two processes see each other's work"

@@ -1,9 +1,9 @@
 """Worker processes on this machine for tests, benchmarks and experiments; ``torchrun`` starts real training.
 
 Workers are forked from a process that has imported torch and done nothing else, which takes milliseconds where an
-interpreter of their own takes seconds; behind a command prefix (a network namespace) each is such an interpreter,
-running ``python -m suite.communication.launch``. A worker reads what to do from a pipe, leaves its answer in a file,
-and ends when the pipe is closed: workers do not outlive the process that started them.
+interpreter of their own takes seconds. Each may move to a host of a :mod:`lab <suite.communication.link>` before it
+begins. A worker reads what to do from a pipe, leaves its answer in a file, and ends when the pipe is closed: workers
+do not outlive the process that started them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -27,12 +26,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from suite.communication import link
 from suite.communication.group import START_UP, TIMEOUT, join
 from suite.interruption import blocked
 
-Prefix = Callable[[int], Sequence[str]]  # by rank: what stands before the interpreter on the command line
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload([__name__ if __name__ != "__main__" else "suite.communication.launch"])
+FORKED.set_forkserver_preload([__name__])
 
 
 class WorkersFailed(RuntimeError):
@@ -49,14 +48,14 @@ def spawn(
     *arguments: Any,
     timeout: float = TIMEOUT,
     threads: int = 1,
-    prefix: Prefix | None = None,
-    environment: Callable[[int], Mapping[str, str]] = lambda rank: {},
+    lab: link.Lab | None = None,
 ) -> list[Any]:
     """Run ``body(group, *arguments)`` in ``workers`` gloo processes; what each returned, by rank.
 
     ``body`` must be importable by name, arguments and results picklable. The workers meet in a file of a folder
-    that only this user can open: a store that listens on a port would take keys from anybody who reaches it. When a
-    worker fails, the others have four timeouts to stop by themselves before they are killed.
+    that only this user can open: a store that listens on a port would take keys from anybody who reaches it. With a
+    ``lab`` each is on the host of its rank, and sums go over the links between them. When a worker fails, the others
+    have four timeouts to stop by themselves before they are killed.
     Raises WorkersFailed with what each failed worker said; one that was killed says so by its exit status.
     """
     if body.__module__ == "__main__":
@@ -64,13 +63,13 @@ def spawn(
     call = (body.__module__, body.__qualname__, arguments)
     with tempfile.TemporaryDirectory() as folder:
         answers = [Path(folder, str(rank)) for rank in range(workers)]
-        crew: list[_Forked | _Interpreter] = []
+        crew: list[_Forked] = []
         try:
             for rank in range(workers):
-                around = {**os.environ, **environment(rank)}
+                network = lab.networks[rank] if lab else ""
                 order = (call, rank, workers, str(Path(folder, "meeting")), timeout, threads, str(answers[rank]))
                 with blocked([signal.SIGINT]):  # Ctrl-C is this process's, which ends its workers
-                    started = _Forked(around) if prefix is None else _Interpreter(prefix(rank), around)
+                    started = _Forked(network)
                 crew.append(started)
                 started.tell(order)
             _wait(crew, 4 * timeout)
@@ -84,9 +83,9 @@ def spawn(
 class _Forked:
     """A worker forked from the process that has imported torch."""
 
-    def __init__(self, environment: Mapping[str, str]):
+    def __init__(self, network: str):
         read, self._write = FORKED.Pipe(duplex=False)
-        self._process = FORKED.Process(target=_forked, args=(read, dict(environment)), daemon=True)
+        self._process = FORKED.Process(target=_forked, args=(read, dict(os.environ), network), daemon=True)
         self._process.start()
         read.close()
 
@@ -104,33 +103,7 @@ class _Forked:
         self._write.close()
 
 
-class _Interpreter:
-    """A worker in an interpreter of its own, behind a command prefix."""
-
-    def __init__(self, prefix: Sequence[str], environment: Mapping[str, str]):
-        self._process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "suite.communication.launch"],
-            stdin=subprocess.PIPE,
-            env={**environment, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        )
-        assert self._process.stdin is not None
-        self._write = self._process.stdin
-
-    def tell(self, order: Any) -> None:
-        pickle.dump(order, self._write)
-        self._write.flush()
-
-    @property
-    def status(self) -> int | None:
-        return self._process.poll()
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._write.close()
-
-
-def _wait(crew: Sequence[_Forked | _Interpreter], patience: float) -> None:
+def _wait(crew: Sequence[_Forked], patience: float) -> None:
     """Until all have ended, or ``patience`` seconds after the first that ended badly."""
     deadline = float("inf")
     while any(worker.status is None for worker in crew) and time.monotonic() < deadline:
@@ -163,10 +136,13 @@ def _end_with_parent(pipe: int) -> None:
     os._exit(1)
 
 
-def _forked(orders: Any, environment: Mapping[str, str]) -> None:
-    """A forked worker, from its pipe and its environment on."""
+def _forked(orders: Any, environment: Mapping[str, str], network: str) -> None:
+    """A forked worker, from its pipe, its environment and its network namespace ("": the parent's) on."""
     os.environ.clear()
     os.environ |= environment
+    if network:
+        link.enter(network)
+        os.environ["GLOO_SOCKET_IFNAME"] = link.INTERFACE
     sys.exit(_work(pickle.loads(orders.recv_bytes()), orders.fileno()))
 
 
@@ -191,7 +167,3 @@ def _work(order: Any, pipe: int) -> int:
     staging.write_bytes(pickle.dumps(said))
     staging.replace(answer)
     return int(said[0] == "error")
-
-
-if __name__ == "__main__":
-    sys.exit(_work(pickle.load(sys.stdin.buffer), sys.stdin.fileno()))

@@ -1,25 +1,29 @@
-"""Two network namespaces joined by a shaped link, for tests and benchmarks on one Linux machine.
+"""A lab of several hosts on one Linux machine: network namespaces on a bridge, each behind a link of a set rate.
 
-Nothing leaves the machine: the only traffic is between the two namespaces made here, over a veth pair that belongs
-to them alone. Bandwidth is shaped by ``tc``'s token bucket (tbf), which is in every kernel; latency by netem, which
-is not. Root is needed, or the right to administer networks; :func:`probe` says what is missing.
+Nothing leaves the machine: the only traffic is between the namespaces made here. No namespace has a name or a mount;
+they live as long as a process holds them, so that none is left behind, however the lab ends. Bandwidth is shaped by
+``tc``'s token bucket (tbf), which is in most kernels; latency by netem, which is in fewer. Root is needed, or the
+right to administer networks; :func:`probe` says what is missing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
-import secrets
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 COMMAND_SECONDS = 10.0
-ADDRESSES = ("10.213.77.1", "10.213.77.2")
+INTERFACE = "lab0"  # of every host, on the link to the bridge
+MOST = 250  # hosts
 SLOWEST, FASTEST = 1e6, 4e10  # bits per second that shape() accepts
 PAYLOAD = 1448 / 1514  # share of a full Ethernet frame that TCP delivers
+NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 
 
 class NoLab(RuntimeError):
@@ -27,7 +31,7 @@ class NoLab(RuntimeError):
 
 
 def _call(*command: str) -> None:
-    """Run a command; raises NoLab with what it said."""
+    """Run a command in the namespace of this thread; raises NoLab with what it said."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -37,20 +41,64 @@ def _call(*command: str) -> None:
         raise NoLab(f"{' '.join(command)}: {said or f'exit status {done.returncode}'}")
 
 
+def _system(call: str, *arguments: int) -> None:
+    """A system call that Python 3.11 does not offer. Raises NoLab where it is refused."""
+    if getattr(ctypes.CDLL(None, use_errno=True), call)(*arguments):
+        reason = os.strerror(ctypes.get_errno())
+        raise NoLab(f"network namespaces need root, or the right to administer networks: {call}: {reason}")
+
+
+def enter(network: str) -> None:
+    """Move this thread, and what it starts from now on, into the namespace at the path ``network``."""
+    with open(network, "rb") as held:
+        _system("setns", held.fileno(), NEW_NETWORK)
+
+
+@contextlib.contextmanager
+def inside(network: str) -> Iterator[None]:
+    """This thread in a namespace for a while."""
+    with open("/proc/thread-self/ns/net", "rb") as home:
+        enter(network)
+        try:
+            yield
+        finally:
+            _system("setns", home.fileno(), NEW_NETWORK)
+
+
+def _fresh() -> int:
+    """A descriptor of a new namespace, which a thread of its own makes so that no other one moves."""
+    made: list[int] = []
+    failed: list[NoLab] = []
+
+    def make() -> None:
+        try:
+            _system("unshare", NEW_NETWORK)
+            made.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
+        except NoLab as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
 @dataclass(frozen=True)
 class Lab:
-    """Two namespaces; worker ``rank`` lives in ``names[rank]`` with ``ADDRESSES[rank]`` on ``interfaces[rank]``."""
+    """Hosts by rank; ``networks`` are paths of their namespaces, good while the process that made them holds them."""
 
-    names: tuple[str, str]
-    interfaces: tuple[str, str]
+    networks: tuple[str, ...]
 
     def prefix(self, rank: int) -> Sequence[str]:
-        """Command prefix that runs a program in the namespace of ``rank``."""
-        return ("ip", "netns", "exec", self.names[rank])
+        """Command prefix that runs a program on the host of ``rank``."""
+        return ("nsenter", f"--net={self.networks[rank]}")
 
-    def environment(self, rank: int) -> dict[str, str]:
-        """Variables that make gloo use the link."""
-        return {"GLOO_SOCKET_IFNAME": self.interfaces[rank]}
+
+def address(rank: int) -> str:
+    """The address of a host, the same in every lab."""
+    return f"10.213.77.{rank + 1}"
 
 
 def shape(interface: str, bits_per_second: float, *, delay_seconds: float = 0.0) -> None:
@@ -72,43 +120,56 @@ def shape(interface: str, bits_per_second: float, *, delay_seconds: float = 0.0)
 
 
 @contextlib.contextmanager
-def lab() -> Iterator[Lab]:
-    """A fresh pair of namespaces, removed with all they hold at the end. Raises NoLab saying what is missing."""
+def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[Lab]:
+    """Fresh hosts on one bridge, gone with all they hold at the end.
+
+    Args:
+        hosts: how many.
+        bits_per_second: of each host's link, in either direction; 0 leaves it as fast as the machine is.
+
+    Raises:
+        NoLab: saying what is missing.
+        ValueError: for a number of hosts or a rate out of range.
+    """
+    if not 2 <= hosts <= MOST:
+        raise ValueError(f"a lab has 2 to {MOST} hosts, not {hosts}")
     if sys.platform != "linux" or not (shutil.which("ip") and shutil.which("tc")):
         raise NoLab("network namespaces need Linux with iproute2 (the programs ip and tc)")
-    if os.geteuid():
-        raise NoLab("network namespaces need root")
-    mark = secrets.token_hex(3)
-    made = Lab((f"sgd-{mark}-0", f"sgd-{mark}-1"), (f"sgd{mark}a", f"sgd{mark}b"))
-    standing: list[str] = []
-    try:
-        for name in made.names:
-            _call("ip", "netns", "add", name)
-            standing.append(name)
-        first, second = made.interfaces
-        _call("ip", "link", "add", first, "netns", made.names[0], "type", "veth",
-              "peer", "name", second, "netns", made.names[1])  # fmt: skip
-        for rank, (name, interface) in enumerate(zip(made.names, made.interfaces, strict=True)):
-            inside = ("ip", "-n", name)
-            _call(*inside, "addr", "add", f"{ADDRESSES[rank]}/30", "dev", interface)
-            _call(*inside, "link", "set", interface, "up")
-            _call(*inside, "link", "set", "lo", "up")
-        yield made
-    finally:
-        for name in standing:
-            with contextlib.suppress(NoLab):
-                _call("ip", "netns", "del", name)
+    with contextlib.ExitStack() as held:
+        networks = []
+        for _ in range(hosts + 1):
+            descriptor = _fresh()
+            held.callback(os.close, descriptor)
+            networks.append(f"/proc/{os.getpid()}/fd/{descriptor}")
+        hub, *ends = networks
+        with inside(hub):
+            _call("ip", "link", "add", "bridge", "type", "bridge")
+            _call("ip", "link", "set", "bridge", "up")
+            for rank, network in enumerate(ends):
+                _plug(f"port{rank}", network)
+                if bits_per_second:
+                    shape(f"port{rank}", bits_per_second)
+        for rank, network in enumerate(ends):
+            with inside(network):
+                _call("ip", "addr", "add", f"{address(rank)}/24", "dev", INTERFACE)
+                _call("ip", "link", "set", INTERFACE, "up")
+                _call("ip", "link", "set", "lo", "up")
+                if bits_per_second:
+                    shape(INTERFACE, bits_per_second)
+        yield Lab(tuple(ends))
+
+
+def _plug(port: str, network: str) -> None:
+    """A link from a port of the bridge to a host, seen from the bridge."""
+    _call("ip", "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", network)
+    _call("ip", "link", "set", port, "master", "bridge", "up")
 
 
 def probe(*, delay: bool = False) -> str:
     """Why a shaped link (with ``delay``: one of a set latency) cannot be had here; empty when it can."""
     try:
-        with lab() as made:
-            tool = ("ip", "netns", "exec", made.names[0], "tc", "qdisc", "add", "dev", made.interfaces[0], "root")
-            if delay:
-                _call(*tool, "netem", "delay", "1ms")
-            else:
-                _call(*tool, "tbf", "rate", "100mbit", "burst", "128000", "latency", "50ms")
+        with lab() as made, inside(made.networks[0]):
+            shape(INTERFACE, 1e8, delay_seconds=1e-3 if delay else 0.0)
     except NoLab as error:
         return str(error)
     return ""

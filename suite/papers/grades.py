@@ -192,6 +192,8 @@ def _of_body(read: ReadOf, experiment: Experiment | None, basis: Basis) -> Itera
     """What a run that learns nothing is: modelled, seconds of a machine, or exact (nothing)."""
     if experiment is not None and experiment.clock == "virtual":
         yield MODELLED, f"virtual time of {read.spec.experiment}"
+    elif experiment is not None and experiment.clock == "asleep":
+        yield MODELLED, "modelled compute, real exchange"
     elif experiment is not None and experiment.timed:
         yield from _of_machine(read, basis)
         ours = describe(read.spec)

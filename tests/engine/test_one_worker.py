@@ -53,8 +53,10 @@ def trained(one: Session) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return one.state.x, torch.tensor(one.recorder.updates["loss"]), one.buffers
 
 
-@pytest.mark.parametrize("multipliers", [False, True])
-@pytest.mark.parametrize(("rule", "momentum"), [(TorchSGD, 0.9), (CaffeSGD, 0.9), (TorchSGD, 0.0), (CaffeSGD, 0.0)])
+@pytest.mark.parametrize(
+    ("rule", "momentum", "multipliers"),
+    [(TorchSGD, 0.9, False), (CaffeSGD, 0.9, True), (TorchSGD, 0.0, True), (CaffeSGD, 0.0, False)],
+)
 @pytest.mark.parametrize(
     ("name", "path", "channels_last", "kind"),
     [

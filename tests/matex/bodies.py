@@ -11,15 +11,9 @@ import torch
 import torch._dynamo  # takes seconds, which the first optimiser would while the others wait
 from torch import nn
 
-from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.optim import DelayedSGD
-
-
-def place(group: Group) -> tuple[int, str]:
-    """Where this worker was started."""
-    return group.rank, os.environ["SGD_TEST_PLACE"]
 
 
 def exchange(group: Group, lanes: int) -> dict[str, Any]:
@@ -80,20 +74,14 @@ def loses_one(group: Group, how: str) -> None:
         opt.step()
 
 
-def timed_exchange(group: Group, interfaces: tuple[str, str], rates: tuple[float, ...]) -> list[float]:
-    """Median seconds of a sum of 2 MB at each rate."""
-    collective, seconds = Processes(group), []
-    rows = torch.ones(1, 500_000)
-    for rate in rates:
-        netlab.shape(interfaces[group.rank], rate)
+def timed_exchange(group: Group) -> float:
+    """Median seconds of a sum of 2 MB."""
+    collective, rows, times = Processes(group), torch.ones(1, 500_000), []
+    for _ in range(6):
+        began = time.perf_counter()
         collective.sum(rows)
-        times = []
-        for _ in range(5):
-            began = time.perf_counter()
-            collective.sum(rows)
-            times.append(time.perf_counter() - began)
-        seconds.append(sorted(times)[2])
-    return seconds
+        times.append(time.perf_counter() - began)
+    return sorted(times[1:])[2]
 
 
 def stuck_beside_a_dead_worker(group: Group) -> None:

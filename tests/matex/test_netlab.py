@@ -1,10 +1,17 @@
-"""The shaped link: what it lets through, and that nothing of it stays behind."""
+"""The lab of hosts: what its links let through, and that nothing of it stays behind."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 import bodies
+import psutil
 import pytest
 
 from suite.communication import link as netlab
@@ -14,8 +21,82 @@ WHY_NOT = netlab.probe()
 needs_lab = pytest.mark.skipif(bool(WHY_NOT), reason=f"no shaped link here: {WHY_NOT}")
 
 
-def namespaces() -> str:
-    return subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
+def namespaces() -> set[int]:
+    """Network namespaces that a process is in or holds."""
+    found = set()
+    for pid in psutil.pids():
+        for each in (Path(f"/proc/{pid}/ns/net"), *Path("/proc").glob(f"{pid}/fd/*")):
+            with contextlib.suppress(OSError):
+                if os.readlink(each).startswith("net:["):
+                    found.add(os.stat(each).st_ino)
+    return found
+
+
+def servers() -> set[int]:
+    """What multiprocessing keeps running until this process ends."""
+    kept = ("forkserver", "resource_tracker")
+    children = psutil.Process().children(recursive=True)
+    return {child.pid for child in children if any(name in " ".join(child.cmdline()) for name in kept)}
+
+
+@needs_lab
+@pytest.mark.processes
+def test_a_ring_of_three_takes_what_the_rate_allows_and_leaves_nothing():
+    """Each of three workers sends two thirds of 2 MB twice, through a bridge, less what the bucket holds."""
+    before = {p.pid for p in psutil.Process().children(recursive=True)}
+    with netlab.lab(3, 1e8) as lab:
+        inside = {os.stat(network).st_ino for network in lab.networks}
+        seconds = spawn(bodies.timed_exchange, 3, timeout=30, lab=lab)[0]
+        assert inside < namespaces()
+    assert seconds > 0.9 * (2 * 2 / 3 * 2e6 - 128_000) * 8 / 1e8
+    assert not inside & namespaces()
+    assert {p.pid for p in psutil.Process().children(recursive=True)} - before <= servers()
+
+
+@needs_lab
+def test_nothing_of_a_lab_outlives_a_process_that_was_killed(tmp_path):
+    script = f"""
+import os, time
+from suite.communication import link
+with link.lab(2) as lab:
+    open({str(tmp_path / "made")!r}, "w").write(" ".join(str(os.stat(n).st_ino) for n in lab.networks))
+    time.sleep(60)
+"""
+    around = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", script], env=around)
+    while not (tmp_path / "made").exists() or not (tmp_path / "made").read_text():
+        assert process.poll() is None
+        time.sleep(0.01)
+    made = {int(each) for each in (tmp_path / "made").read_text().split()}
+    assert made <= namespaces()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not made & namespaces()
+
+
+@needs_lab
+def test_this_process_stays_where_it_was_and_a_failing_lab_is_removed():
+    here = lambda: os.stat("/proc/thread-self/ns/net").st_ino
+    home, seen = here(), []
+
+    def fail() -> None:
+        with netlab.lab() as lab, netlab.inside(lab.networks[1]):
+            seen.append(here())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert here() == home != seen[0]
+    assert seen[0] not in namespaces()
+
+
+def test_refuses_what_is_out_of_range():
+    for bits in (0, 1e5, 1e12):
+        with pytest.raises(ValueError, match=r"must lie between 1e\+06 and 4e\+10"):
+            netlab.shape("none", bits)
+    for hosts in (1, 251):
+        with pytest.raises(ValueError, match=f"2 to 250 hosts, not {hosts}"), netlab.lab(hosts):
+            pass
 
 
 @pytest.mark.parametrize(("lacking", "delay"), [("tbf", False), ("netem", True)])
@@ -27,46 +108,27 @@ def test_a_machine_that_cannot_shape_a_link_says_what_it_lacks(monkeypatch, lack
             raise netlab.NoLab(f"tc knows no {lacking}")
 
     monkeypatch.setattr(netlab, "_call", call)
+    monkeypatch.setattr(netlab, "_system", lambda call, *arguments: None)
+    monkeypatch.setattr(netlab.sys, "platform", "linux")
     monkeypatch.setattr(netlab.shutil, "which", lambda name: name)
-    monkeypatch.setattr(netlab.os, "geteuid", lambda: 0)
     assert netlab.probe(delay=delay) == f"tc knows no {lacking}"
     assert netlab.probe(delay=not delay) == ""
+    monkeypatch.setattr(netlab.shutil, "which", lambda name: None if name == "tc" else name)
+    assert "iproute2" in netlab.probe()
 
 
-@pytest.mark.processes
-def test_workers_start_behind_a_command_of_their_own():
-    found = spawn(bodies.place, 2, timeout=30, prefix=lambda rank: ["env", f"SGD_TEST_PLACE=node {rank}"])
-    assert found == [(0, "node 0"), (1, "node 1")]
+def test_who_may_not_make_namespaces_is_told(monkeypatch):
+    def refuse(*command: object) -> None:
+        raise netlab.NoLab("network namespaces need root")
+
+    monkeypatch.setattr(netlab, "_system", refuse)
+    monkeypatch.setattr(netlab.sys, "platform", "linux")
+    monkeypatch.setattr(netlab.shutil, "which", lambda name: name)
+    assert netlab.probe() == "network namespaces need root"
 
 
-@needs_lab
-@pytest.mark.processes
-def test_a_sum_takes_what_the_rate_allows():
-    """Two workers on a ring send 2 MB once: at 100 Mbit/s no faster than the wire, less what the bucket holds."""
-    with netlab.lab() as lab:
-        slow, fast = spawn(
-            bodies.timed_exchange,
-            2,
-            lab.interfaces,
-            (1e8, 2e9),
-            timeout=30,
-            prefix=lab.prefix,
-            environment=lab.environment,
-        )[0]
-        inside = lab.names[0]
-        assert inside in namespaces()
-    assert slow > 0.9 * (2e6 - 128_000) * 8 / 1e8
-    assert fast < slow / 2
-    assert inside not in namespaces()
-
-
-@needs_lab
-def test_the_lab_is_removed_after_an_error():
-    with pytest.raises(KeyError), netlab.lab() as lab:
-        raise KeyError
-    assert lab.names[0] not in namespaces()
-    assert lab.names[1] not in namespaces()
-
-
-def test_a_full_frame_carries_1448_of_its_1514_bytes():
-    assert round(netlab.PAYLOAD, 4) == 0.9564
+def test_a_command_that_fails_is_told_with_the_first_line_that_it_said():
+    with pytest.raises(netlab.NoLab, match=r": no such device$"):
+        netlab._call(sys.executable, "-c", "import sys; print('out'); sys.exit('no such device\\nnor other')")
+    with pytest.raises(netlab.NoLab, match=r": exit status 3$"):
+        netlab._call(sys.executable, "-c", "import sys; sys.exit(3)")

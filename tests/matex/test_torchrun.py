@@ -78,13 +78,14 @@ def test_torchrun_trains_over_two_nodes(tmp_path):
         for node in range(2):
             launch = [*lab.prefix(node), sys.executable, "-m", "torch.distributed.run"]
             launch += ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-id=7351"]
-            launch += [f"--rdzv-endpoint={netlab.ADDRESSES[0]}:29500", f"--rdzv-conf=is_host={1 - node}"]
-            launch += [f"--local-addr={netlab.ADDRESSES[node]}"]
+            launch += [f"--rdzv-endpoint={netlab.address(0)}:29500", f"--rdzv-conf=is_host={1 - node}"]
+            launch += [f"--local-addr={netlab.address(node)}"]
             variables = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+            variables["GLOO_SOCKET_IFNAME"] = netlab.INTERFACE
             nodes.append(
                 subprocess.Popen(
                     [*launch, script, "2", tmp_path],
-                    env={**os.environ, **variables, **lab.environment(node)},
+                    env={**os.environ, **variables},
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
                     text=True,

@@ -21,6 +21,14 @@ def imagenet_seconds(spec: RunSpec) -> float:
     return work * counts(spec.settings["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
 
 
+def occupancy_seconds(spec: RunSpec) -> float:
+    """Asleep for what computing takes, dilated as the link is, and four messages."""
+    s = spec.settings
+    message = 8 * 4 * s["numbers"] / s["bits_per_second"]
+    slower = message / (4 * counts(s["model"]).parameters / s["bandwidth"])
+    return (s["repeats"] + 1) * sum(slower * seconds + 4 * message for seconds in s["seconds"])
+
+
 EXPERIMENTS = {
     "isgd/trace": Experiment(lazily(f"{HERE}.trace:trace"), lambda spec: 0.7, clock="none"),
     "isgd/beside-sgd": Experiment(lazily(f"{HERE}.trace:beside_sgd"), lambda spec: 0.6, clock="none"),
@@ -37,6 +45,9 @@ EXPERIMENTS = {
     "isgd/partition": Experiment(lazily(f"{HERE}.mechanics:partition"), lambda spec: 0.4, clock="none"),
     "isgd/latency": Experiment(lazily(f"{HERE}.latency:latency"), latency_seconds, timed=True),
     "isgd/update-times": Experiment(lazily(f"{HERE}.update_times:update_times"), latency_seconds, timed=True),
+    "isgd/occupancy": Experiment(
+        lazily(f"{HERE}.occupancy:occupancy"), occupancy_seconds, timed=True, clock="asleep"
+    ),
     "isgd/variance": Experiment(lazily(f"{HERE}.noise:variance"), lambda spec: 6.0, clock="none"),
     "isgd/bound": Experiment(lazily(f"{HERE}.noise:bound"), lambda spec: 4.0, clock="none"),
     "isgd/imagenet": Experiment(

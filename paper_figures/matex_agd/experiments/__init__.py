@@ -26,6 +26,12 @@ def compute_seconds(spec: RunSpec) -> float:
     return (s["repeats"] + 1) * flops / FLOPS_PER_SECOND
 
 
+def hosts_seconds(spec: RunSpec) -> float:
+    """Blocks of seven updates of six methods and of none, asleep for most of it."""
+    s = spec.settings
+    return 1.2 * len(s["devices"]) * (s["repeats"] + 1) * 49 * s["seconds"]
+
+
 EXPERIMENTS = {
     "matex_agd/layers": Experiment(
         lazily("paper_figures.matex_agd.experiments.layers:layers"), lambda spec: 2.0, clock="none"
@@ -38,6 +44,13 @@ EXPERIMENTS = {
         lambda spec: 240.0,
         memory=lambda spec: 900_000_000,
         timed=True,
+    ),
+    "matex_agd/hosts": Experiment(
+        lazily("paper_figures.matex_agd.experiments.link:hosts"),
+        hosts_seconds,
+        memory=lambda spec: 3_000_000_000,
+        timed=True,
+        clock="asleep",
     ),
     "matex_agd/serial_gap": Experiment(
         lazily("paper_figures.matex_agd.experiments.serial_gap:serial_gap"), lambda spec: 6.0

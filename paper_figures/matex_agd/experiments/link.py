@@ -1,16 +1,21 @@
-"""The experiment ``matex_agd/link``: every way of exchanging, over a real link of several speeds.
+"""The experiments ``matex_agd/link`` and ``matex_agd/hosts``: every way of exchanging, over real links.
 
-Two one-thread workers in network namespaces train either a network that computes (LeNet) or one that sleeps
-instead, so that overlap is not spoiled by two threads on one core. All methods take turns in one run, in blocks of
-a few updates, and what counts is the ratio to *no communication* in the same repetition. PyTorch's
-DistributedDataParallel is the rival, with the same bucket size, link and threads.
+One-thread workers in network namespaces train either a network that computes (LeNet) or one that sleeps instead, so
+that overlap is not spoiled by several threads on one core. All methods take turns in one run, in blocks of a few
+updates, and what counts is the ratio to *no communication* in the same repetition.
+
+``link`` has two workers and several speeds, with PyTorch's DistributedDataParallel as the rival. ``hosts`` has two to
+eight, which sleep for what a layer of the paper's network takes on one of its machines: time is dilated and tensors
+are shrunk, both evenly and the link with them, so that computing over exchanging is that of the machine.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import pandas as pd
@@ -18,11 +23,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from paper_figures.matex_agd.link_readings import ASLEEP
+from paper_figures.matex_agd.experiments.layers import measure as layers_of
+from paper_figures.matex_agd.experiments.sleeping import SleepingNetwork
+from paper_figures.matex_agd.link_readings import ASLEEP, asleep
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
+from suite.cost_models.machines import LayerCost, Setting, network
+from suite.cost_models.overlap import Layer, Network
 from suite.experiment import Context
 from suite.models import build, initialise
 from suite.optim import DelayedSGD
@@ -40,41 +49,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "AGD 2 comm": {"delay": 2},
     "AGD 3 comm": {"delay": 3},
 }
+PAPERS = tuple(name for name in METHODS if name != "layer-wise, buckets")
 Step = Callable[[], None]
-
-
-class _Sleep(torch.autograd.Function):
-    """Takes ``seconds`` forward and twice that backward, and gives its parameters a gradient of ones."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, seconds: float) -> Tensor:
-        time.sleep(seconds)
-        ctx.seconds, ctx.shapes = seconds, (weight.shape, bias.shape)
-        return x + 0
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        time.sleep(2 * ctx.seconds)
-        one = grads[0].new_ones(())
-        weight, bias = ctx.shapes
-        return grads[0], one.expand(weight), one.expand(bias), None
-
-
-class SleepingLayer(nn.Module):
-    """``[B] -> [B]``; holds ``numbers`` weights and 100 biases, whose sums are what travels."""
-
-    def __init__(self, numbers: int, seconds: float):
-        super().__init__()
-        self.seconds = seconds
-        self.weight, self.bias = nn.Parameter(torch.zeros(numbers)), nn.Parameter(torch.zeros(100))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _Sleep.apply(x, self.weight, self.bias, self.seconds)
-
-
-def sleeping() -> nn.Sequential:
-    """450,600 numbers (1.8 MB), 12 ms forward and 24 ms backward."""
-    return nn.Sequential(*(SleepingLayer(numbers, seconds) for numbers, seconds in ASLEEP))
 
 
 def lenet() -> nn.Module:
@@ -84,7 +60,7 @@ def lenet() -> nn.Module:
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
-    "sleeping": (sleeping, (1,)),
+    "sleeping": (partial(SleepingNetwork, Network(asleep(ASLEEP))), (1,)),
     "computing": (lenet, (8, 1, 28, 28)),
 }
 
@@ -95,58 +71,135 @@ def _update(opt: DelayedSGD, inputs: Tensor) -> None:
     opt.step()
 
 
-def steps(group: Group, workload: str) -> dict[str, tuple[Step, Step]]:
+def steps(
+    group: Group, make: Callable[[], nn.Module], inputs: Tensor, methods: Iterable[str] = METHODS, *, fused: bool
+) -> dict[str, tuple[Step, Step]]:
     """By method: one update, and what ends a block (drain), each on a network of its own."""
-    make, shape = NETWORKS[workload]
-    inputs = torch.rand(shape)
     made: dict[str, tuple[Step, Step]] = {}
     alone = Group(dist.HashStore(), 0, 1, group.timeout, group.backend)
-    solver: dict[str, Any] = {"lr": 1e-3, "momentum": 0.9, "weight_decay": 5e-4, "fused": False}
-    cases = {"no comm": (alone, METHODS["SGD"])} | {name: (group, case) for name, case in METHODS.items()}
+    solver: dict[str, Any] = {"lr": 1e-3, "momentum": 0.9, "weight_decay": 5e-4, "fused": fused}
+    cases = {"no comm": (alone, METHODS["SGD"])} | {name: (group, METHODS[name]) for name in methods}
     for name, (members, case) in cases.items():
         opt = DelayedSGD(make(), group=members, **solver, **case)
         made[name] = (partial(_update, opt, inputs), opt.finish)
-    rival = nn.parallel.DistributedDataParallel(make(), bucket_cap_mb=BUCKET / 2**20, gradient_as_bucket_view=True)
-    optimiser = torch.optim.SGD(rival.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4)
-
-    def update() -> None:
-        optimiser.zero_grad(set_to_none=True)
-        rival(inputs).square().mean().backward()
-        optimiser.step()
-
-    made["PyTorch DDP"] = (update, lambda: None)
     return made
 
 
-def measure(
-    group: Group, interfaces: tuple[str, str], workload: str, speeds: list[float], repeats: int
-) -> list[dict[str, Any]]:
-    """Seconds per update by speed, repetition and method, and of a sum of four bytes."""
+def rival(make: Callable[[], nn.Module], inputs: Tensor) -> tuple[Step, Step]:
+    """The same of PyTorch's DistributedDataParallel, with buckets of the same size."""
+    parallel = nn.parallel.DistributedDataParallel(make(), bucket_cap_mb=BUCKET / 2**20, gradient_as_bucket_view=True)
+    optimiser = torch.optim.SGD(parallel.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4)
+
+    def update() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        parallel(inputs).square().mean().backward()
+        optimiser.step()
+
+    return update, lambda: None
+
+
+def over_speeds(group: Group, workload: str, speeds: list[float], repeats: int) -> list[dict[str, Any]]:
+    """Rows of :func:`timed` for every speed of the link."""
+    make, shape = NETWORKS[workload]
+    inputs = torch.rand(shape)
+    methods = {**steps(group, make, inputs, fused=False), "PyTorch DDP": rival(make, inputs)}
     rows: list[dict[str, Any]] = []
-    methods = steps(group, workload)
-    together = Processes(group)
-    signal = torch.zeros(1, 1)
     for speed in speeds:
-        netlab.shape(interfaces[group.rank], speed)
-        for repeat in range(repeats + 1):
-            for name, (update, finish) in methods.items():
-                together.sum(signal)
-                for _ in range(WARM):  # no pause follows: it would let delayed sums land before the clock starts
-                    update()
-                began = time.perf_counter()
-                for _ in range(UPDATES):
-                    update()
-                seconds = (time.perf_counter() - began) / UPDATES
-                finish()
-                together.sum(signal)
-                if repeat:  # the first repetition warms up
-                    rows.append({"speed": speed, "repeat": repeat, "method": name, "seconds": seconds})
-            began = time.perf_counter()
-            for _ in range(10):
-                together.sum(signal)
-            empty = (time.perf_counter() - began) / 10
-            rows.append({"speed": speed, "repeat": repeat, "method": "empty sum", "seconds": empty})
+        netlab.shape(netlab.INTERFACE, speed)
+        rows += [{"speed": speed, **row} for row in timed(group, methods, repeats)]
     return rows
+
+
+def on_hosts(group: Group, network: Network, repeats: int) -> list[dict[str, Any]]:
+    """Rows of :func:`timed` for a network that sleeps, by the paper's methods."""
+    methods = steps(group, partial(SleepingNetwork, network), torch.rand(1), PAPERS, fused=True)
+    return timed(group, methods, repeats, warm=3, updates=4)
+
+
+def timed(
+    group: Group, methods: Mapping[str, tuple[Step, Step]], repeats: int, warm: int = WARM, updates: int = UPDATES
+) -> list[dict[str, Any]]:
+    """Seconds per update of a block and its ``fastest``, by repetition and method, and of a sum of four bytes."""
+    rows: list[dict[str, Any]] = []
+    together, signal = Processes(group), torch.zeros(1, 1)
+    for repeat in range(repeats + 1):
+        for name, (update, finish) in methods.items():
+            together.sum(signal)
+            for _ in range(warm):  # no pause follows: it would let delayed sums land before the clock starts
+                update()
+            clock = [time.perf_counter()]
+            for _ in range(updates):
+                update()
+                clock.append(time.perf_counter())
+            finish()
+            together.sum(signal)
+            fastest = min(after - before for before, after in pairwise(clock))
+            seconds = (clock[-1] - clock[0]) / updates
+            rows.append({"repeat": repeat, "method": name, "seconds": seconds, "fastest": fastest})
+        began = time.perf_counter()
+        for _ in range(10):
+            together.sum(signal)
+        rows.append({"repeat": repeat, "method": "empty sum", "seconds": (time.perf_counter() - began) / 10})
+    return [row for row in rows if row["repeat"]]  # the first repetition warms up
+
+
+def stages(layers: Sequence[Layer], most: int) -> tuple[Layer, ...]:
+    """Neighbouring layers joined into about ``most`` of equal seconds, their weights and their biases each into one.
+
+    A start-up takes a thousand times as long here as on the paper's networks, so GoogLeNet's 128 sums would be all
+    that is seen.
+    """
+    whole = math.fsum(n.forward + n.backward for n in layers)
+    groups: dict[int, list[Layer]] = {}
+    passed = 0.0
+    for layer in layers:
+        groups.setdefault(int(most * passed / whole), []).append(layer)
+        passed += layer.forward + layer.backward
+    return tuple(
+        Layer(
+            math.fsum(n.forward for n in group),
+            math.fsum(n.backward for n in group),
+            tuple(math.fsum(sizes) for sizes in zip_longest(*(n.tensors for n in group), fillvalue=0.0)),
+        )
+        for group in groups.values()
+    )
+
+
+def dilated(settings: Mapping[str, Any], devices: int) -> tuple[Network, float]:
+    """The layers of a network as they are slept on one of ``devices``, and the bits per second of a link.
+
+    ``seconds`` of computing and ``numbers`` of parameters are what an update comes to here, whatever it is there.
+    """
+    table = layers_of(settings["network"])
+    costs = [
+        LayerCost(float(flops), tuple(int(n) for n in tensors if n))
+        for flops, *tensors in zip(table["flops"], table["weights"], table["biases"], strict=True)
+    ]
+    there = Setting(settings["flops"], settings["memory"], 0.0, settings["beta"], 0.0)
+    model = network(tuple(costs), settings["batch"] / devices, there)
+    slower = settings["seconds"] / (model.forward + model.backward)
+    smaller = 4 * settings["numbers"] / model.size
+    layers = tuple(
+        Layer(slower * n.forward, slower * n.backward, tuple(4.0 * max(1, round(smaller * s / 4)) for s in n.tensors))
+        for n in stages(model.layers, settings["stages"])
+    )
+    return Network(layers), there.beta * 8 / netlab.PAYLOAD * smaller / slower
+
+
+def hosts(spec: RunSpec, context: Context) -> Outcome:
+    """Seconds per update by number of devices. Where there is no lab, stores the reason instead."""
+    settings = thaw(spec.settings)
+    rows = []
+    try:
+        for place, devices in enumerate(settings["devices"]):
+            asleep, speed = dilated(settings, devices)
+            with netlab.lab(devices, speed) as lab:
+                first, *_ = spawn(on_hosts, devices, asleep, settings["repeats"], timeout=60, lab=lab)
+            rows += [{"devices": devices, "speed": speed, **row} for row in first]
+            context.report((place + 1) / len(settings["devices"]))
+    except netlab.NoLab as error:
+        return Outcome("finished", {"skipped": str(error)})
+    return Outcome("finished", {"skipped": ""}, {"hosts": pd.DataFrame(rows)})
 
 
 def link(spec: RunSpec, context: Context) -> Outcome:
@@ -157,9 +210,8 @@ def link(spec: RunSpec, context: Context) -> Outcome:
             tables = {}
             for place, workload in enumerate(NETWORKS):
                 first, _ = spawn(
-                    measure, 2, lab.interfaces, workload, settings["speeds"], settings["repeats"],
-                    timeout=60, prefix=lab.prefix, environment=lab.environment,
-                )  # fmt: skip
+                    over_speeds, 2, workload, settings["speeds"], settings["repeats"], timeout=60, lab=lab
+                )
                 tables[workload] = pd.DataFrame(first)
                 context.report((place + 1) / len(NETWORKS))
     except netlab.NoLab as error:

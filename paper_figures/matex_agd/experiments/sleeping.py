@@ -1,0 +1,77 @@
+"""Networks that compute by sleeping and exchange gradients that are really there."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from suite.cost_models.overlap import Network
+
+
+class Device:
+    """Computes by sleeping, one piece after another from the beginning of an update on.
+
+    A process that wakes up late does not delay the pieces that follow, as the host of a GPU does not.
+    """
+
+    def __init__(self) -> None:
+        self._free = 0.0
+
+    def begin(self) -> None:
+        """An update begins now, or when the last one has been computed."""
+        self._free = max(self._free, time.monotonic())
+
+    def compute(self, seconds: float) -> None:
+        self._free += seconds
+        time.sleep(max(0.0, self._free - time.monotonic()))
+
+
+class _Sleep(torch.autograd.Function):
+    """Takes a layer's seconds, and gives its parameters gradients of ones."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, layer: SleepingLayer, *tensors: Tensor) -> Tensor:
+        layer.device.compute(layer.seconds[0])
+        ctx.layer, ctx.shapes = layer, [tensor.shape for tensor in tensors]
+        return x + 0
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        ctx.layer.device.compute(ctx.layer.seconds[1])
+        one = grads[0].new_ones(())
+        return grads[0], None, *(one.expand(shape) for shape in ctx.shapes)
+
+
+class SleepingLayer(nn.Module):
+    """``[B] -> [B]``; holds tensors of so many ``numbers``, whose sums are what travels."""
+
+    def __init__(self, numbers: tuple[int, ...], forward: float, backward: float, device: Device):
+        super().__init__()
+        self.seconds, self.device = (forward, backward), device
+        self.tensors = nn.ParameterList(torch.zeros(n) for n in numbers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        slept: Tensor = _Sleep.apply(x, self, *self.tensors)
+        return slept
+
+
+class SleepingNetwork(nn.Module):
+    """``[B] -> [B]``; the layers of a cost model's network, with their seconds and tensors."""
+
+    def __init__(self, network: Network):
+        super().__init__()
+        self._device = Device()
+        self.layers = nn.Sequential(
+            *(
+                SleepingLayer(tuple(round(size / 4) for size in n.tensors), n.forward, n.backward, self._device)
+                for n in network.layers
+            )
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._device.begin()
+        slept: Tensor = self.layers(x)
+        return slept
