@@ -7,7 +7,7 @@ this package makes itself, are the one thing inserted as markup. No script, no r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -20,7 +20,8 @@ from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.published import published
 from suite.papers.register import read
-from suite.papers.registry import PAPERS, paper
+from suite.papers.registry import PAPERS
+from suite.papers.selection import select
 from suite.papers.verdicts import Measurement, besides, verdicts
 from suite.report.drawing import Drawing, DrawingError, drawing, inline_svg, write
 from suite.report.numerals import number
@@ -145,21 +146,24 @@ class Once:
         return found
 
 
-def write_report(source: Runs, out: Path, tell: Callable[[str], None] = lambda fault: None) -> Path:
-    """Write ``out/report.html`` from the runs of ``source``; returns its path.
+def write_report(
+    source: Runs, out: Path, tell: Callable[[str], None] = lambda fault: None, selectors: Sequence[str] = ()
+) -> Path:
+    """Write ``out/report.html`` on the selected artifacts from the runs of ``source``; returns its path.
 
     ``tell`` is told of each artifact that a programming error kept from being drawn. The same runs and the same code
     give the same bytes. Raises StoreError when ``out`` cannot be written.
     """
-    return write(Path(out) / "report.html", page(source, tell).encode())
+    return write(Path(out) / "report.html", page(source, tell, selectors).encode())
 
 
-def page(source: Runs, tell: Callable[[str], None] = lambda fault: None) -> str:
-    """The report as HTML text; ``tell`` as in ``write_report``."""
+def page(source: Runs, tell: Callable[[str], None] = lambda fault: None, selectors: Sequence[str] = ()) -> str:
+    """The report as HTML text; ``tell`` and ``selectors`` as in ``write_report``."""
     from markupsafe import Markup
 
     once = Once(source)
-    sections = [_section(paper(name), once) for name in PAPERS]
+    chosen = select(selectors)
+    sections = [_section(which, once, {each.id for each in found} if selectors else None) for which, found in chosen]
     wanted = sorted({run_id for s in sections for shown in s.artifacts for run_id in shown.runs})
     for fault in [shown.fault for s in sections for shown in s.artifacts if shown.fault]:
         tell(fault)
@@ -199,11 +203,14 @@ def all_verdicts(
     return corrected(found, read(PAPERS[which.name].home).families)
 
 
-def _section(which: Paper, source: Runs) -> Section[Shown]:
+def _section(which: Paper, source: Runs, chosen: Collection[str] | None) -> Section[Shown]:
+    """The section of a paper: of its ``chosen`` artifacts, or of all."""
     by_artifact: dict[str, list[Verdict]] = {artifact.id: [] for artifact in which.artifacts}
     measured: dict[tuple[str, str], Measurement] = {}
     for verdict in all_verdicts(which, source, measured):
         by_artifact.setdefault(verdict.claim.artifact, []).append(verdict)
+    if chosen is not None:
+        by_artifact = {name: found for name, found in by_artifact.items() if name in chosen}
     known = {artifact.id: artifact for artifact in which.artifacts}
     section = Section[Shown](which, [])
     for name, found in by_artifact.items():
