@@ -123,7 +123,8 @@ def show_unclaimed(selectors: Sequence[str], profile: str | None, source: Runs) 
                 continue
             for each in [profile] if profile else reversed(PROFILES):
                 if quantities := measure(artifact, source, each).found:
-                    rows = sheet(f"{artifact.id} at {each}", "ours, 95% interval", "seeds")
+                    rows = sheet(f"{artifact.id} at {each}", "ours [95%]", "seeds")
+                    rows.columns[1].no_wrap = True
                     for name, value in quantities.items():
                         rows.add_row(f"  {name}", ", ".join(values(value)), str(value.n))
                     console().print(rows)

@@ -66,7 +66,7 @@ def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.Cap
     check_selection([NAME], None, mine, mine.ids(), as_json=False, junit_path=None, verbose=False)
     shown = capsys.readouterr().out
     assert "mine/curves at smoke" in shown
-    assert "SMA, 4 learners, alpha = 0.1: test error minus that of SGD (points)" in shown
+    assert "SMA, 4 learners, alpha = 0.1: less SGD (points)" in shown
 
     (line,) = draw_selection([NAME], mine, tmp_path / "figures", data="csv")
     assert "8 runs" in line
