@@ -47,6 +47,7 @@ class Board:
     single: int = 0  # verdicts among ``empirical`` that one run decides
     families: int = 0  # verdicts among ``empirical`` that are corrected with others on the same runs
     fallen: tuple[str, ...] = ()  # ids of those whose corrected verdict is another
+    rows: Mapping[str, Counter[str]] = field(default_factory=dict)  # of rows of claims, counted nowhere else
 
     @property
     def by_chance(self) -> float:
@@ -89,15 +90,21 @@ def stand_in(verdict: Verdict) -> str:
 
 
 def board(verdicts: Iterable[Verdict]) -> Board:
-    """All verdicts counted, each once."""
+    """All verdicts counted, each once; rows of a claim apart from the claims."""
     empirical = {row: Counter[str]() for row in (*EMPIRICAL, NOTHING)}
     properties = {row: Counter[str]() for row in PROPERTIES}
     decides = Counter[str]()
     order = {row: Counter[str]() for row in EMPIRICAL}
     runs: dict[str, set[str]] = {row: set() for row in EMPIRICAL}
     follows = Counter[str]()
+    rows: dict[str, Counter[str]] = {}
     spread = 0
-    found = list(verdicts)
+    found: list[Verdict] = []
+    for verdict in verdicts:
+        if verdict.claim.row_of:
+            rows.setdefault(verdict.rests_on or NOTHING, Counter())[verdict.verdict] += 1
+        else:
+            found.append(verdict)
     for verdict in found:
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
@@ -124,6 +131,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         sum(map(on_one_run, counted)),
         sum(verdict.family > 1 for verdict in counted),
         tuple(verdict.claim.id for verdict in counted if verdict.present.alone),
+        rows,
     )
 
 
@@ -145,6 +153,8 @@ def lines(counted: Board) -> list[str]:
             f"  {counted.spread} of those reproduced have an interval: were all of them false by their tolerance, "
             f"{counted.by_chance:.2g} would pass by chance"
         )
+    if counted.rows:
+        text.append(rows_told(counted))
     if counted.single:
         text.append(f"  {counted.single} rest on one run each, without a spread of our own")
     text += [f"  {line}" for line in (corrected(counted), stand_ins(counted)) if line]
@@ -153,6 +163,12 @@ def lines(counted: Board) -> list[str]:
         derived = f"; {counted.follows[row]} by numbers that follow from print" if counted.follows[row] else ""
         text += [f"  {row + ':':<18}{_told(tally, WORDS.values())}{derived}"] if tally else []
     return text
+
+
+def rows_told(counted: Board) -> str:
+    """How the rows of claims were judged, which are rows of a printed table."""
+    told = [f"{row} {_told(counted.rows[row], VERDICTS)}" for row in (*EMPIRICAL, NOTHING) if row in counted.rows]
+    return f"rows of these claims, judged one by one: {'; '.join(told)}"
 
 
 def corrected(counted: Board) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from suite.claims.board import said
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
+from suite.papers.places import moved
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
 from suite.papers.remembered import judge_artifacts
@@ -23,6 +24,8 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     name, artifact_id = claim.partition("/")[0], claim.rpartition("/")[0]
     if name not in PAPERS:
         raise SelectorError(f"no claim is called {claim!r}; a claim is paper/artifact/name, such as isgd/fig5b/gain")
+    if where := moved(claim):
+        raise SelectorError(where)
     which = paper(name)
     artifacts = {each.id: each for each in which.artifacts}
     if claim in artifacts:

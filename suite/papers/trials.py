@@ -33,8 +33,15 @@ class Trial:
 
 
 def counted(verdict: Verdict) -> bool:
-    """Whether a claim's present rule decided it on what was measured, and so must be able to fail."""
-    return verdict.claim.empirical and present(verdict).verdict in ("reproduced", "not reproduced")
+    """Whether a claim's present rule decided it on what was measured, and so must be able to fail.
+
+    A claim that names the observation that would have refuted it has a quantity that tests hold to known answers.
+    """
+    return (
+        verdict.claim.empirical
+        and not verdict.claim.refuted_by
+        and present(verdict).verdict in ("reproduced", "not reproduced")
+    )
 
 
 def present(verdict: Verdict) -> Verdict:

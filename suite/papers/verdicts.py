@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
-from suite.claims.measured import Measured
+from suite.claims.measured import EXACT, Measured
 from suite.experiment import Experiment
 from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
-from suite.papers.grades import Grade, Rests, grade, rests_of
+from suite.papers.grades import Grade, Rests, grade, read_of, rests_of
+from suite.papers.panel import Panel, Quantity
 from suite.papers.published import published
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, standing, under
 from suite.papers.registry import experiment
@@ -28,7 +29,7 @@ class Measurement:
     """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
 
     found: dict[str, Measured] = field(default_factory=dict)
-    missing: dict[Measure, Missing] = field(default_factory=dict)  # what stopped others
+    missing: dict[Measure | Quantity, Missing] = field(default_factory=dict)  # what stopped others
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
@@ -76,8 +77,30 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
         except Exception as error:
             why = f"{artifact.id} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
             result.damaged.append(why)
+    if isinstance(artifact, Panel):
+        _measure_frame(artifact, evidence, result)
     result.survey = survey(evidence.versions, is_timed, is_arithmetic)
     return result
+
+
+def _measure_frame(panel: Panel, evidence: Evidence, result: Measurement) -> None:
+    """Add every quantity that a panel's frame can answer for. What goes wrong in one hinders no other."""
+    frame = panel.read(evidence)
+    for name, quantity in panel.quantities.items():
+        try:
+            part = quantity.needs(frame)
+            value = quantity.measured(part)
+        except Missing as error:
+            result.missing[quantity] = Missing(str(error), {name: str(error)})
+        except UnusableRun as error:
+            result.damaged.append(str(error))
+        except Exception as error:
+            why = f"{panel.id}/{name} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
+            result.damaged.append(why)
+        else:
+            runs = [part.stored[run] for run in dict.fromkeys(part.runs["run"]) if run]
+            result.found[name] = value
+            result.rests[name] = Rests(quantity.value, tuple(read_of(run, quantity.results) for run in runs))
 
 
 def is_timed(name: str) -> bool:
@@ -148,6 +171,16 @@ def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     asked = [c for c in published(paper) if c.artifact == artifact and c.quantity in measurement.rests]
     experiments = experiments_of(registry.paper(paper))
     return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
+
+
+def scales(panel: Panel, evidence: Evidence, measurement: Measurement) -> set[str]:
+    """The scales of a panel's runs that no quantity reads, and that are drawn all the same."""
+    experiments = experiments_of(registry.paper(panel.id.partition("/")[0]))
+    own = {spec.id for specs in evidence.groups.values() for spec in specs}
+    own -= {read.spec.id for rests in measurement.rests.values() for read in rests.runs}
+    frame = panel.read(evidence)
+    alone = [Rests(panel.read, (read_of(frame.stored[run]),)) for run in sorted(own & set(frame.stored))]
+    return {grade(f"{panel.id}/drawing", rests, experiments).rests_on for rests in alone} - {EXACT}
 
 
 def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Measured]]:
@@ -269,7 +302,11 @@ def _stopped(quantity: str, measured: Mapping[str, Measurement], profile: str) -
             return error.rows[quantity]
     finds = {found.rests[quantity].measure for found in measured.values() if quantity in found.rests}
     subject = quantity.partition("-")[2] or quantity  # of what an artifact lacks, this quantity's own part
-    surely = [str(e) for function, e in missing.items() if function in finds or names(function, quantity)]
+    surely = [
+        str(error)
+        for function, error in missing.items()
+        if not isinstance(function, Quantity) and (function in finds or names(function, quantity))
+    ]
     said = list(dict.fromkeys(map(str, missing.values())))
     likely = [text for text in said if subject in text.split() or len(said) == 1]
     return "; ".join(dict.fromkeys(surely or likely))
@@ -294,8 +331,10 @@ def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
     return replace(verdict, verdict="inconclusive", why=why + more, red=True)
 
 
-def measures_of(quantity: str, artifact: Artifact) -> list[Measure]:
+def measures_of(quantity: str, artifact: Artifact) -> list[Callable[..., Any]]:
     """The measures that name a quantity as a whole text; where none does (the name is put together), all."""
+    if isinstance(artifact, Panel):
+        return [artifact.quantities[quantity].value] if quantity in artifact.quantities else []
     return [function for function in artifact.measures if names(function, quantity)] or list(artifact.measures)
 
 
