@@ -43,7 +43,7 @@ def results(
     Example:
         One curve per method and seed::
 
-            found = suite.results("isgd/fig5a")
+            found = suite.results("isgd/fig5a", profile="paper")
             curves = found[found.table == "evaluations"].pivot(
                 index=["group", "seed", "row"], columns="name", values="value"
             )
