@@ -12,6 +12,7 @@ from fake_paper import HOSTILE, environment, fig2_runs, fill, registered
 from test_report import Page
 
 from ci.links import follow
+from suite.papers import registry
 from suite.report import page as single
 from suite.report.site import build, exhibit, rows, stamp
 from suite.report.site.build import write_site
@@ -98,7 +99,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     words = pages[made / "fake/fig1.html"].words
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
-    section = single.Section[Row](build.paper("fake"), [row])
+    section = single.Section[Row](registry.paper("fake"), [row])
     page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suite.claims.judge import PROFILES
+from suite.own.variation import written
 from suite.papers.evidence import of_user, with_committed
 from suite.papers.selection import select
-from suite.papers.variation import written
 from suite.runs.store import Run, StoreError
 from suite.runs.tidy import tidy
 
