@@ -15,13 +15,20 @@ from functools import partial
 from typing import Any
 
 import torch
-from test_corners import MAKERS
+from test_corners import MAKERS as ALONE
 from torch import Tensor, nn
 from torch.optim import lr_scheduler as S
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch_schedules import SCHEDULES, Make, X, alike, fit, freed, linear
 
-from suite.optim import ISGD
+from suite.optim import EASGD, ISGD, SMA, Softsync
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    **ALONE,
+    "SMA, 2 learners": partial(SMA, learners=2),
+    "EASGD, 2 learners": partial(EASGD, learners=2, alpha=0.2),
+    "Softsync, 2 learners": partial(Softsync, learners=2),
+}
 
 
 def values(module: nn.Module) -> Tensor:
@@ -324,7 +331,7 @@ def table() -> Iterator[str]:
     reasons = list(dict.fromkeys(reason for _, reason in REFUSED.values()))
     yield "# What torch tests its own optimisers and schedulers for\n"
     yield "By the names of its tests; made and compared by `tests/optim/test_torch_rows.py`. The optimisers have one"
-    yield "learner; *no* is refused in a sentence, for the reason below.\n"
+    yield "learner where none is named; *no* is refused in a sentence, for the reason below.\n"
     yield f"| | {' | '.join(MAKERS)} |"
     yield "|---" * (len(MAKERS) + 1) + "|"
     for row in ROWS:
