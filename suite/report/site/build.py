@@ -97,9 +97,9 @@ def write_site(
     return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
 
 
-def chosen(selectors: Sequence[str]) -> tuple[list[Section[Row]], dict[str, Place]]:
+def chosen(selectors: Sequence[str]) -> tuple[list[Section], dict[str, Place]]:
     """The selected artifacts by paper, and by id where each stands. Raises SelectorError."""
-    sections, places = list[Section[Row]](), dict[str, Place]()
+    sections, places = list[Section](), dict[str, Place]()
     for which, artifacts in select(selectors):
         rows = rows_of(which)
         wanted = {artifact.id for artifact in artifacts} if selectors else {row.id for row in rows}
