@@ -12,6 +12,7 @@ import pytest
 from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
 
 from ci.links import follow
+from suite.papers import registry
 from suite.report.site import build, exhibit, rows, stamp
 from suite.report.site.build import write_site
 from suite.report.site.rows import Row, Section
@@ -135,7 +136,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     words = pages[made / "fake/fig1.html"].words
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
-    section = Section(build.paper("fake"), [row])
+    section = Section(registry.paper("fake"), [row])
     page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 

@@ -55,12 +55,13 @@ def figures(
 
 
 def report(
+    selector: Selectors = None,
     *,
     store: SourceOption = None,
     out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
     single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
 ) -> None:
-    """Write a site of static pages with every artifact, number and verdict; only what changed is written again.
+    """Write a site of static pages with artifacts, numbers and verdicts; only what changed is written again.
 
     Exit 1 when the code that draws an artifact fails.
     """
@@ -72,7 +73,8 @@ def report(
     check_writable(out)
     try:
         with watched():
-            built = (write_single if single else write_site)(source(store), out, say, partial(with_committed, store))
+            make = write_single if single else write_site
+            built = make(source(store), out, say, partial(with_committed, store), selector or [])
     except Interrupted as interrupted:
         say(f"interrupted by {interrupted.name}: pages that are written stay, the same command makes the others")
         raise typer.Exit(interrupted.exit_code) from None

@@ -7,7 +7,7 @@ import hashlib
 import mimetypes
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -27,11 +27,15 @@ LEFT_OUT = re.compile(r'<ul class="files">.*?</ul>\n|<a class="picture"[^>]* ari
 
 
 def write_single(
-    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, reopen: Reopen | None = None
+    source: Runs,
+    out: Path,
+    tell: Callable[[str], None] = lambda line: None,
+    reopen: Reopen | None = None,
+    selectors: Sequence[str] = (),
 ) -> Built:
     """Write ``out/report.html``: the pages that ``write_site`` makes of these arguments, without source code."""
     with tempfile.TemporaryDirectory() as folder:
-        built = write_site(source, Path(folder), tell, reopen)
+        built = write_site(source, Path(folder), tell, reopen, selectors)
         return replace(built, index=write(Path(out) / "report.html", joined(Path(folder)).encode()))
 
 
