@@ -43,6 +43,7 @@ def test_a_file_without_its_markers_is_refused(text):
 def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
     monkeypatch.setattr(readme, "judged", lambda source: verdicts)
     monkeypatch.setattr(readme, "answers", lambda homes: [])  # of other papers' claims
+    monkeypatch.setattr(readme, "findings", lambda home: [])
     (tmp_path / "docs").mkdir()
     for name, made in blocks(verdicts, Layered([])).items():
         (tmp_path / name).write_text("".join(f"<!-- {block}:begin -->\n<!-- {block}:end -->\n" for block in made))
