@@ -188,7 +188,6 @@ def summary(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """The documentation into site/: strict, every link and anchor checked, nothing fetched."""
     install(session, "docs")
-    session.run("python", "-m", "suite.report.readme", env=ENVIRONMENT)
     session.run("python", "-m", "suite.report.gallery", "docs", env=ENVIRONMENT)
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "true"})
     session.run("python", "-m", "ci.links", "--served", "site", *session.posargs)

@@ -50,15 +50,15 @@ def whole(made: Session) -> Update:
 
 def without_joint_step(made: Session) -> Update | None:
     """Gradients written to a row first, which the solver reads."""
-    if made.whole is None:
+    if made.step is None:
         return None
-    made.whole = None
+    made.step = None
     return whole(made)
 
 
 def without_in_place(made: Session) -> Update | None:
     """The solver as it is written, with new vectors for everything."""
-    made.whole, made.algorithm = None, made.made.algorithm
+    made.step, made.algorithm = None, made.made.algorithm
     return whole(made)
 
 
@@ -71,7 +71,7 @@ def without_decoding(made: Session) -> Update | None:
 
 def without_bookkeeping(made: Session) -> Update | None:
     """Gradient and step on one batch again and again: no order, no gathering, no schedule, no curves."""
-    step = made.whole
+    step: Any = made.step
     if step is None:
         return None
     _, examples = made.request(next(rounds(made.workers)))

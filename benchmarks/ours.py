@@ -28,7 +28,7 @@ from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
 from suite.training.build import Assembly, make_algorithm, make_optimizer, random_classification
 from suite.training.gradients.looped import Bound
-from suite.training.gradients.paths import gradients_of_run
+from suite.training.gradients.paths import backend_of
 from suite.training.loop import Session
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import TorchSGD
@@ -94,8 +94,7 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
         problem.targets,
     )
     context = Context(Path(tempfile.gettempdir()), chosen)
-    gradients = gradients_of_run(chosen["path"], problem, chosen.get("build"))
-    return (ServerSession if served else Session)(spec, context, made, gradients)
+    return (ServerSession if served else Session)(spec, context, made, backend_of(chosen, problem))
 
 
 def server_schedule(workload: Workload) -> Any:

@@ -1,4 +1,22 @@
 """The harness: trains the papers' models by the papers' algorithms, stores runs, judges claims, draws figures."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 __version__ = "0.2.0"
 DISTRIBUTION = "sgd-scaling-suite"  # tells this package from others of its name
+
+
+def results(
+    selector: str | Iterable[str] | None = None, *, store: str | Path | None = None, profile: str | None = None
+) -> pd.DataFrame:
+    """Stored runs as one tidy table; all about it stands at :func:`suite.papers.results.results`."""
+    from suite.papers.results import results
+
+    return results(selector, store=store, profile=profile)

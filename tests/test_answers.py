@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from paper_figures.rudra.against_print import trained
-from paper_figures.rudra.groups import label
-from paper_figures.rudra.readings import errors
+from paper_figures.rudra.errors import finals
+from paper_figures.rudra.plans import label
 from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
 from suite.papers.artifact import Evidence
@@ -95,7 +94,8 @@ def test_the_numbers_of_the_committed_answers_are_those_of_the_stored_runs():
     wanted = [(1, 128, 0), (30, 4, 0), (30, 8, 0), (30, 4, 1), (30, 4, 30), (18, 8, 18), (2, 128, 2), (2, 128, 1)]
     settings = [label((n if learners > 1 else 0, batch, learners)) for learners, batch, n in wanted]
     table = paper("rudra").artifact("rudra/table2")
-    ours = [errors(trained(Evidence(source, table.runs("paper"), "paper")), name)[0] for name in settings]
+    frame = table.read(Evidence(source, table.runs("paper"), "paper"))
+    ours = [finals(frame, name)[0] for name in settings]
     assert rows == len(printed)
     assert rms == pytest.approx(math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(ours, printed, strict=True)) / 8))
 

@@ -22,23 +22,13 @@ def claim(rule: str = "within", **entries) -> Claim:
     [
         (2.6789, 0.31, "2.68"),
         (2.6789, 0.031, "2.679"),
-        (1234.5, 100, "1230"),
         (123_456.0, 2_000, "123,500"),
         (-0.004, 0.01, "−0.004"),
-        (-0.0001, 0.01, "0.000"),
-        (0.0, 0.0, "0"),
-        (2016.0, 0.0, "2016"),
         (50_000.0, 0.0, "50,000"),
-        (9_999.0, 0.0, "9999"),
-        (10_000.0, 0.0, "10,000"),
-        (10_000.0, 100.0, "10,000"),
         (1 / 3, 0.0, "0.3333"),
         (3.2e-7, 0.0, "3.2e-07"),
-        (3.2e11, 1e9, "3.2e+11"),
         (math.nan, 0.0, "not a number"),
         (math.inf, 0.0, "∞"),
-        (-math.inf, 1.0, "−∞"),
-        (5.0, math.inf, "5"),
     ],
 )
 def test_digits_follow_the_interval(value, half_width, text):
@@ -81,37 +71,12 @@ def test_the_printed_side_and_the_tolerance(entries, text, allowed):
 
 
 @pytest.mark.parametrize(
-    ("measured", "unit", "text"),
-    [
-        (
-            interval(-0.0573906, -0.202719, 0.0879383),
-            "log updates",
-            "ISGD: 6% more gradient evaluations than SGD, 95% CI 8% fewer to 22% more",
-        ),
-        (
-            interval(-0.0991584, -0.192323, -0.0005),
-            "log updates",
-            "ISGD: 10% more gradient evaluations than SGD, 95% CI 0.05% more to 21% more",
-        ),
-        (exact(math.log(2)), "log seconds", "ISGD: 50% less time than SGD"),
-        (interval(math.log(2), -math.inf, math.inf), "log seconds", "ISGD: 50% less time than SGD, from one run"),
-        (interval(0.0, 0.0, math.inf), "log hours", "ISGD: 0% more time than SGD, 95% CI 100% less to 0% more"),
-    ],
-)
-def test_a_logarithm_of_a_ratio_is_said_in_per_cent(measured, unit, text):
-    assert ours(measured, claim("order", order=("ISGD", "SGD"), unit=unit)) == [text]
-
-
-@pytest.mark.parametrize(
     ("before", "now", "same"),
     [
         ("ours: -0.242013 [0.1, 2]", "ours: -0.242012 [0.1, 2]", True),
         ("1.724,0.001234", "1.725,0.001235", True),
-        ("12,345.6 s", "12,345.7 s", True),
-        ("1.234e-05", "1.235e-05", True),
         ("1.724", "1.726", False),
         ("117 reproduced", "118 reproduced", False),
-        ("0.3 points", "0.4 points", False),
         ("1.724 s", "1.724 ms", False),
         ("1.724", "1.724 and 2", False),
     ],

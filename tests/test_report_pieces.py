@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import pandas as pd
 import pytest
 from fake_paper import claim, registered, verdict
 
-from suite.claims.measured import Measured, exact, interval
+from suite.claims.measured import exact, interval
 from suite.report.behind import reasons
-from suite.report.data import results, values
+from suite.report.data import values
 
 
 @pytest.fixture
@@ -38,19 +35,6 @@ def test_each_value_stands_beside_what_is_printed_of_it(made, ours, printed):
     found = values([verdict(exact(ours), made=made)])
     assert [None if pd.isna(value) else value for value in found["printed"]] == printed
     assert found["ours"].tolist() == found["low"].tolist() == found["high"].tolist() == list(ours)
-
-
-def test_results_have_the_digits_of_their_interval_and_rounding_alone_reads_as_nothing():
-    measured = Measured((0.123456789, 9e-10), (1.2e-9, -9e-10), (1.0, 9.9e-10), 3)
-    text = results([verdict(measured, made=claim(printed=(1.0, 2.0)))])
-    first, second = csv.DictReader(io.StringIO(text))
-    assert [first[name] for name in ("ours", "low", "high", "beside", "n")] == ["0.123", "1.2e-09", "1", "", "3"]
-    assert [second[name] for name in ("ours", "low", "high")] == ["0", "0", "0"]
-    assert text.startswith("claim,says,printed,")
-    assert results([]) == ""
-
-
-# --- what stands behind a verdict and a page
 
 
 def test_a_verdict_is_explained_line_by_line(paper, tmp_path):

@@ -10,12 +10,11 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from suite.commands.refresh import RESULTS
 from suite.papers.evidence import committed
 from suite.papers.grades import Rests, grade, read_of
 from suite.papers.register import DECIDING
 from suite.papers.registry import PAPERS, homes, paper, papers_of
-from suite.report.data import results
+from suite.report import snapshot
 from suite.report.numerals import alike
 from suite.report.page import all_verdicts
 from suite.report.readme import blocks, rewritten
@@ -27,6 +26,10 @@ from suite.spec import RunSpec
 pytestmark = pytest.mark.evidence
 
 
+def committed_rows():
+    return snapshot.read((homes()[0] / snapshot.FILE).read_text(encoding="utf-8"))
+
+
 @pytest.fixture(scope="module")
 def judged():
     """Verdicts of all papers on the committed evidence, what was measured for them, and the evidence."""
@@ -36,15 +39,23 @@ def judged():
 
 @pytest.mark.parametrize("name", papers_of(homes()[0]))
 def test_every_value_and_verdict_is_the_committed_one(judged, name):
-    now = results([verdict for verdict in judged[0] if verdict.claim.paper == name])
-    head, *rows = (homes()[0] / RESULTS).read_text(encoding="utf-8").splitlines(keepends=True)
-    of_it = [row for row in rows if row.startswith(f"{name}/")]
-    changed = [(a, b) for a, b in zip([head, *of_it], now.splitlines(keepends=True), strict=True) if not alike(a, b)]
-    assert changed == []
+    now = snapshot.rows(verdict for verdict in judged[0] if verdict.claim.paper == name)
+    assert snapshot.differing([row for row in committed_rows() if row["claim"].startswith(f"{name}/")], now) == []
+
+
+def test_values_are_compared_as_numbers():
+    row = next(row for row in committed_rows() if row["low"] and float(row["low"]) < float(row["high"]) < 1e9)
+    value, width = float(row["ours"]), float(row["high"]) - float(row["low"])
+    beside = lambda by: [row | {"ours": f"{value + by:.10g}"}]
+    assert snapshot.differing([row], beside(5e-4 * width)) == []
+    assert snapshot.differing([row], beside(5e-3 * width)) == [row["claim"]]
+    assert snapshot.moved([row], beside(5e-3 * width)) == {row["claim"]: [row]}
+    assert snapshot.moved([row], [beside(5e-3 * width)[0] | {"runs": "others"}]) == {}
+    assert snapshot.merged([row], beside(5e-4 * width)) == [row]
 
 
 def test_every_claim_with_a_grade_has_a_number():
-    table = pd.read_csv(homes()[0] / RESULTS)
+    table = pd.read_csv(homes()[0] / snapshot.FILE)
     assert (table["rests on"].notna() == table["ours"].notna()).all()
 
 

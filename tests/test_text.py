@@ -33,15 +33,14 @@ def write_text(folder: Path, stem: str, german: str, english: str) -> None:
     (folder / f"{stem}.en").write_bytes(english.encode())
 
 
-@pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize(
-    ("name", "split", "path"),
+    ("name", "split", "path", "flat"),
     [
-        ("europarl", "train", "Helsinki-NLP/europarl/de-en/train-00000-of-00001.parquet"),
-        ("newstest2013", "test", "wmt/wmt14/de-en/validation-00000-of-00001.parquet"),
-        ("multi30k", "validation", "multi30k/de-en/validation-00000-of-00001.parquet"),
-        ("europarl_sample", "test", "europarl-sample/de-en/test-00000-of-00001.parquet"),
-        ("wmt14_sample", "train", "wmt14-sample/de-en/train-00000-of-00001.parquet"),
+        ("europarl", "train", "Helsinki-NLP/europarl/de-en/train-00000-of-00001.parquet", False),
+        ("newstest2013", "test", "wmt/wmt14/de-en/validation-00000-of-00001.parquet", True),
+        ("multi30k", "validation", "multi30k/de-en/validation-00000-of-00001.parquet", False),
+        ("europarl_sample", "test", "europarl-sample/de-en/test-00000-of-00001.parquet", True),
+        ("wmt14_sample", "train", "wmt14-sample/de-en/train-00000-of-00001.parquet", False),
     ],
 )
 def test_hub_layouts(tmp_path: Path, name: str, split: str, path: str, flat: bool) -> None:

@@ -1,7 +1,8 @@
 """Rudra: Gupta, Zhang and Milthorpe, "Model Accuracy and Runtime Tradeoff in Distributed Deep Learning", 2015.
 
-One module per figure or table, the protocols in ``algorithms``, the equations in ``equations``; what they share is
-in ``settings``, ``simulations``, ``groups``, ``readings`` and ``plots``; what computes runs is in ``experiments``.
+One module per figure or table (Figs. 1 to 3 in ``systems``), the protocols in ``algorithms``, Eq. 7 in ``equations``.
+Runs are specified in ``settings`` and ``plans`` and computed in ``experiments``. Final errors and predicted times are
+read in ``errors`` and ``times``; ``drawing`` holds what several figures draw.
 """
 
 from __future__ import annotations
@@ -9,41 +10,22 @@ from __future__ import annotations
 from paper_figures.rudra import (
     algorithms,
     equations,
-    fig1,
-    fig2,
-    fig3,
     fig4,
     fig5,
     fig6,
     fig7,
     fig8,
     fig9,
+    systems,
     table1,
     table2,
     table3,
     table4,
 )
-from paper_figures.rudra import worlds as worlds  # counterfeits, which register themselves
 from paper_figures.rudra.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper
 
-MODULES = (
-    fig1,
-    fig2,
-    fig3,
-    table1,
-    table2,
-    table3,
-    table4,
-    fig4,
-    fig5,
-    fig6,
-    fig7,
-    fig8,
-    fig9,
-    algorithms,
-    equations,
-)
+MODULES = (systems, table1, table2, table3, table4, fig4, fig5, fig6, fig7, fig8, fig9, algorithms, equations)
 PAPER = Paper(
     name="rudra",
     title="Model Accuracy and Runtime Tradeoff in Distributed Deep Learning",

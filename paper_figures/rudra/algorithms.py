@@ -1,125 +1,55 @@
-"""The protocols of section 3.1 (hardsync, async, n-softsync) and their clocks, counted in simulated runs."""
+"""The protocols of section 3.1 (hardsync, async, n-softsync): how stale gradients are, in simulated runs."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from paper_figures.rudra.groups import protocol_groups
-from paper_figures.rudra.readings import counted, simulated
-from paper_figures.rudra.settings import BASE_RATE, JITTER, REFERENCE_BATCH
-from paper_figures.rudra.simulations import SPLITS
-from reference_impls.rudra_rates import hardsync_rate
-from suite.claims.measured import exact
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
-from suite.papers.counterfeits import counterfeit, edited, forged, rerun
+from paper_figures.rudra.plans import SLOW, SPLITS, protocol_groups
+from suite.papers.panel import Frame, Panel
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
-def runs(profile: str) -> Groups:
-    return protocol_groups()
-
-
-def measure_hardsync(evidence: Evidence) -> Quantities:
-    run, same = evidence.run("hardsync"), evidence.run("identities")
-    yield "staleness-zero", counted(run.results["largest"], run)
-    yield "equals-large-batch", exact(same.results["hardsync_large_batch"], runs=[same.id])
-    given = run.results["gradients_by_learner"]
-    updates = run.spec.settings["updates"]
-    yield "one-gradient-each", counted([min(given) / updates, max(given) / updates], run)
-
-
-def measure_hardsync_rates(evidence: Evidence) -> Quantities:
-    configurations = ((1, 128), (30, 4), (30, 128))  # lambda, mu
-    rates = [hardsync_rate(BASE_RATE, learners, mu, REFERENCE_BATCH) for learners, mu in configurations]
-    yield "lr-sqrt", exact([rate / BASE_RATE for rate in rates])
-
-
-def measure_async(evidence: Evidence) -> Quantities:
-    run, stalled = evidence.run("async"), evidence.run("stalled")
-    yield "one-gradient-one-update", counted(run.spec.settings["updates"] / run.results["gradients"], run)
-    yield "unbounded", counted(float(stalled.results["largest"] > 2 * 30), stalled)
-
-
-def measure_softsync(evidence: Evidence) -> Quantities:
-    several, one = evidence.runs("n"), evidence.run("one learner")
-    same = evidence.run("identities")
-    yield "c-formula", counted([size for run in several for size in run.results["gradients_per_update"]], *several)
-    yield "n-lambda-is-async", exact(same.results["async"], runs=[same.id])
-    ends = [run.results[end] / n for n, run in zip(SPLITS, several, strict=True) for end in ("smallest", "largest")]
-    yield "range", simulated([min(ends), max(ends)], *several)
-    means = [run.results["mean"] for run in several]
-    yield "mean", simulated([mean / n for n, mean in zip(SPLITS, means, strict=True)], *several)
-    yield "mean-exact", simulated(means, *several)
-    yield "lambda1", counted(one.results["largest"], one)
-    first = several[0]
-    yield (
-        "one-softsync-not-hardsync",
-        counted(first.results["uneven_updates"] / first.spec.settings["updates"], first),
-    )
-    yield "n1-min-staleness", simulated([means[1] - means[0], means[3] - means[1]], *several)
-
-
-def measure_clock(evidence: Evidence) -> Quantities:
-    several = (*evidence.runs("hardsync"), *evidence.runs("n"))
-    # every update is checked to have the timestamp that follows the last one's, from 0 on
-    steps = 1.0 + max(run.results["out_of_step"] for run in several)
-    yield "increment", counted([0.0 if steps == 1 else 1.0, steps], *several)
-    yield "non-negative", counted(min(run.results["smallest"] for run in several), *several)
-    yield "clock-below", counted(max(run.results["clock_above"] for run in several), *several)
-
-
-def changed(evidence: Evidence, group: str, **settings: Any) -> Evidence:
-    """A group's runs computed again with other settings."""
-    return rerun(evidence, lambda s: {**s, **settings}, group)
-
-
-@counterfeit("rudra/alg-hardsync/staleness-zero", "rudra/alg-hardsync/one-gradient-each")
-def server_does_not_wait(evidence: Evidence) -> Evidence:
-    """1-softsync in the place of hardsync."""
-    return changed(evidence, "hardsync", n=1)
-
-
-@counterfeit("rudra/alg-async/one-gradient-one-update")
-def server_gathers_two(evidence: Evidence) -> Evidence:
-    return changed(evidence, "async", n=15)
-
-
-@counterfeit("rudra/alg-async/unbounded")
-def no_slow_learner(evidence: Evidence) -> Evidence:
-    return changed(evidence, "stalled", clock={"jitter": JITTER}, updates=6000)
-
-
-@counterfeit("rudra/alg-softsync/range")
-def uneven_learners(evidence: Evidence) -> Evidence:
-    """A gradient's time varies by three times its mean."""
-    return changed(evidence, "n", clock={"jitter": 3.0}, updates=1000)
-
-
-@counterfeit("rudra/alg-softsync/mean", "rudra/alg-softsync/mean-exact", "rudra/alg-softsync/n1-min-staleness")
-def splitting_does_nothing(evidence: Evidence) -> Evidence:
-    """Every server gathers 15 gradients."""
-    return changed(evidence, "n", n=2, updates=1000, warm_up=100)
-
-
-@counterfeit("rudra/alg-softsync/lambda1")
-def a_second_learner(evidence: Evidence) -> Evidence:
-    return changed(evidence, "one learner", learners=2)
-
-
-@counterfeit("rudra/alg-softsync/one-softsync-not-hardsync")
-def server_waits_for_all(evidence: Evidence) -> Evidence:
-    """Hardsync in the place of 1-softsync."""
-    return changed(evidence, "n", n=0, updates=200, warm_up=20)
-
-
-@counterfeit("rudra/alg-clock/increment", "rudra/alg-clock/non-negative", "rudra/alg-clock/clock-below")
-def clock_runs_ahead(evidence: Evidence) -> Evidence:
-    """One update skips a timestamp and holds a gradient of weights that are not there yet."""
-    return edited(evidence, lambda run: forged(run, {"out_of_step": 1, "smallest": -1, "clock_above": 0}), "hardsync")
-
-
-ARTIFACTS = (
-    Artifact("rudra/alg-hardsync", "Hardsync", runs, (measure_hardsync, measure_hardsync_rates)),
-    Artifact("rudra/alg-async", "Async", runs, (measure_async,)),
-    Artifact("rudra/alg-softsync", "n-softsync", runs, (measure_softsync,)),
-    Artifact("rudra/alg-clock", "Timestamps and the vector clock", runs, (measure_clock,)),
+PANEL = Panel(
+    "rudra/alg-softsync",
+    "Staleness of gradients under each protocol",
+    lambda profile: protocol_groups(),
+    alt="Share of gradients staler than a number of updates: none under hardsync, within 2n under n-softsync, "
+    "far beyond where one learner of async is slow.",
 )
+ARTIFACTS = (PANEL,)
+
+
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
+    """Share of gradients that are at least so stale. Columns: protocol, staleness, share."""
+    import pandas as pd
+
+    stalled = f"async, a learner {SLOW:,.0f} times slower"
+    names = ["hardsync", *(f"{n}-softsync" for n in SPLITS), stalled]
+    runs = [frame.one("hardsync"), *(run for _, run in frame["n"].iterrows()), frame.one("stalled")]
+    found = []
+    for name, run in zip(names, runs, strict=True):
+        spread = frame.stored[run["run"]].curve("distribution")
+        share = spread["gradients"][::-1].cumsum()[::-1] / spread["gradients"].sum()
+        found.append(pd.DataFrame({"protocol": name, "staleness": spread["staleness"], "share": share}))
+    return pd.concat(found, ignore_index=True)
+
+
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
+    """Shares on logarithmic axes; a dashed line at the printed bound 2n of each n."""
+    from suite.report.style import GRID
+
+    rows = table(frame.needed(["hardsync", "n", "stalled"]))
+    axes = figure.subplots()
+    for name, part in rows.groupby("protocol", sort=False):
+        marker = "o" if len(part) == 1 else None  # hardsync's only value
+        axes.step(part["staleness"], part["share"], where="post", marker=marker, label=name)
+    for at, n in enumerate(SPLITS):
+        axes.axvline(2 * n, color=GRID, linewidth=0.9, linestyle="--", label=None if at else "printed bound 2n")
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_xlim(left=-0.2)
+    axes.set(xlabel="staleness (updates)", ylabel="share of gradients at least so stale", yscale="log")
+    axes.legend(fontsize=8, loc="center right")

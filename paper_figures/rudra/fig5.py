@@ -2,104 +2,89 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from paper_figures.rudra.groups import modulation_groups
-from paper_figures.rudra.readings import error_steps, runs_of
+from paper_figures.rudra import errors
+from paper_figures.rudra.plans import modulation_groups
 from paper_figures.rudra.settings import EPOCHS
-from suite.claims.measured import exact, point
+from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities, row_by_row
-from suite.papers.counterfeits import edited, forged, genuine
-from suite.papers.printed import printed_value
+from suite.papers.artifact import Groups, Missing
+from suite.papers.panel import FIRST, Frame, Panel
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-
-def runs(profile: str) -> Groups:
-    return modulation_groups(profile)
-
-
-def measure_chance(evidence: Evidence) -> Quantities:
-    yield "chance-level", exact(100 * (1 - 1 / DATASETS["cifar10"].classes))
+SHORT = ", shortened"
+CHANCE = 100 * (1 - 1 / DATASETS["cifar10"].classes)  # % of errors of one who guesses
 
 
-def measure_divergence(evidence: Evidence) -> Quantities:
+def beside(profile: str) -> Groups:
+    """Seeds that give the spread, and runs of a few epochs, which are drawn where there are no longer ones."""
+    short = modulation_groups("reduced") if profile == "paper" else {}
+    return {**errors.own_seeds(profile), **{f"{name}{SHORT}": specs for name, specs in short.items()}}
+
+
+PANEL = Panel(
+    "rudra/fig5",
+    "Test error with and without dividing the rate by staleness",
+    modulation_groups,
+    alt="Test error against epochs of 30-softsync: at alpha0 it stays at 90%, at alpha0/30 it falls.",
+    beside=beside,
+)
+ARTIFACTS = (PANEL,)
+
+PANEL.quantities["n30-lower"] = errors.steps("alpha0/30", "alpha0")
+PANEL.quantities["n4-lower"] = errors.steps("alpha0/4", "alpha0 of 4-softsync")
+
+
+@PANEL.quantity("n30-diverges", ["alpha0"], seeds=FIRST)
+def extremes(frame: Frame) -> list[Interval]:
     """The lowest and the highest error at any evaluation of 30-softsync at alpha0."""
-    failed = runs_of(evidence, "alpha0")
-    seen = [100 * float(error) for run in failed for error in run.curve("evaluations")["test_error"]]
-    ids = [run.id for run in failed]
-    yield "n30-diverges", point([min(seen), max(seen)], n=len(failed), runs=ids)
+    seen, seeds = 100 * frame.table("evaluations", "alpha0")["test_error"].astype(float), len(frame["alpha0"])
+    return [Interval(end, end, end, seeds) for end in (float(seen.min()), float(seen.max()))]
 
 
-def measure_errors(evidence: Evidence) -> Quantities:
-    pairs = {"n30-lower": ("alpha0/30", "alpha0"), "n4-lower": ("alpha0/4", "alpha0 of 4-softsync")}
-    yield from row_by_row((name, partial(error_steps, evidence, groups)) for name, groups in pairs.items())
-
-
-@genuine("rudra/fig5/n30-diverges")
-def one_class_at_all_times(evidence: Evidence) -> Evidence:
-    """The network names the same class for every image at every evaluation."""
-    return edited(evidence, lambda run: forged(run, evaluations=guessing(run.curve("evaluations"))), "alpha0")
-
-
-def guessing(evaluations: pd.DataFrame) -> pd.DataFrame:
-    return evaluations.assign(test_error=0.9)
-
-
-def frame(evidence: Evidence) -> pd.DataFrame:
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
     """Test errors in % of stored runs. Columns: configuration, seed, epoch, error. Raises Missing without any."""
     import pandas as pd
 
     found = []
-    for group in evidence.groups:
-        name = f"{'4' if '4' in group else '30'}-softsync, {group.partition(' ')[0]}"
-        for run in runs_of(evidence, group):
-            curve = run.curve("evaluations")
-            error = 100 * curve["test_error"]
-            found.append(
-                pd.DataFrame({"configuration": name, "seed": run.spec.seed, "epoch": curve["epoch"], "error": error})
-            )
+    for group in dict.fromkeys(frame.runs["group"]):
+        if group in errors.OWN or frame[group].empty:
+            continue
+        if group.endswith(SHORT) and len(frame[group.removesuffix(SHORT)]):
+            continue  # the whole run is there
+        curve, splitting = frame.table("evaluations", group), 4 if "4" in group else 30
+        name = f"{splitting}-softsync, {group.partition(' ')[0].rstrip(',')}"
+        length = "" if errors.is_whole(curve["epoch"].max()) else f" ({curve['epoch'].max():.0f} epochs)"
+        found.append(curve[["seed", "epoch"]].assign(configuration=name + length, error=100 * curve["test_error"]))
+    if not found:
+        raise Missing(f"nothing is trained at profile {frame.profile}")
     return pd.concat(found, ignore_index=True)
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
-    if not evidence.groups:
-        raise Missing(f"nothing is trained at profile {evidence.profile}")
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
+    """Every evaluation over epochs on a logarithmic axis; runs of a few epochs are named so."""
     import seaborn as sns
 
     from suite.report.style import GRID, PALETTE
 
-    table = frame(evidence)
+    rows = table(frame)
+    rows = rows[rows["epoch"] > 0]  # before training both are at chance
     axes = figure.subplots()
-    names = list(dict.fromkeys(table["configuration"]))
-    looks: dict[str, Any] = {
-        "hue": "configuration",
-        "style": "configuration",
-        "palette": PALETTE[: len(names)],
-        "markers": True,
-    }
-    sns.lineplot(table, x="epoch", y="error", units="seed", estimator=None, ax=axes, **looks)
-    chance = printed_value("rudra/fig5/chance-level")
-    axes.axhline(chance, color=GRID, linestyle="--", linewidth=1, label=f"printed: constant {chance:.0f}%")
-    epochs = table["epoch"].max()
-    if epochs < EPOCHS - 1:
+    names = list(dict.fromkeys(rows["configuration"]))
+    looks = {"hue": "configuration", "style": "configuration", "palette": PALETTE[: len(names)], "ax": axes}
+    sns.lineplot(rows, x="epoch", y="error", units="seed", estimator=None, **looks)
+    axes.axhline(
+        CHANCE, color=GRID, linestyle="--", linewidth=1, label=f"printed: constant {CHANCE:.0f}%, as guessing"
+    )
+    epochs = rows["epoch"].max()
+    if not errors.is_whole(epochs):
         axes.set_title(f"the first {epochs:.0f} of {EPOCHS} epochs, drops of the rate moved with them")
-    axes.set(xlabel="epoch", ylabel="test error (%)", ylim=(0, 100))
+    axes.set(xscale="log", xlabel="epoch", ylabel="test error (%)", ylim=(0, 100))
+    axes.set_xticks(ticks := [at for at in (1, 2, 5, 10, 20, 50, 100, 140) if at <= epochs], map(str, ticks))
     axes.legend(loc="lower left")
-
-
-ARTIFACTS = (
-    Artifact(
-        "rudra/fig5",
-        "Test error with and without dividing the rate by staleness",
-        runs,
-        (measure_chance, measure_divergence, measure_errors),
-        draw,
-        frame=frame,
-        alt="Test error against epochs of 30-softsync: at alpha0 it stays at 90%, at alpha0/30 it falls.",
-    ),
-)

@@ -1,56 +1,118 @@
-"""Figs. 1 to 3: the three systems drawn from the simulated ones."""
+"""Figs. 1 to 3: Rudra-base, Rudra-adv and Rudra-adv*, drawn from the simulated systems.
+
+Learners of Rudra-base push gradients to one server and pull weights from it, one message at a time. In Rudra-adv a
+tree of servers averages gradients on their way; in Rudra-adv* weights come down a tree of learners.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.rudra.settings import cifar_server
+from paper_figures.rudra.plans import messages, tree_groups
+from paper_figures.rudra.settings import INTERCONNECT, cifar_server
+from suite.claims.intervals import Interval
+from suite.papers.panel import Frame, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DRAWN = {"base": 6, "adv": 12, "adv*": 12}  # learners of the diagrams
+FIG1 = Panel(
+    "rudra/fig1",
+    "Rudra-base: learners and one parameter server",
+    lambda profile: {"base": (messages(1, 4),), "async": (messages(30, 4),)},
+    alt="Six learners, each sending gradients to one server and receiving weights from it.",
+)
+FIG2 = Panel(
+    "rudra/fig2",
+    "Rudra-adv: a tree of servers, leaves beside their learners",
+    lambda profile: tree_groups(),
+    alt="Twelve learners beneath three leaves beneath a root; gradients go up and weights come down the tree.",
+)
+FIG3 = Panel(
+    "rudra/fig3",
+    "Rudra-adv*: weights broadcast down a tree of learners",
+    lambda profile: tree_groups(),
+    alt="Gradients go up a tree of servers; weights go from the root to learner 0 and down a tree of learners.",
+)
+ARTIFACTS = (FIG1, FIG2, FIG3)
+
+MODEL_BYTES, PUSHES = 300_000_000, 16  # of the example in section 3.3
+IDLE = MODEL_BYTES / INTERCONNECT  # seconds of a push over an idle link at the printed bandwidth
 
 
-def draw_system(architecture: str, figure: Figure) -> None:
+@FIG2.quantity("push-10ms")
+def push(frame: Frame) -> float:
+    """Milliseconds of a push over an idle link."""
+    return 1000 * IDLE
+
+
+@FIG2.quantity("incast-1s", ["times"], note="from the printed bandwidth to the one that Table 4 implies")
+def incast(frame: Frame) -> Interval:
+    """Seconds of sixteen pushes to one receiver.
+
+    The paper prints nothing of contention. At most there is none; the bandwidth that the times of Table 4 imply,
+    contention and whatever else the cost model lacks included, is taken for the other end.
+    """
+    effective = float(frame.one("times")["incast_seconds"])
+    low, high = sorted((PUSHES * IDLE, effective))
+    return Interval(effective, low, high, 1)
+
+
+@FIG3.quantity("staleness-higher", ["adv", "adv*"])
+def staler(frame: Frame) -> float:
+    """By how many updates gradients are staler on average in Rudra-adv* than in Rudra-adv."""
+    return float(frame.one("adv*")["mean"] - frame.one("adv")["mean"])
+
+
+# ---------------------------------------------------------------- drawing
+
+
+@FIG1.drawing
+def draw_base(frame: Frame, figure: Figure) -> None:
+    """The simulated system, and in dashed frames the servers of the paper's figure that are not simulated."""
+    draw_system("base", 6, figure)
+    (axes,) = figure.axes
+    box = {"boxstyle": "round", "facecolor": "none", "linestyle": "--"}
+    for height, name in ((1.0, "statistics server"), (0.86, "data server")):
+        axes.text(0.85, height, f"{name} (not simulated)", ha="center", va="center", fontsize=8, bbox=box)
+
+
+@FIG2.drawing
+def draw_adv(frame: Frame, figure: Figure) -> None:
+    draw_system("adv", 12, figure)
+
+
+@FIG3.drawing
+def draw_adv_star(frame: Frame, figure: Figure) -> None:
+    draw_system("adv*", 12, figure)
+
+
+def draw_system(architecture: str, learners: int, figure: Figure) -> None:
     """Nodes and edges as the simulated object names them, in layers by distance from the weights."""
     from suite.parameter_server.placement import simulation  # torch, which listing must not import
 
-    learners = DRAWN[architecture]
     settings = cifar_server(30) | {"architecture": architecture}
     if architecture != "base":
         settings["tree"] = {"per_leaf": 4, "fan_out": 4}
     edges = simulation(settings, learners, 1, 4, 0).edges()
     axes = figure.subplots()
     axes.set_axis_off()
-    places = _layers(edges)
+    places = layers(edges)
     for sender, receiver, what in edges:
-        colour = "C3" if what == "gradients" else "C0"
-        bend = 0.45 if places[sender][1] == places[receiver][1] else 0.12  # around the nodes between them
-        axes.annotate(
-            "",
-            xy=places[receiver],
-            xytext=places[sender],
-            arrowprops={
-                "arrowstyle": "->",
-                "color": colour,
-                "alpha": 0.7,
-                "shrinkA": 12,
-                "shrinkB": 12,
-                "connectionstyle": f"arc3,rad={bend}",
-            },
-        )
+        level = places[sender][1] == places[receiver][1]  # two learners: the arrow goes around those between them
+        bend = 0.45 if level else 0.12
+        arrow = {"arrowstyle": "->", "color": "C3" if what == "gradients" else "C0", "alpha": 0.7}
+        arrow |= {"shrinkA": 12, "shrinkB": 12, "connectionstyle": f"arc3,rad={bend}"}
+        axes.annotate("", xy=places[receiver], xytext=places[sender], arrowprops=arrow)
     for name, (x, y) in places.items():
-        server = not name.startswith("learner")
-        face = "0.85" if server else "white"
-        text = name if server else name.removeprefix("learner ")
-        frame = {"boxstyle": "round", "facecolor": face}
-        axes.text(x, y, text, ha="center", va="center", fontsize=8, color="#111111", bbox=frame)  # dark on any paper
-    _legend(axes)
+        text = name.removeprefix("learner ")
+        box = {"boxstyle": "round", "facecolor": "white" if name.startswith("learner") else "0.85"}
+        axes.text(x, y, text, ha="center", va="center", fontsize=8, color="#111111", bbox=box)  # dark on any paper
+    legend(axes, lowest=-0.3 if architecture == "adv*" else 0)
 
 
-def _layers(edges: list[tuple[str, str, str]]) -> dict[str, tuple[float, float]]:
+def layers(edges: list[tuple[str, str, str]]) -> dict[str, tuple[float, float]]:
     """Places of all nodes: the server at the top, each node one layer below the receiver of its gradients."""
     parent = {sender: receiver for sender, receiver, what in edges if what == "gradients"}
     names = dict.fromkeys([name for edge in edges for name in edge[:2]])
@@ -58,19 +120,19 @@ def _layers(edges: list[tuple[str, str, str]]) -> dict[str, tuple[float, float]]
     def depth(name: str) -> int:
         return 0 if name not in parent else 1 + depth(parent[name])
 
-    layers: dict[int, list[str]] = {}
+    found: dict[int, list[str]] = {}
     for name in names:
-        layers.setdefault(depth(name), []).append(name)
-    deepest = max(layers)
+        found.setdefault(depth(name), []).append(name)
+    deepest = max(found)
     return {
         name: ((at + 0.5) / len(layer), 1 - level / max(deepest, 1) * 0.85)
-        for level, layer in layers.items()
+        for level, layer in found.items()
         for at, name in enumerate(layer)
     }
 
 
-def _legend(axes: Axes) -> None:
+def legend(axes: Axes, lowest: float) -> None:
     axes.plot([], [], color="C3", linestyle="-", label="gradients")
     axes.plot([], [], color="C0", linestyle="-", label="weights")
     axes.legend(loc="upper left", fontsize=8)
-    axes.set(xlim=(0, 1), ylim=(0, 1.1))
+    axes.set(xlim=(0, 1), ylim=(lowest, 1.1))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from paper_figures.rudra.groups import imagenet_times_group
-from paper_figures.rudra.readings import simulated
+from paper_figures.rudra import times
+from paper_figures.rudra.plans import ADVERSARIAL, CORES_PER_NODE
 from paper_figures.rudra.settings import LEARNERS_PER_NODE
-from paper_figures.rudra.simulations import ADVERSARIAL, CORES_PER_NODE
-from suite.claims.measured import exact, point
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
-from suite.papers.counterfeits import counterfeit, edited, forged, genuine
+from suite.papers.panel import Frame, Panel
 from suite.papers.printed import printed_value
 
 if TYPE_CHECKING:
@@ -19,89 +16,68 @@ if TYPE_CHECKING:
 
 SYSTEMS = {"rudra-base": "base", "rudra-adv": "adv", "rudra-adv-star": "adv*"}
 
-
-def runs(profile: str) -> Groups:
-    return imagenet_times_group()
-
-
-def measure_overlap(evidence: Evidence) -> Quantities:
-    run = evidence.run("times")
-    shares = {name: run.results[f"overlap {system}"] for name, system in SYSTEMS.items()}
-    for name in ("rudra-base", "rudra-adv"):
-        yield name, simulated(shares[name], run)
-    # The model swaps pointers at no cost and gives communication its own cores: it can say nothing but 100%.
-    yield "rudra-adv-star", point(shares["rudra-adv-star"], proxy=True, runs=[run.id], note="swaps cost nothing")
-    base, adv, star = shares.values()
-    yield "order", simulated([adv - base, star - adv], run)
-    case = run.spec.settings["overlap"]
-    threads = CORES_PER_NODE / LEARNERS_PER_NODE
-    yield "setup", exact([case["batch"], threads, case["model_bytes"] / 1e6, case["learners"]], runs=[run.id])
+TABLE1 = Panel(
+    "rudra/table1",
+    "Communication overlap of the three systems",
+    lambda profile: times.imagenet(),
+    alt="Printed and simulated share of computation for the three systems.",
+)
+ARTIFACTS = (TABLE1,)
 
 
-def measure_arithmetic(evidence: Evidence) -> Quantities:
-    shares = [printed_value(f"rudra/table1/{name}") / 100 for name in SYSTEMS]
-    yield "comm-to-comp", exact([(1 - share) / share for share in shares])
-    processors, cores, gigahertz, flops_per_cycle = 4, 8, 3.84, 8
-    yield "hardware-node-peak", exact(processors * cores * gigahertz * flops_per_cycle)
+@TABLE1.quantity("rudra-base", times.TIMES)
+def share_of_base(frame: Frame) -> float:
+    return float(frame.one("times")["overlap base"])
 
 
-def telling(evidence: Evidence, **shares: float) -> Evidence:
-    """The simulated systems with other shares, in %."""
-    return edited(evidence, lambda run: forged(run, {f"overlap {s}": share for s, share in shares.items()}))
+@TABLE1.quantity("rudra-adv", times.TIMES)
+def share_of_adv(frame: Frame) -> float:
+    return float(frame.one("times")["overlap adv"])
 
 
-@counterfeit("rudra/table1/rudra-adv", "rudra/table1/order")
-def tree_saves_nothing(evidence: Evidence) -> Evidence:
-    run = evidence.run("times")
-    return telling(evidence, adv=run.results["overlap base"])
+@TABLE1.quantity("rudra-adv-star", times.TIMES, note="swaps cost nothing", shown=True)
+def share_of_adv_star(frame: Frame) -> float:
+    """The model swaps pointers at no cost and gives communication its own cores: it can say nothing but 100%."""
+    return float(frame.one("times")["overlap adv*"])
 
 
-@genuine("rudra/table1/rudra-base")
-def more_communication(evidence: Evidence) -> Evidence:
-    """Pushes and pulls of Rudra-base take 1.4 times as long."""
-    share = evidence.run("times").results["overlap base"] / 100
-    return telling(evidence, base=100 * share / (share + 1.4 * (1 - share)))
+@TABLE1.quantity("hardware-node-peak")
+def node_peak(frame: Frame) -> float:
+    """Processors, cores, GHz and flop per cycle of section 4.1, multiplied."""
+    return 4 * 8 * 3.84 * 8
 
 
-def frame(evidence: Evidence) -> pd.DataFrame:
-    """Share of computation in %. Columns: system, source ("printed" or "simulated"), share."""
+@TABLE1.table
+def table(frame: Frame) -> pd.DataFrame:
+    """Share of computation in % and communication over computation. Columns: system, source, share, ratio."""
     import pandas as pd
 
-    ours = evidence.run("times").results
+    ours = frame.one("times")
     found = []
     for name, system in SYSTEMS.items():
-        printed = printed_value(f"rudra/table1/{name}")
-        found.append({"system": f"Rudra-{system}", "source": "printed", "share": printed})
-        found.append({"system": f"Rudra-{system}", "source": "simulated", "share": ours[f"overlap {system}"]})
+        shares = {"printed": printed_value(f"rudra/table1/{name}"), "simulated": float(ours[f"overlap {system}"])}
+        for source, share in shares.items():
+            ratio = (100 - share) / share
+            found.append({"system": f"Rudra-{system}", "source": source, "share": share, "ratio": ratio})
     return pd.DataFrame(found)
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
+@TABLE1.drawing
+def draw(frame: Frame, figure: Figure) -> None:
+    """Shares as bars with the printed ones on them; below each system, printed communication over computation."""
     import seaborn as sns
 
     from suite.report.style import INK, PALETTE
 
-    table = frame(evidence)
+    rows = table(frame)
     axes = figure.subplots()
-    ours, theirs = table[table["source"] == "simulated"], table[table["source"] == "printed"]
+    ours, theirs = rows[rows["source"] == "simulated"], rows[rows["source"] == "printed"]
     sns.barplot(ours, x="system", y="share", color=PALETTE[0], width=0.5, ax=axes, label="simulated", legend=False)
-    axes.scatter(
-        theirs["system"], theirs["share"], s=60, facecolors="white", edgecolors=INK, zorder=3, label="printed"
-    )
-    size = ADVERSARIAL["model_bytes"] / 1e6
-    case = f"mu = {ADVERSARIAL['batch']}, {ADVERSARIAL['learners']} learners, {size:.0f} MB"
+    look: dict[str, Any] = {"s": 60, "facecolors": "white", "edgecolors": INK, "zorder": 3}
+    axes.scatter(theirs["system"], theirs["share"], label="printed", **look)
+    names = [f"{row.system}\nprinted: {row.ratio:.3g} x as much\ncommunication" for row in theirs.itertuples()]
+    axes.set_xticks(range(len(names)), names)
+    size, threads = ADVERSARIAL["model_bytes"] / 1e6, CORES_PER_NODE // LEARNERS_PER_NODE
+    case = f"mu = {ADVERSARIAL['batch']}, {ADVERSARIAL['learners']} learners of {threads} threads, {size:.0f} MB"
     axes.set(xlabel="", ylabel="computation / (computation + communication), %", title=case)
     axes.legend(loc="upper left")
-
-
-ARTIFACTS = (
-    Artifact(
-        "rudra/table1",
-        "Communication overlap of the three systems",
-        runs,
-        (measure_overlap, measure_arithmetic),
-        draw,
-        alt="Printed and simulated share of computation for the three systems.",
-        frame=frame,
-    ),
-)

@@ -1,38 +1,40 @@
 """Table 2: error and time of 23 configurations; those of about equal mu lambda have about equal errors.
 
-Errors come from training at full size, times of the paper's machine from the calibrated cost model.
+Errors come from training at full size, times of the paper's machine from the calibrated cost model. Below the table
+stands every error that was trained in full, those of Table 3 too, against the one that is printed.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import combinations, pairwise
-from statistics import fmean
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import correlation, fmean
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.rudra import held_out, rows, seeds
-from paper_figures.rudra.against_print import draw_diagonal, pairs
-from paper_figures.rudra.groups import cifar_times_group, label, left_out_group, training_groups
-from paper_figures.rudra.readings import (
-    CifarTimes,
-    contrast,
-    erring_half_more,
-    error_steps,
-    errors,
-    final_error,
-    joined,
-    left_out,
-    runs_of,
+from paper_figures.rudra import errors, times
+from paper_figures.rudra.drawing import cifar_rows, draw_cifar
+from paper_figures.rudra.errors import finals, is_whole, own_seeds
+from paper_figures.rudra.plans import (
+    BASELINE,
+    CALIBRATED,
+    TABLE2,
+    TABLE3,
+    cifar_left_out,
+    label,
+    left_out_group,
+    printed_error,
+    training_groups,
 )
 from paper_figures.rudra.settings import EPOCHS, Configuration
-from paper_figures.rudra.simulations import BASELINE, CALIBRATED, TABLE2, cifar_left_out
-from suite.claims.measured import Measured, exact, over_seeds
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities, row_by_row
-from suite.papers.counterfeits import counterfeit, edited, forged
-from suite.papers.printed import printed_value
+from suite.claims.intervals import Interval, mean_interval
+from suite.claims.measured import Measured, exact
+from suite.papers.artifact import Evidence, Groups, Missing, Quantities
+from suite.papers.panel import FIRST, Frame, Panel
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 GROUPS = (128, 256, 512, 1024)  # about mu lambda
@@ -40,187 +42,196 @@ GROUPS = (128, 256, 512, 1024)  # about mu lambda
 
 def runs(profile: str) -> Groups:
     return {
-        **cifar_times_group(),
+        **times.cifar(),
         **training_groups(profile, TABLE2),
         **left_out_group(profile, cifar_left_out()),
     }
 
 
-def group_of(configuration: Configuration) -> int:
-    """The paper's group: the power of two nearest to mu lambda."""
-    _, batch, learners = configuration
-    return min(GROUPS, key=lambda g: abs(g - batch * learners) / g)
+def beside(profile: str) -> Groups:
+    """Trainings of Table 3, and the seeds that give the spread."""
+    return {**training_groups(profile, [BASELINE, *TABLE3]), **own_seeds(profile)}
 
 
-def members(group: int) -> list[int]:
-    """Row numbers, from 1, of a group of Table 2."""
-    return [at for at, row in enumerate(TABLE2, 1) if group_of(row) == group]
+PANEL = Panel(
+    "rudra/table2",
+    "Error and time of configurations of about equal mu lambda",
+    runs,
+    alt="Printed errors and times of 23 configurations, and ours with 95% intervals; crosses are calibrated on. "
+    "Below, our errors over the printed ones beside the diagonal.",
+    size=(9.0, 9.6),
+    beside=beside,
+)
+ARTIFACTS = (PANEL,)
 
 
-def measure_arithmetic(evidence: Evidence) -> Quantities:
-    spread, products = [], []
-    for group in GROUPS:
-        errors = [printed_value(f"rudra/table2/r{at:02d}-test-error") for at in members(group)]
-        spread.append(max(errors) - min(errors))
-        sizes = [TABLE2[at - 1][1] * TABLE2[at - 1][2] for at in members(group)]
-        products += [min(sizes), max(sizes)]
-    yield "group-ranges", exact(spread)
-    yield "products", exact(products)
-    smallest_batch = 1
-    yield "learner-limit", exact(BASELINE[1] * BASELINE[2] // smallest_batch)
+def members(group: int) -> list[Configuration]:
+    """Rows of one of the paper's groups: those to whose mu lambda it is the nearest power of two."""
+    near = {row: min(GROUPS, key=lambda g: abs(g - row[1] * row[2]) / g) for row in TABLE2}
+    return [row for row in TABLE2 if near[row] == group]
 
 
-def measure_times(evidence: Evidence) -> Quantities:
-    times = CifarTimes(evidence)
-    for at, row in enumerate(TABLE2, 1):
-        if row not in CALIBRATED:
-            yield f"r{at:02d}-training-time", times.predicted(row)
-    fastest, falls = [], []
-    for group in GROUPS:
-        rows = [TABLE2[at - 1] for at in members(group)]
-        ours = [times[row] for row in rows if row[0] == 1]
-        fastest.append(min(ours) < min(times[row] for row in rows if row[0] != 1))
-        for a, b in combinations(rows, 2):
-            if a[2] != b[2]:
-                falls.append((times[a] - times[b]) * (a[2] - b[2]) < 0)
-    yield "one-softsync-fastest", times.simulated(sum(fastest) / len(fastest))
-    yield "time-falls-with-lambda", times.simulated(sum(falls) / len(falls))
+for at, row in enumerate(TABLE2, 1):
+    PANEL.quantities[f"r{at:02d}-test-error"] = errors.mean(row)
+    if row in CALIBRATED:
+        PANEL.quantities[f"r{at:02d}-left-out"] = times.left_out_of(row)
+    else:
+        PANEL.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
+PANEL.quantities["staleness-irrelevant"] = errors.differences(*(((1, mu, 30), (30, mu, 30)) for mu in (4, 32)))
+PANEL.quantities["error-monotone-in-product"] = errors.steps(*map(members, GROUPS))
+for name, statistic in times.STATISTICS.items():
+    PANEL.quantities[name] = times.over_rows(statistic)
 
 
-def measure_errors(evidence: Evidence) -> Quantities:
-    each = enumerate(TABLE2, 1)
-    yield from row_by_row((f"r{at:02d}-test-error", partial(final_error, evidence, label(row))) for at, row in each)
+@PANEL.quantity("one-softsync-fastest", times.TIMES)
+def fastest(frame: Frame) -> float:
+    """Share of groups of which 1-softsync has the shortest predicted time."""
+    seconds = times.predicted(frame)
+    by_one = [min(members(group), key=lambda row: seconds[row])[0] == 1 for group in GROUPS]
+    return sum(by_one) / len(by_one)
 
 
-def measure_pairs(evidence: Evidence) -> Quantities:
-    yield from row_by_row(
-        [
-            ("staleness-irrelevant", partial(of_staleness, evidence)),
-            ("principle", partial(error_steps, evidence, [label((1, 4, 30)), label((1, 32, 30))])),
-        ]
-    )
+@PANEL.quantity("time-falls-with-lambda", times.TIMES)
+def falls(frame: Frame) -> float:
+    """Share of pairs of a group with different numbers of learners of which the larger number takes less time."""
+    seconds = times.predicted(frame)
+    pairs = [(a, b) for group in GROUPS for a, b in combinations(members(group), 2) if a[2] != b[2]]
+    return sum((seconds[a] - seconds[b]) * (a[2] - b[2]) < 0 for a, b in pairs) / len(pairs)
 
 
-def of_staleness(evidence: Evidence) -> Measured:
-    """Steps of the error from 1-softsync to 30-softsync with 30 learners, at mu = 4 and 32."""
-    return joined([error_steps(evidence, [label((1, mu, 30)), label((30, mu, 30))]) for mu in (4, 32)])
+def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval, Interval]:
+    """Root mean square of ours minus printed, and their correlation, over rows, with 95% intervals.
+
+    The first is Student's t on the squared differences, its lower end no less than 0; the second is Fisher's z, or 0
+    where ours do not differ.
+    """
+    from scipy import stats
+
+    squares = mean_interval([(a - b) ** 2 for a, b in zip(ours, printed, strict=True)])
+    mean, low, high = (math.sqrt(max(0.0, end)) for end in (squares.mean, squares.low, squares.high))
+    apart = Interval(mean, low, high, 1)
+    if len(set(ours)) == 1:
+        return apart, Interval(0.0, 0.0, 0.0, 1)
+    found = stats.pearsonr(printed, ours)
+    inner = found.confidence_interval(0.95)
+    return apart, Interval(float(found.statistic), float(inner.low), float(inner.high), 1)
 
 
-def measure_agreement(evidence: Evidence) -> Quantities:
-    """How far our errors lie from the printed ones over all 23 rows, and how closely they follow them."""
-    names = [label(row) for row in TABLE2]
-    missing = [name for name in names if not whole(evidence, name)]
-    if missing:
-        raise Missing(f"{len(missing)} of {len(names)} rows have no run of 140 epochs")
-    printed = [printed_value(f"rudra/table2/r{at:02d}-test-error") for at in range(1, len(names) + 1)]
-    apart, together = seeds.agreement(printed, [fmean(errors(evidence, name)) for name in names])
-    ids = [run.id for name in names for run in runs_of(evidence, name)]
-    yield "errors-rms", over_seeds(apart, ids, "interval over the 23 rows")
-    yield "errors-correlation", over_seeds(together, ids, "interval over the 23 rows")
+def of_all_rows(frame: Frame) -> tuple[Interval, Interval]:
+    """Agreement over the whole table. Raises Missing where a row has no run of the paper's length."""
+    if short := [label(row) for row in TABLE2 if not is_whole(frame[label(row)]["epoch"].iloc[0])]:
+        raise Missing(f"{len(short)} of {len(TABLE2)} rows have no run of {EPOCHS} epochs")
+    ours = [fmean(finals(frame, label(row))) for row in TABLE2]
+    return agreement([printed_error(row) for row in TABLE2], ours)
 
 
-def whole(evidence: Evidence, group: str) -> bool:
-    """Whether a row has a run of the paper's length."""
-    try:
-        return round(runs_of(evidence, group)[0].results["epoch"]) == EPOCHS
-    except Missing:
-        return False
+for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
+    add = PANEL.quantity(name, map(label, TABLE2), seeds=FIRST, note=f"interval over the {len(TABLE2)} rows")
+    add(lambda frame, which=which: of_all_rows(frame)[which])
 
 
-def measure_groups(evidence: Evidence) -> Quantities:
-    yield from row_by_row(
-        [
-            ("group-128-range", partial(of_128, evidence)),
-            ("error-monotone-in-product", partial(of_groups, evidence)),
-        ]
-    )
+# ---------------------------------------------------------------- what was trained in full, against print
 
 
-def of_128(evidence: Evidence) -> Measured:
-    """Mean errors of the three least stale and the three stalest rows of the group 128."""
-    by_n = sorted(TABLE2[at - 1] for at in members(128))
-    return joined([contrast(evidence, {label(row): 1 / 3 for row in half}) for half in (by_n[:3], by_n[3:])])
+def against_print(frame: Frame) -> list[tuple[Configuration, float, Measured]]:
+    """Configuration, printed error and ours with its interval (%), of each row trained for all epochs."""
+    found = []
+    for row in dict.fromkeys([BASELINE, *TABLE3, *TABLE2]):
+        if len(rows := frame[label(row)]) and rows["epoch"].map(is_whole).all():
+            quantity = errors.mean(row)
+            found.append((row, printed_error(row), quantity.measured(quantity.needs(frame))))
+    return found
 
 
-def of_groups(evidence: Evidence) -> Measured:
-    """Steps of the mean error from each group to the next."""
-    groups = [[label(TABLE2[at - 1]) for at in members(group)] for group in GROUPS]
-    steps = []
-    for less, more in pairwise(groups):
-        weights = {name: -1 / len(less) for name in less} | {name: 1 / len(more) for name in more}
-        steps.append(contrast(evidence, weights))
-    return joined(steps)
+def distance(found: list[tuple[Configuration, float, Measured]]) -> tuple[float, float]:
+    """Root mean square of ours minus printed in points, and their correlation."""
+    printed, ours = [error for _, error, _ in found], [measured.values[0] for _, _, measured in found]
+    return math.sqrt(fmean((a - b) ** 2 for a, b in zip(ours, printed, strict=True))), correlation(ours, printed)
 
 
-def measure_held_out(evidence: Evidence) -> Quantities:
-    """How far the cost model is off on the rows it was not calibrated on, beside lambda alone."""
-    times = CifarTimes(evidence)
-    yield from held_out.quantities(times.seconds, times.ids)
+def seeds_spread(frame: Frame) -> tuple[float, str]:
+    """The spread between seeds that the intervals rest on, in points, and whose it is."""
+    own = errors.own(frame.needed((), beside=tuple(errors.OWN)))
+    return errors.spread([], list(own.values()))[0], "our seeds" if own else "rows in print"
 
 
-def measure_left_out(evidence: Evidence) -> Quantities:
-    """The calibration rows, each predicted from the others."""
-    found = left_out(evidence)
-    for at, row in enumerate(TABLE2, 1):
-        if row in CALIBRATED:
-            yield f"r{at:02d}-left-out", found[row]
+def measure_against_print(evidence: Evidence) -> Quantities:
+    """Over all rows trained in full; the spread that is borrowed from print; what 30-softsync costs over hardsync."""
+    frame = PANEL.read(evidence)
+    found = against_print(frame)
+    if len(found) < 3:
+        raise Missing(f"{len(found)} rows trained for {EPOCHS} epochs at {evidence.profile}")
+    ids = [run for _, _, measured in found for run in measured.runs]
+    yield "against-print", exact((*distance(found), len(found)), runs=ids, note="rms in points, correlation, rows")
+    yield "seeds-a-row", exact(max(measured.n for _, _, measured in found), runs=ids)
+    deviation, whose = seeds_spread(frame)
+    yield "spread", exact(deviation)
+    yield "spread-is-borrowed", exact(float(whose == "rows in print"))
+    step = errors.steps((0, 4, 30), (30, 4, 30))
+    yield "stalest-against-hardsync", step.measured(step.needs(frame))
 
 
-def frame(evidence: Evidence) -> pd.DataFrame:
-    """The 23 rows, as :func:`rows.cifar_rows` has them."""
-    return rows.cifar_rows(evidence, TABLE2)
+# ---------------------------------------------------------------- drawing
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
+    """The 23 rows, as ``cifar_rows`` has them."""
+    return cifar_rows(frame, TABLE2)
+
+
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
     """The rows with lines between the groups; below, our errors over the printed ones where any were trained."""
     from suite.report.style import GRID
 
-    found = pairs(evidence)
+    found = against_print(frame)
     parts: Any = figure.subfigures(2, 1, height_ratios=(9, 4)) if found else (figure,)
     above = parts[0]
-    rows.draw_cifar(frame(evidence), above)
+    draw_cifar(table(frame), above)
     if found:
-        draw_diagonal(evidence, found, parts[1].subplots())
-    times = above.axes[1]
+        draw_diagonal(frame, found, parts[1].subplots())
     for group in GROUPS:
-        first = min(members(group)) - 1
-        for axes in above.axes if first else []:
-            axes.axhline(first - 0.5, color=GRID, linewidth=1)
-        place: dict[str, Any] = {"va": "center", "ha": "right", "transform": times.get_yaxis_transform()}
-        times.text(0.99, first, rf"$\mu\lambda\approx$ {group}", **place)
+        name_group(group, *above.axes)
+        for axes in above.axes if group > GROUPS[0] else ():
+            axes.axhline(TABLE2.index(members(group)[0]) - 0.5, color=GRID, linewidth=1)
 
 
-@counterfeit("rudra/table2/errors-correlation")
-def against_print(evidence: Evidence) -> Evidence:
-    """A world in which the larger a printed error, the smaller ours."""
-    return edited(
-        evidence, lambda run: forged(run, {"test_error": 0.5 - run.results["test_error"]}), *map(label, TABLE2)
-    )
+def name_group(group: int, left: Axes, right: Axes) -> None:
+    """The range of printed errors and of products within a group, beside its first row."""
+    rows = members(group)
+    products, printed = [mu * k for _, mu, k in rows], [printed_error(row) for row in rows]
+    side = "left" if group == GROUPS[-1] else "right"  # where there are no marks
+    look: dict[str, Any] = {"va": "center", "size": 8}
+    for axes, ha, text in (
+        (left, side, f"printed: within {max(printed) - min(printed):.2f} points"),
+        (right, "right", rf"$\mu\lambda\approx$ {group}: {min(products)} to {max(products)}"),
+    ):
+        at = 0.99 if ha == "right" else 0.01
+        axes.text(at, TABLE2.index(rows[0]), text, ha=ha, transform=axes.get_yaxis_transform(), **look)
 
 
-counterfeit("rudra/table2/errors-rms", *(f"rudra/table2/r{at:02d}-test-error" for at in range(1, 24)))(
-    erring_half_more
-)
+def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Measured]], axes: Axes) -> None:
+    """Ours over printed, with the diagonal that they would lie on."""
+    from suite.report.style import GRID, PALETTE
 
-ARTIFACTS = (
-    Artifact(
-        "rudra/table2",
-        "Error and time of configurations of about equal mu lambda",
-        runs,
-        (
-            measure_arithmetic,
-            measure_times,
-            measure_errors,
-            measure_pairs,
-            measure_agreement,
-            measure_groups,
-            measure_held_out,
-            measure_left_out,
-        ),
-        draw,
-        alt="Printed errors and times of 23 configurations, and ours with 95% intervals; crosses are calibrated on. "
-        "Below, our errors over the printed ones beside the diagonal.",
-        size=(9.0, 9.6),
-        frame=frame,
-    ),
-)
+    axes.set(xlabel="printed test error (%)", ylabel="our test error (%)")
+    axes.axline((18, 18), slope=1, color=GRID, linewidth=1, linestyle="--")
+    for _, printed, measured in found:
+        ((value, low, high),) = measured.spans
+        length = [[value - low], [high - value]]
+        axes.errorbar(printed, value, yerr=length, fmt="o", color=PALETTE[0], elinewidth=1, capsize=2)
+    axes.set_aspect("equal", anchor="W")
+    axes.set_xlim(axes.get_ylim())
+    if len(found) > 2:
+        (rms, alike), (deviation, whose) = distance(found), seeds_spread(frame)
+        several = max(measured.n for _, _, measured in found) > 1
+        text = (
+            f"{len(found)} rows, those of Table 3 too, trained for {EPOCHS} epochs\n"
+            f"ours minus printed: {rms:.2f} points (root mean square)\n"
+            f"correlation: {alike:.2f}\n"
+            f"{'seeds' if several else 'one seed'} a row; intervals (95%) rest on the spread\n"
+            f"of {deviation:.2f} points between {whose}\n"
+            f"at most {BASELINE[1]} learners (mu = 1) share the baseline's product"
+        )
+        axes.text(1.08, 0.5, text, va="center", transform=axes.transAxes)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.rudra import rows
-from paper_figures.rudra.groups import imagenet_times_group, left_out_group
-from paper_figures.rudra.readings import left_out, minutes_by_row, simulated
-from paper_figures.rudra.settings import IMAGENET_BYTES, imagenet_training, in_epochs
-from paper_figures.rudra.simulations import CALIBRATED4, TABLE4, imagenet_left_out, imagenet_messages
-from suite.claims.measured import exact, point
-from suite.data.catalogue import DATASETS
+from paper_figures.rudra import times
+from paper_figures.rudra.drawing import dots, from_the_others, logarithmic
+from paper_figures.rudra.plans import (
+    CALIBRATED4,
+    TABLE4,
+    ImageNetRow,
+    imagenet_left_out,
+    imagenet_messages,
+    left_out_group,
+)
+from paper_figures.rudra.settings import IMAGENET_BYTES
+from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.models.table import counts
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.artifact import Groups
+from suite.papers.panel import Frame, Panel
 from suite.papers.printed import printed_value
 
 if TYPE_CHECKING:
@@ -21,80 +28,74 @@ if TYPE_CHECKING:
 
 
 def runs(profile: str) -> Groups:
-    groups = {**imagenet_times_group(), "adv": (imagenet_messages("adv", 1, 4, 54),)}
+    groups = {**times.imagenet(), "adv": (imagenet_messages("adv", 1, 4, 54),)}
     return {**groups, **left_out_group(profile, imagenet_left_out())}
 
 
-def measure_arithmetic(evidence: Evidence) -> Quantities:
-    hours = printed_value("rudra/table4/baseline-hours")
-    names = ("base-hardsync-time", "base-softsync-time", "adv-softsync-time", "adv-star-softsync-time")
-    yield "speedups", exact([60 * hours / printed_value(f"rudra/table4/{name}") for name in names])
-    parameters = counts("caffe_alexnet").parameters
-    note = "the network of Krizhevsky et al. (2012), which the text cites"
-    yield "imagenet-model-parameters", exact(parameters, note=note)
-    yield "imagenet-model-size", exact(4 * parameters / 1e6, note=note)
-    yield "imagenet-model-size-parameters", exact(IMAGENET_BYTES / 4 / 1e6)
-    data = DATASETS["imagenet"]
-    yield "imagenet-model-images", exact([data.sizes["train"], data.sizes["validation"], data.classes])
-    reference = imagenet_training((0, 256, 1), 30, 0)
-    yield "imagenet-model-schedule", exact(in_epochs(reference.settings, data.sizes["train"]))
+PANEL = Panel(
+    "rudra/table4",
+    "Error and time of four configurations on ImageNet",
+    runs,
+    alt="Printed and predicted minutes per epoch of six ImageNet configurations; calibration rows are crosses.",
+    size=(7.0, 3.2),
+)
+ARTIFACTS = (PANEL,)
+CITED = "the network of Krizhevsky et al. (2012), which the text cites"
 
 
-def measure_times(evidence: Evidence) -> Quantities:
-    run = evidence.run("times")
-    minutes = minutes_by_row(run)
-    for name, row in TABLE4.items():
-        fitted = name in CALIBRATED4
-        value = minutes[row] / 60 if name == "baseline-hours" else minutes[row]
-        yield name, point(value, runs=[run.id], note="calibration row" if fitted else "held out", proxy=fitted)
-    adv = evidence.run("adv")
-    yield "adv-staleness-one", simulated(adv.results["mean"], adv)
+def printed_minutes(name: str) -> float:
+    """Printed minutes per epoch; the baseline's are printed in hours."""
+    return printed_value(f"rudra/table4/{name}") * (60 if name == "baseline-hours" else 1)
 
 
-def measure_left_out(evidence: Evidence) -> Quantities:
-    """The four times that calibrate four constants, each predicted from the three others."""
-    found = left_out(evidence)
-    for name in CALIBRATED4:
-        yield f"{name.removesuffix('-time')}-left-out", found[TABLE4[name]]
+def predicted(row: ImageNetRow, unit: float, frame: Frame) -> float:
+    """Predicted time per epoch of a row, in units of so many minutes."""
+    return times.predicted(frame)[row] / unit
 
 
-def frame(evidence: Evidence) -> pd.DataFrame:
-    """Minutes per epoch. Columns: row, source (of those of :mod:`rows`), value, low, high."""
+for name, row in TABLE4.items():
+    fitted, unit = name in CALIBRATED4, 60 if name == "baseline-hours" else 1
+    add = PANEL.quantity(name, times.TIMES, note="calibration row" if fitted else "held out", shown=fitted)
+    add(partial(predicted, row, unit))
+    if fitted:
+        PANEL.quantities[f"{name.removesuffix('-time')}-left-out"] = times.left_out_of(row)
+
+
+@PANEL.quantity("imagenet-model-parameters", note=CITED)
+def parameters(frame: Frame) -> float:
+    return counts("caffe_alexnet").parameters
+
+
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
+    """Minutes per epoch. Columns: row, source (of those of ``drawing``), value, low, high."""
     import pandas as pd
 
-    minutes, others = minutes_by_row(evidence.run("times")), rows.left_out_if_stored(evidence)
+    minutes, others = times.predicted(frame), times.left_out(frame)
     found: list[dict[str, Any]] = []
     for name, row in TABLE4.items():
         system, n, mu, learners = row
-        unit = 60 if name == "baseline-hours" else 1  # minutes of what is printed
-        base = {"row": f"Rudra-{system} ({n}, {mu}, {learners})"}
-        found.append(base | {"source": "printed", "value": unit * printed_value(f"rudra/table4/{name}")})
-        source = rows.FITTED if name in CALIBRATED4 else rows.HELD_OUT
-        found.append(base | {"source": source, "value": minutes[row]})
+        about = {"row": f"Rudra-{system} ({n}, {mu}, {learners})"}
+        found.append(about | {"source": "printed", "value": printed_minutes(name)})
+        found.append(about | {"source": FITTED if name in CALIBRATED4 else HELD_OUT, "value": minutes[row]})
         if row in others:
-            found.append(base | rows.told(others[row]))
+            found.append(about | from_the_others(others[row]))
     return pd.DataFrame(found)
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
-    """Times alone: no error of ImageNet is trained here."""
-    table = frame(evidence)
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
+    """Times alone: no error of ImageNet is trained here. Beside each row its printed gain over the baseline."""
+    rows = table(frame)
     axes = figure.subplots()
-    rows.dots(axes, table, list(dict.fromkeys(table["row"])))
-    rows.logarithmic(axes)
-    axes.set(xlabel="minutes per epoch", ylabel="(n, mu, lambda)")
-    axes.legend(loc="center right")
-
-
-ARTIFACTS = (
-    Artifact(
-        "rudra/table4",
-        "Error and time of four configurations on ImageNet",
-        runs,
-        (measure_arithmetic, measure_times, measure_left_out),
-        draw,
-        alt="Printed and predicted minutes per epoch of six ImageNet configurations; calibration rows are crosses.",
-        size=(7.0, 3.2),
-        frame=frame,
-    ),
-)
+    names = list(dict.fromkeys(rows["row"]))
+    dots(axes, rows, names)
+    logarithmic(axes)
+    for at, name in enumerate(TABLE4):
+        if name.endswith("softsync-time") or name == "base-hardsync-time":
+            gain = printed_minutes("baseline-hours") / printed_minutes(name)
+            axes.annotate(f"printed: {gain:.2f} x as fast", (printed_minutes(name), at), (12, -3),
+                          textcoords="offset points", size=8)  # fmt: skip
+    size = f"{IMAGENET_BYTES / 1e6:.0f} MB, that is {IMAGENET_BYTES / 4e6:.2f} million floats"
+    axes.set(xlabel="minutes per epoch", ylabel="(n, mu, lambda)", title=f"a model of {size}")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from suite.claims.judge import VERDICTS, Verdict
+from suite.claims.judge import RULES, VERDICTS, Verdict
 from suite.claims.measured import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
 CONFIDENCE = 0.95  # of the intervals that are judged
 NOTHING = "nothing measured"  # the row of claims that were not run
+RELATIONS = ("order", "holds")  # rules of which a stand-in speaks: a printed number belongs to the paper's own data
+STAND_INS: Mapping[bool | None, str] = {True: "for", False: "against", None: "open"}
 WORDS: Mapping[str, str] = {  # what is said of a property or a statement
     "reproduced": "holds",
     "not reproduced": "does not hold",
@@ -41,6 +43,11 @@ class Board:
     spread: int = 0  # verdicts *reproduced* among ``empirical`` whose measurement has an interval
     follows: Counter[str] = field(default_factory=Counter)  # by row of ``properties``: numbers that are derived
     runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
+    beside: Counter[str] = field(default_factory=Counter)  # what stand-ins say of claims that were not run
+    single: int = 0  # verdicts among ``empirical`` that one run decides
+    families: int = 0  # verdicts among ``empirical`` that are corrected with others on the same runs
+    fallen: tuple[str, ...] = ()  # ids of those whose corrected verdict is another
+    rows: Mapping[str, Counter[str]] = field(default_factory=dict)  # of rows of claims, counted nowhere else
 
     @property
     def by_chance(self) -> float:
@@ -57,16 +64,48 @@ def word(verdict: Verdict) -> str:
     return WORDS[verdict.verdict] if verdict.rests_on in PROPERTIES else verdict.verdict
 
 
+def said(verdict: Verdict) -> str:
+    """The word for a verdict, and whether it rests on one run."""
+    return word(verdict) + (", one run" if on_one_run(verdict) else "")
+
+
+def on_one_run(verdict: Verdict) -> bool:
+    """Whether a training or a clock was measured once: no spread of our own stands behind the verdict."""
+    once = verdict.measured is not None and verdict.measured.n == 1 and verdict.rests_on in EMPIRICAL[:3]
+    return once and verdict.verdict in ("reproduced", "not reproduced", "no visible difference")
+
+
+def stand_in(verdict: Verdict) -> str:
+    """What a stand-in says of a claim that was not run: *for*, *against*, *open*, or *number*; "" for no stand-in.
+
+    It speaks of relations alone (``RELATIONS``), by the claim's own rule. A printed number belongs to the paper's
+    data, network and machine, so the stand-in's number is shown beside it without a word.
+    """
+    ours, claim = verdict.proxy, verdict.claim
+    if ours is None or verdict.measured is not None:
+        return ""
+    if claim.rule not in RELATIONS or not ours.decidable or not claim.expects(len(ours.values)):
+        return "number"
+    return STAND_INS[RULES[claim.rule](claim, ours)]
+
+
 def board(verdicts: Iterable[Verdict]) -> Board:
-    """All verdicts counted, each once."""
+    """All verdicts counted, each once; rows of a claim apart from the claims."""
     empirical = {row: Counter[str]() for row in (*EMPIRICAL, NOTHING)}
     properties = {row: Counter[str]() for row in PROPERTIES}
     decides = Counter[str]()
     order = {row: Counter[str]() for row in EMPIRICAL}
     runs: dict[str, set[str]] = {row: set() for row in EMPIRICAL}
     follows = Counter[str]()
+    rows: dict[str, Counter[str]] = {}
     spread = 0
+    found: list[Verdict] = []
     for verdict in verdicts:
+        if verdict.claim.row_of:
+            rows.setdefault(verdict.rests_on or NOTHING, Counter())[verdict.verdict] += 1
+        else:
+            found.append(verdict)
+    for verdict in found:
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
             follows[verdict.rests_on] += verdict.claim.follows
@@ -79,7 +118,21 @@ def board(verdicts: Iterable[Verdict]) -> Board:
             if verdict.verdict == "reproduced" and verdict.measured is not None:
                 spread += any(low < high for _, low, high in verdict.measured.spans)
     behind = {row: len(ids) for row, ids in runs.items()}
-    return Board(empirical, properties, +decides, order, spread, follows, behind)
+    counted = [verdict for verdict in found if verdict.rests_on not in PROPERTIES]
+    return Board(
+        empirical,
+        properties,
+        +decides,
+        order,
+        spread,
+        follows,
+        behind,
+        Counter(filter(None, map(stand_in, counted))),
+        sum(map(on_one_run, counted)),
+        sum(verdict.family > 1 for verdict in counted),
+        tuple(verdict.claim.id for verdict in counted if verdict.present.alone),
+        rows,
+    )
 
 
 def lines(counted: Board) -> list[str]:
@@ -100,11 +153,40 @@ def lines(counted: Board) -> list[str]:
             f"  {counted.spread} of those reproduced have an interval: were all of them false by their tolerance, "
             f"{counted.by_chance:.2g} would pass by chance"
         )
+    if counted.rows:
+        text.append(rows_told(counted))
+    if counted.single:
+        text.append(f"  {counted.single} rest on one run each, without a spread of our own")
+    text += [f"  {line}" for line in (corrected(counted), stand_ins(counted)) if line]
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
     for row, tally in counted.properties.items():
         derived = f"; {counted.follows[row]} by numbers that follow from print" if counted.follows[row] else ""
         text += [f"  {row + ':':<18}{_told(tally, WORDS.values())}{derived}"] if tally else []
     return text
+
+
+def rows_told(counted: Board) -> str:
+    """How the rows of claims were judged, which are rows of a printed table."""
+    told = [f"{row} {_told(counted.rows[row], VERDICTS)}" for row in (*EMPIRICAL, NOTHING) if row in counted.rows]
+    return f"rows of these claims, judged one by one: {'; '.join(told)}"
+
+
+def corrected(counted: Board) -> str:
+    """Which verdicts are corrected together, and which of them do not stand; "" for none."""
+    if not counted.families:
+        return ""
+    names = ", ".join(counted.fallen)
+    fell = f"; {len(counted.fallen)} do not stand so: {names}" if names else "; all stand so"
+    return f"{counted.families} claims share runs with others and are corrected together (Holm){fell}"
+
+
+def stand_ins(counted: Board) -> str:
+    """What stand-ins say of claims that were not run; "" for none."""
+    if not counted.beside:
+        return ""
+    relations = counted.beside.total() - counted.beside["number"]
+    told = _told(counted.beside, STAND_INS.values()) or "none"
+    return f"{counted.beside.total()} not run have a stand-in, which speaks of {relations} relations: {told}"
 
 
 def apart(counted: Board, row: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+LEVEL = 0.05  # probability with which an interval misses the truth
 TIE = 1e-9  # two shares of images that differ by less are the same number of images
 
 
@@ -39,8 +41,6 @@ def least(seen: Sequence[Interval]) -> Interval:
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Student t interval of the mean. One value gives an infinite interval: one run says nothing of spread."""
-    from scipy.special import stdtrit  # scipy.stats takes a second to import, for the same quantile
-
     n = len(values)
     if n == 0:
         raise ValueError("an interval needs at least one value")
@@ -48,7 +48,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
     if n == 1:
         return Interval(mean, -math.inf, math.inf, 1)
     deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
-    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * deviation / math.sqrt(n)
+    half = quantile(n - 1, 1 - confidence) * deviation / math.sqrt(n)
     return Interval(mean, mean - half, mean + half, n)
 
 
@@ -89,3 +89,24 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
         raise ValueError(f"{successes} successes of {trials} trials is not a proportion")
     share = stats.binomtest(successes, trials).proportion_ci(confidence, method="wilson")
     return Interval(successes / trials, float(share.low), float(share.high), trials)
+
+
+@cache
+def quantile(freedom: int, level: float) -> float:
+    """Half the width of an interval that misses the truth with probability ``level``, in standard errors.
+
+    Student's t with so many degrees of freedom, the normal distribution for none.
+    """
+    from scipy.special import ndtri, stdtrit  # scipy.stats takes a second to import, for the same quantiles
+
+    return float(stdtrit(freedom, 1 - level / 2) if freedom > 0 else ndtri(1 - level / 2))
+
+
+def holm(p_values: Sequence[float], alarm: float) -> list[bool]:
+    """Which hypotheses Holm's procedure rejects, at probability ``alarm`` of rejecting any that is true."""
+    rejected = [False] * len(p_values)
+    for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[place] > alarm / (len(p_values) - done):
+            break
+        rejected[place] = True
+    return rejected

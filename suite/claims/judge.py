@@ -41,6 +41,9 @@ or timed, the verdict is *paper contradicts itself*. ``known_difference = {becau
 the claim's own profile and names the quantity of a second experiment that shows the cause.
 ``property = "why"`` says why a statement cannot be false of the code at hand; the claim is then not empirical.
 ``finding = "why"`` states what a *not reproduced* teaches; it is then reported, and no longer red.
+
+``refuted_by`` says which observation would have refuted the claim; once one claim of a file says it, all must.
+``also`` lists other places that print the same. ``row_of`` names the claim of which this one is a row, not counted.
 """
 
 from __future__ import annotations
@@ -120,6 +123,9 @@ class Claim:
     machine: str = ""  # why the quantity belongs to the paper's own machine
     doubt: str = ""
     finding: str = ""
+    refuted_by: str = ""  # the observation that would have refuted it
+    also: tuple[str, ...] = ()  # other places that print the same
+    row_of: str = ""  # the claim of which it is a row
     known_difference: KnownDifference | None = None
 
     @builtins.property  # the field hides the name
@@ -187,6 +193,16 @@ class Verdict:
     remembered: bool = field(default=False, compare=False)  # from memory, and not derived anew by this process
     disputed: bool = False  # a run of it is held in another version, which its seeds are too few to judge
     decides: bool = False  # whether evidence of that grade decides the claim, or is shown beside it
+    runs: tuple[str, ...] = ()  # ids of all runs that the number was read from
+    digest: str = ""  # of the contents of these runs
+    began: str = ""  # when the first of them began (UTC), "" where one does not say
+    family: int = 0  # claims on the same runs that it is corrected with, itself among them
+    alone: str = ""  # the verdict by the claim's own interval, where the corrected one is another
+
+    @builtins.property
+    def present(self) -> Verdict:
+        """The verdict under the present rule, which may be exploratory."""
+        return self.exploratory or self
 
 
 def _all(decisions: Iterable[bool | None]) -> bool | None:
@@ -311,9 +327,9 @@ def not_run(claim: Claim, why: str, proxy: Measured | None = None) -> Verdict:
 
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
-          "lacks", "timed", "margin", "machine")  # fmt: skip
+          "lacks", "timed", "margin", "machine", "refuted_by")  # fmt: skip
 OWN = ("says", "printed", "follows", "order", "quantity", "property", "doubt", "finding", "known_difference",
-       "undetermined")  # fmt: skip
+       "undetermined", "also", "row_of")  # fmt: skip
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
@@ -329,8 +345,9 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     for key in ("printed", "tolerance"):
         if key in raw:
             raw[key] = _numbers(raw[key])
-    if "order" in raw:
-        raw["order"] = tuple(raw["order"])
+    for key in ("order", "also"):
+        if key in raw:
+            raw[key] = tuple(raw[key])
     if "known_difference" in raw:
         raw["known_difference"] = KnownDifference(**raw["known_difference"])
     # An artifact's defaults serve those of its claims that can use them.
@@ -369,4 +386,15 @@ def load(path: Path) -> list[Claim]:
                 claims.append(_claim(claim_id, raw))
             except (TypeError, ValueError) as error:
                 raise error if isinstance(error, ClaimError) else ClaimError(f"claim {claim_id}: {error}") from error
+    _agree(claims)
     return claims
+
+
+def _agree(claims: list[Claim]) -> None:
+    """Raise ClaimError for a row of no claim, and for a claim that alone does not say what would refute it."""
+    leads = {claim.id for claim in claims if not claim.row_of}
+    for claim in claims:
+        if claim.row_of and claim.row_of not in leads:
+            raise ClaimError(f"claim {claim.id}: row_of = {claim.row_of!r} is no claim, or itself a row")
+        if not claim.refuted_by and any(other.refuted_by for other in claims):
+            raise ClaimError(f"claim {claim.id}: refuted_by must say which observation would have refuted it")

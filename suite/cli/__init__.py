@@ -47,6 +47,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "gate": stores.gate,
     "doctor": surroundings.doctor,
     "new-paper": surroundings.new_paper_,
+    "new-experiment": surroundings.new_experiment_,
 }
 
 app = typer.Typer(

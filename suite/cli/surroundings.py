@@ -73,15 +73,21 @@ def doctor(
     raise typer.Exit(0 if facts.get("store", {"ok": True})["ok"] else 1)
 
 
-def new_paper_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="short name, as in NAME/fig1")],
-    *,
-    into: Annotated[
-        Path | None, typer.Option(help="folder to make; default NAME", metavar="D", parser=a_path)
-    ] = None,
-) -> None:
+ShortName = Annotated[str, typer.Argument(metavar="NAME", help="short name, as in NAME/fig1")]
+Into = Annotated[Path | None, typer.Option(help="folder to make; default NAME", metavar="D", parser=a_path)]
+
+
+def new_paper_(name: ShortName, *, into: Into = None) -> None:
     """Make a package for another paper, which registers itself: an algorithm, its claims, a figure and tests."""
     from suite.commands.new_paper import new_paper
 
     for line in new_paper(name, into):
+        print(line)
+
+
+def new_experiment_(name: ShortName, *, into: Into = None) -> None:
+    """Make a package for an experiment of one's own: a network, data, methods and settings in thirty lines."""
+    from suite.commands.new_paper import new_experiment
+
+    for line in new_experiment(name, into):
         print(line)

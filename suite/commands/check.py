@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from suite.claims.board import board
+from suite.claims.board import board, stand_in
 from suite.claims.board import lines as board_lines
 from suite.claims.judge import Verdict
 from suite.claims.measured import Measured
@@ -71,6 +71,8 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "order": verdict.order,
         "exploratory": row(verdict.exploratory) if verdict.exploratory else None,
         "decides": verdict.decides,
+        "family": verdict.family,
+        "stand_in": stand_in(verdict),
         "ours": _measured(verdict.measured),
         "proxy": _measured(verdict.proxy),
     }

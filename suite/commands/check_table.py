@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from suite.claims.board import word
+from suite.claims.board import said, stand_in, word
 from suite.claims.judge import Verdict
 from suite.commands.terminal import width
 from suite.report.numerals import ours, printed
@@ -64,14 +64,18 @@ def measured(verdict: Verdict) -> str:
     """Our value with its interval and unit; one that decides nothing says so."""
     if verdict.measured:
         return few(ours(verdict.measured, verdict.claim))
-    return f"shown only: {few(ours(verdict.proxy, verdict.claim))}" if verdict.proxy else ""
+    if not verdict.proxy:
+        return ""
+    speaks = stand_in(verdict)
+    label = "shown only" if speaks == "number" else f"stand-in, {speaks}"
+    return f"{label}: {few(ours(verdict.proxy, verdict.claim))}"
 
 
 def coloured(verdict: Verdict) -> Text:
     """The verdict in its colour; a red one is marked where there are no colours, too."""
     if verdict.red:
-        return Text(f"RED {word(verdict)}", "bold red")
-    return Text(word(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
+        return Text(f"RED {said(verdict)}", "bold red")
+    return Text(said(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
 
 
 def few(texts: Sequence[str]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from suite.claims.board import word
+from suite.claims.board import said
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
+from suite.papers.places import moved
 from suite.papers.published import published
 from suite.papers.registry import PAPERS, paper
-from suite.papers.remembered import judge_artifact
+from suite.papers.remembered import judge_artifacts
 from suite.papers.selection import SelectorError
 from suite.papers.trials import UNTRIED, counted
 from suite.report.behind import reasons, runs_behind, tried
@@ -23,6 +24,8 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     name, artifact_id = claim.partition("/")[0], claim.rpartition("/")[0]
     if name not in PAPERS:
         raise SelectorError(f"no claim is called {claim!r}; a claim is paper/artifact/name, such as isgd/fig5b/gain")
+    if where := moved(claim):
+        raise SelectorError(where)
     which = paper(name)
     artifacts = {each.id: each for each in which.artifacts}
     if claim in artifacts:
@@ -33,7 +36,7 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     if artifact_id not in artifacts:
         raise SelectorError(f"{name} has no artifact {artifact_id!r}; it has {', '.join(artifacts)}")
     artifact = artifacts[artifact_id]
-    judged = judge_artifact(which, artifact_id, None, source)
+    judged = judge_artifacts(which, [artifact_id], None, source)
     for verdict in judged:
         if verdict.claim.id == claim:
             return which, artifact, verdict
@@ -43,7 +46,7 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
 def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:
     """The verdict with value, rule, register entry, counterfeits, runs and figure."""
     rule = verdict.claim
-    yield f"{rule.id}: {word(verdict)}"
+    yield f"{rule.id}: {said(verdict)}"
     yield f"  {rule.says} ({rule.where})"
     for label, text in reasons(verdict, artifact):
         yield f"  {label:<10} {text}"

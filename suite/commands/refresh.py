@@ -6,7 +6,7 @@ stands between the markers of its README. In this project also the tables in ``d
 before, and every picture of the documentation.
 
 A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what would
-be drawn: another processor rounds otherwise.
+be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.snapshot`` says.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from suite.papers import index
+from suite.papers import index, register
 from suite.papers.evidence import committed
 from suite.papers.registry import PAPERS, homes, papers_of
 from suite.papers.selection import SelectorError
-from suite.report import readme
-from suite.report.data import results
+from suite.report import readme, snapshot
 from suite.report.hours import HOURS, hours
 from suite.report.numerals import alike
 from suite.runs.archive import Layered
-
-RESULTS = "results.csv"
 
 
 def project(home: Path) -> Path | None:
@@ -42,7 +39,7 @@ def generated(home: Path) -> dict[Path, str]:
         return made
     source = Layered(committed())
     judged = readme.judged_of(papers_of(home), source)
-    made[home / RESULTS] = results(judged)
+    made[home / snapshot.FILE] = snapshot.written(snapshot.rows(judged))
     if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
         made[home / HOURS] = planned
     for name, blocks in (
@@ -56,6 +53,27 @@ def generated(home: Path) -> dict[Path, str]:
             text = readme.rewritten(text, block, wanted)
         made[path] = text
     return made
+
+
+def kept(path: Path, text: str, home: Path) -> tuple[str, list[str]]:
+    """The table of results as it is written, and a sentence for each number that may not move.
+
+    A row that says the same to rounding stays as it is. So does a number that moved while its runs did not, until the
+    register gives a reason.
+    """
+    if path.name != snapshot.FILE or not path.exists():
+        return text, []
+    before, now = snapshot.read(path.read_text(encoding="utf-8")), snapshot.read(text)
+    noted = register.read(home).moved
+    owed = [
+        claim for claim, old in snapshot.moved(before, now).items()
+        if snapshot.number_of(old) not in [line["moved"] for line in noted.get(claim, [])]
+    ]  # fmt: skip
+    said = [
+        f"{claim}: its number moved while its runs did not; `sgd-suite register --because` records why"
+        for claim in owed
+    ]
+    return snapshot.written(snapshot.merged(before, now, owed)), said
 
 
 def pictures(home: Path, *, check: bool) -> tuple[int, list[str]]:
@@ -97,14 +115,17 @@ def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[st
     """
     if unknown := [name for name in papers if name not in PAPERS]:
         raise SelectorError(f"nothing is called {unknown[0]!r}; the papers are {', '.join(PAPERS)}")
-    said, stale = [], 0
+    said, stale, moved = [], 0, 0
     for home in homes():
         if papers and not set(papers) & set(papers_of(home)):
             continue
         if project(home) is None:
             said.append(f"{home}: installed without its project; nothing to renew")
             continue
-        for path, text in generated(home).items():
+        for path, made in generated(home).items():
+            text, owed = kept(path, made, home)
+            said += owed
+            moved += len(owed)
             if path.exists() and alike(path.read_text(encoding="utf-8"), text):
                 continue
             stale += 1
@@ -114,4 +135,4 @@ def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[st
         old, told = pictures(home, check=check)
         stale += old
         said += told
-    return (1 if check and stale else 0), said or ["all generated files are up to date"]
+    return (1 if moved or (check and stale) else 0), said or ["all generated files are up to date"]

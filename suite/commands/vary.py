@@ -102,8 +102,9 @@ def shown(
         table = comparison.table({each.label: each.changes for each in varied})
         wide = replace(artifact, size=comparison.size)
         stored = {spec.id for each in evidence.values() for specs in each.groups.values() for spec in specs}
+        ids = tuple(sorted(stored & source.ids()))
         rests_on = ("settings changed, judged by nothing",)
-        drawn = rendered(wide, comparison.fill, lambda: rests_on, profile, tuple(sorted(stored & source.ids())))
+        drawn = rendered(wide, comparison.fill, lambda: rests_on, profile, lambda: ids)
     except (Missing, UndrawableError) as error:
         return [f"{artifact.id} is not drawn: {error}"]
     files = [write(path, encoded(table, "csv"))]

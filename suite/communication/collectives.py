@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from reference_impls.contract import Collective, Pending
+from suite.tables import Table
 
 if TYPE_CHECKING:
     from torch.distributed import Work
@@ -135,10 +137,15 @@ class Processes:
 
 @dataclass
 class Counted:
-    """Another collective, with the sums it starts counted: how many, and of how many numbers each."""
+    """Another collective, with what it sends counted: the size of each sum, and bytes in all.
+
+    ``sent`` are the bytes that each worker has handed to sums so far. A lone worker sends nothing. A collective that
+    sends less than the numbers it is given (rounded, compressed) says so by a ``sent`` of its own.
+    """
 
     inner: Collective
     sizes: list[int] = field(default_factory=list)
+    sent: int = 0
 
     @property
     def workers(self) -> int:
@@ -150,7 +157,18 @@ class Counted:
 
     def start(self, rows: Tensor, each: int | None = None) -> Pending:
         self.sizes.append(rows.shape[-1])
-        return self.inner.start(rows, each)
+        inner: Any = self.inner
+        before = getattr(inner, "sent", None)
+        pending: Pending = inner.start(rows, each)
+        if before is not None:
+            self.sent += inner.sent - before
+        elif self.workers > 1:
+            self.sent += rows.shape[-1] * rows.element_size()
+        return pending
 
     def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
         return self.start(rows, each).wait()
+
+
+# Functions of the number of workers and of their own options that return a Collective.
+EXCHANGES: Table[Callable[..., Collective]] = Table("exchange", {"sums": in_process})

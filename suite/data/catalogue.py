@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from suite.tables import Table, UnknownName
 
 
 class DataError(ValueError):
@@ -48,6 +50,7 @@ class DatasetInfo:
     downloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     class_folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     part_of: str = ""  # the larger set that this one is taken from
+    load: Callable[[str], tuple[Any, Any]] | None = None  # of a split, where a package of one's own brings the set
     gaps: bool = False  # text whose export holds pairs with an empty side, which are left out
 
     def prefix(self, split: str) -> str:
@@ -222,7 +225,7 @@ _ENTRIES = (
     ),
 )
 
-DATASETS: dict[str, DatasetInfo] = {info.name: info for info in _ENTRIES}
+DATASETS: Table[DatasetInfo] = Table("data set", {info.name: info for info in _ENTRIES})
 
 
 def dataset(name: str) -> DatasetInfo:
@@ -231,9 +234,10 @@ def dataset(name: str) -> DatasetInfo:
     Raises:
         DataError: there is none.
     """
-    if name not in DATASETS:
-        raise DataError(f"no data set is called {name!r}; the suite knows {', '.join(DATASETS)}")
-    return DATASETS[name]
+    try:
+        return DATASETS[name]
+    except UnknownName as error:
+        raise DataError(str(error)) from None
 
 
 def cache_folder(cache: Path | None = None) -> Path:

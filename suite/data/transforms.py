@@ -16,9 +16,10 @@ from torch.nn import functional
 
 from suite.data import counter
 
-Rule = Literal["scale", "signed", "mean-image", "standardise", "standardise-global", "unit"]
+Rule = Literal["as-is", "scale", "signed", "mean-image", "standardise", "standardise-global", "unit"]
 
 RULES: dict[str, str] = {
+    "as-is": "x (inputs that are floats already)",
     "scale": "x / 256 (Caffe's and Crossbow's MNIST)",
     "unit": "x / 255",
     "signed": "x / 127.5 - 1 (Crossbow's CIFAR)",
@@ -76,6 +77,8 @@ def fit(rule: Rule, inputs: Tensor, size: int | None = None) -> Transform:
 
 
 def _statistics(rule: Rule, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    if rule == "as-is":
+        return torch.zeros(()), torch.ones(())
     zero, one = torch.zeros(1, 1, 1), torch.ones(())
     if rule == "scale":
         return zero, one / 256

@@ -25,8 +25,8 @@ from reference_impls.contract import Entry, Turn
 from reference_impls.crossbow import SMA, State
 from suite.communication.collectives import Local
 from suite.model_averaging.task_schedule import Task
+from suite.training.gradients.backend import Backend
 from suite.training.gradients.batching import answer
-from suite.training.gradients.types import Gradients
 
 Examples = Callable[[Tensor], Tensor]  # batch numbers [n] int64 -> example indices [n, b]
 
@@ -34,7 +34,7 @@ Examples = Callable[[Tensor], Tensor]  # batch numbers [n] int64 -> example indi
 class Learners:
     """SMA with a number of learners that may change; ``k``, ``state`` and ``buffers`` are there to be read."""
 
-    def __init__(self, algorithm: SMA, x0: Tensor, gradients: Gradients, examples: Examples):
+    def __init__(self, algorithm: SMA, x0: Tensor, gradients: Backend, examples: Examples):
         """``x0`` [d]; ``examples`` maps batch numbers to indices of the problem's data set."""
         self.algorithm, self.gradients, self.examples = algorithm, gradients, examples
         self.state = algorithm.init(x0)

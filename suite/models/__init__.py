@@ -60,7 +60,13 @@ def classifier(name: str, **options: Any) -> Network:
 
 
 def initialise(module: nn.Module, seed: int) -> None:
-    """Draw the parameters of a built network; see :func:`suite.models.initialisers.initialise`."""
-    from suite.models import initialisers
+    """Draw the parameters of a built network: by the suite's rules, or as the constructor of an own one does.
 
-    initialisers.initialise(module, seed)
+    See :func:`suite.models.initialisers.initialise`.
+    """
+    from suite.models import initialisers, network
+
+    if isinstance(module, network.Own):
+        module.draw(seed)
+    else:
+        initialisers.initialise(module, seed)

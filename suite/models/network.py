@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from suite.models.initialisers import ParameterSpec, specs_of
+from suite.models.initialisers import Constant, ParameterSpec, specs_of
 
 
 class Network(nn.Module):
@@ -42,10 +44,52 @@ class Chain(Network):
         return x
 
 
+class Own(Network):
+    """A module of any kind as a network; its initial values are those that its own constructor draws."""
+
+    def __init__(self, make: Callable[[], nn.Module], input_shape: tuple[int, ...], classes: int) -> None:
+        super().__init__(input_shape, classes)
+        self._make = make
+        self.module = make()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.module(x)
+
+    def draw(self, seed: int) -> None:
+        """Take the values that the constructor draws under this seed, on the CPU."""
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(seed)
+            fresh = self._make()
+            pairs = [*zip(self.module.parameters(), fresh.parameters(), strict=True)]
+            for mine, drawn in [*pairs, *zip(self.module.buffers(), fresh.buffers(), strict=True)]:
+                mine.copy_(drawn)
+
+
+def own_network(make: Callable[..., nn.Module], input_shape: tuple[int, ...], classes: int) -> Callable[..., Network]:
+    """What ``CLASSIFIERS`` holds, of a function that returns a module.
+
+    Args:
+        make: Returns ``[B, *input_shape] -> logits [B, classes]``; its keyword arguments are the network's options.
+        input_shape: Of one example, [channels, height, width].
+        classes: How many there are.
+
+    Example:
+        >>> build = own_network(lambda width=8: nn.Sequential(nn.Flatten(), nn.Linear(64, width)), (1, 8, 8), 8)
+        >>> build(width=8).classes
+        8
+    """
+
+    @functools.wraps(make)
+    def build(**options: Any) -> Network:
+        return Own(functools.partial(make, **options), input_shape, classes)
+
+    return build
+
+
 def parameter_specs(module: nn.Module) -> list[tuple[str, ParameterSpec]]:
     """``(name, spec)`` of every parameter, in the order of ``module.named_parameters()``."""
     return [
-        (f"{prefix}.{name}" if prefix else name, specs_of(layer)[name])
+        (f"{prefix}.{name}" if prefix else name, specs_of(layer).get(name, ParameterSpec(Constant())))
         for prefix, layer in module.named_modules()
         for name, _ in layer.named_parameters(recurse=False)
     ]

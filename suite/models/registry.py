@@ -24,29 +24,33 @@ from suite.models.inverse_law import (
 from suite.models.network import Network
 from suite.models.small import digits_lenet, linear, tiny_bn
 from suite.models.translation import cgru
+from suite.tables import Table
 
-CLASSIFIERS: dict[str, Callable[..., Network]] = {
-    "caffe_lenet": caffe_lenet,
-    "caffe_cifar_quick": caffe_cifar_quick,
-    "caffe_cifar_full": caffe_cifar_full,
-    "caffe_alexnet": caffe_alexnet,
-    "caffe_caffenet": caffe_caffenet,
-    "caffe_googlenet": caffe_googlenet,
-    "lenet_small": lenet_small,
-    "lenet_medium": lenet_medium,
-    "lenet_large": lenet_large,
-    "cifar_lenet": cifar_lenet,
-    "vgg_medium": vgg_medium,
-    "vgg_large": vgg_large,
-    "resnet20": resnet20,
-    "crossbow_lenet": crossbow_lenet,
-    "crossbow_resnet32": crossbow_resnet32,
-    "crossbow_vgg16": crossbow_vgg16,
-    "crossbow_resnet50": crossbow_resnet50,
-    "digits_lenet": digits_lenet,
-    "tiny_bn": tiny_bn,
-    "linear": linear,
-}
+CLASSIFIERS: Table[Callable[..., Network]] = Table(
+    "network",
+    {
+        "caffe_lenet": caffe_lenet,
+        "caffe_cifar_quick": caffe_cifar_quick,
+        "caffe_cifar_full": caffe_cifar_full,
+        "caffe_alexnet": caffe_alexnet,
+        "caffe_caffenet": caffe_caffenet,
+        "caffe_googlenet": caffe_googlenet,
+        "lenet_small": lenet_small,
+        "lenet_medium": lenet_medium,
+        "lenet_large": lenet_large,
+        "cifar_lenet": cifar_lenet,
+        "vgg_medium": vgg_medium,
+        "vgg_large": vgg_large,
+        "resnet20": resnet20,
+        "crossbow_lenet": crossbow_lenet,
+        "crossbow_resnet32": crossbow_resnet32,
+        "crossbow_vgg16": crossbow_vgg16,
+        "crossbow_resnet50": crossbow_resnet50,
+        "digits_lenet": digits_lenet,
+        "tiny_bn": tiny_bn,
+        "linear": linear,
+    },
+)
 TRANSLATORS: dict[str, Callable[..., nn.Module]] = {"cgru": cgru}
 
 
@@ -56,10 +60,8 @@ def construct(name: str, **options: Any) -> nn.Module:
     Raises:
         ValueError: unknown name, unknown or missing option, a size below 1, or an input too small.
     """
-    builders: dict[str, Callable[..., nn.Module]] = {**CLASSIFIERS, **TRANSLATORS}
-    if name not in builders:
-        raise ValueError(f"no network is called {name!r}; there are {', '.join(builders)}")
-    signature = inspect.signature(builders[name])
+    builder = TRANSLATORS[name] if name in TRANSLATORS else CLASSIFIERS[name]
+    signature = inspect.signature(builder)
     try:
         signature.bind(**options)
     except TypeError as error:
@@ -69,4 +71,4 @@ def construct(name: str, **options: Any) -> nn.Module:
         if isinstance(value, int) and not isinstance(value, bool) and value < 1:
             raise ValueError(f"{name} cannot be built: {option}={value} must be at least 1")
     with torch.device("meta"):
-        return builders[name](**options)
+        return builder(**options)

@@ -28,6 +28,9 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+_MEASURED: dict[str, Counts] = {}  # of networks that stand in no table, in this process
+
+
 @dataclass(frozen=True)
 class Counts:
     """Sizes of one network; per example means in one forward pass in training mode."""
@@ -49,15 +52,17 @@ def names() -> tuple[str, ...]:
 
 
 def counts(name: str, **options: Any) -> Counts:
-    """Sizes of a network at its default options, or of one of the variants in the table.
+    """Sizes of a network with these options; those that the table does not hold are counted, which imports torch.
 
     Raises:
-        ValueError: the table has no such network or variant.
+        ValueError: there is no such network, or it cannot be built with these options.
     """
     key = _key(name, options)
-    if key not in _table():
-        raise ValueError(f"the table of networks has no {key!r}; it has {', '.join(_table())}")
-    return _table()[key]
+    if key in _table():
+        return _table()[key]
+    if key not in _MEASURED:
+        _MEASURED[key] = measure(name, **options)
+    return _MEASURED[key]
 
 
 def measure(name: str, **options: Any) -> Counts:

@@ -118,18 +118,24 @@ class Evidence:
             raise Missing(f"no runs of {group!r} at {self.profile}")
         for spec in self.groups[group]:
             try:
-                run, *others = versions(self.source, spec.id)
-                if others:
-                    self.versions[spec.id] = [run, *others]
-                self.reads.given[spec.id] = run
-                found.append(ReadRun(run, self.reads))
+                run = self.stored(spec)
             except KeyError:
                 absent += 1
+                continue
+            self.reads.given[spec.id] = run
+            found.append(ReadRun(run, self.reads))
         if absent:
             planned = len(self.groups[group])
             raise Missing(f"{absent} of {planned} runs of {group!r} at {self.profile} {are(absent)} missing")
         self._found[group] = tuple(found)
         return self._found[group]
+
+    def stored(self, spec: RunSpec) -> Run:
+        """The stored run of a specification, the first of several versions. Raises KeyError where there is none."""
+        run, *others = versions(self.source, spec.id)
+        if others:
+            self.versions[spec.id] = [run, *others]
+        return run
 
     def restricted(self, groups: Groups) -> Evidence:
         """The same evidence seen through some of its groups."""

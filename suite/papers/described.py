@@ -77,7 +77,7 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     set_of = s.get("data", {})
     name = set_of.get("name") or s.get("corpus") or (data[0] if data else None)
     model, algorithm, descent = s.get("model"), s.get("algorithm", {}), s.get("descent", {})
-    images = DATASETS[name].sizes.get("train") if name in DATASETS else None
+    images = DATASETS[name].sizes.get("train") if name and name in DATASETS else None
     subset = set_of.get("subset") or s.get("sentences")
     workers = s.get("workers") or _most_learners(s.get("learners", ()))
     splitting = algorithm.get("n") if algorithm.get("name") == "rudra" else None

@@ -35,11 +35,12 @@ from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
 from suite.papers.printed_settings import Experiment as PrintedExperiment
-from suite.runs.store import Run
+from suite.runs.store import Run, digest, seal
 from suite.spec import RunSpec
 
 VIRTUAL = {"virtual_seconds", "mean_staleness"}  # results of a training that its schedule's virtual clock makes
 SECONDS = {"seconds", "update_seconds"}  # results of a training that the machine's clock makes
+DIGITS = 12  # of a digest that is shown
 TESTS = {"evaluations": "test_error", "models": "centre_error"}  # tables of a training with the tests of its model
 
 
@@ -73,6 +74,7 @@ class ReadOf:
     machine: str
     results: frozenset[str] = frozenset()
     began: str = ""  # when (UTC); "" where the run does not say
+    digest: str = ""  # of its files
     best: Callable[[], float | None] = field(default=lambda: None, compare=False)
 
 
@@ -83,6 +85,12 @@ class Rests:
     measure: Callable[..., Any]
     runs: tuple[ReadOf, ...]
 
+    @property
+    def digest(self) -> str:
+        """A digest of the contents of all runs, "" for none."""
+        found = sorted(read.digest for read in self.runs)
+        return digest("".join(found).encode())[:DIGITS] if found else ""
+
 
 Departure = tuple[str, str]
 """A grade and the reason for it."""
@@ -91,7 +99,7 @@ Departure = tuple[str, str]
 def read_of(run: Run, results: Iterable[str] = ()) -> ReadOf:
     """A stored run as one that a quantity reads, and the names of those of its results that were read."""
     began = str(run.environment.get("started", ""))
-    return ReadOf(run.spec, machine_of(run), frozenset(results), began, partial(_best, run))
+    return ReadOf(run.spec, machine_of(run), frozenset(results), began, digest(seal(run.files)), partial(_best, run))
 
 
 def _best(run: Run) -> float | None:
@@ -253,7 +261,7 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
 def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     if (data := printed["data"]) is None:
         return
-    whole = DATASETS[ours.data].part_of if ours.data in DATASETS else ""
+    whole = DATASETS[ours.data].part_of if ours.data and ours.data in DATASETS else ""
     if whole and whole in data.values:
         yield REDUCED, f"{ours.subset or ours.images:,} of {DATASETS[whole].sizes['train']:,} examples"
     elif ours.data not in data.values:

@@ -11,6 +11,11 @@ The judge compares these lines with the present rule and grid, and their dates w
 claim reads (:func:`standing`), in every command and for every store. A rule that changed after its runs began neither
 confirms nor refutes: the verdict under the rule that stood when they began is the claim's verdict.
 
+A line with ``moved`` gives the reason for a number that changed while its runs did not, with the number of before and
+the digest of the runs. Where the change turned the verdict, the one of before stands and the present one is
+exploratory. A line with ``families`` says since when claims on the same runs are corrected together
+(``suite.claims.families``).
+
 The lines of before 2026-11-25 were made from a register of another form, closed then and kept beside it as
 ``register-closed.json``. They carry what that one knew: ``order``, whether the rule came before its evidence, and for
 an amended rule ``earlier``, the verdict and the number under the rule before it. ``undated.txt`` lists the runs of
@@ -52,7 +57,8 @@ class Standing:
         date: when the present rule was registered, "" for none.
         because: the reason that was given then; for "unregistered" what differs.
         rule: fields of the rule that stood when the runs began, where it is another one than the present.
-        earlier: verdict and number under that rule, where only they are known.
+        earlier: verdict and number under that rule, where only they are known; or before the number moved.
+        since: when the number moved while its runs did not, "" where it never did.
     """
 
     order: str
@@ -60,6 +66,7 @@ class Standing:
     because: str = ""
     rule: Mapping[str, Any] | None = None
     earlier: Mapping[str, Any] | None = None
+    since: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ class Register:
     grids: Mapping[str, dict[str, str]] = field(default_factory=dict)
     removed: Mapping[str, set[str]] = field(default_factory=dict)
     undated: frozenset[str] = frozenset()
+    moved: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    families: str = ""  # since when claims on the same runs are corrected together; "" for ever
 
 
 def rule_of(claim: Claim) -> dict[str, Any]:
@@ -100,11 +109,17 @@ def read(home: Path) -> Register:
     rules: dict[str, list[dict[str, Any]]] = {}
     grids: dict[str, dict[str, str]] = {}
     removed: dict[str, set[str]] = {}
+    moved: dict[str, list[dict[str, Any]]] = {}
+    families = ""
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
         try:
             line = json.loads(text)
             if "claim" in line:
-                rules.setdefault(line["claim"], []).append(line)
+                lines = moved if "moved" in line else rules
+                lines.setdefault(line["claim"], []).append(line)
+                continue
+            if "families" in line:
+                families = line["date"]
                 continue
             grid, gone = grids.setdefault(line["artifact"], {}), removed.setdefault(line["artifact"], set())
             grid |= dict.fromkeys(line["added"], line["date"])
@@ -114,11 +129,15 @@ def read(home: Path) -> Register:
             raise RegisterError(f"{path}, line {number} is no line of a register: {error}") from error
     listed = home / "published" / UNDATED_RUNS
     undated = frozenset(listed.read_text(encoding="utf-8").split()) if listed.exists() else frozenset()
-    return Register(rules, grids, removed, undated)
+    return Register(rules, grids, removed, undated, moved, families)
 
 
 def standing(
-    claim: Claim, artifact: Artifact | None, began: Mapping[str, str], stored: Iterable[str] = ()
+    claim: Claim,
+    artifact: Artifact | None,
+    began: Mapping[str, str],
+    stored: Iterable[str] = (),
+    digest: str = "",
 ) -> Standing:
     """How a claim stands whose number was read from runs.
 
@@ -127,7 +146,18 @@ def standing(
         artifact: the artifact as the code has it today.
         began: ids of the runs that were read, and when each began (UTC, ISO 8601), "" where it does not say.
         stored: ids of all runs that could have been read.
+        digest: of the contents of the runs that were read.
     """
+    held = _ordered(claim, artifact, began, stored)
+    moved = read(PAPERS[claim.paper].home).moved.get(claim.id, [])
+    first = next((line for line in moved if line["moved"]["runs"] == digest), None)
+    if first is None or held.order == UNREGISTERED or held.rule or held.earlier:
+        return held
+    return replace(held, earlier=first["moved"], since=first["date"])
+
+
+def _ordered(claim: Claim, artifact: Artifact | None, began: Mapping[str, str], stored: Iterable[str]) -> Standing:
+    """How the rule and the runs of a claim follow each other."""
     register = read(PAPERS[claim.paper].home)
     history = register.rules.get(claim.id, [])
     if what := differs(claim, artifact, register):
@@ -162,7 +192,8 @@ def _closed(line: Mapping[str, Any], began: Mapping[str, str], about: Mapping[st
 
 
 def _governed(line: Mapping[str, Any], about: Mapping[str, str]) -> Standing:
-    return Standing(AMENDED, **about, rule=line["rule"], earlier=line.get("earlier"))
+    order = line["order"] if line.get("order") in (LATE, UNDATED) else AMENDED
+    return Standing(order, **about, rule=line["rule"], earlier=line.get("earlier"))
 
 
 def _in_force(history: list[dict[str, Any]], began: str) -> dict[str, Any] | None:

@@ -12,27 +12,37 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from suite.claims.families import correctable, corrected
 from suite.claims.judge import PROFILES, Verdict
 from suite.claims.measured import Measured
 from suite.papers.artifact import Paper
 from suite.papers.evidence import exported_files, folders, ids_of
 from suite.papers.published import published
-from suite.papers.register import rule_of, under
-from suite.papers.registry import homes
+from suite.papers.register import read, rule_of, under
+from suite.papers.registry import PAPERS, homes
 from suite.papers.verdicts import Measurement, verdicts
 from suite.runs import kept
 from suite.runs.archive import Archive, Layered, Runs
 from suite.runs.contest import Survey
 
 ROOT = Path(__file__).parents[2]
-READ = (".py", ".toml", ".json", ".cpp", ".h")  # what can change a verdict, besides evidence
+READ = (
+    ".py",
+    ".toml",
+    ".json",
+    ".jsonl",
+    ".txt",
+    ".csv",
+    ".cpp",
+    ".h",
+)  # what can change a verdict, besides evidence
 FRESH = "SGD_SUITE_FRESH"
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow")
 
@@ -66,12 +76,39 @@ def judge_artifact(
 
 
 def judge_artifacts(
-    paper: Paper, artifacts: Iterable[str], profile: str | None, source: Runs, survey: Survey | None = None
+    paper: Paper,
+    artifacts: Iterable[str],
+    profile: str | None,
+    source: Runs,
+    survey: Survey | None = None,
+    measured: dict[tuple[str, str], Measurement] | None = None,
 ) -> list[Verdict]:
-    """The same of several artifacts of a paper, all claims in their published order."""
+    """The same of several artifacts of a paper, claims on the same runs corrected together, in their published order.
+
+    Artifacts that read a run of these are judged too: a family is the same whoever asks.
+    """
     order = {claim.id: place for place, claim in enumerate(published(paper.name))}
-    found = [v for artifact in artifacts for v in judge_artifact(paper, artifact, profile, source, survey)]
-    return sorted(found, key=lambda verdict: order[verdict.claim.id])
+    wanted = list(dict.fromkeys(artifacts))
+    found = [v for artifact in wanted for v in judge_artifact(paper, artifact, profile, source, survey, measured)]
+    around = []
+    if any(map(correctable, found)):
+        others = related(paper, wanted, source.ids())
+        around = [v for artifact in others for v in judge_artifact(paper, artifact, profile, source)]
+    since = read(PAPERS[paper.name].home).families
+    judged = corrected([*found, *around], since)[: len(found)]
+    return sorted(judged, key=lambda verdict: order[verdict.claim.id])
+
+
+def related(paper: Paper, artifacts: Iterable[str], stored: Collection[str]) -> list[str]:
+    """The other artifacts of a paper that are joined to these by stored runs, directly or through others."""
+    wanted = set(artifacts)
+    left = {each.id: ids_of(each, PROFILES).intersection(stored) for each in paper.artifacts}
+    runs = set().union(*(left.pop(artifact, set()) for artifact in wanted))
+    joined: list[str] = []
+    while near := [artifact for artifact, ids in left.items() if ids & runs]:
+        runs = runs.union(*(left.pop(artifact) for artifact in near))
+        joined += near
+    return joined
 
 
 def _place(paper: Paper, artifact: str, profile: str | None, source: Runs) -> Path | None:
@@ -127,7 +164,7 @@ def _load(place: Path, paper: Paper) -> list[Verdict] | None:
 
 def _verdict(claim: Any, row: Mapping[str, Any]) -> Verdict:
     values: dict[str, Any] = dict(row)
-    values |= {name: _measured(row[name]) for name in ("measured", "proxy")}
+    values |= {name: _measured(row[name]) for name in ("measured", "proxy")} | {"runs": tuple(row["runs"])}
     if later := values["exploratory"]:
         values["exploratory"] = _verdict(claim, {name: value for name, value in later.items() if name != "claim"})
     before = values.pop("rule")

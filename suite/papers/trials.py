@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -33,13 +33,21 @@ class Trial:
 
 
 def counted(verdict: Verdict) -> bool:
-    """Whether a claim's present rule decided it on what was measured, and so must be able to fail."""
-    return verdict.claim.empirical and present(verdict).verdict in ("reproduced", "not reproduced")
+    """Whether a claim's present rule decided it on what was measured, and so must be able to fail.
+
+    A claim that names the observation that would have refuted it has a quantity that tests hold to known answers.
+    """
+    return (
+        verdict.claim.empirical
+        and not verdict.claim.refuted_by
+        and present(verdict).verdict in ("reproduced", "not reproduced")
+    )
 
 
 def present(verdict: Verdict) -> Verdict:
-    """The verdict under the present rule, which may be exploratory."""
-    return verdict.exploratory or verdict
+    """The verdict of the present rule on the claim's own interval."""
+    later = verdict.present
+    return replace(later, verdict=later.alone) if later.alone else later
 
 
 def trials(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
-from suite.claims.measured import Measured
+from suite.claims.measured import EXACT, Measured
 from suite.experiment import Experiment
 from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
-from suite.papers.grades import Grade, Rests, grade, rests_of
+from suite.papers.grades import Grade, Rests, grade, read_of, rests_of
+from suite.papers.panel import Panel, Quantity
 from suite.papers.published import published
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, standing, under
 from suite.papers.registry import experiment
@@ -28,7 +29,7 @@ class Measurement:
     """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
 
     found: dict[str, Measured] = field(default_factory=dict)
-    missing: dict[Measure, Missing] = field(default_factory=dict)  # what stopped others
+    missing: dict[Measure | Quantity, Missing] = field(default_factory=dict)  # what stopped others
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
@@ -76,8 +77,30 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
         except Exception as error:
             why = f"{artifact.id} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
             result.damaged.append(why)
+    if isinstance(artifact, Panel):
+        _measure_frame(artifact, evidence, result)
     result.survey = survey(evidence.versions, is_timed, is_arithmetic)
     return result
+
+
+def _measure_frame(panel: Panel, evidence: Evidence, result: Measurement) -> None:
+    """Add every quantity that a panel's frame can answer for. What goes wrong in one hinders no other."""
+    frame = panel.read(evidence)
+    for name, quantity in panel.quantities.items():
+        try:
+            part = quantity.needs(frame)
+            value = quantity.measured(part)
+        except Missing as error:
+            result.missing[quantity] = Missing(str(error), {name: str(error)})
+        except UnusableRun as error:
+            result.damaged.append(str(error))
+        except Exception as error:
+            why = f"{panel.id}/{name} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
+            result.damaged.append(why)
+        else:
+            runs = [part.stored[run] for run in dict.fromkeys(part.runs["run"]) if run]
+            result.found[name] = value
+            result.rests[name] = Rests(quantity.value, tuple(read_of(run, quantity.results) for run in runs))
 
 
 def is_timed(name: str) -> bool:
@@ -150,6 +173,16 @@ def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
 
 
+def scales(panel: Panel, evidence: Evidence, measurement: Measurement) -> set[str]:
+    """The scales of a panel's runs that no quantity reads, and that are drawn all the same."""
+    experiments = experiments_of(registry.paper(panel.id.partition("/")[0]))
+    own = {spec.id for specs in evidence.groups.values() for spec in specs}
+    own -= {read.spec.id for rests in measurement.rests.values() for read in rests.runs}
+    frame = panel.read(evidence)
+    alone = [Rests(panel.read, (read_of(frame.stored[run]),)) for run in sorted(own & set(frame.stored))]
+    return {grade(f"{panel.id}/drawing", rests, experiments).rests_on for rests in alone} - {EXACT}
+
+
 def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Measured]]:
     """Name, profile and value of what an artifact measures and no claim of its paper asks for.
 
@@ -191,10 +224,11 @@ def _verdict(
             try:
                 verdict = judge(claim, ours, profile, shown or None, graded.rests_on)
                 began = {read.spec.id: read.began for read in rests.runs}
-                held = standing(claim, artifact, began, stored)
+                held = standing(claim, artifact, began, stored, rests.digest)
                 if verdict.verdict != "not run":
-                    verdict = _as_registered(verdict, held, shown or None, graded.rests_on)
-                    return _graded(_unless_contested(verdict, measurement), graded, held)
+                    verdict = _graded(verdict, graded, held, rests)
+                    verdict = _as_registered(verdict, held, shown or None)
+                    return _unless_contested(verdict, measurement)
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
                 return Verdict(claim, "not run", str(error), ours, profile, red=True)
             proxy = proxy or verdict.proxy
@@ -204,7 +238,7 @@ def _verdict(
     return not_run(claim, lacking(claim, measured), proxy)
 
 
-def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, rests_on: str) -> Verdict:
+def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None) -> Verdict:
     """The verdict under the rule that stood when the runs began, the present rule's beside it as exploratory."""
     ours = verdict.measured
     if held.order == UNREGISTERED:
@@ -221,25 +255,33 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None, res
         found = replace(verdict, claim=registered, verdict=known["verdict"], measured=number, red=False)
     else:
         try:
-            found = judge(registered, ours, verdict.profile, shown, rests_on)
+            said = judge(registered, ours, verdict.profile, shown, verdict.rests_on)
+            found = replace(verdict, claim=registered, verdict=said.verdict, red=said.red)
         except ClaimError:  # another quantity is measured today
             found = replace(verdict, verdict="inconclusive", red=False)
     if found.verdict == verdict.verdict:
         return verdict
-    why = f"the rule registered before these runs; the one since {held.date[:10]} is exploratory: {verdict.verdict}"
+    if held.rule is None and held.since:
+        why = f"by the number of before; the one since {held.since[:10]} is exploratory: {verdict.verdict}"
+    else:
+        why = (
+            f"the rule registered before these runs; the one since {held.date[:10]} is exploratory: {verdict.verdict}"
+        )
     return replace(found, why=why, exploratory=verdict)
 
 
-def _graded(verdict: Verdict, rests: Grade, held: Standing) -> Verdict:
+def _graded(verdict: Verdict, grade: Grade, held: Standing, rests: Rests) -> Verdict:
     """The verdict with what it rests on, and whether its rule stood first."""
-    decides = rests.decides and held.order in DECIDING
     return replace(
         verdict,
-        rests_on=rests.rests_on,
-        because=rests.because,
-        settings=rests.printed,
-        decides=decides,
+        rests_on=grade.rests_on,
+        because=grade.because,
+        settings=grade.printed,
+        decides=grade.decides and held.order in DECIDING,
         order=held.order,
+        runs=tuple(read.spec.id for read in rests.runs),
+        digest=rests.digest,
+        began=min((read.began for read in rests.runs), default=""),
     )
 
 
@@ -260,7 +302,11 @@ def _stopped(quantity: str, measured: Mapping[str, Measurement], profile: str) -
             return error.rows[quantity]
     finds = {found.rests[quantity].measure for found in measured.values() if quantity in found.rests}
     subject = quantity.partition("-")[2] or quantity  # of what an artifact lacks, this quantity's own part
-    surely = [str(e) for function, e in missing.items() if function in finds or names(function, quantity)]
+    surely = [
+        str(error)
+        for function, error in missing.items()
+        if not isinstance(function, Quantity) and (function in finds or names(function, quantity))
+    ]
     said = list(dict.fromkeys(map(str, missing.values())))
     likely = [text for text in said if subject in text.split() or len(said) == 1]
     return "; ".join(dict.fromkeys(surely or likely))
@@ -285,8 +331,10 @@ def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
     return replace(verdict, verdict="inconclusive", why=why + more, red=True)
 
 
-def measures_of(quantity: str, artifact: Artifact) -> list[Measure]:
+def measures_of(quantity: str, artifact: Artifact) -> list[Callable[..., Any]]:
     """The measures that name a quantity as a whole text; where none does (the name is put together), all."""
+    if isinstance(artifact, Panel):
+        return [artifact.quantities[quantity].value] if quantity in artifact.quantities else []
     return [function for function in artifact.measures if names(function, quantity)] or list(artifact.measures)
 
 

@@ -27,6 +27,12 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
     yield "ours", ", ".join(ours(measured, rule)) if measured else "not measured"
     yield "why", verdict.why
     yield "rule", f"{rule.rule} {rule.side}".rstrip() + f", {tolerance(rule) or 'no tolerance'}: {rule.because}"
+    if rule.also:
+        yield "also", "; ".join(rule.also)
+    if rule.refuted_by:
+        yield "refuted by", rule.refuted_by
+    if rule.row_of:
+        yield "row of", rule.row_of
     if verdict.rests_on:
         decides = "decides" if verdict.decides else "decides nothing"
         yield "rests on", f"{verdict.rests_on}{': ' + verdict.because if verdict.because else ''} ({decides})"
@@ -90,6 +96,8 @@ def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
     """When the present rule was registered, and what it says where another one decides."""
     line = last_line(verdict.claim)
     yield "register", f"{verdict.order or 'registered'}; {line}" if line else "no line"
+    if verdict.family:
+        yield "family", f"corrected with {verdict.family - 1} other claims on the same runs (Holm)"
     if later := verdict.exploratory:
         shown = ", ".join(ours(later.measured, later.claim)) if later.measured else ""
         yield "exploratory", f"{later.verdict} {shown}".rstrip()

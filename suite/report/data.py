@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from suite.claims.board import word
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Evidence, Groups
-from suite.report.numerals import decimals
 from suite.runs.archive import Runs
 
 if TYPE_CHECKING:
@@ -120,35 +118,6 @@ def values(verdicts: Iterable[Verdict]) -> pd.DataFrame | None:
 
     rows = [row for verdict in verdicts for row in _values(verdict)]
     return pd.DataFrame(rows) if rows else None
-
-
-def results(verdicts: Iterable[Verdict]) -> str:
-    """The values of all claims as CSV, in digits that any processor gives.
-
-    Three digits of half an interval, or four of a value without one; what is less than 1e-9 reads 0, as rounding
-    alone makes it.
-    """
-    table = values(verdicts)
-    if table is None:
-        return ""
-    halves = ((table["high"] - table["low"]) / 2).astype(float)
-    for name in ("ours", "low", "high", "beside"):
-        table[name] = [_shown(value, half) for value, half in zip(table[name].astype(float), halves, strict=True)]
-    return str(table.to_csv(index=False, lineterminator="\n", float_format="%.12g"))
-
-
-def _shown(value: float, half: float) -> str:
-    """A value as ``results`` shows it; nothing for one that there is not."""
-    if math.isnan(value):
-        return ""
-    if abs(value) < 1e-9:
-        return "0"
-    if math.isinf(value) or value == round(value):
-        return f"{value:.12g}"
-    if math.isnan(half) or math.isinf(half) or half < 1e-9:
-        half = 0.0
-    rounded = round(value, decimals(value, half, of_half=3))
-    return f"{rounded:.12g}" if rounded else f"{value:.2g}"  # a verdict may hang on the sign of an end
 
 
 def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:

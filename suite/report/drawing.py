@@ -20,10 +20,11 @@ from xml.etree import ElementTree
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.claims.measured import GRADES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
+from suite.papers.panel import Panel
 from suite.papers.published import published
-from suite.papers.remembered import judge_artifact
+from suite.papers.remembered import judge_artifacts
 from suite.papers.selection import select
-from suite.papers.verdicts import Measurement, grades, measure_evidence
+from suite.papers.verdicts import Measurement, grades, measure_evidence, scales
 from suite.report import style
 from suite.report.data import encoded, known, table_of
 from suite.runs.archive import Runs
@@ -136,7 +137,7 @@ def _drawn(
     return rendered(
         artifact,
         lambda figure: draw(evidence, figure),
-        lambda: _rests_on(artifact, known or measure_evidence(artifact, Evidence(source, groups, profile))),
+        lambda: _rests_on(artifact, Evidence(source, groups, profile), known),
         profile if any(groups.values()) else "",
         lambda: tuple(sorted(evidence.reads.taken())),
         groups,
@@ -167,9 +168,12 @@ def rendered(
     return drawn
 
 
-def _rests_on(artifact: Artifact, measurement: Measurement) -> tuple[str, ...]:
-    """What the artifact's claims rest on at this profile, the best grade first."""
+def _rests_on(artifact: Artifact, evidence: Evidence, known: Measurement | None) -> tuple[str, ...]:
+    """What the artifact's claims rest on at this profile, and the runs that a panel draws, the best grade first."""
+    measurement = known or measure_evidence(artifact, evidence)
     present = {rests.rests_on for rests in grades(artifact.id, measurement).values()}
+    if isinstance(artifact, Panel):
+        present |= scales(artifact, evidence, measurement)
     return tuple(grade for grade in GRADES if grade in present)
 
 
@@ -342,7 +346,7 @@ def _draw_one(
     beside = ""
     if data:
         with _naming(artifact):
-            table = table_of(artifact, source, drawn, partial(judge_artifact, paper, artifact.id, profile, source))
+            table = table_of(artifact, source, drawn, partial(judge_artifacts, paper, [artifact.id], profile, source))
         if table is not None:
             beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
     if drawn is None:

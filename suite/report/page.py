@@ -14,10 +14,12 @@ from typing import Generic, Protocol, TypeVar
 
 from suite.claims.board import MEANINGS as GRADE_MEANINGS
 from suite.claims.board import WORDS, board, word
+from suite.claims.families import corrected
 from suite.claims.judge import PROFILES, VERDICTS, Verdict
 from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.published import published
+from suite.papers.register import read
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, besides, verdicts
 from suite.report.drawing import Drawing, DrawingError, drawing, inline_svg, write
@@ -193,7 +195,8 @@ def all_verdicts(
 ) -> list[Verdict]:
     """Verdicts of every published claim, those of artifacts that nothing measures yet among them."""
     artifacts = {claim.artifact for claim in published(which.name)}
-    return verdicts(which, source, artifacts=artifacts, measured=measured)
+    found = verdicts(which, source, artifacts=artifacts, measured=measured)
+    return corrected(found, read(PAPERS[which.name].home).families)
 
 
 def _section(which: Paper, source: Runs) -> Section[Shown]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from suite.claims.board import EMPIRICAL, NOTHING, WORDS, Board, apart, board
+from suite.claims.board import EMPIRICAL, NOTHING, WORDS, Board, apart, board, corrected, rows_told, stand_ins
 from suite.claims.judge import VERDICTS, Verdict
 from suite.claims.measured import Measured
 from suite.papers.evidence import committed
@@ -70,9 +70,13 @@ def _first(verdicts: Sequence[Verdict]) -> str:
     counted = board(verdicts)
     words = headline(counted)
     made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
+    rows = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
     later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
     behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
-    told = [f"Distinct runs behind them: {behind}."] if behind else []
+    told = [*rows, f"Distinct runs behind them: {behind}."] if behind else rows
+    told += [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
+    if counted.single:
+        told.append(f"{counted.single} verdicts rest on one run each.")
     if later:
         told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
     return "\n\n".join([words, made, " ".join(told)] if told else [words, made])

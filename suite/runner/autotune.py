@@ -163,15 +163,15 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     What a server takes is timed by its gradients, since its updates differ in the learners that they hear of. On one
     CPU thread processor time is counted, which other processes disturb least.
     """
-    from suite.training.build import algorithm_class, random_classification
-    from suite.training.gradients.cuda_graph import refusal
+    from suite.training.build import ALGORITHMS, random_classification
     from suite.training.gradients.native import NativeError
     from suite.training.numerics import apply
+    from suite.training.recording import refusal
 
     apply(execution)
     settings, on_cpu = spec.settings, execution["device"] == "cpu"
     workers, batch = settings.get("workers", 1), settings["batch"]
-    rows = workers if algorithm_class(algorithm_name(settings)).replicated else 1  # points of a turn
+    rows = workers if ALGORITHMS[algorithm_name(settings)].replicated else 1  # points of a turn
     served = "server" in settings
     examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
     pictures = examples if served else FEWEST_BATCHES * batch * workers
@@ -256,16 +256,12 @@ def gradient_call(
     """A call that gathers a batch for each of ``rows`` points and computes their gradients, of a native ``build``."""
     import torch
 
-    from suite.training.gradients.cuda_graph import Captured
-    from suite.training.gradients.paths import gradients_of_run
+    from suite.training.gradients.paths import backend
 
-    gradients = gradients_of_run(path, problem, build)
+    gradients = backend(path, problem, build)
     points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
     index = torch.arange(examples, device=points.device)
-    if isinstance(gradients, Captured):
-        indices, indexed = index.repeat(rows, 1), gradients.indexed
-        return lambda: indexed(points, buffers, indices)
-    return lambda: gradients(points, buffers, [problem.fetch(index) for _ in range(rows)])
+    return lambda: gradients.of_examples(points, buffers, [index] * rows)
 
 
 def update_call(

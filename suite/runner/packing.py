@@ -101,14 +101,13 @@ def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[in
 def training_session(spec: RunSpec, context: Context, first: Session | None) -> Session:
     """A session that shares the pictures of ``first``."""
     from suite.training.build import assemble
-    from suite.training.gradients.paths import gradients_of_run
+    from suite.training.gradients.paths import backend_of
     from suite.training.loop import Session
 
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
     if first is not None and made.problem.share(first.problem):
         made.test_inputs, made.test_targets = first.made.test_inputs, first.made.test_targets
-    execution = context.execution
-    return Session(spec, context, made, gradients_of_run(execution["path"], made.problem, execution.get("build")))
+    return Session(spec, context, made, backend_of(context.execution, made.problem))
 
 
 def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Iterator[tuple[int, Outcome | Exception]]:
@@ -158,13 +157,13 @@ class Lockstep:
     """
 
     def __init__(self, sessions: Mapping[int, Run], width: int):
-        from suite.training.gradients.paths import vectorised_of_run
+        from suite.training.gradients.vectorised import Vectorised
 
         if not sessions or not all(0 <= slot < width for slot in sessions):
             raise ValueError(f"slots {sorted(sessions)} must lie in 0..{width - 1}, the width of the pack")
         self.live, self.width = dict(sessions), width
         self.problem = next(iter(sessions.values())).problem
-        self.gradients = vectorised_of_run(self.problem)
+        self.gradients = Vectorised.of_run(self.problem)
         self.seats: dict[tuple[int, int], Seats] = {}  # by rows and examples of one run
 
     def run(self) -> Iterator[tuple[int, Outcome | Exception]]:

@@ -15,7 +15,7 @@ from suite.runner.cost import expected_updates
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
 from suite.training.build import Assembly, assemble
-from suite.training.gradients.paths import gradients_of_run
+from suite.training.gradients.paths import backend_of
 from suite.training.loop import Session
 from suite.training.numerics import apply
 
@@ -56,8 +56,7 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
 def build(spec: RunSpec, context: Context, made: Assembly) -> Session:
     """The session that the experiment would run."""
     kind = ServerSession if "server" in spec.settings else Session
-    execution = context.execution
-    return kind(spec, context, made, gradients_of_run(execution["path"], made.problem, execution.get("build")))
+    return kind(spec, context, made, backend_of(context.execution, made.problem))
 
 
 def update_of(session: Session, made: Assembly, width: int) -> Callable[[], object]:

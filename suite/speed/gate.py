@@ -18,6 +18,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from suite.claims.intervals import holm
 from suite.speed.baselines import GateError, Sessions
 
 FLOOR = 0.05  # slowdowns below this are nobody's regression
@@ -98,16 +99,6 @@ def threshold(sessions: Sessions, level: float) -> float:
         low, _, high = statistics.quantiles([*_residuals(sessions), 0.0], n=4)
         spread = (high - low) / 1.349
     return max(math.log1p(FLOOR), float(spread))
-
-
-def holm(p_values: Sequence[float], alarm: float) -> list[bool]:
-    """Which hypotheses Holm's procedure rejects, at probability ``alarm`` of rejecting any that is true."""
-    rejected = [False] * len(p_values)
-    for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        if p_values[place] > alarm / (len(p_values) - done):
-            break
-        rejected[place] = True
-    return rejected
 
 
 def _residuals(sessions: Sessions) -> list[float]:

@@ -18,36 +18,65 @@ from reference_impls.isgd import ISGD
 from reference_impls.local_sgd import DiLoCo, LocalSGD, PostLocalSGD
 from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
-from suite.communication.collectives import in_process
+from suite.communication.collectives import EXCHANGES, Counted, in_process
 from suite.data import images, order, transforms
 from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import Order
 from suite.models import classifier, initialise
 from suite.models.network import Network, parameter_specs
 from suite.spec import seed, thaw
+from suite.tables import Table
 from suite.training.flat import FlatModule
 from suite.training.numerics import Numerics
-from suite.training.optimizers import AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
+from suite.training.optimizers import LARS, AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bf16": torch.float32}
-ALGORITHMS: dict[str, type[Algorithm[Any]]] = {  # a paper of another package adds its own
-    "sgd": SGD,
-    "isgd": ISGD,
-    "rudra": Softsync,
-    "matex_agd": DelayedSGD,
-    "crossbow": SMA,
-    "local_sgd": LocalSGD,
-    "post_local_sgd": PostLocalSGD,
-    "diloco": DiLoCo,
-}
-SOLVERS: dict[str, type[Any]] = {
-    "caffe": CaffeSGD,
-    "torch": TorchSGD,
-    "adam": Adam,
-    "adamw": AdamW,
-    "adagrad": AdaGrad,
-}
+ALGORITHMS: Table[type[Algorithm[Any]]] = Table(
+    "algorithm",
+    {
+        "sgd": SGD,
+        "isgd": ISGD,
+        "rudra": Softsync,
+        "matex_agd": DelayedSGD,
+        "crossbow": SMA,
+        "local_sgd": LocalSGD,
+        "post_local_sgd": PostLocalSGD,
+        "diloco": DiLoCo,
+    },
+)
+# Dataclasses that are an Optimizer; ``lr_scale``, ``decay_scale`` and ``layers`` are not for settings to give.
+SOLVERS: Table[type[Any]] = Table(
+    "solver",
+    {
+        "caffe": CaffeSGD,
+        "torch": TorchSGD,
+        "adam": Adam,
+        "adamw": AdamW,
+        "adagrad": AdaGrad,
+        "lars": LARS,
+    },
+)
+# Functions of targets [N], examples of a batch, workers, seed and their own options that return an Order.
+ORDERS: Table[Callable[..., Order]] = Table(
+    "order",
+    {
+        "fixed-cycle": lambda targets, batch, workers, seed: order.FixedCycle(len(targets), batch, seed),
+        "shuffled": lambda targets, batch, workers, seed: order.Shuffled(len(targets), batch, seed),
+        "with-replacement": lambda targets, batch, workers, seed: order.WithReplacement(len(targets), batch, seed),
+        "partitioned": lambda targets, batch, workers, seed: order.Partitioned(len(targets), workers, batch, seed),
+        "by-class": lambda targets, batch, workers, seed, **options: order.ByClass(
+            targets.cpu(), workers, batch, seed, **options
+        ),
+        "single-class": lambda targets, batch, workers, seed, **options: order.SingleClass(
+            targets.cpu(), batch, seed, **options
+        ),
+        "balanced": lambda targets, batch, workers, seed, **options: order.Balanced(
+            targets.cpu(), batch, seed, **options
+        ),
+    },
+)
+BOUND = ("lr_scale", "decay_scale", "layers")  # fields of solvers that who builds them hands over
 
 
 @dataclass
@@ -67,31 +96,30 @@ def fields(kind: Any, values: Mapping[str, Any], what: str, besides: Collection[
 
     The fields ``besides`` are not for settings to give.
     """
-    names = getattr(kind, "_fields", None) or [f.name for f in dataclasses.fields(kind)]
-    known = set(names) - set(besides)
-    if unknown := set(values) - set(known):
+    known = settings_of(kind) - set(besides)
+    if unknown := set(values) - known:
         raise ValueError(f"{what}: unknown settings {sorted(unknown)}; known are {sorted(known)}")
     return dict(values)
 
 
 def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
-    """The solver named by ``rule`` with the network's multipliers as [d] vectors."""
+    """The solver named by ``rule`` with the network's multipliers as [d] vectors, and its layers if it asks."""
     values = thaw(settings)
     rule = values.pop("rule")
-    if rule not in SOLVERS:
-        raise ValueError(f"descent rule must be one of {sorted(SOLVERS)}, not {rule!r}")
-    if values.pop("multipliers", False):
+    kind, multiplied = SOLVERS[rule], values.pop("multipliers", False)
+    values = fields(kind, values, f"descent {rule}", besides=BOUND)
+    if multiplied:
         specs = dict(parameter_specs(flat.module))
         values["lr_scale"] = flat.scale({name: spec.lr_multiplier for name, spec in specs.items()})
         values["decay_scale"] = flat.scale({name: spec.decay_multiplier for name, spec in specs.items()})
-    return SOLVERS[rule](**fields(SOLVERS[rule], values, f"descent {rule}"))
+    if "layers" in settings_of(kind):
+        values["layers"] = flat.segments
+    return kind(**values)
 
 
-def algorithm_class(name: str) -> type[Algorithm[Any]]:
-    """The algorithm of this name; raises ValueError for another."""
-    if name not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {name!r}; there are {sorted(ALGORITHMS)}")
-    return ALGORITHMS[name]
+def settings_of(kind: Any) -> set[str]:
+    """The names of a NamedTuple's or dataclass's fields."""
+    return set(getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)])
 
 
 def make_algorithm(
@@ -99,11 +127,10 @@ def make_algorithm(
 ) -> Algorithm[Any]:
     """The algorithm named by ``name``; ``batches: "epoch"`` means as many as an epoch has."""
     values = thaw(settings)
-    kind = algorithm_class(values.pop("name"))
+    kind = ALGORITHMS[values.pop("name")]
     if values.get("batches") == "epoch":
         values["batches"] = batches_per_epoch
-    bound = {field.name for field in dataclasses.fields(Algorithm)}
-    return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=bound))
+    return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=settings_of(Algorithm)))
 
 
 def defaults(settings: Mapping[str, Any]) -> set[str]:
@@ -111,13 +138,19 @@ def defaults(settings: Mapping[str, Any]) -> set[str]:
     found: set[str] = set()
     algorithm, descent = settings.get("algorithm"), settings.get("descent")
     if isinstance(algorithm, Mapping):
-        bound = {field.name for field in dataclasses.fields(Algorithm)}
-        own = {field.name for field in dataclasses.fields(algorithm_class(algorithm["name"]))} - bound
+        own = settings_of(ALGORITHMS[algorithm["name"]]) - settings_of(Algorithm)
         found |= {f"algorithm.{name}" for name in own}
     if isinstance(descent, Mapping):
-        scalars = {field.name for field in dataclasses.fields(SOLVERS[descent["rule"]]) if "scale" not in field.name}
-        found |= {f"descent.{name}" for name in scalars}
+        found |= {f"descent.{name}" for name in settings_of(SOLVERS[descent["rule"]]).difference(BOUND)}
     return found
+
+
+def make_exchange(settings: Mapping[str, Any] | None, workers: int) -> Collective:
+    """What moves sums between workers: those named by ``name``, counted, or plain ones without settings."""
+    if settings is None:
+        return in_process(workers)
+    values = thaw(settings)
+    return Counted(EXCHANGES[values.pop("name")](workers, **values))
 
 
 def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Network:
@@ -135,19 +168,10 @@ def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers
     """
     values = thaw(settings)
     kind, share = values.pop("kind"), values.pop("share", "own")
+    if share not in ("own", "split", "pool"):
+        raise ValueError(f"order share={share!r} must be one of own, split, pool")
     joint = batch * workers if share == "split" else batch
-    makers: dict[str, Callable[[], Order]] = {
-        "fixed-cycle": lambda: order.FixedCycle(len(targets), joint, order_seed),
-        "shuffled": lambda: order.Shuffled(len(targets), joint, order_seed),
-        "with-replacement": lambda: order.WithReplacement(len(targets), joint, order_seed),
-        "partitioned": lambda: order.Partitioned(len(targets), workers, batch, order_seed),
-        "by-class": lambda: order.ByClass(targets.cpu(), workers, batch, order_seed, **values),
-        "single-class": lambda: order.SingleClass(targets.cpu(), joint, order_seed, **values),
-        "balanced": lambda: order.Balanced(targets.cpu(), joint, order_seed, **values),
-    }
-    if kind not in makers or share not in ("own", "split", "pool"):
-        raise ValueError(f"order kind={kind!r} must be one of {sorted(makers)}, share={share!r} own, split or pool")
-    made = makers[kind]()
+    made = ORDERS[kind](targets, joint, workers, order_seed, **values)
     if share == "split":
         made = order.SplitBatch(made, workers)
     elif share == "pool":
@@ -189,7 +213,7 @@ def assemble(
     algorithm = make_algorithm(
         settings["algorithm"],
         make_optimizer(settings["descent"], flat),
-        in_process(workers),
+        make_exchange(settings.get("exchange"), workers),
         batches.batches_per_epoch,
     )
     return Assembly(

@@ -1,100 +1,84 @@
-"""Testing models: several at once, and no further than a threshold makes necessary.
+"""Tests of a model, no further than a threshold makes necessary.
 
-A test after every update is dearer than the updates. Two things make it affordable: replicas tested in one call, and
-partial sums, which settle most comparisons after a few chunks because losses and errors cannot fall below zero.
+A test after every update is dearer than the updates. Partial sums settle most comparisons after a few chunks, because
+losses cannot fall below zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.func import vmap
 from torch.nn import functional as F
 
 from suite.training.flat import aligned
 from suite.training.reading import Reading, read_loss
+from suite.training.recording import Body, Recorder
 
-if TYPE_CHECKING:
-    from suite.training.gradients.types import Body, Recorder
-
-METRICS = ("loss", "error")
 Decode = Callable[[Tensor], Tensor]
-Sums = tuple[Tensor, Tensor]  # of a chunk: losses [n] and wrong answers [n]
+Sums = tuple[Tensor, Tensor]  # of a chunk: loss and wrong answers (0-d)
 Losses = Callable[[Tensor, Tensor, Tensor], Tensor]  # at a point [d], on images with labels: of each example [b]
 
 
-class Scores(NamedTuple):
-    """Of n models."""
+class Score(NamedTuple):
+    """A model's test; 0-d tensors on its device."""
 
-    losses: Tensor  # [n] float64, mean loss in nats
-    errors: Tensor  # [n] float64, share of images whose largest output is not their class
+    loss: Tensor  # float64, mean in nats
+    error: Tensor  # float64, share of images whose largest output is not their class
 
 
-def scores(
+def score(
     problem: Any,
-    points: Tensor,
+    x: Tensor,
     buffers: Tensor,
     inputs: Tensor,
     targets: Tensor,
     *,
-    path: str = "looped",
     chunk: int = 500,
     decode: Decode | None = None,
-) -> Scores:
-    """Loss and error of points [n, d] with buffers [n, q] on images [N, C, H, W] uint8.
+) -> Score:
+    """Loss and error of a point [d] with buffers [q] on images [N, C, H, W] uint8. Nothing is read from the device.
 
-    ``path`` looped tests one model after another; vectorised tests all on each chunk, which is decoded once, by the
-    problem's transform unless ``decode`` is given. The two agree to rounding. Nothing is read from the device.
-    Raises ValueError for another path, or without images. For the captured path see :class:`CapturedTest`.
+    The problem's transform decodes a chunk, unless ``decode`` is given.
+
+    Raises:
+        ValueError: There is no image.
     """
-    if path not in ("looped", "vectorised"):
-        raise ValueError(f"a test is looped or vectorised, not {path!r}")
-    outputs = _looped(problem) if path == "looped" else _vectorised(problem)
-
-    def tested(images: Tensor, labels: Tensor) -> Sums:
-        answers = outputs(points, buffers, decoded(problem, images, decode))  # [n, b, classes]
-        losses = torch.stack([F.cross_entropy(answer, labels, reduction="sum") for answer in answers])
-        return losses, (answers.argmax(-1) != labels).sum(-1)
-
-    return _over_chunks(problem, tested, points, inputs, targets, chunk)
+    with problem.flat.evaluating():
+        outputs = _outputs(problem, x, buffers)
+        tested = lambda images, labels: sums_of(outputs(decoded(problem, images, decode)), labels)
+        return _over_chunks(tested, inputs, targets, chunk)
 
 
 def read(
     problem: Any,
-    point: Tensor,
+    x: Tensor,
     buffers: Tensor,
+    threshold: float,
     inputs: Tensor,
     targets: Tensor,
-    threshold: float,
     *,
-    metric: str = "loss",
     chunk: int = 500,
     decode: Decode | None = None,
 ) -> Reading:
-    """A model's loss or error against a threshold, reading chunks until it is certain to lie above it.
+    """A model's loss against a threshold, reading chunks until it is certain to lie above it.
 
-    Whether it lies below is what the whole test says: a sum that exceeds threshold x N can only grow. Reads one
-    number per chunk from the device. Raises ValueError for another metric, or without images.
+    A sum that exceeds threshold x N can only grow, so the decision is that of the whole test. One number per chunk is
+    read from the device.
+
+    Raises:
+        ValueError: There is no image.
     """
-    if metric not in METRICS:
-        raise ValueError(f"a test reads one of {METRICS}, not {metric!r}")
     _some(targets)
-    outputs = _looped(problem)
-
-    def sums() -> Iterator[tuple[float, int]]:
-        for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
-            answer = outputs(point[None], buffers[None], decoded(problem, images, decode))[0]
-            if metric == "loss":
-                yield F.cross_entropy(answer, labels, reduction="sum").item(), len(labels)
-            else:
-                yield (answer.argmax(-1) != labels).sum().item(), len(labels)
-
     with problem.flat.evaluating():
-        return read_loss(sums(), len(targets), threshold)
+        outputs = _outputs(problem, x, buffers)
+        sums = (
+            (F.cross_entropy(outputs(decoded(problem, images, decode)), labels, reduction="sum").item(), len(labels))
+            for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True)
+        )
+        return read_loss(sums, len(targets), threshold)
 
 
 class WorstFirst:
@@ -110,8 +94,8 @@ class WorstFirst:
         self.losses, self.inputs, self.targets, self.chunk = losses, inputs, targets, chunk
         self.last = torch.zeros(len(targets), dtype=torch.float64)
 
-    def read(self, point: Tensor, threshold: float) -> Reading:
-        """The loss at a point [d] against a threshold, as :func:`read` says."""
+    def read(self, point: Tensor, buffers: Tensor, threshold: float) -> Reading:
+        """The loss at a point [d] against a threshold, as :func:`read` says. There are no buffers."""
 
         def sums() -> Iterator[tuple[float, int]]:
             for rows in self.last.argsort(descending=True, stable=True).split(self.chunk):
@@ -123,56 +107,68 @@ class WorstFirst:
 
 
 class CapturedTest:
-    """Scores of n models whose forward passes on a chunk are one recorded call, side by side.
-
-    Recordings are kept by number of models and shape of a chunk, which the problem's transform decodes unless
-    ``decode`` is given.
-    """
+    """The test whose forward pass on a chunk is one recorded call, kept by the shape of a chunk."""
 
     def __init__(self, problem: Any, recorder: Recorder, decode: Decode | None = None):
         self.problem, self.recorder, self.decode = problem, recorder, decode
         self._chunks: dict[tuple[Any, ...], tuple[ChunkTest, Body]] = {}
 
-    def scores(self, points: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor, *, chunk: int = 500) -> Scores:
-        """As :func:`scores` says. Nothing is read from the device."""
+    def score(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor, *, chunk: int = 500) -> Score:
+        """As :func:`score` says."""
 
         def tested(images: Tensor, labels: Tensor) -> Sums:
-            key = points.shape, images.shape, images.dtype
+            key = images.shape, images.dtype
             if key not in self._chunks:
-                body = ChunkTest(self, points, buffers, images, labels)
+                body = ChunkTest(self, x, buffers, images, labels)
                 self._chunks[key] = body, self.recorder.record(body.compute)
             body, launch = self._chunks[key]
-            body.load(points, buffers, images, labels)
+            body.load(x, buffers, images, labels)
             launch()
-            return body.losses, body.wrong
+            return body.loss, body.wrong
 
-        return _over_chunks(self.problem, tested, points, inputs, targets, chunk)
+        with self.problem.flat.evaluating():
+            return _over_chunks(tested, inputs, targets, chunk)
+
+    def read(
+        self, x: Tensor, buffers: Tensor, threshold: float, inputs: Tensor, targets: Tensor, chunk: int
+    ) -> Reading:
+        """The loss, all of it, against a threshold."""
+        loss = self.score(x, buffers, inputs, targets, chunk=chunk).loss.item()
+        return read_loss([(loss * len(targets), len(targets))], len(targets), threshold)
 
 
 class ChunkTest:
-    """The body of a captured test: n models on one chunk of images."""
+    """The body of a captured test: a model on one chunk of images, in tensors that stay where they are."""
 
-    def __init__(self, test: CapturedTest, points: Tensor, buffers: Tensor, images: Tensor, labels: Tensor):
+    def __init__(self, test: CapturedTest, *parts: Tensor):
         self.test = test
-        self.points, self.buffers = points.detach().clone(), buffers.clone()
-        self.images, self.labels = images.clone(), labels.clone()
-        self.losses = points.new_zeros(len(points), dtype=torch.float64)
-        self.wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+        self.parts = [part.detach().clone() for part in parts]  # point [d], buffers [q], images, labels
+        self.loss = parts[0].new_zeros((), dtype=torch.float64)
+        self.wrong = torch.zeros((), dtype=torch.int64, device=parts[0].device)
 
     def load(self, *parts: Tensor) -> None:
-        """Copy in points, buffers, images and labels."""
-        for kept, part in zip((self.points, self.buffers, self.images, self.labels), parts, strict=True):
-            kept.copy_(part)
+        """Copy in point, buffers, images and labels."""
+        for held, part in zip(self.parts, parts, strict=True):
+            held.copy_(part)
 
     def compute(self) -> None:
-        batch = decoded(self.test.problem, self.images, self.test.decode)
+        problem, (x, buffers, images, labels) = self.test.problem, self.parts
+        batch, flat = decoded(problem, images, self.test.decode), problem.flat
+        named = {name: aligned(part) for name, part in (flat.named(x) | flat.named_buffers(buffers)).items()}
+        with problem.numerics.forward(batch.device.type):
+            outputs = torch.func.functional_call(flat.module, named, (batch,)).to(x.dtype)
+        for held, found in zip((self.loss, self.wrong), sums_of(outputs, labels), strict=True):
+            held.copy_(found)
 
-        def one(i: int) -> None:
-            answer = functional(self.test.problem, aligned(self.points[i]), self.buffers[i], batch, aligned)
-            self.losses[i] = F.cross_entropy(answer, self.labels, reduction="sum")
-            self.wrong[i] = (answer.argmax(-1) != self.labels).sum()
 
-        self.test.recorder.side_by_side([partial(one, i) for i in range(len(self.points))])
+def sums_of(outputs: Tensor, labels: Tensor) -> Sums:
+    """Loss and wrong answers of outputs [b, classes]."""
+    return F.cross_entropy(outputs, labels, reduction="sum"), (outputs.argmax(-1) != labels).sum()
+
+
+def already(images: Tensor) -> Tensor:
+    """Images of a sample that is stored decoded."""
+    return images
 
 
 def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:
@@ -181,59 +177,27 @@ def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:
     return batch.contiguous(memory_format=torch.channels_last) if batch.dim() == 4 else batch
 
 
-def functional(
-    problem: Any, point: Tensor, row: Tensor, batch: Tensor, placed: Callable[[Tensor], Tensor] = lambda part: part
-) -> Tensor:
-    """Outputs [b, classes] of a point [d] with buffers [q], in the point's type.
+def _outputs(problem: Any, x: Tensor, buffers: Tensor) -> Callable[[Tensor], Tensor]:
+    """``batch [b, ...] -> outputs [b, classes]`` of a point, with which the network is loaded now."""
+    problem.flat.load_for_test(x, buffers)
 
-    ``placed`` says where the network reads each of its tensors.
-    """
-    flat = problem.flat
-    with problem.numerics.forward(batch.device.type):
-        tensors = {name: placed(part) for name, part in (flat.named(point) | flat.named_buffers(row)).items()}
-        return torch.func.functional_call(flat.module, tensors, (batch,)).to(point.dtype)
-
-
-def _looped(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """``(points [n, d], buffers [n, q], batch [b, ...]) -> outputs [n, b, classes]``, for the points of one test."""
-    flat, loaded = problem.flat, -1
-
-    def outputs(points: Tensor, buffers: Tensor, batch: Tensor) -> Tensor:
-        nonlocal loaded
-        answers = []
-        for i, (point, row) in enumerate(zip(points, buffers, strict=True)):
-            if i != loaded:  # a model alone is loaded once for all chunks
-                flat.load_for_test(point, row)
-                loaded = i
-            with problem.numerics.forward(batch.device.type):
-                answers.append(flat.module(batch).to(points.dtype))
-        return torch.stack(answers)
+    def outputs(batch: Tensor) -> Tensor:
+        with problem.numerics.forward(batch.device.type):
+            return problem.flat.module(batch).to(x.dtype)
 
     return outputs
 
 
-def _vectorised(problem: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    return vmap(lambda point, row, batch: functional(problem, point, row, batch), in_dims=(0, 0, None))
-
-
-def _over_chunks(
-    problem: Any,
-    tested: Callable[[Tensor, Tensor], Sums],
-    points: Tensor,
-    inputs: Tensor,
-    targets: Tensor,
-    chunk: int,
-) -> Scores:
-    """Scores of points [n, d] from what ``tested`` says of each chunk's images and labels."""
+def _over_chunks(tested: Callable[[Tensor, Tensor], Sums], inputs: Tensor, targets: Tensor, chunk: int) -> Score:
+    """The score from what ``tested`` says of each chunk's images and labels."""
     _some(targets)
-    losses = points.new_zeros(len(points), dtype=torch.float64)
-    wrong = torch.zeros(len(points), dtype=torch.int64, device=points.device)
-    with problem.flat.evaluating():
-        for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
-            more_losses, more_wrong = tested(images, labels)
-            losses += more_losses
-            wrong += more_wrong
-    return Scores(losses / len(targets), wrong.double() / len(targets))
+    loss = torch.zeros((), dtype=torch.float64, device=targets.device)
+    wrong = torch.zeros((), dtype=torch.int64, device=targets.device)
+    for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
+        more_loss, more_wrong = tested(images, labels)
+        loss += more_loss
+        wrong += more_wrong
+    return Score(loss / len(targets), wrong.double() / len(targets))
 
 
 def _some(targets: Tensor) -> None:

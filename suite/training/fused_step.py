@@ -4,17 +4,23 @@ The solvers are pure and written with whole vectors: each of their operations re
 for a few hundred thousand of them costs as much as the gradient of one example. A session that owns its state may
 hand over what the algorithm no longer reads after the step. The kernel rounds a product and a sum once
 where the solver rounds twice, so the two agree to a few units in the last place a step and not to the bit.
+
+One worker of plain SGD has nothing to sum over workers. :class:`OneWorker` steps along a gradient that the backend
+has not written to a row yet: along autograd's own tensors, or layer by layer in machine code.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Algorithm
+from reference_impls.contract import Algorithm, Points, Turn
+from reference_impls.inverse_law import SGD
+from suite.training.flat import FlatModule
 from suite.training.optimizers import ALL, CaffeSGD, Stepped, TorchSGD
 
 MOST_PIECES = 512  # of a vector with multipliers; beyond, calls would cost more than they save
@@ -107,10 +113,15 @@ def cut(rule: CaffeSGD | TorchSGD, start: int, length: int) -> Cut | None:
     values, counts = scales.unique_consecutive(dim=1, return_counts=True)
     if len(counts) > MOST_PIECES:
         return None
-    pairs: list[tuple[float, float]] = [(rate, decay) for rate, decay in values.T.tolist()]
-    members = {pair: tuple(i for i, other in enumerate(pairs) if other == pair) for pair in pairs}
-    groups = (Alike(rate, decay, pieces) for (rate, decay), pieces in members.items())
-    return Cut(counts.tolist(), tuple(groups))
+    return Cut(counts.tolist(), alike([(rate, decay) for rate, decay in values.T.tolist()]))
+
+
+def alike(multipliers: Sequence[tuple[float, float]]) -> tuple[Alike, ...]:
+    """The places of equal multipliers of rate and decay, in the order of their first."""
+    members: dict[tuple[float, float], list[int]] = {}
+    for place, pair in enumerate(multipliers):
+        members.setdefault(pair, []).append(place)
+    return tuple(Alike(*pair, tuple(places)) for pair, places in members.items())
 
 
 def in_place(algorithm: Algorithm[Any], device: torch.device) -> Algorithm[Any]:
@@ -119,3 +130,43 @@ def in_place(algorithm: Algorithm[Any], device: torch.device) -> Algorithm[Any]:
     if algorithm.keeps_memory or not isinstance(optimizer, CaffeSGD | TorchSGD) or device.type != "cpu":
         return algorithm
     return replace(algorithm, optimizer=InPlace(optimizer, overwrites=not algorithm.keeps_parameters))
+
+
+class OneWorker:
+    """An update of one worker of plain SGD in place. Its state is ``x`` [d] and the solver's ``memory`` [d]."""
+
+    def __init__(self, backend: Any, solver: InPlace):
+        self.backend, self.solver = backend, solver
+        self.flat: FlatModule = backend.flat
+
+    def __call__(
+        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
+    ) -> tuple[Any, Tensor, dict[str, Tensor]]:
+        """The state itself, overwritten; the loss is the one before the update."""
+        batch = self.backend.problem.fetch(examples[0])
+        loss, after = self.advance(state.x, state.memory, buffers, batch, lr.item())
+        return state, after, {"loss": loss}
+
+    def advance(
+        self, x: Tensor, memory: Tensor, buffers: Tensor, batch: tuple[Tensor, ...], lr: float
+    ) -> tuple[Tensor, Tensor]:
+        """Loss (0-d) and buffers [1, q]; x [d] and memory [d] hold the new values afterwards."""
+        raise NotImplementedError
+
+    def multipliers(self) -> list[tuple[float, float]]:
+        """The multipliers of rate and decay of each parameter tensor."""
+        rule = self.solver.optimizer
+        starts = [part.start for part in self.flat.segments]
+        one = torch.ones(self.flat.d)
+        rates, decays = (one if scale is None else scale for scale in (rule.lr_scale, rule.decay_scale))
+        return list(zip(rates[starts].tolist(), decays[starts].tolist(), strict=True))
+
+
+def one_worker(
+    kind: Callable[[Any, InPlace], OneWorker], backend: Any, algorithm: Algorithm[Any]
+) -> OneWorker | None:
+    """The update of a backend in place; None but for plain SGD of one worker in float32 with a solver in place."""
+    solver = algorithm.optimizer
+    if type(algorithm) is not SGD or algorithm.collective.workers > 1 or not isinstance(solver, InPlace):
+        return None
+    return kind(backend, solver) if backend.flat.x.dtype == torch.float32 else None

@@ -5,11 +5,11 @@ Settings (plain values)::
     data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its fields}                      descent    {rule, momentum, decay, multipliers?}
     rate, drops [[turn, factor], ...], restart?           batch, workers
-    schedule   {warmup, cosine}                           (optional: factors of the rate, see schedules.shape_at)
+    schedule   {name?, warmup, cosine, ...}               (optional: factors of the rate, see schedules.shape_at)
     order      {kind, share?}                             updates    turns: one gradient per worker each
     augment    {crop, margin?, flip?}                     (optional: random crops and flips of training images)
     evaluate   {every, test_examples?, train_examples?, recompute?}
-    record     {every}
+    record     {every}                                    exchange   {name, ...} (optional: counts what is sent)
     stop       {metric, below, median?, after?}           (optional: ends the run, see below)
 
 A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
@@ -19,6 +19,7 @@ ended. What they hide behind backward is measured by several processes (:mod:`su
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
 Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
 ``stop`` ends a run ``after`` (0) evaluations after the median of ``median`` (1) of them in a row fell below a bound.
+An ``exchange`` adds a column ``sent`` to the evaluations: the bytes that each worker has handed to sums until then.
 ``evaluate.recompute`` evaluates with the batch-norm statistics of that many training images instead of the mean
 of the workers' running statistics.
 
@@ -38,6 +39,7 @@ import torch
 
 from reference_impls.contract import Points, Sent, Turn
 from suite.clock import ChargedClock, WallClock
+from suite.communication.collectives import Counted
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
@@ -45,15 +47,11 @@ from suite.training import checkpoint
 from suite.training.buckets import buckets
 from suite.training.build import Assembly, assemble
 from suite.training.curves import Recorder
-from suite.training.evaluation import CapturedTest
 from suite.training.fused_step import in_place
+from suite.training.gradients.backend import Backend
 from suite.training.gradients.batching import answer
-from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.cuda_graph_update import whole_update
-from suite.training.gradients.paths import gradients_of_run, seed_masks
-from suite.training.gradients.types import Gradients
+from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
-from suite.training.one_worker import one_worker
 from suite.training.schedules import rate_at, rounds, shape_at
 
 
@@ -62,8 +60,7 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings = spec.settings
     made = assemble(settings, spec.seed, context.execution, context.data)
-    gradients = gradients_of_run(context.execution["path"], made.problem, context.execution.get("build"))
-    return Session(spec, context, made, gradients).run()
+    return Session(spec, context, made, backend_of(context.execution, made.problem)).run()
 
 
 Test = Callable[[torch.Tensor, torch.Tensor], Mapping[str, float]]  # (parameters [d], buffers [q]) -> part of a row
@@ -82,12 +79,12 @@ class Session:
         spec: RunSpec,
         context: Context,
         made: Assembly,
-        gradients: Gradients,
+        backend: Backend,
         *,
         test: Test | None = None,
         joins: bool = True,
     ):
-        self.spec, self.context, self.made, self.gradients = spec, context, made, gradients
+        self.spec, self.context, self.made, self.backend = spec, context, made, backend
         self.test, self.joins = test or self.on_images, joins
         settings: Mapping[str, Any] = spec.settings
         self.workers = settings.get("workers", 1)
@@ -96,14 +93,15 @@ class Session:
         self.recorder = Recorder(settings.get("record", {}).get("every", 1))
         self.algorithm = in_place(made.algorithm, made.x0.device)
         self.state = self.algorithm.init(made.x0)
-        self.tests = CapturedTest(made.problem, gradients.recorder) if isinstance(gradients, Captured) else None
-        self.whole = one_worker(gradients, self.algorithm) or whole_update(gradients, self.algorithm)
+        self.step = backend.step(self.algorithm)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
         whole = (slice(None),)
         self.buckets = (
             buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if self.algorithm.segmented else whole
         )
+        exchange = made.algorithm.collective
+        self.exchange = exchange if isinstance(exchange, Counted) else None  # counts what is sent
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock: WallClock | ChargedClock = WallClock(synchronise=self._synchronise)
@@ -166,17 +164,26 @@ class Session:
         return rounds(self.workers, start=self.t)
 
     def position(self) -> dict[str, float]:
-        """Where the run stands, for an evaluation row."""
-        return {"update": self.t, "seconds": self.clock.spent}
+        """Where the run stands, for an evaluation row; with an exchange, the bytes that each worker has sent."""
+        sent = {"sent": float(self.exchange.sent)} if self.exchange else {}
+        return {"update": self.t, "seconds": self.clock.spent, **sent}
+
+    def model(self) -> torch.Tensor:
+        """The parameters [d] that are evaluated; sums that only a test needs do not count as sent."""
+        sent = self.exchange.sent if self.exchange else 0
+        x = self.algorithm.model(self.state)
+        if self.exchange:
+            self.exchange.sent = sent
+        return x
 
     def update(self, turn: Turn) -> None:
         """One turn: gather the batches, compute the gradients, apply them."""
         points, examples = self.request(turn)
-        if self.whole is None:
-            self.apply_gradients(turn, *answer(self.gradients, points, self.buffers, examples, join=self.joins))
+        if self.step is None:
+            self.apply_gradients(turn, *answer(self.backend, points, self.buffers, examples, join=self.joins))
             return
         lr = self.rate(turn.t)
-        self.state, self.buffers, seen = self.whole(turn, points, self.state, self.buffers, examples, lr)
+        self.state, self.buffers, seen = self.step(turn, points, self.state, self.buffers, examples, lr)
         self.recorder.add(turn.t, seen)
         self.t = turn.t + 1
 
@@ -218,7 +225,7 @@ class Session:
     def evaluate(self) -> None:
         """Add an evaluation row: where the run stands, and the test of its model."""
         made, settings = self.made, self.spec.settings
-        x = self.algorithm.model(self.state)
+        x = self.model()
         buffers = self.buffers.mean(0)
         if count := settings["evaluate"].get("recompute"):
             buffers = made.problem.recomputed_buffers(x, made.problem.inputs[:count])
@@ -234,21 +241,12 @@ class Session:
         """Loss and error on test images and, if asked for, the first training images."""
         made, chosen = self.made, self.spec.settings["evaluate"]
         count = chosen.get("test_examples")
-        loss, error = self.score(x, buffers, made.test_inputs[:count], made.test_targets[:count])
+        loss, error = self.backend.evaluate(x, buffers, made.test_inputs[:count], made.test_targets[:count])
         row = {"test_loss": loss, "test_error": error}
         if count := chosen.get("train_examples"):
             seen = made.problem.inputs[:count], made.problem.targets[:count]
-            row["train_loss"], row["train_error"] = self.score(x, buffers, *seen)
+            row["train_loss"], row["train_error"] = self.backend.evaluate(x, buffers, *seen)
         return row
-
-    def score(
-        self, x: torch.Tensor, buffers: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor
-    ) -> tuple[float, float]:
-        """Loss and error of a point [d], captured where gradients are."""
-        if self.tests is None:
-            return self.made.problem.evaluate(x, buffers, inputs, targets)
-        found = self.tests.scores(x[None], buffers[None], inputs, targets)
-        return found.losses.item(), found.errors.item()
 
     def values(self) -> dict[str, Any]:
         """The plain values of a checkpoint. A session that has more adds them, and takes them up in ``restore``."""
@@ -258,6 +256,7 @@ class Session:
             "stopped": self.stopped,
             "diverged": self.diverged,
             "recorder": self.recorder.to_plain(),
+            **({"sent": self.exchange.sent} if self.exchange else {}),
         }
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -268,6 +267,8 @@ class Session:
         """Take up what ``values`` and ``tensors`` gave."""
         self.t, self.stopped, self.diverged = values["t"], values["stopped"], values["diverged"]
         self.clock = WallClock(values["seconds"], self._synchronise)
+        if self.exchange:
+            self.exchange.sent = values["sent"]
         self.buffers = tensors["buffers"]
         self.recorder.restore(values["recorder"], tensors)
 
@@ -293,7 +294,7 @@ class Session:
             "updates": self.t,
             "parameters": self.made.problem.d,
             **self.algorithm.summary(self.state),
-            "weights_digest": weights_digest(self.algorithm.model(self.state)),
+            "weights_digest": weights_digest(self.model()),
         }
         return Outcome(status, results, self.recorder.tables())
 

@@ -141,3 +141,53 @@ class AdaGrad:
         g = gradients + self.decay * parameters if self.decay else gradients
         squares = memory + g * g
         return parameters - lr * g / (squares.sqrt() + self.epsilon), squares
+
+
+@dataclass(frozen=True)
+class LARS:
+    """You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks", arXiv 1708.03888, Algorithm 1.
+
+    For the weights x of each layer, with gradient g,
+
+        ratio <- trust |x| / (|g| + decay |x|);  v <- mu v + lr ratio (g + decay x);  x <- x - v
+
+    A layer is one parameter tensor. Where x or g is zero the ratio is 1, which the paper leaves open.
+    Raises ValueError if momentum is not in [0, 1), or trust or decay is negative.
+    """
+
+    trust: float = 0.001
+    momentum: float = 0.9
+    decay: float = 0.0
+    layers: tuple[slice, ...] = ()  # where each layer lies in [d], one behind the other; none: all are one
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"lars: momentum={self.momentum} must lie in [0, 1)")
+        if self.trust < 0 or self.decay < 0:
+            raise ValueError(f"lars: trust={self.trust} and decay={self.decay} must not be negative")
+
+    def init(self, parameters: Tensor) -> Tensor:
+        return torch.zeros_like(parameters)
+
+    def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        """As of any solver; a part must hold whole layers. Raises ValueError for one that cuts a layer."""
+        sizes = self._sizes(part, parameters.shape[-1])
+        pairs = zip(parameters.split(sizes, -1), gradients.split(sizes, -1), strict=True)
+        steps = torch.cat([self._ratio(x, g) * (g + self.decay * x) for x, g in pairs], -1)
+        velocity = self.momentum * memory + lr * steps
+        return parameters - velocity, velocity
+
+    def _ratio(self, x: Tensor, g: Tensor) -> Tensor:
+        """[..., 1] of one layer."""
+        weight, gradient = (value.norm(dim=-1, keepdim=True) for value in (x, g))
+        ratio = self.trust * weight / (gradient + self.decay * weight)
+        return torch.where((weight > 0) & (gradient > 0), ratio, torch.ones_like(ratio))
+
+    def _sizes(self, part: slice, length: int) -> list[int]:
+        """Sizes of the layers in a part of so many parameters."""
+        start = part.start or 0
+        inside = [layer for layer in self.layers if start <= layer.start and layer.stop <= start + length]
+        sizes = [layer.stop - layer.start for layer in inside] if self.layers else [length]
+        if sum(sizes) != length:
+            raise ValueError(f"lars: parameters {start} to {start + length} cut a layer; step along whole layers")
+        return sizes

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suite.data.augmentation import Augmentation
-from suite.training.evaluation import scores
+from suite.training.evaluation import score
 from suite.training.flat import FlatModule
 from suite.training.gradients.types import Batch
 from suite.training.numerics import AS_WRITTEN, Numerics
@@ -155,5 +155,5 @@ class Classification:
         transform: Callable[[Tensor], Tensor] | None = None,
     ) -> tuple[float, float]:
         """Mean loss (nats) and top-1 error (share) of a point on images [N, C, H, W], in evaluation mode."""
-        found = scores(self, x[None], buffers[None], inputs, targets, chunk=chunk, decode=transform)
-        return found.losses.item(), found.errors.item()
+        found = score(self, x, buffers, inputs, targets, chunk=chunk, decode=transform)
+        return found.loss.item(), found.error.item()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reference_impls.contract import Entry, Turn
+from suite.tables import Table
 
 
 def rounds(workers: int, *, start: int = 0, first: int = 0, pool: bool = False) -> Iterator[Turn]:
@@ -30,12 +32,25 @@ def rate_at(base: float, drops: Sequence[tuple[int, float]], turn: int) -> float
     return base * factor
 
 
+def warmup_cosine(turn: int, updates: int, warmup: int = 0, cosine: float | None = None) -> float:
+    """Growth from 0 to 1 over ``warmup`` turns, then half a cosine down to ``cosine`` at the end; None stays at 1."""
+    if turn < warmup:
+        return (turn + 1) / warmup
+    if cosine is None:
+        return 1.0
+    along = (turn - warmup) / (updates - warmup)
+    return cosine + (1 - cosine) * (1 + math.cos(math.pi * along)) / 2
+
+
+# Functions of the turn, the turns of the run and their own options that return what multiplies the rate.
+SCHEDULES: Table[Callable[..., float]] = Table("schedule", {"warmup-cosine": warmup_cosine})
+
+
 def shape_at(schedule: Mapping[str, Any], updates: int, turn: int) -> float:
     """What a schedule multiplies the learning rate by at a turn of a run of ``updates`` turns.
 
     Args:
-        schedule: ``warmup``, turns in which the factor grows linearly to 1; ``cosine``, the factor that it falls to
-            at the end along half a cosine. Either may be absent.
+        schedule: ``name`` in :data:`SCHEDULES`, by default ``warmup-cosine``, and its options.
         updates: turns of the run.
         turn: number of the turn, from 0.
 
@@ -43,18 +58,18 @@ def shape_at(schedule: Mapping[str, Any], updates: int, turn: int) -> float:
         The factor; it depends on the turn alone and never starts anew.
 
     Raises:
-        ValueError: the schedule has another key.
+        ValueError: there is no such schedule, or it has no such option.
 
     Example:
         >>> [round(shape_at({"warmup": 2, "cosine": 0.0}, 6, turn), 2) for turn in range(6)]
         [0.5, 1.0, 1.0, 0.85, 0.5, 0.15]
     """
-    if unknown := set(schedule) - {"warmup", "cosine"}:
-        raise ValueError(f"schedule: unknown settings {sorted(unknown)}; known are ['cosine', 'warmup']")
-    warmup = schedule.get("warmup", 0)
-    if turn < warmup:
-        return float((turn + 1) / warmup)
-    if "cosine" not in schedule:
-        return 1.0
-    floor, along = schedule["cosine"], (turn - warmup) / (updates - warmup)
-    return float(floor + (1 - floor) * (1 + math.cos(math.pi * along)) / 2)
+    options = dict(schedule)
+    factor = SCHEDULES[options.pop("name", "warmup-cosine")]
+    try:
+        inspect.signature(factor).bind(turn, updates, **options)
+    except TypeError as error:
+        raise ValueError(
+            f"schedule: {error}; options are {', '.join(inspect.signature(factor).parameters)}"
+        ) from None
+    return float(factor(turn, updates, **options))

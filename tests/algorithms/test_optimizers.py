@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from suite.training.optimizers import AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
+from suite.training.build import make_network, make_optimizer
+from suite.training.flat import FlatModule
+from suite.training.optimizers import LARS, AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
 
 D, STEPS = 5, 30
 SCALE = torch.tensor([1.0, 2.0, 1.0, 0.0, 1.0], dtype=torch.float64)
@@ -170,3 +172,34 @@ def test_values_on_the_edge_are_taken():
 def test_refuses_values_out_of_range(rule, change):
     with pytest.raises(ValueError, match=r"(optimizer|adam): "):
         rule(**change)
+
+
+def test_lars_takes_each_layer_by_the_ratio_of_its_norms():
+    """Algorithm 1 of the paper, layer by layer in plain numbers, for two replicas and with a layer at rest."""
+    layers = (slice(0, 2), slice(2, 5))
+    rule = LARS(trust=0.1, momentum=0.5, decay=0.01, layers=layers)
+    start = torch.tensor([[3.0, 4.0, 0.0, 0.0, 0.0], [1.0, 1.0, 2.0, -1.0, 2.0]], dtype=torch.float64)
+    x, memory = start, rule.init(start)
+    mine, velocity = start.clone(), torch.zeros_like(start)
+    for t, g in enumerate(gradients()[:4]):
+        both, lr = torch.stack([g, -g]), torch.tensor(rate(t), dtype=torch.float64)
+        x, memory = rule.step(memory, x, both, lr)
+        for row in range(2):
+            for layer in layers:
+                w, gradient = mine[row, layer], both[row, layer]
+                size = float(w.square().sum().sqrt())
+                ratio = 0.1 * size / (float(gradient.square().sum().sqrt()) + 0.01 * size) if size else 1.0
+                velocity[row, layer] = 0.5 * velocity[row, layer] + lr * ratio * (gradient + 0.01 * w)
+                mine[row, layer] = w - velocity[row, layer]
+    torch.testing.assert_close(x, mine)
+    part, _ = rule.step(memory[..., 2:], x[..., 2:], both[..., 2:], lr, slice(2, 5))
+    torch.testing.assert_close(part, rule.step(memory, x, both, lr)[0][..., 2:])
+    with pytest.raises(ValueError, match="parameters 1 to 5 cut a layer"):
+        rule.step(memory[..., 1:], x[..., 1:], both[..., 1:], lr, slice(1, 5))
+
+
+def test_who_builds_a_solver_hands_it_the_layers_it_asks_for():
+    flat = FlatModule(make_network({"name": "linear"}, 0, "cpu", torch.float32))
+    assert make_optimizer({"rule": "lars", "trust": 0.01}, flat).layers == flat.segments
+    with pytest.raises(ValueError, match="unknown settings \\['layers'\\]"):
+        make_optimizer({"rule": "lars", "layers": []}, flat)

@@ -19,7 +19,7 @@ def test_what_is_switched_off_leaves_the_updates_what_they_were(what, name):
     apply(LOOP)
     plain, changed = (ours.session(named(name), LOOP) for _ in range(2))
     update = ablation.SWITCHES[what](changed)
-    if plain.whole is None and what == "gradient and step in one":
+    if plain.step is None and what == "gradient and step in one":
         assert update is None  # averaging has no such update
         return
     for one in (ablation.whole(plain), update):

@@ -10,7 +10,7 @@ from paper_figures.crossbow.experiments.throughput import Bench, classification
 from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Run, Store
 from suite.spec import RunSpec
-from suite.training.gradients.paths import PATHS, refusals
+from suite.training.gradients.paths import backend, refusals
 
 pytestmark = [
     pytest.mark.gpu,
@@ -29,7 +29,7 @@ def test_a_stream_for_each_learner_trains_as_one_after_another():
     """Four learners in a captured graph and in a loop: float32 twins over ten iterations, learners joining midway."""
     problem = classification("digits_lenet", 16, "cuda", 0)
     assert refusals(problem).keys() == {"native"}
-    sides = {path: Bench(PATHS[path](problem), 2, 16, "cuda") for path in ("looped", "captured")}
+    sides = {path: Bench(backend(path, problem), 2, 16, "cuda") for path in ("looped", "captured")}
     for bench in sides.values():
         bench.turns(5)
         bench.learners.resize(4)

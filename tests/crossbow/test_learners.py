@@ -12,7 +12,7 @@ from suite.communication.collectives import Local
 from suite.model_averaging.learners import Learners, on_streams
 from suite.model_averaging.task_schedule import Durations, assignment, schedule
 from suite.training.gradients.looped import Functional
-from suite.training.gradients.paths import PATHS, refusals
+from suite.training.gradients.paths import backend, refusals
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification, Quadratic
@@ -151,7 +151,7 @@ def test_a_new_learner_gets_the_mean_batch_norm_row():
     learners = Learners(
         SMA(CaffeSGD(), Local(2)),
         problem.flat.point(),
-        PATHS["looped"](problem),
+        backend("looped", problem),
         lambda n: (n[:, None] * 2 + torch.arange(2)) % 8,
     )
     learners.step(torch.tensor(0.01))

@@ -13,7 +13,7 @@ from suite.runner.execute import Surroundings, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.build import assemble
-from suite.training.gradients.paths import PATHS
+from suite.training.gradients.paths import backend
 from suite.training.loop import Session
 from suite.training.numerics import choose
 
@@ -61,7 +61,7 @@ def test_two_levels_train_as_written_out(tmp_path):
     spec = RunSpec("train", settings)
     execution = choose(spec, "cpu", 1)
     made = assemble(spec.settings, spec.seed, execution, None)
-    session = Session(spec, Context(tmp_path, execution), made, PATHS["looped"](made.problem))
+    session = Session(spec, Context(tmp_path, execution), made, backend("looped", made.problem))
     written = assemble(spec.settings, spec.seed, execution, None)
     gradient = grad(lambda x, batch: written.problem.loss(x, written.problem.b0(), batch)[0])
     w, v = made.x0.repeat(4, 1), torch.zeros(4, len(made.x0), dtype=torch.float64)

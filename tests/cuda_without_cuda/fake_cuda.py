@@ -27,11 +27,11 @@ from suite.training.build import Assembly
 from suite.training.flat import FlatModule
 from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import Bound
-from suite.training.gradients.types import Body, Gradients
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.loop import Session
 from suite.training.numerics import choose
 from suite.training.problem import Classification
+from suite.training.recording import Body
 
 EXAMPLES, BATCH = 64, 4
 # Their result's shape or value comes from the device.
@@ -129,5 +129,5 @@ def session(network: str, algorithm: Any, path: str, *, channels_last: bool = Tr
     order = (WithReplacement if served else FixedCycle)(EXAMPLES, BATCH, 0).to(torch.device("cuda"))
     made = Assembly(case, case.flat.point(), order, algorithm, case.inputs, case.targets)
     execution = choose(spec, "cuda", 1) | {"path": path, "channels_last": channels_last}
-    gradients: Gradients = PATHS[path](case)
+    gradients = PATHS[path](case)
     return (ServerSession if served else Session)(spec, Context(Path(), execution), made, gradients)

@@ -38,8 +38,7 @@ def test_a_search_steps_where_its_pictures_lie(monkeypatch, path):
     fitted = Transform(torch.zeros(1, 1, 1), torch.ones(()))  # on the CPU, like statistics of stored pictures
     monkeypatch.setattr(sweep.transforms, "fit", lambda rule, inputs, size: fitted)
     monkeypatch.setattr(sweep, "make_network", lambda model, seed, device, dtype: moved(construct(model["name"])))
-    monkeypatch.setattr(sweep, "gradients_of_run", lambda name, problem, build: PATHS[path](problem))
-    monkeypatch.setattr(sweep, "recorder_of", lambda gradients: None)
+    monkeypatch.setattr(sweep, "backend_of", lambda execution, problem: PATHS[path](problem))
     spec = RunSpec("inverse_law/sweep", SETTINGS)
     trainer = sweep.Trainer(spec, Context(Path(), choose(spec, "cuda", 1)))
     state = trainer.advance(trainer.start(), 0, 2)

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from suite.training.gradients.cuda_graph import WARM
-from suite.training.gradients.types import Body
+from suite.training.recording import WARM, Body
 
 # Operations that read a value from the device, or whose result's shape depends on one: a capture fails at them.
 WAITING = {"_local_scalar_dense", "item", "nonzero", "equal", "masked_select", "is_nonzero", "_unique2", "unique_dim"}

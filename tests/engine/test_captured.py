@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from contextlib import contextmanager
 
 import pytest
 import torch
 from engine_cases import agree, bound, digits, points, problem
 from rehearsal import Refused, Rehearsal
+from torch.utils._pytree import tree_leaves
 
 from reference_impls.contract import Points
 from reference_impls.inverse_law import SGD
@@ -16,17 +16,23 @@ from suite.communication.collectives import in_process
 from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training.build import assemble
-from suite.training.evaluation import CapturedTest, scores
-from suite.training.gradients import cuda_graph_update as captured_update
+from suite.training.evaluation import CapturedTest, score
 from suite.training.gradients.batching import answer
-from suite.training.gradients.cuda_graph import KEPT, WARM, Captured, CaptureError, CudaGraphs
-from suite.training.gradients.cuda_graph_update import CapturedUpdate, overwrite, refusal, whole_update
+from suite.training.gradients.cuda_graph import (
+    KEPT,
+    Captured,
+    CapturedUpdate,
+    CaptureError,
+    overwrite,
+    update_refusal,
+)
 from suite.training.gradients.looped import Bound
-from suite.training.gradients.paths import PATHS
+from suite.training.gradients.paths import backend
 from suite.training.loop import Session, weights_digest
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification
+from suite.training.recording import CudaGraphs
 from suite.training.schedules import rounds
 
 EXECUTION = choose(RunSpec("train"), "cpu", 1)
@@ -94,16 +100,6 @@ def test_graphs_of_many_shapes_do_not_pile_up():
     agree(captured.indexed(x, rows, torch.arange(1)[None]), expected, case.d)
 
 
-def test_joined_workers_are_one_row():
-    case = problem("digits_lenet")
-    at = Points(points(case, 1), (3,), torch.zeros(3, dtype=torch.int64))
-    rows, examples = case.b0().repeat(3, 1), torch.arange(12).view(3, 4)
-    captured = rehearsed(case)
-    ours = tuple(part.clone() for part in answer(captured, at, rows, examples))
-    agree(ours, answer(Bound(case), at, rows, examples), case.d)
-    assert captured.recorder.branches[0] == 1
-
-
 def test_what_no_graph_can_replay_is_noticed():
     """The rehearsal is no rubber stamp."""
     x, wide = torch.ones(3), [False]
@@ -126,7 +122,7 @@ def test_what_cannot_be_captured_says_why():
     with pytest.raises(CaptureError, match="masks are drawn turn by turn; use path looped"):
         Captured(problem("crossbow_lenet"), Rehearsal())
     with pytest.raises(CaptureError, match="CUDA graphs need CUDA, and the network lies on cpu"):
-        PATHS["captured"](problem("digits_lenet"))
+        backend("captured", problem("digits_lenet"))
 
 
 def session(tmp_path, gradients, **changes):
@@ -149,15 +145,15 @@ def test_an_update_in_one_call_is_the_update(tmp_path, name):
     """All of it: state, velocity, statistics, learning rate, and what is recorded. In float64, over 15 updates."""
     ours = session(tmp_path, rehearsed, **ALGORITHMS[name])
     theirs = session(tmp_path, Bound, **ALGORITHMS[name])
-    assert isinstance(ours.whole, CapturedUpdate)
-    assert theirs.whole is None
+    assert isinstance(ours.step, CapturedUpdate)
+    assert theirs.step is None
     for turn in rounds(1):
         if turn.t == 15:
             break
         ours.update(turn)
         theirs.update(turn)
     assert ours.t == theirs.t == 15
-    for mine, other in zip(captured_update.leaves(ours.state), captured_update.leaves(theirs.state), strict=True):
+    for mine, other in zip(tree_leaves(ours.state), tree_leaves(theirs.state), strict=True):
         assert mine.dtype == other.dtype
         torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(ours.buffers, theirs.buffers, rtol=1e-9, atol=1e-12)
@@ -195,7 +191,7 @@ def test_workers_at_one_point_are_one_batch_unless_every_gradient_is_to_be_compu
     for options, branches in (({}, 1), ({"joins": False}, 3)):
         one = Session(spec, Context(tmp_path, EXECUTION), made, rehearsed(made.problem), **options)
         one.update(next(one.turns()))
-        assert set(one.gradients.recorder.branches) == {branches}
+        assert set(one.backend.recorder.branches) == {branches}
         states.append(one.state.x)
     torch.testing.assert_close(*states, rtol=1e-12, atol=1e-14)
 
@@ -204,18 +200,17 @@ def test_a_state_is_overwritten_as_if_at_once():
     """Elastic averaging's next "previous" is the present "centre": copying one by one would lose it."""
     kept = (torch.tensor([1.0]), (torch.tensor([2.0]), torch.tensor([3.0])))
     overwrite(kept, (kept[0] + 10, (kept[0], kept[1][0])))
-    assert [float(leaf) for leaf in captured_update.leaves(kept)] == [11.0, 1.0, 2.0]
+    assert [float(leaf) for leaf in tree_leaves(kept)] == [11.0, 1.0, 2.0]
 
 
 def test_what_stays_outside_the_graph_says_why(tmp_path):
     for workers, d, reason in ((2, 10, "several workers"), (1, 10**8, "100,000,000 parameters costs more")):
-        assert reason in refusal(SGD(CaffeSGD(), in_process(workers)), d)
+        assert reason in update_refusal(SGD(CaffeSGD(), in_process(workers)), d)
     sma = session(tmp_path, rehearsed, workers=2, algorithm={"name": "crossbow"})
-    assert "number of the turn" in refusal(sma.algorithm, 10)
-    assert sma.whole is None
+    assert "number of the turn" in update_refusal(sma.algorithm, 10)
+    assert sma.step is None
     sma.update(next(rounds(2)))  # its gradients are captured all the same
-    assert sma.gradients.recorder.replays == 1
-    assert whole_update(Bound(sma.problem), SGD(CaffeSGD(), in_process(1))) is None
+    assert sma.backend.recorder.replays == 1
 
 
 @pytest.mark.parametrize("channels_last", [True, False])
@@ -225,11 +220,11 @@ def test_a_captured_test_is_the_test(name, channels_last):
     case = problem(name, examples=20, channels_last=channels_last)
     tested = CapturedTest(case, Rehearsal())
     for factor in (1.0, 1.01):
-        x, rows = factor * points(case, 3), factor * case.b0().repeat(3, 1)
-        ours = tested.scores(x, rows, case.inputs, case.targets, chunk=8)
-        theirs = scores(case, x, rows, case.inputs, case.targets, chunk=8)
-        assert float((ours.losses - theirs.losses).norm()) <= bound(theirs.losses, case.d)
-        assert torch.equal(ours.errors, theirs.errors)
+        x, row = factor * points(case, 1)[0], factor * case.b0()
+        ours = tested.score(x, row, case.inputs, case.targets, chunk=8)
+        theirs = score(case, x, row, case.inputs, case.targets, chunk=8)
+        assert float((ours.loss - theirs.loss).abs()) <= bound(theirs.loss, case.d)
+        assert torch.equal(ours.error, theirs.error)
     assert tested.recorder.recorded == 2  # chunks of eight, and the rest of four
     assert tested.recorder.replays == 2 * 3
 
@@ -245,7 +240,7 @@ def on_gpu(case):
 def test_captured_gradients_agree_with_looped_ones(name):
     case = on_gpu(problem(name, dtype=torch.float32))
     at, rows, examples = three(case)
-    captured = PATHS["captured"](case)
+    captured = backend("captured", case)
     for factor in MOVED:  # the second call replays
         moved = at._replace(parameters=at.parameters * factor)
         ours = tuple(part.clone() for part in answer(captured, moved, rows, examples))
@@ -257,7 +252,7 @@ def test_a_graph_outlives_the_workspaces_of_others():
     """torch.compile's graphs clear cuBLAS's workspaces, and one that another graph allocated goes with that graph."""
     case = on_gpu(problem("digits_lenet", dtype=torch.float32))
     at, rows, examples = three(case)
-    first, second = PATHS["captured"](case), PATHS["captured"](case)
+    first, second = backend("captured", case), backend("captured", case)
     for captured in (first, second):
         answer(captured, at, rows, examples)
     del first, captured
@@ -271,47 +266,16 @@ def test_a_graph_outlives_the_workspaces_of_others():
     agree(ours, answer(Bound(case), at, rows, examples), case.d)
 
 
-def test_workspaces_are_cleared_around_a_capture(monkeypatch):
-    """The order of calls alone, where there is no GPU."""
-    calls = []
-
-    @contextmanager
-    def note(name):
-        calls.append(f"{name} begins")
-        yield
-        calls.append(f"{name} ends")
-
-    class Stream:
-        def wait_stream(self, other):
-            calls.append("wait")
-
-    class Graph:
-        def replay(self):
-            calls.append("replay")
-
-    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: calls.append("clear"), raising=False)
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
-    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: note("warm-up"))
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
-    monkeypatch.setattr(torch.cuda, "graph", lambda graph: note("capture"))
-    replay = CudaGraphs().record(lambda: calls.append("body"))
-    warm = ["wait", "warm-up begins", *["body"] * WARM, "warm-up ends", "wait"]
-    assert calls == [*warm, "clear", "capture begins", "body", "capture ends", "clear"]
-    replay()
-    assert calls[-1] == "replay"
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "crossbow_lenet"])
 def test_captured_tests_agree_with_looped_ones(name):
     case = on_gpu(problem(name, dtype=torch.float32, examples=20))
     tested = CapturedTest(case, CudaGraphs())
     for factor in MOVED:
-        x, rows = factor * points(case, 3), case.b0().repeat(3, 1)
-        ours = tested.scores(x, rows, case.inputs, case.targets, chunk=8)
-        theirs = scores(case, x, rows, case.inputs, case.targets, chunk=8)
-        assert float((ours.losses - theirs.losses).norm()) <= bound(theirs.losses.float(), case.d)
+        x = factor * points(case, 1)[0]
+        ours = tested.score(x, case.b0(), case.inputs, case.targets, chunk=8)
+        theirs = score(case, x, case.b0(), case.inputs, case.targets, chunk=8)
+        assert float((ours.loss - theirs.loss).abs()) <= bound(theirs.loss.float(), case.d)
 
 
 @pytest.mark.gpu
@@ -322,10 +286,10 @@ def test_captured_updates_agree_with_looped_ones(tmp_path, name):
     for path in ("captured", "looped"):
         apply(execution := EXECUTION | {"precision": "float64", "device": "cuda", "path": path})
         made = assemble(spec.settings, spec.seed, execution, None)
-        sessions.append(Session(spec, Context(tmp_path, execution), made, PATHS[path](made.problem)))
+        sessions.append(Session(spec, Context(tmp_path, execution), made, backend(path, made.problem)))
     for _, turn in zip(range(20), rounds(1), strict=False):
         for each in sessions:
             each.update(turn)
-    assert sessions[0].whole is not None
-    for mine, other in zip(*(captured_update.leaves(each.state) for each in sessions), strict=True):
+    assert sessions[0].step is not None
+    for mine, other in zip(*(tree_leaves(each.state) for each in sessions), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-8, atol=1e-10)

@@ -1,4 +1,4 @@
-"""Tests of several models at once, and tests cut short."""
+"""Tests of a model, whole and cut short."""
 
 from __future__ import annotations
 
@@ -6,49 +6,31 @@ import math
 
 import pytest
 import torch
-from engine_cases import bound, points, problem
+from engine_cases import points, problem
 
-from suite.training.evaluation import WorstFirst, read, scores
-
-
-@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn", "crossbow_lenet"])
-@pytest.mark.parametrize("path", ["looped", "vectorised"])
-def test_scores_of_several_models_are_those_of_each(name, path):
-    case = problem(name, examples=20)
-    x, rows = points(case, 3), case.b0().repeat(3, 1)
-    if case.q:
-        rows[1] *= 2  # statistics of a model's own
-    losses, errors = scores(case, x, rows, case.inputs, case.targets, path=path, chunk=8)
-    for i in range(3):
-        loss, error = case.evaluate(x[i], rows[i], case.inputs, case.targets, chunk=8)
-        assert abs(losses[i].item() - loss) <= bound(torch.tensor(loss, dtype=torch.float64), case.d)
-        assert errors[i].item() == error
-    assert case.flat.module.training
-    assert torch.equal(case.flat.buffers, case.b0())
+from suite.training.evaluation import WorstFirst, read, score
 
 
-@pytest.mark.parametrize("metric", ["loss", "error"])
-def test_a_test_cut_short_gives_the_answer_of_the_whole(metric):
+def test_a_test_cut_short_gives_the_answer_of_the_whole():
     case = problem("digits_lenet", examples=40)
     x = points(case, 1)[0]
-    loss, error = case.evaluate(x, case.b0(), case.inputs, case.targets)
-    value = loss if metric == "loss" else error
+    value, _ = case.evaluate(x, case.b0(), case.inputs, case.targets)
     for factor in (0.1, 0.5, 0.99, 1.01, 2.0):
-        reading = read(case, x, case.b0(), case.inputs, case.targets, factor * value, metric=metric, chunk=4)
+        reading = read(case, x, case.b0(), factor * value, case.inputs, case.targets, chunk=4)
         below = not reading.cut and reading.loss < factor * value
         assert below == (factor > 1)
         assert reading.loss <= value * (1 + 1e-12)
         assert (reading.examples < 40) == (factor < 0.9)
         if not reading.cut:
             assert reading.loss == pytest.approx(value, rel=1e-12)
-    at = read(case, x, case.b0(), case.inputs, case.targets, 0.0, metric=metric, chunk=4)
+    at = read(case, x, case.b0(), 0.0, case.inputs, case.targets, chunk=4)
     assert at.cut
     assert at.examples < 40
 
 
 def test_a_loss_that_is_no_number_is_not_below_anything():
     case = problem("digits_lenet")
-    reading = read(case, case.flat.point() * torch.nan, case.b0(), case.inputs, case.targets, 1e9, chunk=4)
+    reading = read(case, case.flat.point() * torch.nan, case.b0(), 1e9, case.inputs, case.targets, chunk=4)
     assert (reading.loss, reading.cut, reading.examples) == (math.inf, True, 4)
 
 
@@ -65,21 +47,21 @@ def told(losses):
 
 def test_the_examples_that_were_worst_are_looked_at_first_and_decide_soonest():
     sample, asked = told([1.0, 2.0, 9.0, 3.0, 5.0])
-    assert sample.read(1.0, 100.0) == (4.0, False, 5)
+    assert sample.read(1.0, None, 100.0) == (4.0, False, 5)
     assert asked == [[0, 1], [2, 3], [4]]
     asked.clear()
-    assert sample.read(2.0, 5.0) == (2 * 14 / 5, True, 2)  # 18 + 10 exceed 25
-    assert sample.read(0.5, 2.0) == (2.0, False, 5)  # at the threshold: never certain to lie above it
+    assert sample.read(2.0, None, 5.0) == (2 * 14 / 5, True, 2)  # 18 + 10 exceed 25
+    assert sample.read(0.5, None, 2.0) == (2.0, False, 5)  # at the threshold: never certain to lie above it
     assert asked == [[2, 4], [2, 4], [3, 1], [0]]
 
 
 def test_what_was_not_looked_at_keeps_its_loss_and_equals_their_order():
     sample, asked = told([1.0, 1.0, 9.0, 1.0])
-    sample.read(1.0, 100.0)
-    sample.read(0.1, 0.2)  # the worst two, now 0.9 and 0.1, are enough
+    sample.read(1.0, None, 100.0)
+    sample.read(0.1, None, 0.2)  # the worst two, now 0.9 and 0.1, are enough
     assert sample.last.tolist() == pytest.approx([0.1, 1.0, 0.9, 1.0])
     asked.clear()
-    sample.read(1.0, 100.0)
+    sample.read(1.0, None, 100.0)
     assert asked == [[1, 3], [2, 0]]
 
 
@@ -87,7 +69,7 @@ def test_a_sample_of_nothing_is_refused_and_a_loss_that_is_no_number_is_infinite
     with pytest.raises(ValueError, match="at least one image"):
         told([])
     sample, _ = told([1.0, math.nan, 1.0, 1.0])
-    assert sample.read(1.0, 5.0) == (math.inf, True, 2)
+    assert sample.read(1.0, None, 5.0) == (math.inf, True, 2)
 
 
 @pytest.mark.parametrize("channels_last", [True, False])
@@ -110,13 +92,8 @@ def test_a_test_leaves_the_network_as_it_was(channels_last):
 
 def test_wrong_questions_are_refused():
     case = problem("digits_lenet")
-    x, rows = points(case, 1), case.b0()[None]
-    none = case.inputs[:0], case.targets[:0]
-    with pytest.raises(ValueError, match="looped or vectorised, not 'captured'"):
-        scores(case, x, rows, case.inputs, case.targets, path="captured")
+    x, none = case.flat.point(), (case.inputs[:0], case.targets[:0])
     with pytest.raises(ValueError, match="at least one image"):
-        scores(case, x, rows, *none)
+        score(case, x, case.b0(), *none)
     with pytest.raises(ValueError, match="at least one image"):
-        read(case, x[0], rows[0], *none, 1.0)
-    with pytest.raises(ValueError, match="one of \\('loss', 'error'\\), not 'top5'"):
-        read(case, x[0], rows[0], case.inputs, case.targets, 1.0, metric="top5")
+        read(case, x, case.b0(), 1.0, *none)

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import pytest
 from engine_cases import digits
 
-from suite.experiment import Experiment, OutOfTime
+from suite.experiment import Experiment
 from suite.runner import autotune
-from suite.runner.autotune import DEFAULT, decide, failing, measure_training
-from suite.runner.timing import until
+from suite.runner.autotune import DEFAULT, decide, measure_training
 from suite.training.gradients import native
 from suite.training.numerics import choose
 
@@ -95,27 +94,6 @@ def test_the_fastest_way_is_chosen_and_told_by_how_much(timed, way, seconds, cho
     assert found["measured"][str(DEFAULT)] == 1.0
     assert found["reason"] == "measured"
     assert "build" not in found
-
-
-def test_where_nothing_compiles_that_is_told(timed, monkeypatch: pytest.MonkeyPatch):
-    def refused(problem):
-        raise native.NativeError("no compiler here")
-
-    monkeypatch.setattr(native, "Native", refused)
-    spec = digits(0)
-    assert measure_training(spec, new(spec), 1)["refused"]["native"] == "no compiler here"
-    assert "native, channels-last" not in timed["ways"]
-
-
-def test_what_is_tried_ends_with_the_time_that_was_given():
-    tried = []
-    calls = {
-        DEFAULT: lambda: tried.append("default"),
-        DEFAULT._replace(path="captured"): lambda: tried.append("other"),
-    }
-    with until(lambda: bool(tried)), pytest.raises(OutOfTime):
-        failing(calls, "cpu")
-    assert tried == ["default"]
 
 
 def chosen(tmp_path, spec, *, seconds=1e6, width=3, slot=2, brings=()):

@@ -8,7 +8,7 @@ import pytest
 from engine_cases import problem
 
 from suite.training.gradients import native
-from suite.training.gradients.native import refusal
+from suite.training.gradients.native import Native
 
 
 @pytest.mark.compiler
@@ -16,7 +16,6 @@ from suite.training.gradients.native import refusal
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
-        ("native.cpp", "(c == targets[m])) / M", "(c == targets[m])) / (M + (M > 3))"),
         ("native.cpp", "(c == targets[m])) / M", "(c == targets[m])) / (M + (M > 5))"),
         ("native_layers.h", "x[i] -= rule.outer * v[i]", "x[i] -= v[i]"),
         ("native_layers.h", "rule.inner * (gradient[i] + rule.decay * x[i]);", "rule.inner * gradient[i];"),
@@ -30,4 +29,4 @@ def test_what_is_wrong_for_some_batches_or_updates_alone_is_not_used(monkeypatch
         (tmp_path / path.name).write_text(text.replace(right, wrong) if path.name == name else text)
     headers = tuple(tmp_path / path.name for path in native.SOURCE.headers)
     monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, file=tmp_path / "native.cpp", headers=headers))
-    assert "does not agree with autograd" in (refusal(case) or "")
+    assert "does not agree with autograd" in (Native.refusal(case) or "")

@@ -18,10 +18,11 @@ from suite.spec import RunSpec
 from suite.training.build import Assembly
 from suite.training.fused_step import in_place
 from suite.training.gradients import native
-from suite.training.gradients.paths import PATHS
+from suite.training.gradients.looped import ForeachStep, laid_as
+from suite.training.gradients.native import NativeStep
+from suite.training.gradients.paths import backend
 from suite.training.loop import Session
 from suite.training.numerics import choose
-from suite.training.one_worker import Fused, Listed, laid_as, one_worker
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 from suite.training.schedules import rounds
 
@@ -41,7 +42,7 @@ def session(name: str, path: str, rule: type, *, multipliers: bool, channels_las
     algorithm = SGD(optimizer=rule(**solver), collective=Alone())
     made = Assembly(case, case.flat.point(), order, algorithm, case.inputs, case.targets)
     # Winograd's rounding makes a maximum flip in some of 20 updates, after which no two trainings stay together.
-    gradients = native.Native(case, direct=True) if path == "native" else PATHS[path](case)
+    gradients = native.Native(case, direct=True) if path == "native" else backend(path, case)
     return Session(spec, Context(Path(), choose(spec, "cpu", 1) | {"path": path}), made, gradients)
 
 
@@ -52,23 +53,25 @@ def trained(one: Session) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return one.state.x, torch.tensor(one.recorder.updates["loss"]), one.buffers
 
 
-@pytest.mark.parametrize("multipliers", [False, True])
-@pytest.mark.parametrize(("rule", "momentum"), [(TorchSGD, 0.9), (CaffeSGD, 0.9), (TorchSGD, 0.0), (CaffeSGD, 0.0)])
+@pytest.mark.parametrize(
+    ("rule", "momentum", "multipliers"),
+    [(TorchSGD, 0.9, False), (CaffeSGD, 0.9, True), (TorchSGD, 0.0, True), (CaffeSGD, 0.0, False)],
+)
 @pytest.mark.parametrize(
     ("name", "path", "channels_last", "kind"),
     [
-        ("digits_lenet", "looped", True, Listed),
-        ("digits_lenet", "looped", False, Listed),
-        ("tiny_bn", "looped", True, Listed),
-        pytest.param("digits_lenet", "native", True, Fused, marks=pytest.mark.compiler),
-        pytest.param("crossbow_lenet", "native", True, Fused, marks=pytest.mark.compiler),  # drops out
+        ("digits_lenet", "looped", True, ForeachStep),
+        ("digits_lenet", "looped", False, ForeachStep),
+        ("tiny_bn", "looped", True, ForeachStep),
+        pytest.param("digits_lenet", "native", True, NativeStep, marks=pytest.mark.compiler),
+        pytest.param("crossbow_lenet", "native", True, NativeStep, marks=pytest.mark.compiler),  # drops out
     ],
 )
 def test_it_is_the_general_update_to_a_few_roundings(name, path, channels_last, kind, rule, momentum, multipliers):
     options = {"momentum": momentum, "decay": 0.01, "multipliers": multipliers, "channels_last": channels_last}
     ours, general = (session(name, path, rule, **options) for _ in range(2))
-    assert type(ours.whole) is kind
-    general.whole, general.algorithm = None, general.made.algorithm  # the pure solver
+    assert type(ours.step) is kind
+    general.step, general.algorithm = None, general.made.algorithm  # the pure solver
     at = ours.state.x.data_ptr()
     found, expected = trained(ours), trained(general)
     assert ours.state.x.data_ptr() == at
@@ -106,11 +109,11 @@ def test_a_state_that_was_loaded_is_the_one_advanced():
 
 def test_only_plain_sgd_of_one_worker_in_single_precision_is_advanced_so():
     case, double = problem("digits_lenet", dtype=torch.float32), problem("digits_lenet")
-    looped, device, solver = PATHS["looped"](case), torch.device("cpu"), TorchSGD(0.9)
+    looped, device, solver = backend("looped", case), torch.device("cpu"), TorchSGD(0.9)
     sgd = in_place(SGD(optimizer=solver, collective=Alone()), device)
-    assert one_worker(looped, sgd) is not None
-    assert one_worker(PATHS["vectorised"](case), sgd) is None
-    assert one_worker(PATHS["looped"](double), sgd) is None
+    assert looped.step(sgd) is not None
+    assert backend("vectorised", case).step(sgd) is None
+    assert backend("looped", double).step(sgd) is None
     others = (
         SGD(optimizer=solver, collective=in_process(2)),
         SGD(optimizer=Adam(), collective=Alone()),
@@ -118,7 +121,7 @@ def test_only_plain_sgd_of_one_worker_in_single_precision_is_advanced_so():
         Softsync(optimizer=solver, collective=Alone(), workers=1),
     )
     for other in others:
-        assert one_worker(looped, in_place(other, device)) is None
+        assert looped.step(in_place(other, device)) is None
 
 
 def test_gradients_lie_as_their_parameters_do():

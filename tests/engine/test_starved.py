@@ -12,7 +12,7 @@ import pytest
 
 from suite.runner.packing import Pack
 from suite.runner.report import Report
-from suite.runner.workers import WorkerPool, starved
+from suite.runner.workers import WorkerPool
 from suite.spec import RunSpec
 
 NO_ROOM = "OutOfMemoryError: CUDA out of memory"
@@ -49,21 +49,3 @@ def test_a_run_that_finds_no_memory_alone_has_failed(tmp_path):
     found = ended(tmp_path, workers=2, room=0, packs=3)
     assert {report.why for report in found.values()} == {NO_ROOM}
     assert set(found) == {0, 1, 2}
-
-
-FAILED = Report(RunSpec("toy/run"), "failed", why=NO_ROOM)
-
-
-@pytest.mark.parametrize(
-    ("reports", "expected"),
-    [
-        ([], False),
-        ([FAILED], True),
-        ([FAILED, FAILED], True),
-        ([FAILED, Report(RunSpec("toy/run"), "stored")], False),
-        ([Report(RunSpec("toy/run"), "failed", why="KeyError: 'a'")], False),
-        ([Report(RunSpec("toy/run"), "stored", why=NO_ROOM)], False),
-    ],
-)
-def test_a_pack_is_starved_where_all_its_runs_failed_for_lack_of_memory(reports: list[Report], expected: bool):
-    assert starved(reports) is expected

@@ -17,7 +17,7 @@ from suite.training.gradients.batching import Work, answer, spread
 from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import Bound, Functional
 from suite.training.gradients.native import Native
-from suite.training.gradients.paths import PATHS, gradients_of_run, refusals
+from suite.training.gradients.paths import backend, refusals
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.numerics import Numerics
 from suite.training.problem import Classification, Quadratic
@@ -70,16 +70,16 @@ def with_dropout() -> list:
 @pytest.mark.parametrize("name", with_dropout())
 def test_networks_that_drop_out_are_not_vectorised(name):
     with pytest.raises(ValueError, match="dropout cannot be packed or vectorised: its masks are drawn run by run"):
-        gradients_of_run("vectorised", problem(name))
+        backend("vectorised", problem(name))
 
 
 def test_what_is_refused_is_what_cannot_be_had():
     """A network whose dropout keeps everything draws no masks."""
     masked = problem("crossbow_lenet")
     assert "vectorised" in refusals(masked)
-    assert gradients_of_run("vectorised", without_masks(masked)).path == "vectorised"
+    assert backend("vectorised", without_masks(masked)).name == "vectorised"
     quadratic = Quadratic(torch.ones(2, 2), torch.ones(2))
-    assert gradients_of_run("vectorised", quadratic).path == "vectorised"
+    assert backend("vectorised", quadratic).name == "vectorised"
     for case in (problem("linear"), quadratic):
         assert set(refusals(case)) - {"native"} == {"captured"}
 
@@ -146,7 +146,7 @@ def test_entries_that_share_a_point_may_be_joined(path):
     case = problem("digits_lenet")
     x, examples = points(case, 2), torch.arange(12).view(4, 3)
     at = Points(x, (2, 2), torch.zeros(4, dtype=torch.int64))
-    gradients, rows = PATHS[path](case), case.b0().repeat(4, 1)
+    gradients, rows = backend(path, case), case.b0().repeat(4, 1)
     joined = answer(gradients, at, rows, examples)
     joined = tuple(part.clone() for part in joined)
     apart = answer(gradients, at, rows, examples, join=False)
@@ -197,7 +197,7 @@ def test_quadratics_have_twins_too():
     case = Quadratic(torch.randn(20, 6, generator=generator, dtype=torch.float64), torch.linspace(1, 2, 6).double())
     x, rows = torch.randn(3, 6, generator=generator, dtype=torch.float64), torch.zeros(3, 0, dtype=torch.float64)
     batches = [case.fetch(torch.arange(i, i + 5)) for i in range(3)]
-    looped = PATHS["looped"](case)(x, rows, batches)
+    looped = backend("looped", case)(x, rows, batches)
     agree(looped, Vectorised(case)(x, rows, batches), case.d)
     expected = case.curvature * (x[0] - batches[0][0].mean(0))
     assert float((looped[1][0] - expected).norm()) <= bound(expected, case.d)

@@ -32,9 +32,6 @@ EXACT = 1e-5  # largest error against float64, as a share of the norm
 # Height and width, channels in and out, kernel, padding: those of the networks, and tiles that the output cuts.
 SHAPES = [
     (16, 16, 32, 32, 5, 2),
-    (8, 8, 32, 64, 5, 2),
-    (16, 16, 64, 64, 3, 1),
-    (4, 4, 128, 256, 3, 1),
     (2, 2, 256, 128, 3, 1),
     (13, 10, 16, 48, 5, 0),
     (7, 9, 48, 16, 3, 1),
@@ -154,9 +151,7 @@ def numbered() -> Callable[[re.Match[str]], str]:
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize(
-    "name", ["caffe_cifar_quick", "caffe_cifar_full", pytest.param("vgg_medium", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["caffe_cifar_full", pytest.param("vgg_medium", marks=pytest.mark.slow)])
 def test_a_whole_gradient_is_as_exact_where_nothing_flips(name: str):
     """ReLUs and maxima are decided by the float64 pass; how many float32 would decide otherwise is printed."""
     examples = 16

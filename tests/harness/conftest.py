@@ -18,7 +18,7 @@ from suite.papers import evidence, register, registry
 from suite.papers.published import published as claims_of
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
-TIMEOUT = 120.0  # seconds that a command may take
+TIMEOUT = 600.0  # seconds that a command may take
 
 
 @pytest.fixture

@@ -45,6 +45,14 @@ def test_runs_that_several_claims_share_count_once():
     assert "2 reproduced; 3 runs" in "\n".join(lines(counted))
 
 
+def test_rows_of_a_claim_are_counted_apart_from_claims():
+    lead = verdict("reproduced", WHOLE, True)
+    row = replace(lead, verdict="not reproduced", claim=replace(lead.claim, row_of=lead.claim.id))
+    counted = board([lead, row, row])
+    assert (counted.decides, counted.rows) == ({"reproduced": 1}, {WHOLE: {"not reproduced": 2}})
+    assert "rows of these claims, judged one by one: whole 2 not reproduced" in lines(counted)
+
+
 def test_the_board_says_what_chance_explains():
     spread = replace(verdict("reproduced", REDUCED), measured=Measured((1.0,), (0.9,), (1.1,), 3))
     failed = replace(verdict("not reproduced", REDUCED), measured=spread.measured)

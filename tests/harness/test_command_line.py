@@ -27,17 +27,11 @@ def blocked(tmp_path: Path) -> Path:
 MISTAKES = {
     "unknown paper": (["list", "rubra"], "nothing is called 'rubra'; name a paper (toy)"),
     "unknown artifact": (["run", "toy/fig9", "--profile", "smoke"], "nothing is called 'toy/fig9'"),
-    "empty glob": (["check", "toy/x*"], "nothing is called 'toy/x*'"),
-    "one of two unknown": (["plan", "toy", "nosuch", "--profile", "smoke"], "nothing is called 'nosuch'"),
     "wrong profile": (["run", "--profile", "huge"], "'huge' is not one of 'smoke', 'reduced', 'paper'"),
     "no profile": (["run"], "Missing option '--profile'"),
-    "unknown option": (["list", "--colour"], "No such option: --colour"),
     "unknown command": (["rnu"], "No such command 'rnu'"),
-    "no workers": ([*TABLE, "--workers", "0"], "'--workers'"),
     "endless budget": ([*TABLE, "--budget", "inf"], "inf is no number of seconds"),
     "nameless store": (["check", "--store", ""], "the name is empty"),
-    "nameless place": (["report", "--out", " "], "the name is empty"),
-    "no budget": ([*TABLE, "--budget", "0"], "'--budget'"),
     "unwritable store": (
         [*TABLE, "--store", "blocked/store"],
         "cannot write a store at blocked/store: Not a directory",
@@ -47,12 +41,10 @@ MISTAKES = {
     "foreign file for a store": (["check", "--store", "blocked"], "blocked is not an export of runs"),
     "missing data": (["run", "toy/fig2", "--profile", "paper"], "needs the data set imagenet"),
     "absent export": (["merge", "absent.zip"], "absent.zip is not an export of runs"),
-    "foreign export": (["merge", "blocked"], "blocked is not an export of runs"),
     "nothing to export": (["export", "--store", "blocked"], "no store at blocked"),
     "compare nothing": (["compare", "absent", "blocked"], "no store at absent"),
     "unwritable junit": (["check", "toy/fig2", "--junit", "blocked/f.xml"], "Not a directory"),
     "folder for junit": (["check", "toy/fig2", "--junit", "."], "could not write .: it is a folder; name a file"),
-    "folder for an export": (["export", "--out", "."], "could not write .: it is a folder; name a file"),
     "unwritable history": (["gate", "--history", "blocked/h.svg"], "could not write blocked: Not a directory"),
     "unwritable paper": (["new-paper", "foo", "--into", "blocked/p"], "could not write blocked/p: Not a directory"),
     "untestable store": (["doctor", "--store", "blocked/s"], "could not write blocked/s: Not a directory"),
@@ -198,12 +190,6 @@ def test_the_first_seeds_of_every_group_come_alone_and_the_others_later(sgd):
     assert "2 runs stored, 0 already there" in first.stderr
     assert "1 runs stored, 2 already there" in sgd("run", "toy/table1", "--profile", "smoke").stderr
     assert sgd("run", "toy/table1", "--profile", "smoke", "--seeds", "0").returncode == 2
-
-
-def test_the_version_is_the_packages(sgd):
-    from suite import __version__
-
-    assert sgd("--version").stdout == f"sgd-suite {__version__}\n"
 
 
 def test_the_shell_completes_papers_artifacts_and_data_sets():

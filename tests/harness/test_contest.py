@@ -262,6 +262,6 @@ def test_a_verdict_that_too_few_seeds_support_is_marked(layers, capsys: pytest.C
     assert verdict.why.endswith(f"another version of 1 of its runs, {odd} first, has too few seeds to be judged")
     show([verdict], verbose=False, closing=[])
     printed = capsys.readouterr().out
-    assert "reproduced, disputed" in printed
+    assert "reproduced, one run, disputed" in " ".join(printed.split())
     assert odd in printed
     assert not verdict_of(Layered([evidence]), "toy/table1/share")[0].disputed

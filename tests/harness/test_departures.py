@@ -63,22 +63,6 @@ def test_words_and_switches_are_compared_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"batch": 8, "workers": 16, "rate": 0.2}, []),  # sqrt(8 x 16 / 128) is one
-        ({"batch": 8, "workers": 64, "rate": 0.2}, []),  # twice 0.1
-        ({"batch": 8, "workers": 64, "rate": 0.4}, []),
-        ({"batch": 8, "workers": 64, "rate": 0.1}, [(STAND_IN, "rate 0.1 for 0.1 x sqrt(mu lambda / 128)")]),
-        ({"batch": 8, "workers": 64, "rate": None}, [(STAND_IN, "no rate for 0.1 x sqrt(mu lambda / 128)")]),
-        ({"batch": None, "workers": 128, "rate": 0.1}, [(STAND_IN, "rate 0.1 for 0.1 x sqrt(mu lambda / 128)")]),
-    ],
-)
-def test_a_rate_that_scales_is_scaled_by_the_run_s_own_batch_and_workers(changes, expected):
-    scaled = Printed("1", (0.1, 0.2), times="sqrt(mu lambda / 128)")
-    assert found(printed(rate=scaled), **changes) == expected
-
-
-@pytest.mark.parametrize(
     ("data", "expected"),
     [
         ({"name": "mnist", "subset": 60_000}, []),

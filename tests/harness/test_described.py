@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suite.papers.described import Described, describe, learns
+from suite.papers.described import Described, describe
 from suite.spec import RunSpec
 
 FULL = {
@@ -89,19 +89,3 @@ def test_epochs_are_counted_over_what_is_learnt_from(leaving, changes, epochs):
 def test_drops_are_told_by_epochs_where_those_are_known(leaving, changes, drops):
     found = told(*leaving, **changes).drops
     assert found == tuple((pytest.approx(epoch), factor) for epoch, factor in drops)
-
-
-@pytest.mark.parametrize(
-    ("settings", "data", "expected"),
-    [
-        ({"data": {"name": "mnist"}, "updates": 3}, (), True),
-        ({"corpus": "phrases", "epochs": 3}, (), True),
-        ({"problem": {"data": {"name": "mnist"}}, "limit": 3}, (), True),
-        ({"updates": 3}, ("mnist",), True),
-        ({"updates": 3}, (), False),
-        ({"data": {"name": "mnist"}}, (), False),
-        ({}, ("mnist",), False),
-    ],
-)
-def test_a_run_learns_that_has_data_and_a_length(settings, data, expected):
-    assert learns(RunSpec("toy/train", settings), data) is expected

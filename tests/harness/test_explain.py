@@ -11,7 +11,7 @@ from suite.papers.selection import SelectorError
 from suite.papers.trials import UNTRIED
 from suite.runs.archive import Layered
 
-CLAIM = "rudra/fig4a/one-softsync-mean"
+CLAIM = "rudra/fig4b/tail"
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,10 @@ def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layere
 @pytest.mark.parametrize(
     ("name", "helped"),
     [
-        ("rudra/fig4a/nothing", CLAIM),
+        ("rudra/fig4b/nothing", CLAIM),
         ("rudra/fig99/x", "rudra has no artifact 'rudra/fig99'; it has .*rudra/fig4a"),
         ("nobody/fig1/x", "isgd/fig5b/gain"),
-        ("rudra/fig4a", f"^rudra/fig4a is an artifact; its claims are .*{CLAIM}"),
+        ("rudra/fig4b", f"^rudra/fig4b is an artifact; its claims are .*{CLAIM}"),
         ("rudra/*", r"^no claim is called 'rudra/\*'; name one of rudra's .*rudra/fig4a"),
         ("rudra", "^no claim is called 'rudra'; name one of rudra's rudra/"),
     ],
@@ -55,10 +55,15 @@ def test_a_wrong_name_is_answered_with_near_ones(source: Layered, name: str, hel
         found(name, source)
 
 
+def test_an_id_that_is_no_claim_any_more_says_where_it_went(source: Layered):
+    with pytest.raises(SelectorError, match=r"^rudra/eq4/single is held by the test tests/rudra/"):
+        found("rudra/eq4/single", source)
+
+
 def test_a_counted_claim_without_a_counterfeit_is_told_to_be_at_fault(
     source: Layered, monkeypatch: pytest.MonkeyPatch
 ):
-    _, artifact, verdict = found(CLAIM, source)
+    _, artifact, verdict = found("matex_agd/fig1d/compute-ratio", source)
     faults = lambda: [line for line in lines(artifact, verdict, source) if line.startswith("  FAULT")]
     assert faults() == []
     monkeypatch.setattr(explain, "tried", lambda *given: [])

@@ -38,8 +38,8 @@ def file_of(artifact: str) -> str:
     stem = rest.replace("-", "_")
     if numbered := re.fullmatch(r"((?:fig|table)\d+)[a-z]?", stem):
         stem = numbered[1]
-    elif not (toy.CHECKOUT / "paper_figures" / name / f"{stem}.py").exists():
-        kinds = {"alg": "algorithms", "eq": "equations"}
+    if not (toy.CHECKOUT / "paper_figures" / name / f"{stem}.py").exists():
+        kinds = {"alg": "algorithms", "eq": "equations", "fig": "systems"}
         stem = next(module for kind, module in kinds.items() if stem.startswith(kind))
     return f"paper_figures.{name}.{stem}"
 
@@ -62,7 +62,8 @@ def test_an_id_names_its_file():
         "isgd/fig5b": "isgd.fig5",
         "rudra/table3": "rudra.table3",
         "isgd/alg1": "isgd.alg1",
-        "rudra/alg-hardsync": "rudra.algorithms",
+        "rudra/alg-softsync": "rudra.algorithms",
+        "rudra/fig2": "rudra.systems",
         "inverse_law/alg-scaling": "inverse_law.alg_scaling",
         "matex_agd/eq-efficiency": "matex_agd.equations",
     }

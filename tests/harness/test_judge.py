@@ -296,6 +296,8 @@ def test_claims_are_read_with_their_artifacts_defaults(tmp_path: Path):
         ("[fig1]", "[fig1", r"toy\.toml"),
         ("[fig1]", "version = 1\n[fig1]", "'version' must be an artifact's table"),
         ("[fig1]", "[fig1]\nsays = 3", r"\[fig1\]: unknown \['says'\]"),
+        ("printed = 26.79", "printed = 26.79\nrefuted_by = 'none'", "toy/fig1/both: refuted_by must say"),
+        ("printed = 26.79", "printed = 26.79\nrow_of = 'toy/fig1/none'", "toy/fig1/gain: row_of = 'toy/fig1/none'"),
     ],
 )
 def test_a_published_file_with_a_mistake_is_refused_by_name(tmp_path: Path, old: str, new: str, message: str):

@@ -95,7 +95,7 @@ def test_two_processes_on_one_store_lose_and_duplicate_nothing(tmp_path: Path):
     log = tmp_path / "log"
     env = toy.environment(TOY_SLEEP="0.7", TOY_LOG=str(log))
     both = [subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [process.communicate(timeout=120)[1] for process in both]
+    told = [process.communicate(timeout=600)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], told
     computed = log.read_text().split()
     assert sorted(computed) == sorted(set(computed))

@@ -24,8 +24,8 @@ from suite.runs.archive import Layered
         ("crossbow/alg2/milliseconds", "1 of 1 runs of 'crossbow_lenet' at paper is missing"),
         ("crossbow/alg2/few-first", "3 of 3 runs of 'growing' at paper are missing"),
         # of several rows, its own
-        ("rudra/table2/r04-test-error", "no training of (10, 16, 10) at paper"),
-        ("rudra/table2/r23-test-error", "no training of (10, 128, 10) at paper"),
+        ("rudra/table2/r04-test-error", "no run of (10, 16, 10) at paper"),
+        ("rudra/table2/r23-test-error", "no run of (10, 128, 10) at paper"),
         # a name that is put together stands in the reason
         ("inverse_law/fig1a/law-cifar10_medium-adam", "0 of 11 batch sizes of cifar10_medium-adam at paper"),
         # its own profile's, not the largest's

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import time
 from pathlib import Path
 
@@ -14,13 +13,6 @@ from suite.runner.presence import at_work, note_in, present
 
 HERE = {"host": platform.node(), "pid": os.getpid()}
 ELSEWHERE = {"host": "elsewhere", "pid": -1}
-
-
-def ended() -> int:
-    """The number of a process that there is no more."""
-    process = subprocess.Popen(["true"])
-    process.wait()
-    return process.pid
 
 
 @pytest.mark.parametrize(
@@ -38,10 +30,6 @@ def ended() -> int:
 )
 def test_who_was_silent_for_a_minute_or_has_left_is_no_more_at_work(note: dict, silent: float, expected: bool):
     assert at_work({**note, "seen": 1000.0}, 1000.0 + silent) is expected
-
-
-def test_a_process_of_this_host_that_has_ended_is_not_at_work():
-    assert not at_work({**HERE, "pid": ended(), "seen": 1000.0}, 1000.0)
 
 
 def test_a_run_says_where_since_when_and_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

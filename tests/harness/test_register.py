@@ -12,6 +12,7 @@ import toy
 from toy import specs
 
 from suite.claims.judge import Claim, KnownDifference
+from suite.commands.refresh import kept
 from suite.commands.register import register as record
 from suite.papers import register
 from suite.papers.published import published
@@ -19,6 +20,7 @@ from suite.papers.register import RegisterError, read, rule_of, standing
 from suite.papers.registry import PAPERS, Registered, paper
 from suite.papers.selection import SelectorError
 from suite.papers.verdicts import verdicts
+from suite.report import snapshot
 from suite.runs.store import Outcome, Store, encode
 
 LIVE = register.read
@@ -220,3 +222,39 @@ def test_a_line_that_is_none_is_named(home: Path) -> None:
     LIVE.cache_clear()
     with pytest.raises(RegisterError, match=r"register.jsonl, line 2 is no line of a register"):
         read(home)
+
+
+def test_a_number_that_moved_while_its_runs_did_not_is_exploratory(home: Path) -> None:
+    at("2026-01-01")
+    store = run(home, "2026-02-01T00:00:00+00:00", value=0.5)
+    now = verdict(store)
+    assert now.verdict == "reproduced"
+    before = {"runs": now.digest, "verdict": "not reproduced", "values": [0.9], "low": [0.9], "high": [0.9]}
+    line = {"claim": now.claim.id, "date": "2026-03-01", "because": "a mean was a sum"}
+    register.append(home, [line | {"moved": before | {"runs": "of others"}}])
+    assert verdict(store) == now
+    register.append(home, [line | {"moved": before}])
+    found = verdict(store)
+    assert (found.verdict, found.measured.values, found.exploratory.verdict) == (
+        "not reproduced",
+        (0.9,),
+        "reproduced",
+    )
+
+
+def test_a_moved_number_is_kept_until_the_register_gives_a_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at("2026-01-01")
+    store = run(home, "2026-02-01T00:00:00+00:00")
+    now = snapshot.rows([verdict(store)])
+    old = [now[0] | {"ours": "0.5", "low": "0.5", "high": "0.5", "verdict": "reproduced"}]
+    path = home / snapshot.FILE
+    path.write_text(snapshot.written(old))
+    text, owed = kept(path, snapshot.written(now), home)
+    assert snapshot.read(text) == old
+    assert len(owed) == 1
+    monkeypatch.setattr("suite.commands.register.readme.judged_of", lambda names, source: [verdict(store)])
+    record("a sum was a mean", ["toy"])
+    assert kept(path, snapshot.written(now), home) == (snapshot.written(now), [])
+    assert verdict(store).exploratory.verdict == now[0]["verdict"]

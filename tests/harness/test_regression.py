@@ -12,8 +12,9 @@ import pytest
 from hostile import shaken
 from scipy import stats
 
+from suite.claims.intervals import holm
 from suite.speed.baselines import GateError, accept, baseline, find_baseline, read
-from suite.speed.gate import ALARM, FLOOR, alarms, compare, exit_code, holm, lines, threshold
+from suite.speed.gate import ALARM, FLOOR, alarms, compare, exit_code, lines, threshold
 from suite.speed.history import session
 from suite.speed.rank_shift import detectable, lower_limit, p_value, shift
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from suite.runner.packing import Pack
 from suite.runner.resumption import with_build
 from suite.runs import source
 from suite.runs.contest import relation
-from suite.runs.notes import NUMBER, fits, read_note
 from suite.runs.store import Outcome, Run, Store, encode
 from suite.spec import RunSpec
 from suite.training import checkpoint_file
@@ -134,28 +132,6 @@ def test_a_record_of_no_execution_is_none(tmp_path: Path, change: dict):
     assert recorded(tmp_path) == choose(SPEC, "cpu", 1)
     record(tmp_path, choose(SPEC, "cpu", 1) | change)
     assert recorded(tmp_path) is None
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "right"),
-    [
-        (1, int, True),
-        (True, int, False),
-        (True, bool, True),
-        (1, bool, False),
-        (1.5, NUMBER, True),
-        (2, NUMBER, True),
-        (float("nan"), NUMBER, False),
-        (float("inf"), NUMBER, False),
-        ("1", NUMBER, False),
-        (None, str, False),
-    ],
-)
-def test_a_field_is_of_its_type(tmp_path: Path, value: object, kind: type, right: bool):
-    assert fits({"field": value, "more": 1}, {"field": kind}) is right
-    (tmp_path / "note").write_text(json.dumps({"field": value}))
-    assert (read_note(tmp_path / "note", {"field": kind}) is not None) is right
-    assert read_note(tmp_path / "none", {"field": kind}) is None
 
 
 NATIVE = choose(SPEC, "cpu", 1) | {"path": "native", "build": "first"}

@@ -135,23 +135,16 @@ def test_an_import_may_take_longer_than_a_dead_one_is_left(store: Store):
 
 ODD = [
     "{}",
-    "[]",
-    "7",
-    "null",
     "",
     '{"pid": 1}',
     *(
         json.dumps({"host": "n1", "pid": 1, "job": "", "since": 0.0, "fraction": 0.5} | fields)
         for fields in (
             {"fraction": float("inf")},
-            {"fraction": "half"},
             {"fraction": 10**400},
-            {"since": 10**400},
             {"since": None},
             {"pid": 10**30, "host": platform.node()},
             {"pid": 2**31, "host": platform.node()},
-            {"pid": -1, "host": platform.node()},
-            {"host": ["n1"]},
             {"job": "\x1b[2J"},
             {"host": "\x1b]0;title\x07"},
         )

@@ -23,7 +23,6 @@ from suite.runs.store import (
     StoreError,
     digest,
     encode,
-    is_run_id,
     plain_name,
     seal,
     verified,
@@ -224,21 +223,6 @@ def test_unknown_status_is_refused():
 )
 def test_a_file_name_is_visible_leads_nowhere_and_has_128_bytes_at_most(name: str, plain: bool):
     assert plain_name(name) is plain
-
-
-@pytest.mark.parametrize(
-    ("name", "is_id"),
-    [
-        ("0123456789abcdef0123", True),
-        ("0" * 19, False),
-        ("0" * 21, False),
-        ("A" * 20, False),
-        ("g" + "0" * 19, False),
-        ("", False),
-    ],
-)
-def test_a_run_s_name_is_twenty_hex_digits(name: str, is_id: bool):
-    assert is_run_id(name) is is_id
 
 
 def test_the_same_run_has_the_same_bytes_in_whatever_order_it_was_told():

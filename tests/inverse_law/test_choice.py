@@ -67,24 +67,6 @@ def test_choice_compares_measured_times():
     assert choice.closed_form == choice.knee.knee
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_a_choice_is_drawn_with_what_is_sure_of_it(seeds):
-    """Two batch sizes with one seed each leave nothing to tell an interval from."""
-    noise = (0.0, 5.0, -5.0)[:seeds]
-    counted = [Updates(m, tuple(100 + 1000 / m + more for more in noise)) for m in (4, 256)]
-    axes = choose({4: 1.0, 16: 1.0, 64: 2.5, 256: 8.0}, counted).plot()
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == [*(["95% interval"] if seeds > 1 else []), "predicted", "chosen: 16"]
-    assert axes.lines[0].get_xdata().tolist() == [4, 16, 64, 256]
-    assert axes.lines[1].get_xdata().tolist() == [16]
-
-
-def test_a_law_that_predicts_no_updates_is_refused():
-    counted = [Updates(m, (-1 + 1000 / m,)) for m in (1, 16, 64)]
-    with pytest.raises(ValueError, match="batch=4096 no updates"):
-        choose({1: 1.0, 4096: 5.0}, counted)
-
-
 def clusters():
     generator = torch.Generator().manual_seed(0)
     targets = torch.randint(4, (400,), generator=generator)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 
 from paper_figures.inverse_law import (
-    PAPER,
     alg1,
     alg_scaling,
     eq2,
@@ -22,17 +20,14 @@ from paper_figures.inverse_law import (
     eq10,
     eq12,
     eqbound,
-    equivalence,
-    exponents,
     fig2,
-    readings,
     rival,
     settings,
     table1,
 )
 from reference_impls import inverse_law_model as forms
 from suite.batch_size.law import Updates, free_exponent
-from suite.papers.artifact import Evidence, Missing
+from suite.papers.artifact import Evidence
 from suite.papers.published import published
 
 EMPTY = Evidence(None, {}, "smoke")
@@ -61,11 +56,6 @@ PURE = (
 
 def claims():
     return {claim.id: claim for claim in published("inverse_law")}
-
-
-def test_every_claim_belongs_to_an_artifact():
-    ids = {artifact.id for artifact in PAPER.artifacts}
-    assert {claim.artifact for claim in claims().values()} == ids
 
 
 def test_arithmetic_claims_are_decided_without_runs():
@@ -148,34 +138,6 @@ def test_the_rival_solves_its_own_equation():
         assert c1 / math.sqrt(batch * t) + c2 / t == pytest.approx(psi, rel=1e-12)
 
 
-def test_curves_missing_from_a_profile_are_missing_not_wrong():
-    row = settings.BY_NAME["cifar10_large-lr0p025"]
-    with pytest.raises(Missing, match="cifar10_large"):
-        readings.curve(EMPTY, row)
-
-
-def test_reduced_covers_the_papers_range():
-    """All powers of two and ten seeds on every row of MNIST; lower thresholds lie below the others."""
-    for row in (row for row in settings.ROWS if row.seeds > 1):
-        specs = settings.curve_specs(row, "reduced")
-        assert {s.settings["batch"] for s in specs} == set(row.powers)
-        assert {s.seed for s in specs} == set(range(10 if row.data == "mnist" else 3))
-        for spec in settings.curve_specs(row, "reduced", lower=True):
-            assert max(spec.settings["monitors"]["training"]) < min(specs[0].settings["monitors"]["training"])
-    assert {row.name for row in settings.ROWS if row.data == "mnist"} <= {r.name for r in settings.ROWS if r.halvings}
-    assert settings.curve_specs(settings.ROWS[0], "smoke") == ()
-
-
-def test_every_curve_has_runs_at_reduced_and_those_of_one_seed_are_lent_a_scatter_at_their_sizes():
-    for row in settings.ROWS:
-        specs = settings.curve_specs(row, "reduced")
-        assert len({s.settings["batch"] for s in specs}) >= exponents.LEAST_POINTS
-        if row.seeds == 1:
-            (lender,) = (each for each in map(settings.BY_NAME.get, equivalence.LENDING) if each.data == row.data)
-            assert {s.settings["batch"] for s in specs} <= set(lender.powers)
-            assert row.thresholds("reduced") == lender.thresholds("reduced")[:1], "the LeNet's first threshold"
-
-
 def test_a_variant_changes_one_setting_and_takes_seeds_of_its_own():
     (variant,) = settings.VARIANTS
     printed = settings.BY_NAME["mnist_medium-lr0p05"]
@@ -184,21 +146,3 @@ def test_a_variant_changes_one_setting_and_takes_seeds_of_its_own():
     transforms = {s.settings["data"]["transform"] for s in ours}, {s.settings["data"]["transform"] for s in theirs}
     assert transforms == ({"unit"}, {"standardise-global"})
     assert settings.curve_specs(variant, "paper") == ()
-
-
-def test_paper_profile_is_the_papers():
-    row = settings.BY_NAME["mnist_small-lr0p01"]
-    specs = settings.curve_specs(row, "paper")
-    assert len(specs) == 11 * 10
-    assert all(s.settings["growth"] == 0 and s.settings["sample"] is None for s in specs)
-    adam = settings.curve_specs(settings.BY_NAME["cifar10_medium-adam"], "paper")
-    assert {s.settings["descent"]["rule"] for s in adam} == {"adam"}
-    assert {s.settings["every"] for s in adam} == {100}
-
-
-def test_specifications_are_distinct():
-    specs = [
-        s for row in settings.ROWS for profile in ("reduced", "paper") for s in settings.curve_specs(row, profile)
-    ]
-    assert len({s.id for s in specs}) == len(specs)
-    assert replace(settings.ROWS[0], rate=0.02) != settings.ROWS[0]

@@ -18,8 +18,9 @@ from suite.runner.execute import Surroundings, execute_pack
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
-from suite.training.gradients.looped import Bound
-from suite.training.one_worker import Fused, Listed
+from suite.training.gradients.cuda_graph import Captured
+from suite.training.gradients.looped import Bound, ForeachStep
+from suite.training.gradients.native import NativeStep
 
 EXECUTION = {"device": "cpu", "precision": "float64", "channels_last": True, "path": "looped", "threads": 1,
              "deterministic": True}  # fmt: skip
@@ -47,7 +48,7 @@ def test_the_sweep_reports_the_definition(tmp_path):
     spec = spec_of(sample=60)
     found = sweep(spec, context_in(tmp_path))
     trainer = Trainer(spec, context_in(tmp_path))
-    assert isinstance(trainer.gradients, Bound)
+    assert isinstance(trainer.backend, Bound)
     read = {name: trainer.reader(name) for name in ("training", "validation")}
     state, losses = trainer.start(), {"training": [], "validation": []}
     for update in range(found.results["updates"]):
@@ -125,8 +126,8 @@ def test_native_tests_decide_the_same_and_look_at_fewer_examples(tmp_path):
 def test_an_update_in_place_is_that_of_gradient_and_step_one_after_the_other(tmp_path, path):
     """To the bit by machine code, within rounding along autograd's tensors; what it began from is left alone."""
     inplace, general = (Trainer(spec_of(), context_in(tmp_path, path=path, precision="float32")) for _ in range(2))
-    assert isinstance(inplace.whole, Fused if path == "native" else Listed)
-    general.whole = None
+    assert isinstance(inplace.step, NativeStep if path == "native" else ForeachStep)
+    general.step = None
     start = inplace.start()
     before = start.x.clone()
     found, wanted = inplace.advance(start, 0, 20), general.advance(general.start(), 0, 20)
@@ -218,3 +219,34 @@ def test_searches_of_a_pack_resume_to_the_same_tests(tmp_path, monkeypatch):
     for spec in specs[:2]:
         whole, parts = (Store(tmp_path / name).read(spec.id) for name in ("whole", "parts"))
         assert parts.curve("tests").equals(whole.curve("tests"))
+
+
+class Replayed:
+    """Stands for CUDA graphs: bodies run again on the tensors they hold."""
+
+    replays = 0
+
+    def record(self, body):
+        def replay():
+            self.replays += 1
+            body()
+
+        return replay
+
+    def side_by_side(self, branches):
+        for branch in branches:
+            branch()
+
+
+def test_a_captured_search_finds_what_a_looped_one_does(tmp_path, monkeypatch):
+    """Its updates, in one call each, and its tests; the search goes back to states that it holds."""
+    spec = spec_of(batch=64, limit=40, sample=60)
+    (tmp_path / "looped").mkdir()
+    expected = sweep(spec, context_in(tmp_path / "looped"))
+    recorder = Replayed()
+    captured = lambda execution, problem: Captured(problem, recorder)
+    monkeypatch.setattr("paper_figures.inverse_law.experiments.sweep.backend_of", captured)
+    found = sweep(spec, context_in(tmp_path))
+    assert recorder.replays > 0
+    assert found.results["crossed_training"] == expected.results["crossed_training"]
+    assert found.results["crossed_validation"] == expected.results["crossed_validation"]

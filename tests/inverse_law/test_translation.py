@@ -125,7 +125,7 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
 
     context = Context(Path("."), {"device": "cpu"})
     trainer = Trainer(spec, context)
-    assert isinstance(trainer.gradients, Bound)
+    assert isinstance(trainer.backend, Bound)
     read = trainer.reader("training")
     start = trainer.start()
     before = read(start, 99.0).loss

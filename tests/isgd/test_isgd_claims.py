@@ -38,11 +38,7 @@ QUICK = {
         *("operations", "sampling", "rates", "partition"),
     )
 }
-MECHANISMS = {
-    f"isgd/{name}" for name in ("fig4", "alg1", "alg2", "alg-fcpr", "alg-lr", "eq4", "eq10", "eq11", "eq12")
-}
 OURS = {"isgd/zeta"}  # artifacts that no paper has
-TRAINED = {"alg1/isgd-faster"}  # of these artifacts, the claims that wait for training runs
 
 
 def catalogue():
@@ -99,19 +95,6 @@ def test_every_claim_that_needs_nothing_is_decided(judged):
         "paper contradicts itself": 4,
     }
     assert {name for name, v in found.items() if v.verdict == "paper contradicts itself"} == CONTRADICTIONS
-
-
-@pytest.mark.evidence
-def test_small_experiments_are_decided_and_name_their_runs(judged):
-    found, store = judged
-    small = {n: v for n, v in found.items() if v.claim.needs == "cpu-small" and v.claim.artifact in MECHANISMS}
-    waiting = {name for name, v in small.items() if v.verdict == "not run"}
-    assert waiting == TRAINED
-    assert len(small) - len(waiting) == 18
-    for name in set(small) - waiting:
-        runs = small[name].measured.runs
-        assert runs, name
-        assert set(runs) <= store.ids(), name
 
 
 @pytest.mark.evidence

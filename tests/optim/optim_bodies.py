@@ -76,20 +76,6 @@ def cycled(group: Group) -> list[list[Any]]:
     return [seen, opt.vector.x.tolist()]
 
 
-def patient(group: Group, given: bool) -> list[float]:
-    """A learner takes longer over a batch than the group's timeout, and not than the server's."""
-    share(TensorDataset(torch.zeros(4)))  # the processes have met
-    inputs, targets = examples()
-    module = network()
-    found = group if given else None
-    with parameter_server(module, lr=RATE, updates=2, timeout=20, group=found) as opt:
-        for number in opt.batches(itertools.count()):
-            time.sleep(2.5 if given else 0)
-            opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
-    default = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu")).options._timeout
-    return [opt.t, opt.group.timeout, opt.group.heartbeat.timeout, default.total_seconds()]
-
-
 def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
     """Process ``lost`` is killed at its fourth batch; the others write their ends to ``report`` and their rank."""
     module = network(seed=group.rank)

@@ -102,17 +102,3 @@ def test_a_training_whose_caches_have_grown_is_resumed(make: Any, tmp_path: Path
         step(resumed, again, size)
     ends = [(*one.average().parameters(), *one.average().norm.buffers()) for one in (opt, resumed)]
     assert all(torch.equal(*pair) for pair in zip(*ends, strict=True))
-
-
-def test_a_state_that_counts_buffers_instead_of_naming_them_is_taken_up():
-    module = normalised()
-    state = SMA(module, lr=0.1).state_dict()
-    tensors = state["state"]["tensors"]
-    for learner in range(2):
-        for place, name in enumerate(("1.running_mean", "1.running_var", "1.num_batches_tracked")):
-            tensors[f"buffers/{learner}/{place}"] = tensors.pop(f"buffer/{learner}/{name}") + learner
-        tensors[f"buffers/{learner}/3"] = torch.zeros(1)  # one that the module has no more
-    opt = SMA(module, lr=0.1)
-    opt.load_state_dict(state)
-    assert opt.buffers.own[1]["1.running_mean"].tolist() == [2.0, 3.0]
-    assert opt.buffers.own[1]["1.num_batches_tracked"] == 1

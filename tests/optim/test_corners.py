@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -97,25 +95,6 @@ def test_a_sparse_gradient_that_is_assigned_is_refused(name: str):
 
 
 @ALL
-@pytest.mark.parametrize("set_to_none", [True, False])
-def test_a_step_that_is_skipped_leaves_no_trace(name: str, set_to_none: bool):
-    ends = []
-    for skips in (True, False):
-        opt, module = made(name)
-        for t in range(5):
-            opt.zero_grad(set_to_none=set_to_none)
-            if t == 2:
-                if skips:
-                    (loss_of(module) * torch.nan).backward()
-                continue
-            loss = loss_of(module)
-            loss.backward()
-            opt.step(lambda loss=loss: loss)
-        ends.append(values(module))
-    assert ends[0] == ends[1]
-
-
-@ALL
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("successor", ["itself", "torch"])
 def test_another_optimiser_may_take_the_parameters(name: str, kept: bool, successor: str):
@@ -135,22 +114,6 @@ def test_another_optimiser_may_take_the_parameters(name: str, kept: bool, succes
         opt.step(lambda: torch.ones(()))
     assert values(module) != begun
     del first
-
-
-@ALL
-def test_an_optimiser_that_is_forgotten_is_freed_without_the_collector(name: str):
-    opt, module = made(name)
-    backward(opt, module)
-    opt.step(lambda: torch.ones(()))
-    freed = weakref.ref(opt)
-    gc.disable()
-    try:
-        del opt
-        assert freed() is None
-    finally:
-        gc.enable()
-    module.zero_grad()
-    loss_of(module).backward()
 
 
 @ALL

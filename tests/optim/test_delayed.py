@@ -204,16 +204,3 @@ def test_to_finish_applies_what_is_under_way_to_the_weights_that_the_module_hold
     opt.finish()
     assert module.weight.tolist() == opt.average().weight.tolist() == [[5.0] * 3]
     opt.take_up()
-
-
-def test_gradients_that_wait_for_their_step_are_dropped_when_weights_are_taken_up():
-    module = nn.Linear(3, 1, bias=False)
-    opt = DelayedSGD(module, lr=1.0, layerwise=True)
-    module(torch.full((1, 3), 100.0)).sum().backward()
-    with torch.no_grad():
-        module.weight.fill_(7)
-    opt.take_up()
-    opt.zero_grad()
-    module(torch.ones(1, 3)).sum().backward()
-    opt.step()
-    assert module.weight.tolist() == [[6.0] * 3]

@@ -116,12 +116,6 @@ def test_schedules_of_rate_momentum_and_decay_reach_the_server():
 
 
 @pytest.mark.processes
-def test_a_timeout_holds_for_a_group_that_is_there_already():
-    """The process group's own timeout stays as it is, and does not decide how long is waited."""
-    assert spawn(bodies.patient, 2, True, timeout=2) == [[2, 20, 20, 2]] * 2
-
-
-@pytest.mark.processes
 def test_a_killed_learner_does_not_end_softsync(tmp_path: Path):
     with pytest.raises(WorkersFailed):  # the killed learner has no answer
         spawn(bodies.serve_and_lose, 3, 2, 1, str(tmp_path / "said"), timeout=8)

@@ -9,7 +9,7 @@ from door import RATE, network
 from torch import nn
 
 from suite.communication.group import Group
-from suite.optim import SMA, DelayedSGD
+from suite.optim import DelayedSGD
 from suite.optim.module import check_device
 from suite.optim.vector import Vector
 
@@ -89,15 +89,6 @@ def test_weights_written_before_a_group_is_added_are_trained_on(fused: bool):
     opt.step()
     assert module[0].weight.tolist() == [[7.0] * 3] * 2
     assert opt.average()[0].weight.tolist() == [[7.0] * 3] * 2
-
-
-def test_a_group_cannot_be_added_while_weights_of_several_learners_were_written():
-    module = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
-    opt = SMA(module, module[0].parameters(), lr=RATE)
-    with torch.no_grad():
-        module[0].weight.fill_(7)
-    with pytest.raises(ValueError, match=r"call take_up\(\) after writing"):
-        opt.add_param_group({"params": module[1].parameters()})
 
 
 def test_a_parameter_that_is_thawed_later_is_trained_once_it_is_added():

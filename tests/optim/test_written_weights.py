@@ -63,23 +63,6 @@ def test_a_module_that_was_moved_is_refused(name: str, move: Callable[[nn.Module
         steps(opt, module, 1)
 
 
-def test_channels_last_is_refused_and_memory_shared_as_a_whole_is_not():
-    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4, 3))
-    opt = DelayedSGD(module, lr=RATE)
-
-    def step() -> None:
-        module(torch.ones(2, 3, 3, 3)).sum().backward()
-        opt.step()
-
-    module.share_memory()
-    before = weights(module)
-    step()
-    assert not torch.equal(weights(module), before)
-    module.to(memory_format=torch.channels_last)
-    with pytest.raises(ValueError, match=r"parameter 0\.weight lies elsewhere"):
-        step()
-
-
 @FUSED
 @pytest.mark.parametrize("name", TOGETHER)
 def test_weights_written_for_several_learners_are_refused_until_they_are_taken_up(name: str, fused: bool):
@@ -128,25 +111,6 @@ def test_weights_written_for_one_learner_are_trained_on(name: str, fused: bool):
     assert torch.equal(opt.average()[0].weight, module[0].weight)
 
 
-@pytest.mark.parametrize("learners", [1, 2])
-def test_weights_that_were_swapped_and_put_back_are_no_matter(learners: int):
-    ends = []
-    for swap in (True, False):
-        module = network()
-        opt = SMA(module, lr=RATE, learners=learners, alpha=0.2)
-
-        @torch.no_grad()
-        def swapped(module=module, swap=swap) -> None:
-            kept = module[0].weight.clone()
-            if swap:
-                module[0].weight.fill_(1)
-                module[0].weight.copy_(kept)
-
-        steps(opt, module, 5, swapped)
-        ends.append(weights(opt.average()))
-    assert torch.equal(*ends)
-
-
 def test_written_numbers_of_a_narrow_type_are_taken_up_and_the_others_keep_what_rounding_hides():
     module = network()
     module[4].bfloat16()
@@ -179,34 +143,6 @@ def test_backward_through_the_graph_of_older_weights_is_refused_by_autograd(name
     opt.step(compute)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         held[0].backward()
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_a_step_without_any_gradient_is_refused_in_a_lone_process(name: str):
-    module = network()
-    opt = MAKERS[name](module, lr=RATE)
-    steps(opt, module, 1)
-    opt.zero_grad()
-    begun = weights(module)
-    with pytest.raises(ValueError, match="no parameter has a gradient; call backward before step"):
-        opt.step(lambda: torch.zeros(()))
-    assert torch.equal(weights(module), begun)
-    steps(opt, module, 1)
-
-
-def test_steps_under_inference_mode_are_as_others():
-    ends = []
-    for mode in (torch.inference_mode, torch.no_grad):
-        module = network()
-        opt = SMA(module, lr=RATE)
-        for t in range(4):
-            opt.zero_grad()
-            inputs, targets = examples()
-            nn.functional.cross_entropy(module(inputs[rows(t)]), targets[rows(t)]).backward()
-            with mode():
-                opt.step()
-        ends.append(weights(opt.average()))
-    assert torch.equal(*ends)
 
 
 @FUSED

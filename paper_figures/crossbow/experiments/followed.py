@@ -19,7 +19,7 @@ from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import checkpoint
 from suite.training.build import assemble
-from suite.training.gradients.paths import PATHS, seed_masks
+from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
 
 
@@ -45,7 +45,7 @@ def followed(spec: RunSpec, context: Context) -> Outcome:
     if not isinstance(made.algorithm, SMA):
         raise ValueError(f"replicas are followed beside their average, which {type(made.algorithm).__name__} has not")
     algorithm = replace(made.algorithm, collective=Local(schedule[0][1]))
-    gradients = PATHS[context.execution["path"]](made.problem)
+    gradients = backend_of(context.execution, made.problem)
     learners = Learners(algorithm, made.x0, gradients, made.order.indices)
     rate = torch.tensor(settings["rate"], device=made.x0.device, dtype=made.x0.dtype)
     per_epoch = images // settings["batch"]  # batches

@@ -28,8 +28,8 @@ from suite.runner.timing import alternating, preferred
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.flat import FlatModule
-from suite.training.gradients.paths import PATHS, refusals
-from suite.training.gradients.types import Gradients
+from suite.training.gradients.backend import Backend
+from suite.training.gradients.paths import BACKENDS, backend, refusals
 from suite.training.numerics import apply
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification
@@ -49,7 +49,7 @@ def classification(name: str, batch: int, device: str, run_seed: int) -> Classif
 class Bench:
     """Learners of one problem, with a clock that waits for the device."""
 
-    def __init__(self, gradients: Gradients, learners: int, batch: int, device: str):
+    def __init__(self, gradients: Backend, learners: int, batch: int, device: str):
         self.problem, self.batch, self.device = gradients.problem, batch, device
         self.rate = torch.tensor(0.001, device=device)
         algorithm = SMA(CaffeSGD(0.9), Local(learners), alpha=0.1)
@@ -83,7 +83,7 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     name, batch, turns, repeats = (settings[key] for key in ("model", "batch", "turns", "repeats"))
     problem = classification(name, batch * max(settings["learners"]), device, spec.seed)
     refused = refusals(problem)
-    ready = {path: make(problem) for path, make in PATHS.items() if path not in refused}
+    ready = {path: backend(path, problem) for path in BACKENDS if path not in refused}
     sides: dict[str, Bench] = {}
     for k in settings["learners"]:
         for path, gradients in ready.items():
@@ -126,7 +126,7 @@ def _fastest(seconds: Mapping[str, list[float]], paths: Iterable[str], k: int) -
 
 
 def _tuned(
-    ready: Mapping[str, Gradients], spec: RunSpec, device: str, iteration: Mapping[int, float]
+    ready: Mapping[str, Backend], spec: RunSpec, device: str, iteration: Mapping[int, float]
 ) -> dict[str, Any]:
     """The auto-tuner on the same problem: how many learners and which path it chose by measured throughput.
 
@@ -177,7 +177,7 @@ def memory(spec: RunSpec, context: Context) -> Outcome:
         for k in counts:
             problem = classification(name, batch, device, spec.seed)
             for path in ("looped", "vectorised"):
-                bench, shared = partial(Bench, PATHS[path](problem), k, batch, device), path == "looped"
+                bench, shared = partial(Bench, BACKENDS[path](problem), k, batch, device), path == "looped"
                 found[shared, batch, k] = count = _peak_of_gpu(bench) if device == "cuda" else _peak(bench)
                 rows.append({"batch": batch, "learners": k, "shared": shared, "bytes": count})
             context.report(len(rows) / (2 * len(batches) * len(counts)))

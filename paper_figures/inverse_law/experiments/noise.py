@@ -32,7 +32,7 @@ def gradient_noise(spec: RunSpec, context: Context) -> Outcome:
         mean, total = torch.zeros(trainer.problem.d, dtype=torch.float64), 0.0
         for number in range(settings["draws"]):
             examples = order.indices(on_device([number], point.device))[0]
-            gradient = trainer.gradients(point, trainer.buffers, [trainer.problem.fetch(examples)])[1][0]
+            gradient = trainer.backend(point, trainer.buffers, [trainer.problem.fetch(examples)])[1][0]
             step = gradient.double().cpu() - mean  # Welford's sums
             mean += step / (number + 1)
             total += float(step.square().sum()) * number / (number + 1)

@@ -22,9 +22,8 @@ from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.fused_step import in_place
+from suite.training.gradients.backend import Backend
 from suite.training.gradients.batching import answer
-from suite.training.gradients.types import Gradients
-from suite.training.one_worker import one_worker
 from suite.training.reading import Reading
 from suite.training.schedules import rounds
 
@@ -39,12 +38,12 @@ class SteppedSgd:
 
     test_examples: int  # that a reading looks at
 
-    def __init__(self, gradients: Gradients, optimizer: Optimizer, rate: Tensor, workers: int = 1):
-        """``gradients`` knows its problem, flat parameters with ``b0()``; ``rate`` is 0-d."""
-        self.gradients, self.problem = gradients, gradients.problem
+    def __init__(self, backend: Backend, optimizer: Optimizer, rate: Tensor, workers: int = 1):
+        """``backend`` knows its problem, flat parameters with ``b0()``; ``rate`` is 0-d."""
+        self.backend, self.problem = backend, backend.problem
         self.flat, self.rate, self.workers = self.problem.flat, rate, workers
         self.algorithm = in_place(SGD(optimizer, in_process(workers)), self.flat.x.device)
-        self.whole = one_worker(gradients, self.algorithm)
+        self.step = backend.step(self.algorithm)
         self.buffers = self.problem.b0()[None].repeat(workers, 1)
         self.seconds = 0.0  # spent on updates alone
         self.looked: dict[str, Tensor] = {}  # by sample, what the order of its next test depends on; in checkpoints
@@ -64,9 +63,11 @@ class SteppedSgd:
     def advance(self, state: Any, first: int, last: int) -> Any:
         """The state after updates ``first`` .. ``last - 1``; the one passed in stays as it is."""
         began = time.perf_counter()
-        state = copied(state)
+        state = mine = copied(state)
         for t in range(first, last):
             state = self.update(state, t)
+        if self.step is not None and state is not mine:
+            state = copied(state)  # a captured update keeps one state, which the next call overwrites
         self.seconds += time.perf_counter() - began
         return state
 
@@ -74,9 +75,9 @@ class SteppedSgd:
         """The state after update t; the one passed in may be overwritten."""
         turn = self.turn(t)
         points, examples = self.request(state, turn)
-        if self.whole is None:
-            return self.apply_gradients(state, turn, *answer(self.gradients, points, self.buffers, examples))
-        state, self.buffers, _ = self.whole(turn, points, state, self.buffers, examples, self.rate)
+        if self.step is None:
+            return self.apply_gradients(state, turn, *answer(self.backend, points, self.buffers, examples))
+        state, self.buffers, _ = self.step(turn, points, state, self.buffers, examples, self.rate)
         return state
 
     def turn(self, t: int) -> Turn:

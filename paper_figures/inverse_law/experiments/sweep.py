@@ -30,19 +30,13 @@ from suite.experiment import Context
 from suite.runner.packing import run_together
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.training import evaluation
 from suite.training.build import DTYPES, make_network, make_optimizer
-from suite.training.evaluation import CapturedTest
 from suite.training.flat import FlatModule
-from suite.training.gradients.cuda_graph import recorder_of
-from suite.training.gradients.native import Native
-from suite.training.gradients.paths import gradients_of_run
+from suite.training.gradients.paths import backend_of
 from suite.training.numerics import Numerics, apply
 from suite.training.problem import Classification
-from suite.training.reading import Reading, read_loss
+from suite.training.reading import Reading
 
-# Examples of a test read at a time: small ones let a test end early, and machine code takes few as fast as many.
-CHUNKS = {"cpu": 50, "cuda": 2000, "native": 20}
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "digits": lambda targets: targets,
     "classes": lambda targets: targets,
@@ -76,8 +70,9 @@ class Trainer(SteppedSgd):
         if settings["batch"] % workers:
             raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")
         rate = torch.tensor(settings["rate"], dtype=dtype, device=device)
-        gradients = gradients_of_run(context.execution["path"], problem, context.execution.get("build"))
-        super().__init__(gradients, make_optimizer(settings["descent"], flat), rate, workers)
+        super().__init__(
+            backend_of(context.execution, problem), make_optimizer(settings["descent"], flat), rate, workers
+        )
         read = settings["sample"] or held
         chosen = torch.arange(held)
         if settings.get("sample_of") == "each seed":
@@ -88,8 +83,6 @@ class Trainer(SteppedSgd):
             for name, first in (("validation", 0), ("training", held))
         }
         self.test_examples = len(self.samples["training"][1])
-        recorder = recorder_of(self.gradients)
-        self.tests = None if recorder is None else CapturedTest(problem, recorder, decode=already)
         self.order = order.Shuffled(len(self.problem.targets), settings["batch"], seed(spec.seed, "order")).to(device)
 
     def _sample(self, decode: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Any:
@@ -103,28 +96,10 @@ class Trainer(SteppedSgd):
 
     def reader(self, sample: str) -> Callable[[Any, float], Reading]:
         """How a monitor reads the loss of a state on a sample."""
-        inputs, targets = self.samples[sample]
-        if isinstance(self.gradients, Native):
-            worst = evaluation.WorstFirst(self.gradients.losses, inputs, targets, CHUNKS["native"])
-            self.looked[sample] = worst.last
-            return lambda state, threshold: worst.read(self.algorithm.model(state), threshold)
-        chunk = CHUNKS[inputs.device.type]
-
-        def read(state: Any, threshold: float) -> Reading:
-            x = self.algorithm.model(state)
-            if self.tests is None:
-                return evaluation.read(
-                    self.problem, x, self.buffers[0], inputs, targets, threshold, chunk=chunk, decode=already
-                )
-            found = self.tests.scores(x[None], self.buffers[:1], inputs, targets, chunk=chunk)
-            return read_loss([(found.losses.item() * len(targets), len(targets))], len(targets), threshold)
-
-        return read
-
-
-def already(pixels: Tensor) -> Tensor:
-    """The samples are kept decoded."""
-    return pixels
+        reader = self.backend.reader(*self.samples[sample])
+        if reader.last is not None:
+            self.looked[sample] = reader.last
+        return lambda state, threshold: reader.read(self.algorithm.model(state), self.buffers[0], threshold)
 
 
 def sweep(spec: RunSpec, context: Context) -> Outcome:

@@ -16,9 +16,9 @@ from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.build import Assembly, assemble
+from suite.training.gradients.backend import Backend
 from suite.training.gradients.batching import answer
-from suite.training.gradients.paths import PATHS
-from suite.training.gradients.types import Gradients
+from suite.training.gradients.paths import backend
 from suite.training.numerics import apply
 from suite.training.schedules import rounds
 
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
     """An assembled single-worker run and what computes its gradients."""
 
     made: Assembly
-    gradients: Gradients
+    gradients: Backend
     buffers: Tensor
     rate: Tensor
 
@@ -48,7 +48,7 @@ def prepare(settings: Mapping[str, Any], seed: int, context: Context) -> Setting
     apply(context.execution)
     made = assemble(settings, seed, context.execution, context.data)
     rate = torch.tensor(settings["rate"], dtype=made.x0.dtype, device=made.x0.device)
-    return Setting(made, PATHS["looped"](made.problem), made.problem.b0()[None], rate)
+    return Setting(made, backend("looped", made.problem), made.problem.b0()[None], rate)
 
 
 def step(setting: Setting, algorithm: Algorithm[Any], state: Any, turn: Turn) -> Update:

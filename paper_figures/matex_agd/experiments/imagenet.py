@@ -9,7 +9,7 @@ from __future__ import annotations
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.training.gradients.paths import PATHS
+from suite.training.gradients.paths import backend
 from suite.training.loop import Session
 from suite.training.numerics import apply
 from suite.training.streamed import assembled_streamed
@@ -19,4 +19,4 @@ def imagenet(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a row. Raises DataError where ImageNet is absent."""
     apply(context.execution)
     with assembled_streamed(spec.settings, spec.seed, context.execution, context.data) as made:
-        return Session(spec, context, made, PATHS["looped"](made.problem)).run()
+        return Session(spec, context, made, backend("looped", made.problem)).run()

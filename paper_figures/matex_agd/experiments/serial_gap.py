@@ -20,7 +20,7 @@ from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.build import assemble
-from suite.training.gradients.paths import PATHS
+from suite.training.gradients.paths import backend_of
 from suite.training.loop import Session
 from suite.training.numerics import apply
 
@@ -59,7 +59,7 @@ def serial_gap(spec: RunSpec, context: Context) -> Outcome:
             folder.mkdir(exist_ok=True)
             inner = arm_spec(arm, spec.settings, seed)
             made = assemble(inner.settings, seed, context.execution, context.data)
-            gradients = PATHS[context.execution["path"]](made.problem)
+            gradients = backend_of(context.execution, made.problem)
             around = Context(folder, context.execution, context.data)
             found = Session(inner, around, made, gradients, joins=False).run()  # workers' batches stay apart
             table = found.curves["evaluations"]

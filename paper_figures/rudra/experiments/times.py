@@ -16,6 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from paper_figures.rudra.plans import ImageNetRow
 from paper_figures.rudra.settings import (
     CIFAR_START,
     IMAGENET_START,
@@ -23,7 +24,6 @@ from paper_figures.rudra.settings import (
     cifar_server,
     imagenet_server,
 )
-from paper_figures.rudra.simulations import ImageNetRow
 from suite.experiment import Context, OutOfTime
 from suite.parameter_server.placement import simulation
 from suite.runs.files import write_whole

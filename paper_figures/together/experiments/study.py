@@ -98,7 +98,7 @@ class HeldOut:
 
     def __call__(self, x: Tensor, buffers: Tensor) -> dict[str, float]:
         session = self.session
-        loss, error = session.score(x, buffers, self.inputs, self.targets)
+        loss, error = session.backend.evaluate(x, buffers, self.inputs, self.targets)
         row = {"gradients": self.gradients(), "validation_loss": loss, "validation_error": error}
         if self.reads_test:
             ends = session.t == session.updates

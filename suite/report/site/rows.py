@@ -89,10 +89,10 @@ def rows_of(which: Paper) -> list[Row]:
 
 
 def judged(which: Paper, row: Row, source: Runs, measured: dict[tuple[str, str], Any] | None = None) -> list[Verdict]:
-    """The verdicts on a row's claims; ``measured`` as in ``remembered.judge_artifact``."""
+    """The verdicts on a row's claims; ``measured`` as in ``remembered.judge_artifacts``."""
     if row.artifact is None:
         return verdicts(which, source, artifacts=[row.id])
-    return remembered.judge_artifact(which, row.id, None, source, measured=measured)
+    return remembered.judge_artifacts(which, [row.id], None, source, measured=measured)
 
 
 def make(place: Place, source: Runs) -> Made:

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from reference_impls.contract import Points
 from reference_impls.numbers import on_device
-from suite.training.gradients.types import Gradients, Problem, Rows
+from suite.training.gradients.backend import Backend
+from suite.training.gradients.types import Problem, Rows
 
 
 class Work(NamedTuple):
@@ -51,18 +52,7 @@ def collect(points: Points, work: Work, buffers: Tensor, rows: Rows) -> Rows:
     return losses, torch.stack([part.sum(0) for part in grads.split(points.shares)]), after
 
 
-def answer(gradients: Gradients, points: Points, buffers: Tensor, examples: Tensor, *, join: bool = True) -> Rows:
+def answer(backend: Backend, points: Points, buffers: Tensor, examples: Tensor, *, join: bool = True) -> Rows:
     """Losses [n], sums of gradients [p, d] and buffers [n, q] for points with examples [n, b]; see ``spread``."""
-    work = spread(gradients.problem, points, buffers, examples, join=join)
-    if hasattr(gradients, "indexed") and len({len(rows) for rows in work.examples}) == 1:
-        rows = gradients.indexed(work.parameters, work.buffers, torch.stack(tuple(work.examples)))
-        return collect(points, work, buffers, rows)
-    batches = [gradients.problem.fetch(rows) for rows in work.examples]
-    if len({len(rows) for rows in work.examples}) == 1 or gradients.path == "looped":
-        return collect(points, work, buffers, gradients(work.parameters, work.buffers, batches))
-    parts = []
-    for i, batch in enumerate(batches):
-        row = gradients(work.parameters[i : i + 1], work.buffers[i : i + 1], [batch])
-        parts.append([tensor.clone() for tensor in row])  # the next call may overwrite what this one gave
-    losses, grads, after = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
-    return collect(points, work, buffers, (losses, grads, after))
+    work = spread(backend.problem, points, buffers, examples, join=join)
+    return collect(points, work, buffers, backend.of_examples(work.parameters, work.buffers, work.examples))

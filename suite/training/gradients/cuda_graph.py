@@ -1,133 +1,86 @@
-"""Gradients as one CUDA graph: gather, forward and backward of every row are launched by a single call.
+"""Gradients, whole updates and tests as CUDA graphs: everything between two updates is launched by a single call.
 
 For each number of rows and batch shape a graph is captured once. It reads points, buffers and example indices from
 tensors that stay where they are, and its rows are branches on several streams, so that small kernels of independent
 replicas run side by side. Nothing waits for the device.
 
-What is captured is a body: a function without arguments that reads and writes such tensors alone, never asks the
-device for a value and does the same operations every time. A :class:`Recorder` turns it into a call.
+On a small network a graph of the gradient leaves the update as most of the launches. There the algorithm's pure
+function is captured behind the gradient, and its new state is copied over the old one, so that the next replay
+finds it in the same place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
 
+from reference_impls.contract import Algorithm, Points, Turn
+from suite.training.evaluation import CapturedTest
 from suite.training.flat import aligned
-from suite.training.gradients.types import Batch, Body, Recorder, Rows
+from suite.training.gradients.backend import Backend, Updated
+from suite.training.gradients.types import Batch, Rows
+from suite.training.recording import Body, CudaGraphs, Recorder, mask_refusal, refusal
 
-STREAMS = 8  # branches of a graph that may run side by side
 KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own
-WARM = 3  # calls before the capture: libraries allocate their workspaces in the first ones
+WORTH_COPYING = 4_000_000  # parameters above which copying the state is taken to cost more than launching the update
 
 
 class CaptureError(ValueError):
-    """What cannot be captured: no CUDA, or a network whose masks are drawn afresh each time."""
+    """No graph can be captured: there is no CUDA, or the network's masks are drawn afresh each time."""
 
 
-class CudaGraphs:
-    """CUDA graphs, their branches on ``STREAMS`` streams."""
-
-    def __init__(self) -> None:
-        self._streams: list[torch.cuda.Stream] = []
-
-    def record(self, body: Body) -> Body:
-        side = torch.cuda.Stream()  # what runs before a capture must not run on the stream that is captured
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(WARM):
-                body()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with workspaces_of_its_own(), torch.cuda.graph(graph):
-            body()
-        return graph.replay
-
-    def side_by_side(self, branches: Sequence[Body]) -> None:
-        while len(self._streams) < min(STREAMS, len(branches)):
-            self._streams.append(torch.cuda.Stream())
-        streams = self._streams[: len(branches)]
-        current = torch.cuda.current_stream()
-        for stream in streams:
-            stream.wait_stream(current)
-        for i, branch in enumerate(branches):
-            with torch.cuda.stream(streams[i % len(streams)]):
-                branch()
-        for stream in streams:
-            current.wait_stream(stream)
-
-
-@contextmanager
-def workspaces_of_its_own() -> Iterator[None]:
-    """Let what is captured inside allocate cuBLAS's workspaces anew, in the memory of its own graph.
-
-    torch keeps one workspace per stream. A graph replays with the address it was captured with, so that a workspace
-    that an earlier graph or an ordinary call allocated is freed under it once that graph goes, or when
-    ``torch.compile``'s own graphs clear them all: an illegal memory access, or products in memory that others use.
-    """
-    torch._C._cuda_clearCublasWorkspaces()
-    try:
-        yield
-    finally:
-        torch._C._cuda_clearCublasWorkspaces()  # nor may a later graph take this one's
-
-
-def recorder_of(gradients: Any) -> Recorder | None:
-    """What records tests beside these gradients: the recorder they have, or one of their own on a GPU."""
-    found: Recorder | None = getattr(gradients, "recorder", None)
-    if found is None and refusal(gradients.problem) is None:
-        found = CudaGraphs()
-    return found
-
-
-def refusal(problem: Any) -> str | None:
-    """Why a problem's gradients cannot be captured on its device, or None."""
-    if not hasattr(problem, "flat"):
-        return "it is no network"
-    if problem.flat.x.device.type != "cuda":
-        return f"CUDA graphs need CUDA, and the network lies on {problem.flat.x.device.type}"
-    return mask_refusal(problem)
-
-
-def mask_refusal(problem: Any) -> str | None:
-    """Why a network could not be captured on any device, or None."""
-    return "dropout's masks are drawn turn by turn" if problem.dropout else None
-
-
-class Captured:
+class Captured(Backend):
     """Raises CaptureError when the problem cannot be captured. With a ``recorder`` of its own it needs no CUDA."""
 
-    path = "captured"
+    name = "captured"
+    one_length = True
+    recorder: Recorder
 
     def __init__(self, problem: Any, recorder: Recorder | None = None):
         if why := refusal(problem) if recorder is None else mask_refusal(problem):
             raise CaptureError(f"gradients cannot be captured: {why}; use path looped or vectorised")
-        self.problem = problem
-        self.recorder: Recorder = recorder or CudaGraphs()
-        self._graphs: dict[tuple[Any, ...], Graph] = {}
+        super().__init__(problem)
+        self.recorder = recorder or CudaGraphs()
+        self._graphs: dict[tuple[Any, ...], tuple[RowGradients, Body]] = {}
+        self._test = CapturedTest(problem, self.recorder)
+
+    @classmethod
+    def refusal(cls, problem: Any) -> str | None:
+        return refusal(problem)
+
+    def step(self, algorithm: Algorithm[Any]) -> CapturedUpdate | None:
+        return None if update_refusal(algorithm, self.problem.d) else CapturedUpdate(self, algorithm)
+
+    def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
+        found = self._test.score(x, buffers, inputs, targets)
+        return found.loss.item(), found.error.item()
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         stacked = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
-        return self._graph(points, buffers, stacked, lambda parts: parts).replay(points, buffers, stacked)
+        return self._replay(points, buffers, stacked, lambda parts: parts)
 
-    def indexed(self, points: Tensor, buffers: Tensor, examples: Tensor) -> Rows:
-        """The same for example indices [n, b]: the gather is part of the graph."""
-        graph = self._graph(points, buffers, (examples,), lambda parts: self.problem.fetch(parts[0]))
-        return graph.replay(points, buffers, (examples,))
+    def indexed(self, points: Tensor, buffers: Tensor, examples: Sequence[Tensor]) -> Rows:
+        """The gather is part of the graph."""
+        stacked = (torch.stack(tuple(examples)),)
+        return self._replay(points, buffers, stacked, lambda parts: self.problem.fetch(parts[0]))
 
-    def _graph(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...], fetch: Any) -> Graph:
+    def _replay(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...], fetch: Any) -> Rows:
+        """Losses [n], gradients [n, d], borrowed until the next call, and buffers [n, q]."""
         key = tuple((part.shape, part.dtype) for part in (points, *inputs))
         if key not in self._graphs:
             if len(self._graphs) == KEPT:
                 del self._graphs[next(iter(self._graphs))]  # the oldest; its memory goes with it
             rows = RowGradients(self.problem, self.recorder, points, buffers, inputs, fetch)
-            self._graphs[key] = Graph(rows, self.recorder.record(rows.compute))
-        return self._graphs[key]
+            self._graphs[key] = rows, self.recorder.record(rows.compute)
+        rows, launch = self._graphs[key]
+        rows.load(points, buffers, inputs)
+        launch()
+        return rows.losses.clone(), rows.grads, rows.after.clone()
 
 
 class RowGradients:
@@ -181,15 +134,63 @@ def counters(module: torch.nn.Module) -> dict[str, Tensor]:
     return {name: buffer.clone() for name, buffer in module.named_buffers() if not buffer.is_floating_point()}
 
 
-class Graph:
-    """A body and the call that replays it."""
+def update_refusal(algorithm: Algorithm[Any], d: int) -> str | None:
+    """Why an algorithm's update cannot be, or is not worth being, part of the graph; None if it is."""
+    if algorithm.reads_turn:
+        return "what it does depends on the number of the turn"
+    if algorithm.collective.workers > 1:
+        return "the gradients of several workers are summed outside"
+    if d > WORTH_COPYING:
+        return f"copying a state of {d:,} parameters costs more than the launches it saves"
+    return None
 
-    def __init__(self, rows: RowGradients, launch: Body):
-        self.rows, self.launch = rows, launch
 
-    def replay(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...]) -> Rows:
-        """Losses [n], gradients [n, d], borrowed until the next call, and buffers [n, q]."""
+class CapturedUpdate:
+    """Updates of one worker. State and buffers that it returns are its own: each call overwrites them."""
+
+    def __init__(self, backend: Captured, algorithm: Algorithm[Any]):
+        self.backend, self.algorithm = backend, algorithm
+        self.state: Any = None
+        self._launch: Body | None = None
+
+    def __call__(
+        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
+    ) -> Updated:
+        """State and buffers [1, q] after the update, and what of it is worth a curve (0-d float64)."""
+        if self._launch is None:
+            self._record(turn, points, state, buffers, examples, lr)
+        assert self._launch is not None
+        if state is not self.state:
+            overwrite(self.state, state)
+        self.rows.load(points.parameters, buffers, (examples,))
+        self.lr.copy_(lr)
+        self._launch()
+        return self.state, self.rows.after, dict(zip(self.names, self.seen.clone().unbind(), strict=True))
+
+    def _record(self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor) -> None:
+        problem, recorder = self.backend.problem, self.backend.recorder
+        fetch = lambda parts: problem.fetch(parts[0])
+        self.rows = RowGradients(problem, recorder, points.parameters, buffers, (examples,), fetch)
+        self.state, self.lr, self.turn = tree_map(Tensor.clone, state), lr.clone(), turn
+        before = tree_map(Tensor.clone, state)  # the body is run a few times before it counts
+        self.names = ("loss", *self.algorithm.observe(before, before))
+        self.seen = torch.zeros(len(self.names), dtype=torch.float64, device=points.parameters.device)
+        self._launch = recorder.record(self._body)
+        overwrite(self.state, before)
+
+    def _body(self) -> None:
         rows = self.rows
-        rows.load(points, buffers, inputs)
-        self.launch()
-        return rows.losses.clone(), rows.grads, rows.after.clone()
+        rows.compute()
+        after = self.algorithm.update(self.state, self.turn, rows.losses, rows.grads, self.lr)
+        values = [rows.losses.mean(), *self.algorithm.observe(self.state, after).values()]
+        torch.stack([value.double().reshape(()) for value in values], out=self.seen)
+        overwrite(self.state, after)
+
+
+def overwrite(kept: Any, state: Any) -> None:
+    """Copy a state over another that stays where it is, also where the new one holds parts of the old one."""
+    old, new = tree_leaves(kept), tree_leaves(state)
+    places = {tensor.untyped_storage().data_ptr() for tensor in old}
+    safe = [part.clone() if part.untyped_storage().data_ptr() in places else part for part in new]
+    for mine, part in zip(old, safe, strict=True):
+        mine.copy_(part)

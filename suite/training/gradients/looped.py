@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 from torch.func import grad_and_value
 
+from reference_impls.contract import Algorithm
 from suite.training.flat import FlatModule
-from suite.training.gradients.types import Batch, Problem, Rows
+from suite.training.fused_step import InPlace, OneWorker, alike, one_worker
+from suite.training.gradients.backend import Backend
+from suite.training.gradients.types import Batch, Rows
 
 
-class Bound:
+class Bound(Backend):
     """One gradient at a time through a module bound to flat views.
 
     Fresh gradients are taken from autograd and written once: clearing a vector and adding to it would read and
@@ -21,13 +24,20 @@ class Bound:
     a concatenation; on a GPU that would be a launch for each.
     """
 
-    path = "looped"
+    name = "looped"
 
     def __init__(self, problem: Any):
-        self.problem = problem
+        super().__init__(problem)
         self.flat: FlatModule = problem.flat
         self._on_cpu = self.flat.x.device.type == "cpu"
         self._keep(self.flat.grad[None])
+
+    @classmethod
+    def of_run(cls, problem: Any, build: str | None = None) -> Backend:
+        return cls(problem) if hasattr(problem, "flat") else Functional(problem)
+
+    def step(self, algorithm: Algorithm[Any]) -> OneWorker | None:
+        return one_worker(ForeachStep, self, algorithm)
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         n = len(batches)
@@ -67,13 +77,52 @@ class Bound:
         return loss
 
 
-class Functional:
+class ForeachStep(OneWorker):
+    """Along autograd's tensors, by torch's fused kernel on the list of them."""
+
+    backend: Bound
+
+    def __init__(self, backend: Bound, solver: InPlace):
+        super().__init__(backend, solver)
+        self._groups = alike(self.multipliers())
+        self._views: dict[int, list[Tensor]] = {}
+
+    def advance(
+        self, x: Tensor, memory: Tensor, buffers: Tensor, batch: tuple[Tensor, ...], lr: float
+    ) -> tuple[Tensor, Tensor]:
+        loss, grads = self.backend.tensors(x, buffers[0], batch)
+        points, velocity = self._parts(x), self._parts(memory)
+        laid = [laid_as(part, grad) for part, grad in zip(points, grads, strict=True)]
+        for rate, decay, mine in self._groups:
+            self.solver.advance(
+                [points[i] for i in mine], [laid[i] for i in mine], [velocity[i] for i in mine], lr * rate, decay
+            )
+        return loss, self.flat.buffers[None].clone() if self.flat.q else buffers
+
+    def _parts(self, vector: Tensor) -> list[Tensor]:
+        """A vector's parameters as views; of the two vectors that a state holds they are made once."""
+        at = vector.data_ptr()
+        if at not in self._views:
+            if len(self._views) > 2:  # a state was loaded since
+                self._views.clear()
+            self._views[at] = self.flat.views(vector)
+        return self._views[at]
+
+
+def laid_as(part: Tensor, grad: Tensor | None) -> Tensor:
+    """A gradient in the order of its parameter, as the fused kernel assumes it; zero for an unused parameter."""
+    if grad is None:
+        return torch.zeros_like(part)
+    return grad if grad.stride() == part.stride() else torch.empty_like(part).copy_(grad)
+
+
+class Functional(Backend):
     """One gradient at a time of any problem's functional loss (quadratics)."""
 
-    path = "looped"
+    name = "looped"
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
+    def __init__(self, problem: Any):
+        super().__init__(problem)
         self._function = grad_and_value(problem.loss, has_aux=True)
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:

@@ -23,17 +23,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from reference_impls.contract import Algorithm
 from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
+from suite.training.evaluation import WorstFirst
+from suite.training.fused_step import InPlace, OneWorker, one_worker
+from suite.training.gradients.backend import Backend, Reader
 from suite.training.gradients.native_check import agrees
 from suite.training.gradients.types import Batch, Rows
 from suite.training.machine_code import NUMBERS, NativeError, Source
+from suite.training.optimizers import CaffeSGD
 
 FILE = Path(__file__).with_suffix(".cpp")
 SOURCE = Source(
     FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "team", "winograd"))
 )
 
+CHUNK = 20  # examples of a test read at a time: machine code takes few as fast as many
 MONOTONE = nn.ReLU | nn.Tanh
 
 
@@ -179,16 +185,7 @@ def _definitions(network: str, numbers: str) -> dict[str, str]:
 # ---------------------------------------------------------------- use
 
 
-def refusal(problem: Any) -> str | None:
-    """Why a problem has no native gradient here, or None. Compiles what is not kept yet, which takes seconds."""
-    try:
-        Native(problem)
-    except NativeError as error:
-        return str(error)
-    return None
-
-
-class Native:
+class Native(Backend):
     """Gradients one at a time by a network's own machine code, each in the threads that torch has.
 
     A thread takes two examples or more: with a few the same bits come from any number of threads, with more the sums
@@ -197,11 +194,11 @@ class Native:
     Raises NativeError where there is none, or where it is of another build than the one that a run began with.
     """
 
-    path = "native"
+    name = "native"
 
     def __init__(self, problem: Any, build: str | None = None, direct: bool = False):
         """``direct``: by direct sums alone; where a build is named, it says by itself which form it is."""
-        self.problem = problem
+        super().__init__(problem)
         if not hasattr(problem, "flat") or problem.criterion is not F.cross_entropy:
             raise NativeError("it is no network, or its loss is not the cross-entropy")
         self.flat = problem.flat
@@ -233,6 +230,26 @@ class Native:
             return summed
         return summed if direct and build is None else fewest
 
+    @classmethod
+    def of_run(cls, problem: Any, build: str | None = None) -> Native:
+        return cls(problem, build)
+
+    @classmethod
+    def refusal(cls, problem: Any) -> str | None:
+        """Why a problem has no native gradient here. Compiles what is not kept yet, which takes seconds."""
+        try:
+            cls(problem)
+        except NativeError as error:
+            return str(error)
+        return None
+
+    def step(self, algorithm: Algorithm[Any]) -> OneWorker | None:
+        return one_worker(NativeStep, self, algorithm)
+
+    def reader(self, inputs: Tensor, targets: Tensor) -> Reader:
+        worst = WorstFirst(self.losses, inputs, targets, CHUNK)
+        return Reader(worst.read, worst.last)
+
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         n = len(batches)
         if len(self._grads) < n:
@@ -255,7 +272,7 @@ class Native:
             factors.data_ptr(),
         )
 
-    def step(self, point: Tensor, memory: Tensor, rules: Any, momentum: float, batch: Batch) -> float:
+    def update(self, point: Tensor, memory: Tensor, rules: Any, momentum: float, batch: Batch) -> float:
         """The loss at a point [d]; the point and its velocity [d] are advanced in place.
 
         ``rules`` holds three numbers for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
@@ -304,6 +321,35 @@ class Native:
         if not self._dropouts:
             return self._work
         return torch.cat([_drawn(layer, self._work.new_empty(examples, n)).view(-1) for layer, n in self._dropouts])
+
+
+class NativeStep(OneWorker):
+    """Forward, backward and step by one call of machine code, layer by layer while a gradient is in the cache."""
+
+    backend: Native
+
+    def __init__(self, backend: Native, solver: InPlace):
+        super().__init__(backend, solver)
+        self._rules: dict[float, Any] = {}
+
+    def advance(
+        self, x: Tensor, memory: Tensor, buffers: Tensor, batch: tuple[Tensor, ...], lr: float
+    ) -> tuple[Tensor, Tensor]:
+        if lr not in self._rules:
+            self._rules = {lr: self.rules(lr)}
+        loss = self.backend.update(x, memory, self._rules[lr], self.solver.optimizer.momentum, batch)
+        return torch.scalar_tensor(loss, dtype=torch.float64), buffers
+
+    def rules(self, lr: float) -> Any:
+        """A C array of three numbers for each tensor: inner, outer, decay.
+
+        velocity <- momentum velocity + inner (gradient + decay w);  w <- w - outer velocity
+        """
+        rule, found = self.solver.optimizer, list[float]()
+        for rate, decay in self.multipliers():
+            inner, outer = (lr * rate, 1.0) if isinstance(rule, CaffeSGD) else (1.0, lr * rate)
+            found += [inner, outer, rule.decay * decay]
+        return (ctypes.c_float * len(found))(*found)
 
 
 def threads(examples: int) -> int:

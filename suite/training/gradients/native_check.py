@@ -65,7 +65,7 @@ def _updated(native: Any, point: Tensor, gradient: Tensor, momentum: float, batc
     # Inner, outer and decay of each tensor, no two neighbours alike: ``Rule`` in ``native_layers.h``.
     rules = [(0.5 + 0.25 * (i % 3), 1.5 - 0.25 * (i % 2), 0.01 * (i % 2)) for i in range(len(segments))]
     numbers = [value for rule in rules for value in rule]
-    native.step(x, velocity, (number * len(numbers))(*numbers), momentum, batch)
+    native.update(x, velocity, (number * len(numbers))(*numbers), momentum, batch)
     steps, moves = torch.empty_like(x), torch.empty_like(x)
     for part, (inner, outer, decay) in zip(segments, rules, strict=True):
         steps[part] = momentum * before[part] + inner * (gradient[part] + decay * point[part])

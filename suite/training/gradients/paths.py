@@ -1,32 +1,35 @@
-"""The ways in which gradients can be computed, by name, and which of them a problem refuses here."""
+"""The backends by the name that an execution gives them (its ``path``), and seeds of dropout's masks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
-from suite.training.gradients.cuda_graph import Captured, refusal
-from suite.training.gradients.looped import Bound, Functional
+from suite.training.gradients.backend import Backend
+from suite.training.gradients.cuda_graph import Captured
+from suite.training.gradients.looped import Bound
 from suite.training.gradients.native import Native
-from suite.training.gradients.native import refusal as native_refusal
-from suite.training.gradients.types import Gradients
 from suite.training.gradients.vectorised import Vectorised
 
-PATHS: dict[str, Callable[[Any], Gradients]] = {
-    "looped": lambda problem: cast(Gradients, Bound(problem) if hasattr(problem, "flat") else Functional(problem)),
-    "vectorised": Vectorised,
-    "captured": Captured,
-    "native": Native,
-}
-
-MASKS = "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row"
+BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bound, Vectorised, Captured, Native)}
 
 
-def draws_masks(module: torch.nn.Module) -> bool:
-    """Whether a network drops out anything in training."""
-    return any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in module.modules())
+def backend(path: str, problem: Any, build: str | None = None) -> Backend:
+    """The backend of a run by its name; raises ValueError where the run cannot have it. See ``Backend.of_run``."""
+    return BACKENDS[path].of_run(problem, build)
+
+
+def backend_of(execution: Mapping[str, Any], problem: Any) -> Backend:
+    """The backend that a recorded execution names."""
+    return backend(execution["path"], problem, execution.get("build"))
+
+
+def refusals(problem: Any) -> dict[str, str]:
+    """The backends that cannot compute a problem here, and why."""
+    found = {name: kind.refusal(problem) for name, kind in BACKENDS.items()}
+    return {name: why for name, why in found.items() if why}
 
 
 def seed_masks(number: int, device: torch.device) -> None:
@@ -38,32 +41,3 @@ def seed_masks(number: int, device: torch.device) -> None:
         torch.cuda.manual_seed(number)
     else:
         torch.default_generator.manual_seed(number)
-
-
-def refusals(problem: Any) -> dict[str, str]:
-    """The paths that a problem cannot take here, and why."""
-    found = {}
-    if why := refusal(problem):
-        found["captured"] = why
-    if hasattr(problem, "flat") and draws_masks(problem.flat.module):
-        found["vectorised"] = MASKS
-    if why := native_refusal(problem):
-        found["native"] = why
-    return found
-
-
-def vectorised_of_run(problem: Any) -> Vectorised:
-    """The vectorised gradients of a run. Raises ValueError with dropout, whose masks the loop draws row by row."""
-    if hasattr(problem, "flat") and draws_masks(problem.flat.module):
-        raise ValueError(f"{MASKS}; use path looped")
-    return Vectorised(problem)
-
-
-def gradients_of_run(path: str, problem: Any, build: str | None = None) -> Gradients:
-    """The gradients of a run executed by ``path``; ``build`` is the native one that it was begun with.
-
-    Raises ValueError where they would not be those of the loop, or not those that the run began with.
-    """
-    if path == "native":
-        return Native(problem, build)
-    return vectorised_of_run(problem) if path == "vectorised" else PATHS[path](problem)

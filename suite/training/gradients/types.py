@@ -1,9 +1,8 @@
-"""What gradients are asked for and how they come back, whichever way they are computed."""
+"""Shapes of gradients and the problem that they belong to, whichever backend computes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from torch import Tensor
 
@@ -11,7 +10,6 @@ from suite.training.numerics import Numerics
 
 Batch = tuple[Tensor, ...]
 Rows = tuple[Tensor, Tensor, Tensor]  # losses [n], gradients [n, d], buffers [n, q]
-Body = Callable[[], None]
 
 
 class Problem(Protocol):
@@ -28,24 +26,3 @@ class Problem(Protocol):
     def fetch(self, examples: Tensor) -> Batch: ...
 
     def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]: ...
-
-
-class Gradients(Protocol):
-    """Results are borrowed: valid until the next call."""
-
-    path: str
-    problem: Any
-
-    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows: ...
-
-
-class Recorder(Protocol):
-    """Makes a call out of a body, which it may run several times before."""
-
-    def record(self, body: Body) -> Body:
-        """A call that does what the body does, with the tensors that the body holds."""
-        ...
-
-    def side_by_side(self, branches: Sequence[Body]) -> None:
-        """Run branches that touch nothing in common; what follows may use what they wrote. Used inside a body."""
-        ...

@@ -1,7 +1,8 @@
-"""Specifications of everything but training: protocols without gradients, cost models, identities, throughput."""
+"""Specifications of protocols without gradients, cost models, identities and throughput; groups of runs by name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from paper_figures.rudra.settings import (
@@ -14,11 +15,13 @@ from paper_figures.rudra.settings import (
     LEARNERS,
     TRAINING_IMAGES,
     Configuration,
+    at_profile,
     cifar_server,
     imagenet_server,
 )
 from reference_impls.rudra_rates import gradients_per_update
-from suite.papers.printed import printed
+from suite.papers.artifact import Groups
+from suite.papers.printed import printed, printed_value
 from suite.spec import RunSpec
 
 SPLITS = (1, 2, 4, 30)  # n with 30 learners
@@ -36,14 +39,28 @@ TABLE2: tuple[Configuration, ...] = (
 )  # fmt: skip
 TABLE3: tuple[Configuration, ...] = ((1, 4, 30), (0, 8, 30), (30, 4, 30), (0, 4, 30), (18, 8, 18))
 BASELINE: Configuration = (0, 128, 1)
-CALIBRATED = {
-    BASELINE: "table3/baseline-time",
-    (1, 4, 30): "table2/r01-training-time",
-    (30, 4, 30): "table2/r02-training-time",
-    (10, 16, 10): "table2/r04-training-time",
-    (2, 128, 2): "table2/r12-training-time",
-    (1, 32, 30): "table2/r19-training-time",
+CALIBRATED: tuple[Configuration, ...] = (BASELINE, (1, 4, 30), (30, 4, 30), (10, 16, 10), (2, 128, 2), (1, 32, 30))
+PRINTED = {
+    BASELINE: ("rudra/table3/baseline-error", "rudra/table3/baseline-time"),
+    **{
+        row: (f"rudra/{table}/r{at:02d}-test-error", f"rudra/{table}/r{at:02d}-training-time")
+        for table, rows in (("table3", TABLE3), ("table2", TABLE2))
+        for at, row in enumerate(rows, 1)
+    },
 }
+"""Where the error and the time of a configuration are printed; rows of Table 3 that Table 2 has stand there."""
+
+
+def printed_error(row: Configuration) -> float:
+    """The printed test error in %."""
+    return printed_value(PRINTED[row][0])
+
+
+def printed_seconds(row: Configuration) -> float:
+    """The printed time of 140 epochs."""
+    return printed_value(PRINTED[row][1])
+
+
 ImageNetRow = tuple[str, int, int, int]  # architecture, n, mu, lambda
 TABLE4: dict[str, ImageNetRow] = {
     "base-hardsync-time": ("base", 0, 16, 18),
@@ -84,7 +101,7 @@ def cifar_times() -> RunSpec:
     return RunSpec(
         "rudra/cifar-times",
         {
-            "calibrate": [[*row, *printed(f"rudra/{claim}")] for row, claim in CALIBRATED.items()],
+            "calibrate": [[*row, printed_seconds(row)] for row in CALIBRATED],
             "predict": grid,
             "rounds": 24,
             "images": EPOCHS * TRAINING_IMAGES,
@@ -134,3 +151,57 @@ def identities() -> RunSpec:
 def throughput() -> RunSpec:
     """Matrix products and the CIFAR-10 network at mu = 4 and 128, alternating."""
     return RunSpec("rudra/throughput", {"batches": [4, 128], "repetitions": 9, "examples": 128, "width": 1024})
+
+
+# Groups of runs that several artifacts share, by the names their quantities know them by.
+
+
+def label(configuration: Configuration) -> str:
+    """The paper's (sigma, mu, lambda), with n for sigma."""
+    return "({}, {}, {})".format(*configuration)
+
+
+def training_groups(profile: str, configurations: Iterable[Configuration]) -> dict[str, tuple[RunSpec, ...]]:
+    """Groups of the configurations that the profile runs."""
+    found = {label(c): at_profile(c, profile) for c in configurations}
+    return {name: specs for name, specs in found.items() if specs}
+
+
+def modulation_groups(profile: str) -> Groups:
+    """30-softsync at mu = 128 with both rates; 4-softsync too at full size."""
+    found = training_groups(profile, [(30, 128, 30), (4, 128, 30)])
+    groups = {}
+    for n in (30, 4):
+        name = label((n, 128, 30))
+        if name in found:
+            suffix = "" if n == 30 else " of 4-softsync"
+            groups[f"alpha0/{n}"] = found[name]
+            groups[f"alpha0{suffix}"] = at_profile((n, 128, 30), profile, modulated=False)
+    return groups
+
+
+def protocol_groups() -> Groups:
+    """Learners that are alike but for a jitter of 5%."""
+    return {
+        "hardsync": (clock(0),),
+        "async": (clock(30),),
+        "n": tuple(clock(n) for n in SPLITS),
+        "one learner": (clock(1, learners=1, gradients=2_000),),
+        "stalled": (clock(30, slow=SLOW),),
+        "identities": (identities(),),
+    }
+
+
+def tree_groups() -> Groups:
+    """adv and adv* at the configuration of Table 4."""
+    return {
+        "adv": (imagenet_messages("adv", 1, 4, 54),),
+        "adv*": (imagenet_messages("adv*", 1, 4, 54),),
+        "identities": (identities(),),
+        "times": (imagenet_times(),),
+    }
+
+
+def left_out_group(profile: str, spec: RunSpec) -> Groups:
+    """A leave-one-out of a cost model: minutes, so not at smoke."""
+    return {} if profile == "smoke" else {"left out": (spec,)}

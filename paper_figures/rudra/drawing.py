@@ -1,0 +1,231 @@
+"""Tables 2 to 4 and Figs. 6 and 7 as tables and drawings: what is printed in open marks, ours in filled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from paper_figures.rudra.errors import SHORT, WHOLE, trained
+from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, label, printed_error, printed_seconds
+from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuration, grid
+from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
+from suite.claims.intervals import Interval
+from suite.papers.artifact import Missing
+from suite.papers.panel import Frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def about(row: Configuration) -> dict[str, Any]:
+    """A configuration as columns of a table."""
+    return {"row": label(row), **dict(zip(("n", "mu", "learners"), row, strict=True))}
+
+
+def cifar_rows(frame: Frame, rows: Iterable[Configuration]) -> pd.DataFrame:
+    """Errors in % and seconds of configurations, a row per value.
+
+    Columns: row (the paper's label), n, mu, learners, quantity ("test error" or "time"), source ("printed", WHOLE,
+    SHORT, HELD_OUT, FITTED, LEFT_OUT), seed, epochs, value, low, high. Errors of ours stand where runs are stored;
+    ``low`` and ``high`` are the 95% interval of their claim, that of the mean over a row's seeds.
+    """
+    import pandas as pd
+
+    times, others = predicted(frame), left_out(frame)
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        errors, seconds = about(row) | {"quantity": "test error"}, about(row) | {"quantity": "time"}
+        found.append(errors | {"source": "printed", "value": printed_error(row)})
+        found += [errors | error for error in trained(frame, row)]
+        found.append(seconds | {"source": "printed", "value": printed_seconds(row)})
+        found.append(seconds | {"source": FITTED if row in CALIBRATED else HELD_OUT, "value": times[row]})
+        if row in others:
+            found.append(seconds | from_the_others(others[row]))
+    return pd.DataFrame(found)
+
+
+def from_the_others(found: Interval) -> dict[str, Any]:
+    """A calibration row as the others predict it, for a table."""
+    return {"source": LEFT_OUT, "value": found.mean, "low": found.low, "high": found.high}
+
+
+def draw_cifar(table: pd.DataFrame, figure: Figure) -> None:
+    """Errors on the left, times on the right, a line of the table each."""
+    left, right = figure.subplots(1, 2, sharey=True)
+    names = list(dict.fromkeys(table["row"]))
+    dots(left, table[table["quantity"] == "test error"], names)
+    left.set(xlabel="test error (%)", ylabel="(n, mu, lambda)")
+    dots(right, table[table["quantity"] == "time"], names)
+    right.set(xlabel="time of 140 epochs (s)")
+    logarithmic(right)
+    for axes in (left, right):
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def logarithmic(axes: Axes, which: str = "x", subs: tuple[float, ...] = (1, 2, 5)) -> None:
+    """A logarithmic axis in plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def dots(axes: Axes, table: pd.DataFrame, names: list[str]) -> None:
+    """Values by source on a line per name: what is printed in open circles, ours in filled marks."""
+    from suite.report.style import GRID, INK, PALETTE
+
+    looks: dict[str, dict[str, Any]] = {
+        "printed": {"marker": "o", "facecolors": "none", "edgecolors": INK, "s": 42},
+        HELD_OUT: {"marker": "o", "color": PALETTE[0], "s": 20},
+        FITTED: {"marker": "x", "color": GRID, "s": 26},
+        LEFT_OUT: {"marker": "D", "color": PALETTE[1], "s": 18},
+        WHOLE: {"marker": "o", "color": PALETTE[0], "s": 20},
+        SHORT: {"marker": "v", "color": PALETTE[1], "s": 22},
+    }
+    for source, look in looks.items():
+        part = table[table["source"] == source]
+        if part.empty:
+            continue
+        at = [names.index(name) for name in part["row"]]
+        axes.scatter(part["value"], at, label=source, zorder=3, linewidths=1.2, **look)
+        if source in (LEFT_OUT, WHOLE):
+            axes.hlines(at, part["low"], part["high"], color=look["color"], linewidth=1.2)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+# ---------------------------------------------------------------- error against time, Figs. 6 and 7
+
+
+def tradeoff(frame: Frame, protocol: str) -> pd.DataFrame:
+    """A protocol's grid and the baseline: printed time and error, predicted time, and errors of stored runs.
+
+    Columns: row, n, mu, learners, source ("printed", HELD_OUT, FITTED, WHOLE, SHORT), seconds, error in %, seed,
+    epochs. Predicted seconds are those of 140 epochs, or of a shortened run's own.
+    """
+    import pandas as pd
+
+    times = predicted(frame)
+    found: list[dict[str, Any]] = []
+    for row in dict.fromkeys([BASELINE, *grid(protocol)]):
+        if row in PRINTED:
+            printed = {"source": "printed", "seconds": printed_seconds(row), "error": printed_error(row)}
+            found.append(about(row) | printed)
+        found.append(about(row) | {"source": FITTED if row in CALIBRATED else HELD_OUT, "seconds": times[row]})
+        for run in trained(frame, row):
+            seconds = times[row] * run["epochs"] / EPOCHS
+            named = {name: run[name] for name in ("source", "seed", "epochs")}
+            found.append(about(row) | named | {"seconds": seconds, "error": run["value"]})
+    return pd.DataFrame(found)
+
+
+def draw_tradeoff(frame: Frame, protocol: str, figure: Figure) -> None:
+    """The paper's panel from what it prints and what we trained, and beside it the times that the model predicts.
+
+    Raises Missing where the profile trains, but none of its runs is stored.
+    """
+    table = tradeoff(frame, protocol)
+    planned = set(frame.runs["group"]) & {label(row) for row in grid(protocol)}
+    ours = table[table["source"].isin([WHOLE, SHORT])]
+    if planned and ours.empty:
+        raise Missing(f"none of the {len(planned)} configurations is trained at profile {frame.profile}")
+    short = ours[ours["source"] == SHORT]["row"]
+    panels: list[Any] = [["errors", "times"], ["errors", "short"]] if len(short) else [["errors", "times"]]
+    axes = figure.subplot_mosaic(panels, width_ratios=[1.5, 1])
+    draw_errors(axes["errors"], table[table["source"].isin(["printed", WHOLE])])
+    draw_times(axes["times"], table)
+    if len(short):
+        draw_short(axes["short"], frame, list(dict.fromkeys(short)))
+    key(figure, whole=bool((ours["source"] == WHOLE).any()))
+
+
+def looks(learners: int) -> dict[str, Any]:
+    """Colour and marker of a number of learners, the same in both panels."""
+    from suite.report.style import MARKERS, PALETTE
+
+    place = LEARNERS.index(learners)
+    return {"color": PALETTE[place], "marker": MARKERS[place]}
+
+
+def key(figure: Figure, *, whole: bool) -> None:
+    """One legend above both panels."""
+    from matplotlib.lines import Line2D
+
+    from suite.report.style import GRID, INK
+
+    marks = [Line2D([], [], label=f"$\\lambda$ = {k}", linewidth=1.2, **looks(k)) for k in LEARNERS]
+    grey: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": GRID}
+    ours = "ours, at the predicted time ($\\mu$ at its right)" if whole else "ours: none of 140 epochs"
+    marks += [
+        Line2D([], [], label="printed ($\\mu$ at its left)", markerfacecolor="none", markersize=7, **grey),
+        Line2D([], [], label=ours, **grey),
+        Line2D([], [], label="calibrated on", linestyle="none", marker="x", color=INK, markersize=7),
+    ]
+    figure.legend(handles=marks, ncols=5, fontsize=8, loc="outside upper left")
+
+
+def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
+    """Error against time; contours of equal lambda in colour and of equal mu dotted, mu beside every point."""
+    from suite.report.style import GRID
+
+    printed, ours = table[table["source"] == "printed"], table[table["source"] == WHOLE]
+    for _, contour in printed.groupby("mu"):
+        line = contour.sort_values("learners")
+        axes.plot(line["seconds"], line["error"], color=GRID, linewidth=0.8, linestyle=":", zorder=1)
+    for learners, points in printed.groupby("learners"):
+        line = points.sort_values("mu")
+        style = {"linewidth": 1.2, "linestyle": "-", "markerfacecolor": "none", "markersize": 7, **looks(learners)}
+        axes.plot(line["seconds"], line["error"], label=f"printed, $\\lambda$ = {learners}", **style)
+    for learners, points in ours.groupby("learners"):
+        line = points.sort_values("mu")
+        style = {"linewidth": 1.2, "linestyle": "--", "markersize": 6, "zorder": 3, **looks(learners)}
+        axes.plot(line["seconds"], line["error"], **style)
+    for source, left, side in ((printed, -6, "right"), (ours, 6, "left")):
+        for point in source.to_dict("records"):
+            at = (point["seconds"], point["error"])
+            axes.annotate(f"{point['mu']}", at, (left, 3), textcoords="offset points", ha=side, size=8)
+    axes.axhline(printed_error(BASELINE), color=GRID, linewidth=1, linestyle="--", zorder=1)
+    said, at = "printed baseline (0, 128, 1)", (0.5, printed_error(BASELINE))
+    across = ("axes fraction", "data")
+    axes.annotate(said, at, (0, -10), xycoords=across, textcoords="offset points", ha="center", size=8)
+    axes.margins(x=0.1, y=0.08)
+    axes.set(xlabel="training time of 140 epochs (s)", ylabel="test error (%)")
+    logarithmic(axes)
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, 17), high)
+
+
+def draw_times(axes: Axes, table: pd.DataFrame) -> None:
+    """Predicted time of the whole grid against the mini-batch, a line for each number of learners."""
+    from suite.report.style import INK
+
+    ours, printed = table[table["source"].isin([HELD_OUT, FITTED])], table[table["source"] == "printed"]
+    for learners, points in ours.groupby("learners"):
+        line = points.sort_values("mu")
+        axes.plot(line["mu"], line["seconds"], linewidth=1.2, linestyle="-", markersize=3, **looks(learners))
+    for learners, points in printed.groupby("learners"):
+        hollow = {"linestyle": "none", "markerfacecolor": "none", "markersize": 7, "zorder": 3, **looks(learners)}
+        axes.plot(points["mu"], points["seconds"], **hollow)
+    fitted = ours[ours["source"] == FITTED]
+    axes.plot(fitted["mu"], fitted["seconds"], "x", color=INK, markersize=7, zorder=4)
+    axes.set(xlabel="mini-batch $\\mu$ (images)", ylabel="time (s)", title="not in the paper: the cost model")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(BATCHES, [str(mu) for mu in BATCHES])
+    axes.minorticks_off()
+    logarithmic(axes, "y")
+
+
+def draw_short(axes: Axes, frame: Frame, rows: list[str]) -> None:
+    """Error against epochs of runs that end long before 140 of them."""
+    from suite.report.style import LINES, PALETTE
+
+    for row, colour, line in zip(rows, PALETTE, LINES, strict=False):
+        for _, curve in frame.table("evaluations", row).groupby("seed"):
+            axes.plot(curve["epoch"], 100 * curve["test_error"], color=colour, linestyle=line, label=row)
+    axes.set(xlabel="epoch", ylabel="test error (%)", title=f"shortened runs, which end long before {EPOCHS} epochs")
+    axes.legend(fontsize=7)

@@ -1,0 +1,161 @@
+"""Final errors of trainings on CIFAR-10: means, steps, and how far few seeds can be trusted.
+
+The spread between seeds is measured on our own: three seeds of each of three named configurations, the baseline, one
+of many small batches and the one with the largest printed error, pooled with whatever else has more than one seed.
+Until all nine runs are stored the paper's own Table 2 stands in: six pairs of its rows have mu and lambda in common
+and differ only in n, on which by section 5.3 the error hardly depends. The spread within these pairs is 0.35 points;
+what staleness does to an error only widens it. The test set is the paper's own, all of it, so no error of sampling it
+is added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+from paper_figures.rudra.plans import BASELINE, TABLE2, label, printed_error
+from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
+from suite.claims.intervals import Interval
+from suite.papers.artifact import Groups, Missing
+from suite.papers.panel import FIRST, Frame, Quantity
+
+NAMED: tuple[Configuration, ...] = (BASELINE, (30, 4, 30), (10, 128, 10))
+"""The configurations whose own seeds give the spread, named before their second seeds were run."""
+
+WHOLE, SHORT = "ours", "ours, shortened"  # sources of errors in tables and drawings
+OWN = {f"seeds of {label(row)}": row for row in NAMED}
+
+
+def own_seeds(profile: str) -> Groups:
+    """All seeds of the NAMED configurations, which every interval reads once they are stored."""
+    return {group: at_profile(row, "paper") for group, row in OWN.items()}
+
+
+def finals(frame: Frame, group: str) -> list[float]:
+    """Final errors in % of a group's runs, one per seed."""
+    return [100 * float(error) for error in frame[group]["test_error"]]
+
+
+def own(frame: Frame) -> dict[str, list[float]]:
+    """Final errors of the NAMED configurations, where the frame holds their seeds."""
+    return {label(row): errors for group, row in OWN.items() if (errors := finals(frame, group))}
+
+
+@cache
+def printed_pairs() -> tuple[tuple[float, ...], ...]:
+    """Printed errors in % of rows of Table 2 that differ in n alone."""
+    found: dict[tuple[int, int], tuple[float, ...]] = {}
+    for row in TABLE2:
+        found[row[1:]] = (*found.get(row[1:], ()), printed_error(row))
+    return tuple(pair for pair in found.values() if len(pair) == 2)
+
+
+def spread(samples: Iterable[Sequence[float]], own: Sequence[Sequence[float]] = ()) -> tuple[float, int]:
+    """Standard deviation of a final error in points, and its degrees of freedom.
+
+    Args:
+        samples: final errors in % of the configurations at hand, one per seed.
+        own: the same of the NAMED configurations, all of their seeds. Empty, the printed pairs stand in.
+    """
+    squares, freedom = 0.0, 0
+    for values in (*(own or printed_pairs()), *samples):
+        middle = fmean(values)
+        squares += math.fsum((value - middle) ** 2 for value in values)
+        freedom += len(values) - 1
+    return math.sqrt(squares / freedom), freedom
+
+
+def contrast(
+    weights: Mapping[str, float], samples: Mapping[str, Sequence[float]], own: Mapping[str, Sequence[float]]
+) -> Interval:
+    """Weighted sum of mean errors with its 95% interval.
+
+    Args:
+        weights: 1 for an error, -1 and 1 for a step, 1/k for the mean of k configurations.
+        samples: final errors in % of each configuration, one per seed, at least one.
+        own: the same of the NAMED configurations, once all of their seeds are stored; each counts once.
+    """
+    from scipy.special import stdtrit
+
+    deviation, freedom = spread([samples[name] for name in weights if name not in own], list(own.values()))
+    value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
+    share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
+    half = float(stdtrit(freedom, 0.975)) * deviation * share
+    return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights))
+
+
+Which = str | Configuration
+"""A group of runs by its name, or a configuration whose label it is."""
+
+
+def named(which: Which) -> str:
+    return which if isinstance(which, str) else label(which)
+
+
+def contrasts(*several: Mapping[str, float]) -> Quantity:
+    """A value for each weighted sum of groups' final errors, in points, over the first seeds that are stored."""
+    groups = tuple(dict.fromkeys(group for weights in several for group in weights))
+
+    def value(frame: Frame) -> list[Interval]:
+        samples = {group: finals(frame, group) for group in groups}
+        return [contrast(weights, samples, own(frame)) for weights in several]
+
+    def note(frame: Frame) -> str:
+        seeds = min(len(frame[group]) for group in groups)
+        whose = "our own seeds of three configurations" if own(frame) else "the paper's Table 2, by its pairs of rows"
+        return f"{seeds} seed{'s' * (seeds > 1)}; spread between seeds from {whose}"
+
+    return Quantity(value, groups, FIRST, tuple(OWN), note)
+
+
+def mean(*which: Which) -> Quantity:
+    """The final error in %, or the mean over several configurations."""
+    return contrasts({named(each): 1 / len(which) for each in which})
+
+
+def steps(*which: Which | list[Configuration]) -> Quantity:
+    """Steps of the final error in points from each configuration, or mean over several, to the next."""
+    parts = [[label(row) for row in each] if isinstance(each, list) else [named(each)] for each in which]
+    return contrasts(*(_step(less, more) for less, more in pairwise(parts)))
+
+
+def differences(*pairs: tuple[Configuration, Configuration]) -> Quantity:
+    """The step of the final error within each pair."""
+    return contrasts(*(_step([label(a)], [label(b)]) for a, b in pairs))
+
+
+def _step(less: Sequence[str], more: Sequence[str]) -> dict[str, float]:
+    return {**dict.fromkeys(less, -1 / len(less)), **dict.fromkeys(more, 1 / len(more))}
+
+
+def worst(*rows: Configuration) -> Quantity:
+    """The highest of several final errors."""
+    each = contrasts(*({label(row): 1.0} for row in rows))
+    return replace(each, value=lambda frame: max(each.value(frame), key=lambda found: found.mean))
+
+
+def is_whole(epochs: float) -> bool:
+    """Whether a run has the paper's length."""
+    return round(epochs) == EPOCHS
+
+
+def trained(frame: Frame, row: Configuration) -> list[dict[str, Any]]:
+    """Source, seed, epochs and final error in % of a row's stored runs, whole ones with an interval."""
+    quantity = mean(row)
+    try:
+        part = quantity.needs(frame)
+    except Missing:
+        return []
+    ((_, low, high),) = quantity.measured(part).spans
+    found = []
+    for run in part[label(row)].to_dict("records"):
+        about: dict[str, Any] = {"source": SHORT}
+        if is_whole(run["epoch"]):
+            about = {"source": WHOLE, "low": low, "high": high}
+        found.append(about | {"seed": run["seed"], "epochs": run["epoch"], "value": 100 * run["test_error"]})
+    return found

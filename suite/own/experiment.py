@@ -1,0 +1,145 @@
+"""From a network, data and methods to what the harness runs, measures and draws."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suite.experiment import Experiment
+from suite.own import figure
+from suite.own.data import Facts, Splits, facts, register
+from suite.papers.artifact import Artifact, Groups, Paper
+from suite.papers.variation import Variation, changed, written
+from suite.runner.cost import TRAIN
+from suite.spec import RunSpec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+SETTINGS: Mapping[str, Any] = {
+    "algorithm": {"name": "sgd"},
+    "descent": {"rule": "torch", "momentum": 0.9, "decay": 0.0},
+    "order": {"kind": "shuffled", "share": "pool"},
+    "exchange": {"name": "sums"},
+    "rate": 0.05,
+    "batch": 32,
+    "workers": 1,
+}
+TESTS = 10  # of a run
+TRIED = {"smoke": (2, 0.1), "reduced": (2, 1.0)}  # seeds, and the share of the epochs; ``paper`` has all
+
+
+def experiment(
+    name: str,
+    *,
+    network: Callable[..., nn.Module],
+    data: Splits,
+    methods: Mapping[str, Mapping[str, Any]],
+    settings: Mapping[str, Any] | None = None,
+    sweep: Mapping[str, Sequence[Any]] | None = None,
+    epochs: float = 10,
+    seeds: int = 5,
+    transform: str = "",
+    title: str = "",
+) -> Paper:
+    """An experiment for every command of ``sgd-suite``: methods on a task, at equal numbers of examples.
+
+    Args:
+        name: Short, of small letters, digits and underscores; a selector for all commands.
+        network: Returns a module, [B, *shape of an example] -> logits [B, classes]. Its keyword arguments are
+            settings (``model.width``). Its own constructor draws the initial values, by the run's seed.
+        data: Returns training and test examples: pairs (inputs, targets) of tensors, data sets of torchvision's kind,
+            or of ``datasets``. The digest of their content is part of every run's name.
+        methods: By label, the settings that make the method, each in place of the common ones.
+        settings: In place of the defaults: ``algorithm``, ``descent``, ``order``, ``rate``, ``batch``, ``workers``
+            and whatever else :mod:`suite.training.loop` knows.
+        sweep: By path (``algorithm.alpha``, ``rate``), the values that each method which has the setting is run with.
+        epochs: Passes over the training examples, all workers together.
+        seeds: Runs of each method and setting.
+        transform: How inputs are scaled (:data:`suite.data.transforms.RULES`); x / 255 for bytes, nothing for floats.
+        title: Of the figure.
+
+    Returns:
+        A paper of one artifact, ``NAME/curves``. Profile ``paper`` is the experiment, ``reduced`` its first two
+        seeds, ``smoke`` a tenth of the epochs of these.
+
+    Raises:
+        PaperError: The name cannot be used.
+    """
+    kept = Path(inspect.getfile(data)).with_name("data.json")
+    known = cache(lambda: facts(name, data, kept))
+
+    def plan(profile: str) -> Groups:
+        count, share = TRIED.get(profile, (seeds, 1.0))
+        base = {**SETTINGS, **(settings or {}), "data": _data(name, known(), transform), "model": {"name": name}}
+        found: dict[str, tuple[RunSpec, ...]] = {}
+        for label, method in methods.items():
+            spec = RunSpec(f"{name}/train", {**base, **method})
+            for variant, each in _swept(spec, sweep or {}):
+                full = f"{label}, {variant}" if variant else label
+                found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
+        return found
+
+    whole = Artifact(
+        f"{name}/curves",
+        title or f"{name}: test error of each method",
+        plan,
+        (figure.measure,),
+        figure.draw,
+        "Test error against gradient evaluations, and at the end with 95% intervals, of each method.",
+        (8.0, 4.0),
+        figure.frame,
+    )
+    return Paper(name, title or name, "", (whole,), {f"{name}/train": _trained(name, network, data, known)})
+
+
+def _data(name: str, known: Facts, transform: str) -> dict[str, Any]:
+    by_kind = {"uint8": "unit", "float32": "as-is"}
+    return {"name": name, "digest": known.digest, "transform": transform or by_kind[known.kind]}
+
+
+def _swept(spec: RunSpec, sweep: Mapping[str, Sequence[Any]]) -> list[tuple[str, RunSpec]]:
+    """The specification with every combination of those settings that it has, labelled; each once."""
+    found: dict[str, tuple[str, RunSpec]] = {}
+    for values in itertools.product(*sweep.values()):
+        each = changed(spec, dict(zip(sweep, values, strict=True)))
+        has = {path: value for path, value in written(each).items() if path in sweep}
+        found.setdefault(each.id, (Variation(has, {}).label, each))
+    return list(found.values())
+
+
+def _runs(spec: RunSpec, examples: int, epochs: float, seeds: int) -> tuple[RunSpec, ...]:
+    """The runs of a setting: as many updates as its batch and workers need for the epochs, tested ten times."""
+    settings = dict(spec.settings)
+    updates = max(1, math.ceil(epochs * examples / (settings["batch"] * settings["workers"])))
+    length = {"updates": updates, "evaluate": {"every": max(1, updates // TESTS)}}
+    return tuple(RunSpec(spec.experiment, {**length, **settings}, seed) for seed in range(seeds))
+
+
+def _trained(name: str, network: Callable[..., nn.Module], data: Splits, known: Callable[[], Facts]) -> Experiment:
+    """The common training, which knows this network and these data from its first use on."""
+
+    @cache
+    def ready() -> None:
+        from suite.models.network import own_network
+        from suite.models.registry import CLASSIFIERS
+
+        register(name, data, known())
+        CLASSIFIERS[name] = own_network(network, known().shape, known().classes)
+
+    def after(part: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            ready()
+            return part(*given)
+
+        return call
+
+    parts: dict[str, Any] = {each.name: getattr(TRAIN, each.name) for each in fields(TRAIN)}
+    bound: dict[str, Any] = {part: after(value) for part, value in parts.items() if callable(value)}
+    return replace(TRAIN, **bound)

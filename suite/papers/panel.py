@@ -1,0 +1,208 @@
+"""A panel: an artifact whose quantities and drawing read one frame of its runs.
+
+The runs of an artifact are read once into a :class:`Frame`, a row for each run that the artifact asks for. A quantity
+is a function of the frame that declares the groups of runs it reads. It is handed these and nothing else, so what a
+number rests on is what it declared::
+
+    FIG5 = Panel("rudra/fig5", "Test error with and without dividing the rate", runs)
+
+    @FIG5.quantity("n30-diverges", groups=["alpha0"], seeds=FIRST)
+    def extremes(frame):
+        errors = frame.table("evaluations")["test_error"]
+        return [100 * errors.min(), 100 * errors.max()]
+
+    @FIG5.drawing
+    def draw(frame, figure): ...
+
+A test of a quantity makes a frame by hand and compares with the answer that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from suite.claims.intervals import Interval, mean_interval
+from suite.claims.measured import Measured, over_seeds
+from suite.papers.artifact import Artifact, Evidence, Groups, Missing, no_runs
+from suite.runs.store import Run, UnusableRun
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+ALL, FIRST = "all", "first"  # which seeds of a group a quantity needs: every one, or those before the first missing
+
+Value = Any
+"""What a quantity returns: a number or an :class:`Interval`, several of them in a list, or a series of one value per
+seed, of which the mean is taken with Student's interval."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Runs of an artifact at one profile.
+
+    Attributes:
+        runs: a row per run that is asked for, in the order of the plan, with the columns ``group``, ``seed``, ``run``
+            (the id, "" where the run is not stored) and ``fault`` (why a stored run cannot be used), and one column
+            for each result.
+        profile: the profile that asks for them.
+        stored: the stored runs by id.
+        note: is told the id of each run that is read.
+    """
+
+    runs: pd.DataFrame
+    profile: str = ""
+    stored: Mapping[str, Run] = field(default_factory=dict)
+    note: Callable[[str], object] = field(default=lambda run: None, compare=False)
+
+    def __getitem__(self, group: str) -> pd.DataFrame:
+        """The stored runs of a group, a row each. Raises UnusableRun for one that is damaged."""
+        rows = self.runs[(self.runs["group"] == group) & (self.runs["run"] != "")]
+        for fault in rows["fault"].dropna():
+            raise fault
+        for run in rows["run"]:
+            self.note(run)
+        return rows
+
+    def one(self, group: str) -> pd.Series:
+        """The results of a group's only run."""
+        (at,) = self[group].index
+        return self.runs.loc[at]
+
+    def table(self, name: str, *groups: str) -> pd.DataFrame:
+        """A table of the runs of these groups (of all, without names), with the columns group, seed and run."""
+        import pandas as pd
+
+        rows = pd.concat([self[group] for group in groups or dict.fromkeys(self.runs["group"])])
+        told = zip(rows["group"], rows["seed"], rows["run"], strict=True)
+        tables = [self.stored[run].curve(name).assign(group=group, seed=seed, run=run) for group, seed, run in told]
+        return pd.concat(tables, ignore_index=True)
+
+    def needed(self, groups: Iterable[str], seeds: str = ALL, beside: Sequence[str] = ()) -> Frame:
+        """The runs of these groups alone, with those ``beside`` them if all of these are stored.
+
+        Raises Missing where a run that is needed is not stored.
+        """
+        keep: list[Any] = []
+        lacking: list[str] = []
+        for group in groups:
+            rows = self.runs[self.runs["group"] == group]
+            here = rows["run"] != ""
+            first = rows[here.cummin()]
+            if first.empty:
+                lacking.append(f"no run of {group} at {self.profile}")
+            elif seeds == ALL and len(first) < len(rows):
+                lacking.append(f"{int((~here).sum())} of {len(rows)} runs of {group} at {self.profile} are missing")
+            keep += list(first.index)
+        if lacking:
+            raise Missing(lacking[0] + (f", and of {len(lacking) - 1} other groups" if lacking[1:] else ""))
+        others = self.runs[self.runs["group"].isin(beside)]
+        if (others["run"] != "").all():
+            keep += list(others.index)
+        return replace(self, runs=self.runs.loc[keep])
+
+
+def read(evidence: Evidence, beside: Groups | None = None) -> Frame:
+    """The frame of an artifact's runs, and of runs of other artifacts that are read where they are stored."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    stored: dict[str, Run] = {}
+    for group, specs in {**(beside or {}), **evidence.groups}.items():
+        for spec in specs:
+            row: dict[str, Any] = {"run": "", "fault": None}
+            try:
+                run = stored[spec.id] = evidence.stored(spec)
+                row = {**run.results, "run": run.id, "fault": None}
+            except KeyError:
+                pass
+            except UnusableRun as error:
+                row = {"run": spec.id, "fault": error}
+            rows.append(row | {"group": group, "seed": spec.seed})
+    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["group", "seed", "run", "fault"])
+    return Frame(frame, evidence.profile, stored, evidence.reads.note)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a panel measures.
+
+    Attributes:
+        value: the function of the frame of ``groups``.
+        groups: the groups of runs that it reads.
+        seeds: ALL or FIRST.
+        beside: groups of other artifacts that it reads where all of their runs are stored.
+        note: what stands beside the number, or a function of the frame that says it.
+        shown: whether the number is shown beside the claim without deciding it.
+        results: results whose kind decides what the number rests on, such as ``virtual_seconds``.
+    """
+
+    value: Callable[[Frame], Value]
+    groups: tuple[str, ...] = ()
+    seeds: str = ALL
+    beside: tuple[str, ...] = ()
+    note: str | Callable[[Frame], str] = ""
+    shown: bool = False
+    results: tuple[str, ...] = ()
+
+    def needs(self, frame: Frame) -> Frame:
+        """The part of a frame that it reads. Raises Missing."""
+        return frame.needed(self.groups, self.seeds, self.beside)
+
+    def measured(self, part: Frame) -> Measured:
+        """The number with its interval, from the part of the frame that it needs."""
+        own = part.runs[part.runs["group"].isin(self.groups)]
+        note = self.note if isinstance(self.note, str) else self.note(part)
+        return over_seeds(intervals(self.value(part)), dict.fromkeys(own["run"]), note, proxy=self.shown)
+
+
+def intervals(value: Value) -> list[Interval]:
+    """Every value with its interval; a number alone has an interval of no width."""
+    if hasattr(value, "to_numpy"):  # a series of seeds
+        return [mean_interval(value.tolist())]
+    several = value if isinstance(value, list | tuple) else [value]
+    return [v if isinstance(v, Interval) else Interval(float(v), float(v), float(v), 1) for v in several]
+
+
+@dataclass(frozen=True)
+class Panel(Artifact):
+    """An artifact that is measured and drawn from one frame; ``beside`` are runs of others, read where stored."""
+
+    beside: Callable[[str], Groups] = no_runs
+    quantities: dict[str, Quantity] = field(default_factory=dict, compare=False)
+
+    def read(self, evidence: Evidence) -> Frame:
+        """The frame of what is stored of its runs."""
+        return read(evidence, self.beside(evidence.profile))
+
+    def quantity(self, name: str, groups: Iterable[str] = (), **about: Any) -> Callable[[Any], Any]:
+        """Decorator: the function measures this quantity. See :class:`Quantity` for what else may be said of it."""
+
+        def add(value: Callable[[Frame], Value]) -> Callable[[Frame], Value]:
+            self.quantities[name] = Quantity(value, tuple(groups), **about)
+            return value
+
+        return add
+
+    def drawing(self, function: Callable[[Frame, Figure], None]) -> Callable[[Frame, Figure], None]:
+        """Decorator: the function fills a figure from the frame."""
+
+        @wraps(getattr(function, "func", function))
+        def draw(evidence: Evidence, figure: Figure) -> None:
+            function(self.read(evidence), figure)
+
+        object.__setattr__(self, "draw", draw)
+        return function
+
+    def table(self, function: Callable[[Frame], pd.DataFrame]) -> Callable[[Frame], pd.DataFrame]:
+        """Decorator: the function makes the table of what is drawn."""
+
+        @wraps(getattr(function, "func", function))
+        def frame(evidence: Evidence) -> pd.DataFrame:
+            return function(self.read(evidence))
+
+        object.__setattr__(self, "frame", frame)
+        return function

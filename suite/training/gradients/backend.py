@@ -1,0 +1,100 @@
+"""One protocol for autograd, machine code and CUDA graphs: gradients, and what a backend does faster by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from reference_impls.contract import Algorithm, Points, Turn
+from suite.training.evaluation import CapturedTest, already, read
+from suite.training.gradients.types import Batch, Rows
+from suite.training.reading import Reading
+from suite.training.recording import CudaGraphs, Recorder, refusal
+
+CHUNKS = {"cpu": 50, "cuda": 2000}  # examples read at a time: small chunks let a test end early
+Updated = tuple[Any, Tensor, dict[str, Tensor]]  # state, buffers [1, q], scalars worth a curve (0-d)
+
+
+class Step(Protocol):
+    """A whole update of one worker. It may overwrite the state passed in, and the next call the state returned."""
+
+    def __call__(
+        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
+    ) -> Updated: ...
+
+
+class Reader(NamedTuple):
+    """Reads the loss of one sample again and again."""
+
+    read: Callable[[Tensor, Tensor, float], Reading]  # at a point [d] with buffers [q], against a threshold
+    last: Tensor | None = None  # [N] decides in which order the sample is read next, so that checkpoints hold it
+
+
+class Backend:
+    """Computes the gradients of a problem; every backend is the slow twin's equal up to rounding.
+
+    A subclass defines ``__call__``. It overrides ``step``, ``evaluate`` or ``reader`` where it has a faster way than
+    gradients followed by the algorithm's own update, or than tests by autograd's forward pass. Tensors that are
+    returned are borrowed: they are valid until the next call.
+    """
+
+    name: ClassVar[str]
+    one_length: ClassVar[bool] = False  # whether the batches of one call must have one length
+    recorder: Recorder | None = None  # of calls beside these gradients, tests among them
+
+    def __init__(self, problem: Any):
+        self.problem = problem
+
+    @classmethod
+    def of_run(cls, problem: Any, build: str | None = None) -> Backend:
+        """The backend of a run; ``build`` names the machine code that the run began with.
+
+        Raises:
+            ValueError: The gradients would not be those of the loop, or not those that the run began with.
+        """
+        return cls(problem)
+
+    @classmethod
+    def refusal(cls, problem: Any) -> str | None:
+        """Why this backend cannot compute a problem here, or None."""
+        return None
+
+    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
+        """Losses [n], gradients [n, d] and buffers [n, q] of points [n, d] with a batch each."""
+        raise NotImplementedError
+
+    def of_examples(self, points: Tensor, buffers: Tensor, examples: Sequence[Tensor]) -> Rows:
+        """The same of n vectors of example indices, whose lengths may differ."""
+        if not self.one_length or len({len(rows) for rows in examples}) == 1:
+            return self.indexed(points, buffers, examples)
+        parts = []
+        for i, rows in enumerate(examples):
+            row = self.indexed(points[i : i + 1], buffers[i : i + 1], [rows])
+            parts.append([tensor.clone() for tensor in row])  # the next call may overwrite them
+        losses, grads, after = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+        return losses, grads, after
+
+    def indexed(self, points: Tensor, buffers: Tensor, examples: Sequence[Tensor]) -> Rows:
+        """The same of vectors of lengths that one call takes."""
+        return self(points, buffers, [self.problem.fetch(rows) for rows in examples])
+
+    def step(self, algorithm: Algorithm[Any]) -> Step | None:
+        """A whole update by an algorithm, or None where gradients and ``algorithm.update`` make it."""
+        return None
+
+    def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
+        """Mean loss (nats) and error (share) of a point [d] with buffers [q] on images [N, C, H, W]."""
+        found: tuple[float, float] = self.problem.evaluate(x, buffers, inputs, targets)
+        return found
+
+    def reader(self, inputs: Tensor, targets: Tensor) -> Reader:
+        """A reader of the mean loss on decoded inputs [N, ...] with targets [N]."""
+        sample: dict[str, Any] = {"inputs": inputs, "targets": targets, "chunk": CHUNKS[inputs.device.type]}
+        recorder = self.recorder or (None if refusal(self.problem) else CudaGraphs())
+        if recorder is None:
+            return Reader(partial(read, self.problem, decode=already, **sample))
+        return Reader(partial(CapturedTest(self.problem, recorder, decode=already).read, **sample))

@@ -1,0 +1,101 @@
+"""A panel's frame: which runs a quantity is handed, what it lacks, and what becomes of its value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from fabricated_frames import frame_of
+from fake_paper import fill, specs
+from matplotlib.figure import Figure
+
+from suite.claims.intervals import Interval, mean_interval
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.panel import FIRST, Frame, Panel, Quantity, read
+from suite.papers.verdicts import measure
+from suite.runs.archive import Layered
+from suite.runs.store import DamagedRun
+
+SEEDS = frame_of(
+    {"a": [{"x": 1.0}, {"x": 2.0}, None, {"x": 9.0}], "b": [{"x": 5.0}, {"x": 7.0}], "c": [None], "d": [{"x": 3.0}]}
+)
+
+
+def total(frame: Frame) -> float:
+    return float(frame.runs["x"].sum())
+
+
+def measured(**about: object) -> float:
+    each = Quantity(total, **about)  # type: ignore[arg-type]
+    return each.measured(each.needs(SEEDS)).values[0]
+
+
+def test_a_quantity_is_handed_its_groups_alone_and_seeds_up_to_the_first_that_is_missing() -> None:
+    assert measured(groups=("b",)) == 12
+    assert measured(groups=("a", "b"), seeds=FIRST) == 15
+    assert measured(groups=("b",), beside=("d",)) == 15
+    assert measured(groups=("b",), beside=("c", "d")) == 12  # not all of them are stored
+
+
+@pytest.mark.parametrize(
+    ("groups", "seeds", "why"),
+    [
+        (("a",), "all", "^1 of 4 runs of a at paper are missing$"),
+        (("c", "b", "e"), FIRST, "^no run of c at paper, and of 1 other groups$"),
+    ],
+)
+def test_what_is_missing_is_named(groups: tuple[str, ...], seeds: str, why: str) -> None:
+    with pytest.raises(Missing, match=why):
+        measured(groups=groups, seeds=seeds)
+
+
+def test_a_value_is_a_number_an_interval_or_a_series_of_seeds() -> None:
+    told = lambda value: Quantity(lambda frame: value, ("b",)).measured(SEEDS.needed(["b"]))
+    assert told(3).spans == ((3, 3, 3),)
+    assert told([1, Interval(2, 1, 4, 3)]).spans == ((1, 1, 1), (2, 1, 4))
+    assert (told([1, Interval(2, 1, 4, 3)]).n, told(Interval(2, 1, 4, 3)).n) == (1, 3)
+    found, wanted = told(pd.Series([1.0, 2.0, 4.0])), mean_interval([1.0, 2.0, 4.0])
+    assert (found.spans, found.n) == (((wanted.mean, wanted.low, wanted.high),), 3)
+    assert found.runs == ("b seed 0", "b seed 1")
+
+
+def test_a_panel_is_measured_and_drawn_from_stored_runs(tmp_path: Path) -> None:
+    first, *others = specs("smoke")
+    panel = Panel("fake/fig9", "", lambda profile: {"a": (first,), "b": tuple(others)})
+    drawn: list[int] = []
+
+    @panel.quantity("best", ["b"])
+    def best(frame: Frame) -> float:
+        return float(frame["b"]["best"].max())
+
+    @panel.quantity("wrong", ["a"])
+    def wrong(frame: Frame) -> float:
+        return 1 / 0
+
+    @panel.drawing
+    def draw(frame: Frame, figure: Figure) -> None:
+        drawn.append(len(frame["a"]) + len(frame["b"]))
+
+    store = fill(tmp_path / "store")
+    found = measure(panel, store, "smoke")
+    assert found.found["best"].values == (max(store.read(spec.id).results["best"] for spec in others),)
+    assert {read.spec.id for read in found.rests["best"].runs} == {spec.id for spec in others}
+    assert found.damaged == ["fake/fig9/wrong could not be measured at smoke: ZeroDivisionError: division by zero"]
+    assert panel.draw is not None
+    panel.draw(Evidence(store, panel.runs("smoke"), "smoke"), Figure())
+    assert drawn == [len(others) + 1]
+    assert measure(panel, Layered([]), "smoke").missing.keys() == set(panel.quantities.values())
+
+
+def test_a_damaged_run_stops_what_reads_it(tmp_path: Path) -> None:
+    class Broken:
+        def ids(self) -> set[str]:
+            return set()
+
+        def read(self, run_id: str) -> None:
+            raise DamagedRun(f"run {run_id} is broken")
+
+    frame = read(Evidence(Broken(), {"a": specs("smoke")[:1]}, "smoke"))  # type: ignore[arg-type]
+    with pytest.raises(DamagedRun):
+        frame["a"]

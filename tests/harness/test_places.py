@@ -1,0 +1,60 @@
+"""Every id that a claim ever had leads to a claim, a test, a contradiction or a figure that is there."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+
+import pytest
+import toy
+
+from suite.papers import places
+from suite.papers.places import KINDS, Place, moved
+from suite.papers.published import published
+from suite.papers.register import read
+from suite.papers.registry import homes, paper
+
+PLACES = places.places()
+PAPERS = sorted({name.partition("/")[0] for name in PLACES})
+
+
+@cache
+def functions_in(file: str) -> set[str]:
+    tree = ast.parse((toy.CHECKOUT / file).read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("which", PAPERS)
+def test_each_id_leads_somewhere(which: str) -> None:
+    claims = {claim.id: claim for claim in published(which)}
+    drawn = {artifact.id for artifact in paper(which).artifacts if artifact.draw}
+    for name, place in PLACES.items():
+        if not name.startswith(f"{which}/"):
+            continue
+        assert place.becomes in KINDS, name
+        if place.becomes == "test":
+            file, _, function = place.target.partition("::")
+            assert function in functions_in(file), name
+        elif place.becomes == "figure":
+            assert place.target in drawn, name
+        else:
+            assert place.target in claims, name
+            assert name in claims or not claims[place.target].row_of or place.becomes == "claim", name
+            assert (place.becomes == "row") == bool(name in claims and claims[name].row_of), name
+
+
+@pytest.mark.parametrize("which", PAPERS)
+def test_no_id_is_lost(which: str) -> None:
+    registered = {name for home in homes() for name in read(home).rules if name.startswith(f"{which}/")}
+    assert registered <= {claim.id for claim in published(which)} | PLACES.keys()
+
+
+def test_an_id_that_moved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {
+        "a/b/c": Place("test", "tests/x.py::y"),
+        "a/b/d": Place("claim", "a/b/d"),
+        "a/b/e": Place("row", "a/b/d"),
+    }
+    monkeypatch.setattr(places, "places", lambda: table)
+    assert moved("a/b/c") == "a/b/c is held by the test tests/x.py::y"
+    assert moved("a/b/d") == moved("a/b/e") == moved("a/b/f") == ""

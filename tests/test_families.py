@@ -1,0 +1,61 @@
+"""Claims on the same runs are corrected together; the correction came after the runs of before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from suite.claims.families import corrected, p_value, widened
+from suite.claims.judge import Claim, Verdict
+from suite.claims.measured import Measured
+
+SINCE = "2026-11-26"
+
+
+def verdict(name: str, low: float, runs: str, began: str = "2026-11-27", word: str = "") -> Verdict:
+    """A lead of 1 over ten seeds, whose interval ends at ``low``."""
+    claim = Claim(f"toy/fig1/{name}", "a is below b", "1", "order", "smoke", "gpu", "so", order=("a", "b"))
+    measured = Measured((1.0,), (low,), (2 - low,), 10, tuple(runs))
+    word = word or ("reproduced" if low > 0 else "inconclusive")
+    return Verdict(claim, word, "", measured, "smoke", rests_on="whole", runs=tuple(runs), began=began)
+
+
+def words(found: list[Verdict]) -> list[tuple[str, str]]:
+    return [(v.verdict, v.exploratory.verdict if v.exploratory else "") for v in corrected(found, SINCE)]
+
+
+def test_the_p_value_is_that_of_student_s_t():
+    from scipy import stats
+
+    half = 0.96
+    standard_error = half / stats.t.ppf(0.975, 9)
+    assert p_value(verdict("a", 1 - half, "ab")) == pytest.approx(2 * stats.t.sf(1 / standard_error, 9), rel=1e-6)
+    assert widened(verdict("a", 0.5, "ab").measured, 0.01).low[0] == pytest.approx(
+        1 - 0.5 * stats.t.ppf(0.995, 9) / stats.t.ppf(0.975, 9)
+    )
+
+
+def test_a_narrow_verdict_falls_beside_others_on_its_runs_and_a_clear_one_stands():
+    narrow, clear, open_ = verdict("a", 0.05, "ab"), verdict("b", 0.6, "bc"), verdict("c", -1.0, "cd")
+    assert words([narrow, clear, open_]) == [("inconclusive", ""), ("reproduced", ""), ("inconclusive", "")]
+    assert words([narrow, verdict("b", 0.6, "xy")]) == [("reproduced", "")] * 2  # no run in common
+    assert words([narrow, replace(narrow, claim=clear.claim)]) == [("reproduced", "")] * 2  # one number, one test
+
+
+def test_on_runs_of_before_the_verdict_by_its_own_interval_stands():
+    before = [verdict(name, low, "ab", began) for name, low, began in (("a", 0.05, "2026-11-20"), ("b", 0.04, ""))]
+    assert words(before) == [("reproduced", "inconclusive")] * 2
+    found = corrected(before, SINCE)
+    assert found[0].family == 2
+    assert found[0].present.alone == "reproduced"
+
+
+def test_a_difference_within_the_margin_is_none_that_can_be_seen():
+    lead = verdict("a", 0.05, "ab", word="not reproduced")
+    lead = replace(
+        lead,
+        claim=replace(lead.claim, order=("b", "a"), margin=5.0),
+        measured=Measured((-1.0,), (-1.95,), (-0.05,), 10),
+    )
+    assert words([lead, verdict("b", -1.0, "ab")])[0] == ("no visible difference", "")
