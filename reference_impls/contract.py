@@ -90,8 +90,8 @@ class Optimizer(Protocol):
     Memory keeps the parameters on its last axis and leading axes first: [..., d], or [..., r, d] where a solver needs
     r values per parameter. It starts as zeros; ``memory[..., part]`` is that of a part.
 
-    A solver whose rule differs by layer has a field ``layers: tuple[slice, ...]``, the place of each parameter tensor in
-    [d]: whoever builds it hands them over.
+    A solver whose rule differs by layer has a field ``layers: tuple[slice, ...]``, the place of each parameter
+    tensor in [d]: whoever builds it hands them over.
     """
 
     def init(self, parameters: Tensor) -> Tensor:

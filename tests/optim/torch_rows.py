@@ -167,18 +167,16 @@ def step_hooks(make: Make, everywhere: bool = False) -> None:
     assert seen == ["before", "after", *(["all"] if everywhere else [])]
 
 
-def state_hooks(make: Make, before: bool = True, after: bool = True) -> None:
+def state_hooks(make: Make) -> None:
     opt = make(linear())
-    if before:
-        opt.register_state_dict_pre_hook(lambda o: o.state.update(test=1))
-    if after:
-        opt.register_state_dict_post_hook(lambda o, held: {**held, "ran": "test" in held["state"]})
+    opt.register_state_dict_pre_hook(lambda o: o.state.update(test=1))
+    opt.register_state_dict_post_hook(lambda o, held: {**held, "ran": "test" in held["state"]})
     held = opt.state_dict()
-    assert held["state"].get("test") == (1 if before else None)
-    assert not after or held["ran"] == before
+    assert held["state"]["test"] == 1
+    assert held["ran"]
 
 
-def load_hooks(make: Make, before: bool = True, after: bool = True) -> None:
+def load_hooks(make: Make) -> None:
     opt = make(linear(), lr=0.01)
 
     def first(o: Any, held: dict[str, Any]) -> None:
@@ -189,14 +187,11 @@ def load_hooks(make: Make, before: bool = True, after: bool = True) -> None:
         other["param_groups"][0]["lr"] = 0.003
         return other
 
-    if before:
-        opt.register_load_state_dict_pre_hook(second)
-        opt.register_load_state_dict_pre_hook(first, prepend=True)
-    if after:
-        opt.register_load_state_dict_post_hook(lambda o: o.state.update(ran=o.param_groups[0]["lr"]))
+    opt.register_load_state_dict_pre_hook(second)
+    opt.register_load_state_dict_pre_hook(first, prepend=True)
+    opt.register_load_state_dict_post_hook(lambda o: o.state.update(ran=o.param_groups[0]["lr"]))
     opt.load_state_dict(opt.state_dict())
-    assert opt.param_groups[0]["lr"] == (0.003 if before else 0.01)
-    assert opt.state.get("ran") == (None if not after else 0.003 if before else 0.01)
+    assert opt.param_groups[0]["lr"] == opt.state["ran"] == 0.003
 
 
 def deep_copy(make: Make) -> None:
@@ -276,11 +271,7 @@ OPTIMISERS: dict[str, Callable[[Make], None]] = {
     "test_save_load_equality_with_weights_only": partial(state, trip=saved),
     "test_step_pre_hook, test_step_post_hook": step_hooks,
     "test_step_all_hooks": partial(step_hooks, everywhere=True),
-    "test_state_dict_pre_hook": partial(state_hooks, after=False),
-    "test_state_dict_post_hook": partial(state_hooks, before=False),
     "test_state_dict_pre_post_hook": state_hooks,
-    "test_load_state_dict_pre_hook_and_prepend": partial(load_hooks, after=False),
-    "test_load_state_dict_post_hook": partial(load_hooks, before=False),
     "test_load_state_dict_pre_post_hook": load_hooks,
     "test_deepcopy_copies_all_public_attrs": deep_copy,
     "test_non_empty_state": non_empty_state,
