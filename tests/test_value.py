@@ -74,7 +74,7 @@ def test_most_claims_per_second_first_and_nothing_open_last(selection):
 
 def test_what_a_budget_decides_is_told_beforehand(selection):
     """Two claims after 10 s, three more after 60; with two workers the run of 50 s still takes 50."""
-    made = ranked(selection, planned(selection), "reduced", "cuda")
+    made = ranked(selection, planned(selection), "reduced", "cuda", {SPECS["told"].id})
     told = forecast(made, 159.0, 1)
     assert told[0].endswith("one run after another: 5 claims by 2 artifacts")
     assert [line.split(":")[0].split()[-1] for line in told[1:]] == ["toy/two-in-10", "toy/three-in-60"]
