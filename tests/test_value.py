@@ -7,7 +7,7 @@ import pytest
 from suite.claims.judge import Claim
 from suite.commands import priority as value
 from suite.commands.plan import Planned
-from suite.commands.priority import forecast, ranked, stages
+from suite.commands.priority import forecast, ranked, stages, within
 from suite.papers.artifact import Artifact, Paper
 from suite.spec import RunSpec
 
@@ -82,6 +82,8 @@ def test_what_a_budget_decides_is_told_beforehand(selection):
     assert forecast(made, 60.0, 2)[0].endswith("2 runs side by side: 5 claims by 2 artifacts")
     assert forecast(made, 59.0, 2)[0].endswith("2 claims by 1 artifacts")
     assert len(forecast(made, 1e6, 1)) == 1 + 4  # what decides nothing is not told
+    cheap, _, dear, *_ = made
+    assert within([dear, cheap], 99.0, 1) == ([cheap], [dear])  # what does not fit holds nothing up
 
 
 def test_no_run_is_lost_or_made_twice(selection):

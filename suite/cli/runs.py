@@ -91,6 +91,10 @@ def plan(
         here = [p for p in planned if not lacking.keys() & set(p.data)]
         on = device if device != Device.auto else pick_device(device)  # a plan for a card that is not here
         show(forecast(ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers))
+        if calibration is None:
+            show(
+                ["by seconds of one core of the reference CPU; --calibrate, on the machine itself, measures its own"]
+            )
         return
     summary = planning.summary(planned, yours, shipped, profile, data, calibration)
     if as_json:

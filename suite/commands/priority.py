@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -76,26 +77,36 @@ def ranked(
     return made
 
 
+def within(made: Sequence[Stage], budget: float, workers: int) -> tuple[list[Stage], list[Stage]]:
+    """Stages in their order that fit into so many seconds, one after another, and those that do not."""
+    passed, fitting, rest = 0.0, [], []
+    for stage in made:
+        fits = passed + stage.seconds(workers) <= budget
+        passed += stage.seconds(workers) if fits else 0.0
+        (fitting if fits else rest).append(stage)
+    return fitting, rest
+
+
 def stages(
     selection: Iterable[tuple[Paper, list[Artifact]]],
     planned: Sequence[Planned],
     profile: str,
     device: str,
     have: Collection[str] = (),
+    budget: float = math.inf,
+    workers: int = 1,
 ) -> list[list[Planned]]:
-    """The runs of :func:`ranked` by stage, and those of the plan that are in ``have`` as the last one."""
+    """The runs of :func:`ranked` by stage, those that fit the budget first; those in ``have`` are the last stage."""
     known = sorted((p for p in planned if p.spec.id in have), key=lambda p: p.seconds)
-    made = [list(stage.runs) for stage in ranked(selection, planned, profile, device, have)]
-    return [stage for stage in [*made, known] if stage]
+    fitting, rest = within(ranked(selection, planned, profile, device, have), budget, workers)
+    return [stage for stage in [*(list(each.runs) for each in (*fitting, *rest)), known] if stage]
 
 
 def forecast(made: Sequence[Stage], budget: float, workers: int) -> list[str]:
     """As text: what so many seconds decide, with ``workers`` runs side by side, stage by stage."""
     passed, text, decided = 0.0, [], 0
-    for stage in made:
+    for stage in within([each for each in made if each.claims], budget, workers)[0]:
         passed += stage.seconds(workers)
-        if passed > budget or not stage.claims:
-            break
         decided += len(stage.claims)
         names = ", ".join(claim.rpartition("/")[2] for claim in stage.claims)
         text.append(f"{duration(passed):>12}  {stage.artifact}: {len(stage.runs)} runs decide {names}")
