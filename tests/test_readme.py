@@ -8,7 +8,6 @@ import pytest
 from fake_paper import fill, registered
 
 from suite.report import readme
-from suite.report.page import all_verdicts
 from suite.report.readme import (
     ReadmeError,
     blocks,
@@ -22,8 +21,8 @@ from suite.runs.environment import ROOT
 @pytest.fixture
 def verdicts(tmp_path):
     """Verdicts of the fake paper on stored runs."""
-    with registered(tmp_path) as paper:
-        return all_verdicts(paper, fill(tmp_path / "store", note="untuned"))
+    with registered(tmp_path):
+        return readme.judged_of(["fake"], fill(tmp_path / "store", note="untuned"))
 
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"

@@ -65,27 +65,22 @@ def report(
     Exit 1 when the code that draws an artifact fails.
     """
     from suite.papers.evidence import with_committed
-    from suite.report.page import write_report
     from suite.report.site.build import write_site
+    from suite.report.site.single import write_single
     from suite.runs.files import check_writable
 
     check_writable(out)
-    faults: list[str] = []
-    if single:
-        index = write_report(source(store), out, faults.append)
-    else:
-        try:
-            with watched():
-                site = write_site(source(store), out, say, partial(with_committed, store))
-        except Interrupted as interrupted:
-            say(f"interrupted by {interrupted.name}: pages that are written stay, the same command makes the others")
-            raise typer.Exit(interrupted.exit_code) from None
-        index, faults = site.index, list(site.faults)
-        say(str(site))
-    print(index)
-    for fault in faults:
+    try:
+        with watched():
+            built = (write_single if single else write_site)(source(store), out, say, partial(with_committed, store))
+    except Interrupted as interrupted:
+        say(f"interrupted by {interrupted.name}: pages that are written stay, the same command makes the others")
+        raise typer.Exit(interrupted.exit_code) from None
+    say(str(built))
+    print(built.index)
+    for fault in built.faults:
         say(fault)
-    raise typer.Exit(1 if faults else 0)
+    raise typer.Exit(1 if built.faults else 0)
 
 
 def refresh_(

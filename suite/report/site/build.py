@@ -12,14 +12,12 @@ from suite.claims.board import board
 from suite.claims.judge import NEEDS, Verdict
 from suite.papers.registry import PAPERS, paper
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
-from suite.report.drawing import standalone
-from suite.report.page import Section
 from suite.report.provenance import departures
 from suite.report.readme import first_told
 from suite.report.site.changed import key_of, read_once, seals, state
 from suite.report.site.exhibit import module_of, text_of
 from suite.report.site.render import ASSETS, HERE, render
-from suite.report.site.rows import ALL_WORDS, Reopen, Row, judged, makers, rows_of
+from suite.report.site.rows import ALL_WORDS, Reopen, Row, Section, judged, makers, rows_of
 from suite.report.site.stamp import Folder, digest_of
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
@@ -102,14 +100,14 @@ def _speed() -> dict[str, bytes]:
     if not found:
         return {}
     drawings = {
-        f"{document.id}-{number}.svg": standalone(figure.svg)
+        f"{document.id}-{number}.svg": figure.svg
         for document in found
         for number, figure in enumerate(document.figures)
     }
     return {"speed.html": render("speed.html.j2", speed=found, columns=COLUMNS)} | drawings
 
 
-def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool, source: Runs) -> dict[str, bytes]:
+def _shared(sections: list[Section], about: dict[str, Any], speed: bool, source: Runs) -> dict[str, bytes]:
     """The index, the papers' pages, the glossary, the sources, style and script."""
     found = [verdict for section in sections for verdict in section.verdicts]
     made = {name: (HERE / name).read_bytes() for name in ASSETS}
@@ -138,9 +136,7 @@ def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool, so
     return made
 
 
-def _answers(
-    sections: list[Section[Row]], verdicts: list[Verdict], source: Runs
-) -> Iterator[tuple[Answer, Row, Told]]:
+def _answers(sections: list[Section], verdicts: list[Verdict], source: Runs) -> Iterator[tuple[Answer, Row, Told]]:
     """Answers with the rows of their figures; without those that were written for other verdicts than these."""
     rows = {row.id: row for section in sections for row in section.artifacts}
     found = [answer for answer in answers() if answer.figure in rows]

@@ -80,6 +80,31 @@ class Row:
         return " ".join(verdict.claim.says for verdict in self.verdicts)
 
 
+@dataclass
+class Section:
+    """One paper with its artifacts."""
+
+    paper: Paper
+    artifacts: list[Row]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [verdict for row in self.artifacts for verdict in row.verdicts]
+
+    def having(self, verdict: str) -> list[Verdict]:
+        return [v for v in self.verdicts if v.verdict == verdict]
+
+    @property
+    def findings(self) -> list[Verdict]:
+        """Failures that teach something."""
+        return [v for v in self.having("not reproduced") if not v.red]
+
+    @property
+    def unexplained(self) -> list[Verdict]:
+        """Failures that ``check`` reports as red."""
+        return [v for v in self.having("not reproduced") if v.red]
+
+
 def rows_of(which: Paper) -> list[Row]:
     """The paper's artifacts, then those that nothing measures yet."""
     rows = {artifact.id: Row(artifact.id, artifact.title, artifact) for artifact in which.artifacts}
