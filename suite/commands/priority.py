@@ -79,7 +79,9 @@ def ranked(
 
 def within(made: Sequence[Stage], budget: float, workers: int) -> tuple[list[Stage], list[Stage]]:
     """Stages in their order that fit into so many seconds, one after another, and those that do not."""
-    passed, fitting, rest = 0.0, [], []
+    passed = 0.0
+    fitting: list[Stage] = []
+    rest: list[Stage] = []
     for stage in made:
         fits = passed + stage.seconds(workers) <= budget
         passed += stage.seconds(workers) if fits else 0.0
