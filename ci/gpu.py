@@ -1,15 +1,22 @@
 """Everything a GPU is borrowed for, in one go and within a budget: tests, benchmarks, canaries, claims, one folder.
 
     python -m ci.gpu --budget 840 --data DIR [--out gpu-results] [--store runs.store] [--stages tests,runs,...]
-                     [--profile reduced] [--only 'isgd/fig1*,rudra/table3'] [--workers 1]
+                     [--profile reduced] [--only 'isgd/fig1*,rudra/table3'] [--workers 1] [--after gpu-results]
+    python -m ci.gpu --claims --budget 1800 --data DIR
 
 Runs from the source tree; nothing need be installed but torch, numpy, pandas, pyarrow, scipy, scikit-learn, pillow,
 psutil, safetensors, simpy, typer, rich and pytest (``datasets`` is read around; ``nvidia-ml-py``, pytest-benchmark
 and others are used where they are there). Each stage is ended when its share of the budget is spent; what it has
 written by then is kept, and what it leaves over is the next stages'. Runs come last, most valuable first
 (``suite.commands.priority``), and go on where the last call stopped. OUT then holds ``summary.json``, a log per
-stage, the benchmark document and ``runs.zip``. Exit 0 when every stage succeeded or only ran out of time, 1
-otherwise, 2 without CUDA.
+stage, the benchmark document, ``runs.zip`` and, with the checkpoints of runs under way, ``unfinished.zip``;
+``--after`` takes both from an earlier OUT, so that the next card goes on.
+
+``--claims`` spends the budget on claims alone, at the papers' sizes. It times pieces of the runs on this card, prints
+what the budget should decide, computes the first seed of everything and then the other seeds, as many runs side by
+side as the card's memory holds, and prints what became of the promise.
+
+Exit 0 when every stage succeeded or only ran out of time, 1 otherwise, 2 without CUDA.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from suite.runs.environment import ROOT
 
@@ -56,11 +64,30 @@ class Ended:
 
 
 def stages(
-    out: Path, store: Path, data: Path | None, device: str, profile: str, workers: int, only: Sequence[str] = ()
+    out: Path,
+    store: Path,
+    data: Path | None,
+    device: str,
+    profile: str,
+    workers: int,
+    only: Sequence[str] = (),
+    claims: bool = False,
 ) -> list[Stage]:
     """The stages in order; ``export`` is apart, since it must always run. ``only`` selects what is run."""
     document = out / "benchmark.json"
     root = ["--data", str(data)] if data else []
+    common = [*only, "--profile", profile, "--device", device, "--store", str(store), *root]
+
+    def run(*more: str) -> Callable[[float], Sequence[str]]:
+        spent = lambda s: ("--budget", f"{max(s - GRACE, 1):.0f}")
+        return lambda s: [*PYTHON, "suite", "run", *common, "--workers", str(workers), *spent(s), *more]
+
+    if claims:
+        return [
+            Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
+            Stage("first", 0.65, run("--seeds", "1")),
+            Stage("runs", 0.30, run()),
+        ]
     return [
         Stage(
             "tests",
@@ -75,15 +102,64 @@ def stages(
         Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
         Stage("benchmark", 0.30, lambda s: [*PYTHON, "pytest", "benchmarks", "-q", "-ra", "--out", str(document)]),
         Stage("gate", 0.05, lambda s: [*PYTHON, "suite", "gate", str(document)], (0, 2, 3)),
-        Stage(
-            "runs",
-            0.35,
-            lambda s: [
-                *(*PYTHON, "suite", "run", *only, "--profile", profile, "--device", device, "--store", str(store)),
-                *("--workers", str(workers), "--budget", f"{max(s - GRACE, 1):.0f}", *root),
-            ],
-        ),
+        Stage("runs", 0.35, run()),
     ]
+
+
+def side_by_side(device: str, peak: int) -> int:
+    """How many runs of at most ``peak`` bytes fit on the card, or in this machine's memory, with a core for each."""
+    import psutil
+    import torch
+
+    free = torch.cuda.mem_get_info()[0] if device == "cuda" else psutil.virtual_memory().available
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores, int(0.9 * free / max(peak, 1))))
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the first seeds of a selection decide in the order in which they are computed."""
+
+    stages: Sequence[Any]  # suite.commands.priority.Stage
+    workers: int
+    budget: float
+
+    def lines(self) -> list[str]:
+        from suite.commands.priority import forecast
+
+        return forecast(self.stages, self.budget, self.workers)
+
+    def kept(self, store: Path) -> str:
+        """What is stored of it now."""
+        from suite.runs.store import Store
+
+        there = Store(store, create=True).ids()
+        promised = self.lines()[1:]
+        done = [stage for stage in self.stages if stage.claims and all(run.spec.id in there for run in stage.runs)]
+        count = sum(len(stage.claims) for stage in done)
+        return f"promised {len(promised)} artifacts; the runs of {len(done)} are stored, which decide {count} claims"
+
+
+def promise(
+    store: Path, data: Path | None, device: str, profile: str, only: Sequence[str], budget: float, workers: int
+) -> Promise:
+    """Time pieces of the runs here, in a fortieth of the budget, and rank what the budget can decide."""
+    from suite.commands import plan as planning
+    from suite.commands.list_ import committed_ids
+    from suite.commands.priority import ranked
+    from suite.papers.selection import select
+    from suite.runs.store import Store
+
+    selection = select(list(only))
+    planned = planning.plan(selection, profile, 1)
+    lacking = planning.missing_data(planned, data)
+    planned = [p for p in planned if not lacking.keys() & set(p.data)]
+    there = Store(store, create=True).ids()
+    todo = [p for p in planned if p.spec.id not in there]
+    if todo:
+        planned = planning.calibrated(planned, planning.calibrate(todo, store, device, data, budget / 40))
+    workers = workers or side_by_side(device, max((p.memory for p in todo), default=1))
+    return Promise(ranked(selection, planned, profile, device, there | committed_ids()), workers, budget)
 
 
 def gpu_tests() -> list[str]:
@@ -178,6 +254,27 @@ def lacks_cuda(device: str, program: str) -> bool:
     return lacking
 
 
+def take_home(store: Path, out: Path, profile: str) -> None:
+    """Write finished runs and those under way into a file each."""
+    from suite.runs.unfinished import pack
+
+    if any((store / "runs").iterdir()):
+        export = ["suite", "export", "--store", str(store), "--profile", profile, "--out", str(out / "runs.zip")]
+        subprocess.run([*PYTHON, *export], cwd=ROOT, check=True)
+    if begun := pack(store, out / "unfinished.zip"):
+        print(f"{len(begun)} runs are under way; --after {out} goes on with them", flush=True)
+
+
+def go_on(before: Path, store: Path) -> None:
+    """Take what ``take_home`` wrote into a store."""
+    from suite.runs.unfinished import take
+
+    if (runs := before / "runs.zip").exists():
+        subprocess.run([*PYTHON, "suite", "merge", str(runs), "--store", str(store)], cwd=ROOT, check=True)
+    if (unfinished := before / "unfinished.zip").exists():
+        take(unfinished, store)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, default=840.0, help="seconds for everything")
@@ -185,8 +282,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("gpu-results"))
     parser.add_argument("--store", type=Path, default=Path("runs.store"))
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument("--profile", choices=("smoke", "reduced", "paper"), default="reduced")
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--claims", action="store_true", help="spend the budget on claims, first seeds first")
+    parser.add_argument("--after", type=Path, help="OUT of an earlier call, here or elsewhere, to go on from")
+    parser.add_argument("--profile", choices=("smoke", "reduced", "paper"), help="default: reduced, paper for claims")
+    parser.add_argument("--workers", type=int, help="runs side by side; default: 1, for claims as many as fit")
     parser.add_argument("--stages", default="", help="only these, with commas between; none: all")
     parser.add_argument("--only", default="", help="what to run, with commas between: as for `suite run`")
     chosen = parser.parse_args()
@@ -195,24 +294,27 @@ def main() -> int:
     out, store = chosen.out.resolve(), chosen.store.resolve()
     data = chosen.data.resolve() if chosen.data else None
     out.mkdir(parents=True, exist_ok=True)
+    profile = chosen.profile or ("paper" if chosen.claims else "reduced")
+    workers = 1 if chosen.workers is None else chosen.workers
     only, asked = ([part for part in listed.split(",") if part] for listed in (chosen.only, chosen.stages))
-    planned = stages(out, store, data, chosen.device, chosen.profile, chosen.workers, only)
+    began = time.monotonic()
+    if chosen.after:
+        go_on(chosen.after.resolve(), store)
+    promised = None
+    if chosen.claims:
+        promised = promise(store, data, chosen.device, profile, only, chosen.budget, chosen.workers or 0)
+        workers = promised.workers
+        print("\n".join(promised.lines()), flush=True)
+    planned = stages(out, store, data, chosen.device, profile, workers, only, chosen.claims)
     wanted = asked or [stage.name for stage in planned]
     if unknown := set(wanted) - {stage.name for stage in planned}:
         parser.error(f"--stages {','.join(sorted(unknown))}: choose among {', '.join(s.name for s in planned)}")
-    ended = go([stage for stage in planned if stage.name in wanted], chosen.budget, out, data)
-    if "runs" in wanted and (store / "runs").is_dir() and any((store / "runs").iterdir()):
-        export = [
-            "suite",
-            "export",
-            "--store",
-            str(store),
-            "--profile",
-            chosen.profile,
-            "--out",
-            str(out / "runs.zip"),
-        ]
-        subprocess.run([*PYTHON, *export], cwd=ROOT, check=True)
+    left = chosen.budget - (time.monotonic() - began)
+    ended = go([stage for stage in planned if stage.name in wanted], left, out, data)
+    if promised:
+        print(promised.kept(store), flush=True)
+    if "runs" in wanted and (store / "runs").is_dir():
+        take_home(store, out, profile)
     return 1 if any(each.failed for each in ended) else 0
 
 

@@ -16,7 +16,7 @@ DISTRIBUTION = "sgd-scaling-suite"  # tells this package from others of its name
 def results(
     selector: str | Iterable[str] | None = None, *, store: str | Path | None = None, profile: str | None = None
 ) -> pd.DataFrame:
-    """Stored runs as one tidy table; all about it stands at :func:`suite.papers.results.results`."""
-    from suite.papers.results import results
+    """Stored runs as one tidy table; all about it stands at :func:`suite.own.results.results`."""
+    from suite.own.results import results
 
     return results(selector, store=store, profile=profile)

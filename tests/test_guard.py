@@ -7,14 +7,16 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 import torch
 
 from ci import canaries, gpu, guard, nightly
+from suite.runs import unfinished
 from suite.runs.environment import ROOT, machine_class
-from suite.runs.store import Outcome, encode, verified
+from suite.runs.store import DamagedRun, Outcome, StoreError, encode, verified
 from suite.speed import baselines
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -112,6 +114,41 @@ def measured(rounds: dict[str, int]) -> dict:
     }
     rows = {name: {"family": "training", "sides": sides(n), "ratio": {}} for name, n in rounds.items()}
     return {"format": 1, "machine": {"class": "here"}, "versions": {"torch": "a"}, "workloads": rows}
+
+
+@pytest.mark.processes
+def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_needs(monkeypatch, tmp_path, capsys):
+    """A dry run on a CPU: one artifact of one run, beside a run that an earlier machine had begun."""
+    monkeypatch.setattr("suite.commands.list_.committed_ids", set)
+    begun = tmp_path / "before" / "store" / "partial" / ("ab" * 10) / "x"
+    begun.mkdir(parents=True)
+    (begun / "checkpoint.safetensors").write_bytes(b"far along")
+    (tmp_path / "before" / "store" / "runs").mkdir()
+    gpu.take_home(tmp_path / "before" / "store", tmp_path / "before", "smoke")
+    arguments = ["--claims", "--device", "cpu", "--profile", "smoke", "--budget", "500", "--workers", "2"]
+    places = ["--out", str(tmp_path / "out"), "--store", str(tmp_path / "store"), "--after", str(tmp_path / "before")]
+    chosen = ["--only", "isgd/alg-fcpr", "--stages", "first,runs"]
+    monkeypatch.setattr(sys, "argv", ["ci.gpu", *arguments, *places, *chosen])
+    assert gpu.main() == 0
+    said = capsys.readouterr().out
+    assert "2 runs side by side" in said
+    assert "promised 1 artifacts; the runs of 1 are stored" in said
+    assert (tmp_path / "out" / "runs.zip").exists()
+    taken = unfinished.take(tmp_path / "out" / "unfinished.zip", tmp_path / "next")
+    assert taken == ["ab" * 10]
+    assert (tmp_path / "next" / "partial" / ("ab" * 10) / "x" / "checkpoint.safetensors").read_bytes() == b"far along"
+    assert unfinished.take(tmp_path / "out" / "unfinished.zip", tmp_path / "next") == []  # begun here: left as it is
+
+
+def test_a_file_of_runs_under_way_leads_nowhere_else(tmp_path):
+    for name in (f"{'ab' * 10}/../evil", f"{'ab' * 10}/x/../../evil", "evil/x/y", f"{'ab' * 10}/y"):
+        with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+            archive.writestr(name, b"")
+        with pytest.raises(DamagedRun, match="is not a file of a run under way"):
+            unfinished.take(tmp_path / "bad.zip", tmp_path / "store")
+    (tmp_path / "bad.zip").write_bytes(b"no zip")
+    with pytest.raises(StoreError, match="holds no runs under way"):
+        unfinished.take(tmp_path / "bad.zip", tmp_path / "store")
 
 
 def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path: Path, monkeypatch):

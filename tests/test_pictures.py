@@ -21,7 +21,7 @@ from suite.papers.published import entries
 from suite.papers.registry import PAPERS, paper
 from suite.report import structure as pictures
 from suite.report import style
-from suite.report.page import Once
+from suite.report.site.changed import Once
 from suite.runs.archive import Layered, Runs
 
 pytestmark = pytest.mark.evidence

@@ -16,7 +16,7 @@ from suite.papers.evidence import committed
 from suite.papers.panel import Panel
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, measure_evidence
-from suite.report.page import Once
+from suite.report.site.changed import Once
 from suite.runs.archive import Layered, Runs
 from suite.runs.store import Run
 

@@ -8,7 +8,6 @@ import pytest
 from fake_paper import fill, registered
 
 from suite.report import readme
-from suite.report.page import all_verdicts
 from suite.report.readme import (
     ReadmeError,
     blocks,
@@ -22,8 +21,8 @@ from suite.runs.environment import ROOT
 @pytest.fixture
 def verdicts(tmp_path):
     """Verdicts of the fake paper on stored runs."""
-    with registered(tmp_path) as paper:
-        return all_verdicts(paper, fill(tmp_path / "store", note="untuned"))
+    with registered(tmp_path):
+        return readme.judged_of(["fake"], fill(tmp_path / "store", note="untuned"))
 
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
@@ -44,12 +43,14 @@ def test_a_file_without_its_markers_is_refused(text):
 def test_writing_then_comparing_agrees(tmp_path, monkeypatch, verdicts, capsys):
     monkeypatch.setattr(readme, "judged", lambda source: verdicts)
     monkeypatch.setattr(readme, "answers", lambda homes: [])  # of other papers' claims
+    monkeypatch.setattr(readme, "findings", lambda home: [])
     (tmp_path / "docs").mkdir()
-    for name, made in blocks(verdicts, Layered([])).items():
+    written = blocks(verdicts, Layered([]))
+    for name, made in written.items():
         (tmp_path / name).write_text("".join(f"<!-- {block}:begin -->\n<!-- {block}:end -->\n" for block in made))
     there = ["--root", str(tmp_path)]
     assert main(there) == 1
-    assert capsys.readouterr().err.count("out of date") == 3
+    assert capsys.readouterr().err.count("out of date") == len(written)
     assert main(["--write", *there]) == 0
     assert main(there) == 0
     (tmp_path / "README.md").write_text("# No place for it\n")

@@ -20,6 +20,7 @@ from fake_paper import fill, registered
 
 from ci import accessibility
 from suite.report.site.build import write_site
+from suite.report.site.single import joined
 
 CHROMIUM = accessibility.browser()
 pytestmark = [
@@ -137,7 +138,9 @@ def browser(tmp_path_factory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     with registered(tmp_path_factory.mktemp("home")):
-        return write_site(fill(tmp_path_factory.mktemp("runs")), tmp_path_factory.mktemp("site")).index.parent
+        made = write_site(fill(tmp_path_factory.mktemp("runs")), tmp_path_factory.mktemp("site")).index.parent
+    (made / "report.html").write_text(joined(made), encoding="utf-8")
+    return made
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
@@ -146,7 +149,7 @@ def test_the_site_in_a_browser(browser, site, width, scheme):
     browser.send(
         "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 700
     )
-    for page in ("index.html", "fake.html", "fake/fig1.html", "source/fake_paper.html"):
+    for page in ("index.html", "fake.html", "fake/fig1.html", "source/fake_paper.html", "report.html"):
         browser.visit((site / page).as_uri())
         assert browser.value("document.documentElement.scrollWidth") <= width, page
         ground, ink = (browser.value(f"getComputedStyle(document.body).{p}") for p in ("backgroundColor", "color"))
@@ -158,6 +161,8 @@ def test_the_site_in_a_browser(browser, site, width, scheme):
         assert [url for url in requests if not url.startswith((site.as_uri(), "data:"))] == []
     browser.visit((site / "fake/fig1.html").as_uri())
     assert browser.value("document.querySelector('figure img').naturalWidth") > 100
+    browser.visit((site / "report.html").as_uri())
+    assert browser.value("document.getElementById('count').textContent + document.forms[0].hidden") == "false"
 
 
 def test_the_index_is_searched_and_filtered(browser, site):

@@ -9,6 +9,8 @@ from fake_paper import claim, registered, verdict
 from suite.claims.measured import exact, interval
 from suite.report.behind import reasons
 from suite.report.data import values
+from suite.report.provenance import departures
+from suite.runs.environment import ROOT
 
 
 @pytest.fixture
@@ -56,3 +58,9 @@ def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
     later = verdict(exact(12.0), "not reproduced")
     told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), None))
     assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12")
+
+
+def test_the_reference_implementations_declare_departures():
+    declared = {ledger.file: ledger for ledger in departures(ROOT / "reference_impls")}
+    assert any("queue" in item for _, items in declared["isgd.py"].parts for item in items)
+    assert all(items for ledger in declared.values() for _, items in ledger.parts)

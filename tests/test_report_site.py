@@ -5,26 +5,64 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from fake_paper import HOSTILE, environment, fig2_runs, fill, registered
-from test_report import Page
+from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
 
 from ci.links import follow
-from suite.report import page as single
+from suite.papers import registry
 from suite.report.site import build, exhibit, rows, stamp
 from suite.report.site.build import write_site
-from suite.report.site.rows import Row
+from suite.report.site.rows import Row, Section
+from suite.report.site.single import write_single
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, encode
 
+VOID = {"meta", "link", "br", "img", "hr", "input"}
 EMBEDDED = ("src", "srcset", "data", "poster", "background")  # attributes that a browser follows by itself
+
+
+class Page(HTMLParser):
+    """Elements with their attributes and text, and what a browser would complain about."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.unbalanced: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.unbalanced.append(tag)
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+    def all(self, *tags: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.elements if tag in tags]
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
 
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
-    with registered(tmp_path_factory.mktemp("home"), build, single) as paper:
+    with registered(tmp_path_factory.mktemp("home"), build) as paper:
         yield paper
 
 
@@ -98,9 +136,40 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     words = pages[made / "fake/fig1.html"].words
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
-    section = single.Section[Row](build.paper("fake"), [row])
+    section = Section(registry.paper("fake"), [row])
     page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
+
+
+def test_all_pages_lie_in_one_file_that_fetches_nothing(store, made, tmp_path):
+    built = write_single(store, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    text = built.index.read_text(encoding="utf-8")
+    page = Page(text)
+    assert (page.unbalanced, page.open) == ([], [])
+    ids = [a["id"] for _, a in page.elements if a.get("id")]
+    assert len(ids) == len(set(ids))
+    addresses = [a[name] for _, a in page.elements for name in ("href", "src") if a.get(name)]
+    assert [each for each in addresses if not each.startswith(("#", "data:"))] == []
+    named = {each[1:] for each in addresses if each.startswith("#")}
+    named |= {each for _, a in page.elements for each in (a.get("aria-labelledby") or "").split()}
+    assert len(named) > 40
+    assert named <= set(ids)
+    assert {"fake/fig1.html:main", "fake/fig3.html:main", "about.html:glossary"} <= named
+    assert HOSTILE not in text
+    for name in ("index.html", "fake/fig1.html"):
+        assert Page((made / name).read_text(encoding="utf-8")).words.partition("Printed and ours")[2] in page.words
+
+
+def test_a_damaged_run_is_named_and_nothing_is_drawn_from_it(paper, tmp_path):
+    store = fill(tmp_path / "store")
+    broken = specs("smoke")[1].id
+    (store.root / "runs" / broken / "outcome.json").write_text('{"status": "finished", "results": {"best": 99}}')
+    write_site(store, tmp_path / "site")
+    page = Page((tmp_path / "site/fake/fig1.html").read_text(encoding="utf-8"))
+    assert page.all("img") == []
+    assert f"run {broken}: outcome.json does not match its checksum" in page.words
+    assert "Not drawn, stored evidence cannot be used" in page.words
 
 
 def test_the_same_runs_give_the_same_bytes(store, made, tmp_path):
@@ -125,8 +194,8 @@ def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path
     shutil.rmtree(other.root / "runs" / cluster.id)
     outcome = Outcome("finished", {"speedup": [1.0, 1.5, 2.0, 2.5]})
     other.commit(cluster.id, encode(cluster, environment(), outcome))
-    drawn = []
-    monkeypatch.setattr(exhibit, "show", lambda name, *rest: drawn.append(name) or single.show(name, *rest))
+    drawn, show = [], exhibit.show
+    monkeypatch.setattr(exhibit, "show", lambda name, *rest: drawn.append(name) or show(name, *rest))
     before, told = contents(site), []
     built = write_site(other, site, told.append)
     after = contents(site)

@@ -10,16 +10,16 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from suite.claims.families import corrected
 from suite.claims.judge import TEST
 from suite.papers.evidence import committed
 from suite.papers.grades import Rests, grade, read_of
-from suite.papers.published import entries
-from suite.papers.register import DECIDING
+from suite.papers.published import entries, published
+from suite.papers.register import DECIDING, read
 from suite.papers.registry import PAPERS, homes, paper, papers_of
 from suite.papers.verdicts import verdicts
 from suite.report import snapshot
 from suite.report.numerals import alike
-from suite.report.page import all_verdicts
 from suite.report.readme import blocks, rewritten
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
@@ -37,7 +37,12 @@ def committed_rows():
 def judged():
     """Verdicts of all papers on the committed evidence, what was measured for them, and the evidence."""
     source, measured = Layered(committed()), {}
-    return [verdict for name in PAPERS for verdict in all_verdicts(paper(name), source, measured)], measured, source
+    found = []
+    for name in PAPERS:
+        artifacts = {claim.artifact for claim in published(name)}
+        alone = verdicts(paper(name), source, artifacts=artifacts, measured=measured)
+        found += corrected(alone, read(PAPERS[name].home).families)
+    return found, measured, source
 
 
 @pytest.mark.parametrize("name", papers_of(homes()[0]))

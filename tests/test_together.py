@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from paper_figures.together import board
 from paper_figures.together.experiments.study import crossing, rank
-from paper_figures.together.methods import methods, trials
+from paper_figures.together.methods import OTHERS, methods, trials
 from paper_figures.together.seconds import LINKS, TIMES, Costs
 from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
 from suite.experiment import Context, OutOfTime
@@ -78,8 +79,22 @@ def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: P
     assert (sync.reached, sync.ratios["rounds"].bound) == (3, False)
     assert (sma.reached, sma.ratios["rounds"].bound, sma.ratios["test error"].bound) == (2, True, False)
     assert sma.ratios["gradients"].log.mean == pytest.approx(math.log(MNIST.budget / 2000) / 3)
+    assert (sync.ratios["rounds"].says, sma.ratios["gradients"].says) == ("less", "")  # always 3 / 8; one seed apart
     fewer = {each.method.name: each for each in board.board(fabricated(tmp_path, gradients, errors), ARTIFACT, 1300)}
     assert (fewer["sgd"].reached, fewer["sync-4"].reached) == (2, 0)
+
+
+def test_a_method_of_another_package_stands_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The file of the documentation, behind an entry point: its study is planned, and its row is shown."""
+    page = (Path(__file__).parents[1] / "docs" / "together.md").read_text(encoding="utf-8")
+    written: dict[str, Any] = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], written)
+    assert OTHERS.group in page  # of the entry points
+    monkeypatch.setitem(OTHERS, "rare", written["RARE"])
+    gradients = {"sgd": [1000.0, 1200.0], "rare-4": [2000.0, 2400.0]}
+    rows = board.board(fabricated(tmp_path, gradients, {name: [0.02, 0.02] for name in gradients}), ARTIFACT)
+    assert [each.method.label for each in rows] == ["SGD", "Local SGD, rarely"]
+    assert math.exp(rows[1].ratios["rounds"].log.mean) == pytest.approx(0.5)
 
 
 def test_without_sgd_there_is_nothing_to_compare_with(tmp_path: Path):

@@ -7,7 +7,7 @@ import pytest
 from suite.claims.judge import Claim
 from suite.commands import priority as value
 from suite.commands.plan import Planned
-from suite.commands.priority import stages
+from suite.commands.priority import forecast, ranked, stages, within
 from suite.papers.artifact import Artifact, Paper
 from suite.spec import RunSpec
 
@@ -72,9 +72,18 @@ def test_most_claims_per_second_first_and_nothing_open_last(selection):
     assert order(selection, "cpu") == [["cheap"], ["shared"], ["dear"], ["gpu"], ["told"]]
 
 
-def test_on_a_gpu_what_only_a_gpu_decides_comes_first_however_dear(selection):
-    assert order(selection, "cuda")[0] == ["gpu"]
-    assert order(selection, "cpu")[0] == ["cheap"]
+def test_what_a_budget_decides_is_told_beforehand(selection):
+    """Two claims after 10 s, three more after 60; with two workers the run of 50 s still takes 50."""
+    made = ranked(selection, planned(selection), "reduced", "cuda", {SPECS["told"].id})
+    told = forecast(made, 159.0, 1)
+    assert told[0].endswith("one run after another: 5 claims by 2 artifacts")
+    assert [line.split(":")[0].split()[-1] for line in told[1:]] == ["toy/two-in-10", "toy/three-in-60"]
+    assert forecast(made, 160.0, 1)[0].endswith("6 claims by 3 artifacts")
+    assert forecast(made, 60.0, 2)[0].endswith("2 runs side by side: 5 claims by 2 artifacts")
+    assert forecast(made, 59.0, 2)[0].endswith("2 claims by 1 artifacts")
+    assert len(forecast(made, 1e6, 1)) == 1 + 4  # what decides nothing is not told
+    cheap, _, dear, *_ = made
+    assert within([dear, cheap], 99.0, 1) == ([cheap], [dear])  # what does not fit holds nothing up
 
 
 def test_no_run_is_lost_or_made_twice(selection):

@@ -13,7 +13,7 @@ from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.grades import Rests, read_of
 from suite.papers.published import entries, published
 from suite.papers.verdicts import Measurement, besides, grades, is_timed, measure, measure_evidence, verdicts
-from suite.report.page import Once
+from suite.report.site.changed import Once
 from suite.runs import kept
 from suite.runs.archive import Archive, Layered, export
 from suite.runs.contest import Survey

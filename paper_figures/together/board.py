@@ -6,7 +6,9 @@ to it (gradients that one learner computes after another), seconds to it at thre
 the budget. Each is paired with SGD's by seed, as the mean log ratio with Student's t at 95%. A training that does
 not reach the target counts as if it had at the end of its budget: its ratio is a lower bound, and is marked as one.
 
-The interval covers seeds. It does not cover the luck of the trials, of which each method had one draw.
+The interval covers seeds. It does not cover the luck of the trials, of which each method had one draw. A method is
+said to take less or more than SGD where the difference stands at 5% after Holm over the studies; a lower bound can
+only take more.
 """
 
 from __future__ import annotations
@@ -15,37 +17,43 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paper_figures.together.methods import Method, Trial, methods, study, trials
-from paper_figures.together.seconds import LINKS, TIMES, Costs
+from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
 from suite.claims.intervals import Interval, mean_interval
 from suite.claims.measured import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.runs.store import Run
 from suite.spec import RunSpec
+from suite.speed.gate import holm
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BASE = "sgd"  # to which the others are compared
+LEVEL = 0.05  # of saying that any method differs where none does
 SCORES = ("gradients", "rounds", *LINKS, "test error")
 PROFILES = {"together/mnist": {"smoke": DIGITS, "reduced": MNIST}, "together/cifar10": {"reduced": CIFAR10}}
 
 
 class Ratio(NamedTuple):
-    """A score relative to SGD's: the mean log ratio over seeds, and whether it is a lower bound."""
+    """A score relative to SGD's.
+
+    Attributes:
+        log: mean log ratio over seeds, with its interval.
+        value: mean of the score itself.
+        bound: whether it is a lower bound, since a seed missed the target.
+        says: "less" or "more" where the difference stands after Holm's correction over the methods, "" elsewhere.
+    """
 
     log: Interval
+    value: float
     bound: bool
-
-    def __str__(self) -> str:
-        if math.isinf(self.log.high):
-            return f"{math.exp(self.log.mean):.2f}"
-        low, middle, high = (math.exp(value) for value in (self.log.low, self.log.mean, self.log.high))
-        return f"{'≥ ' if self.bound else ''}{middle:.2f} [{low:.2f}, {high:.2f}]"
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,6 @@ class Row:
     seeds: int
     reached: int  # seeds that came to the target
     ratios: dict[str, Ratio]  # by score
-    test_error: Interval  # share of test images at the end of the budget
 
 
 def task_of(artifact: str, profile: str) -> Task | None:
@@ -97,18 +104,25 @@ def scores(task: Task, method: Method, run: Run, budget: int) -> pd.DataFrame:
 def ratio(ours: pd.DataFrame, base: pd.DataFrame, score: str) -> Ratio:
     """A score over SGD's, paired by seed."""
     logs = [math.log(a / b) for a, b in zip(ours[score], base[score], strict=True)]
-    return Ratio(mean_interval(logs), score != "test error" and not bool(ours["reached"].all()))
+    bound = score != "test error" and not bool(ours["reached"].all())
+    return Ratio(mean_interval(logs), float(ours[score].mean()), bound)
 
 
 def board(evidence: Evidence, artifact: str, budget: int | None = None) -> list[Row]:
-    """The rows whose studies are stored. Raises Missing without SGD's, to which all are compared."""
+    """The rows whose studies are stored, at the task's budget or a smaller one.
+
+    Raises Missing without SGD's study, to which all are compared.
+    """
     task = task_of(artifact, evidence.profile)
     if task is None:
         raise Missing(f"no runs of {artifact} at {evidence.profile}")
     limit = min(budget or task.budget, task.budget)
     known = {method.name: method for method in methods(task)}
     base = scores(task, known[BASE], evidence.run(BASE), limit)
-    return [row(task, method, run, base, limit) for method, run in stored(evidence, task)]
+    rows = [row(task, method, run, base, limit) for method, run in stored(evidence, task)]
+    for score in SCORES:
+        decide(rows, score)
+    return rows
 
 
 def stored(evidence: Evidence, task: Task) -> Iterator[tuple[Method, Run]]:
@@ -120,21 +134,39 @@ def stored(evidence: Evidence, task: Task) -> Iterator[tuple[Method, Run]]:
 
 
 def row(task: Task, method: Method, run: Run, base: pd.DataFrame, budget: int) -> Row:
-    """One method's row."""
+    """One method's row, before anything is decided."""
     ours, drawn = scores(task, method, run, budget), trials(task, method)
-    chosen = drawn[run.results["choice"]]
-    rates = sorted(trial.rate / (1 if method.adaptive else 1 - trial.momentum) for trial in drawn)
-    mine = chosen.rate / (1 if method.adaptive else 1 - chosen.momentum)
-    return Row(
-        method,
-        run,
-        chosen,
-        mine in (rates[0], rates[-1]),
-        len(ours),
-        int(ours["reached"].sum()),
-        {score: ratio(ours, base, score) for score in SCORES},
-        mean_interval(list(ours["test error"])),
-    )
+    rates = [trial.rate / (1 if method.adaptive else 1 - trial.momentum) for trial in drawn]
+    choice = run.results["choice"]
+    ratios = {score: ratio(ours, base, score) for score in SCORES}
+    edge = rates[choice] in (min(rates), max(rates))
+    return Row(method, run, drawn[choice], edge, len(ours), int(ours["reached"].sum()), ratios)
+
+
+def decide(rows: list[Row], score: str) -> None:
+    """Say of a score where a method differs from SGD, at 5% after Holm over the studies of the board.
+
+    Methods that share a study are in the family once: each is judged in the place of the other.
+    """
+    rivals = [each for each in rows if each.method.name != BASE]
+    family = {each.run.id: each.ratios[score].log for each in rivals if not each.method.shares}
+    for each in rivals:
+        found = each.ratios[score]
+        logs = {**family, each.run.id: found.log}
+        stands = dict(zip(logs, holm([p_value(log) for log in logs.values()], LEVEL), strict=True))
+        less = found.log.mean < 0
+        if stands[each.run.id] and not (less and found.bound):
+            each.ratios[score] = found._replace(says="less" if less else "more")
+
+
+def p_value(found: Interval) -> float:
+    """Of no difference, by Student's t, from a mean and its 95% interval."""
+    from scipy.special import stdtr, stdtrit
+
+    half = (found.high - found.low) / 2
+    if not half:
+        return float(not found.mean)
+    return float(2 * stdtr(found.n - 1, -abs(found.mean) / half * stdtrit(found.n - 1, 0.975)))
 
 
 def measure(artifact: str, evidence: Evidence) -> Quantities:
@@ -149,57 +181,84 @@ def measure(artifact: str, evidence: Evidence) -> Quantities:
 
 
 def frame(artifact: str, evidence: Evidence, budget: int | None = None) -> pd.DataFrame:
-    """The board as a table: a row per method."""
+    """The board as a table: a row per method and score.
+
+    ``ratio``, ``low`` and ``high`` are to SGD; ``value`` is the mean of the score itself. ``bound`` marks a lower
+    bound, ``says`` one that stands after Holm's correction.
+    """
     import pandas as pd
 
-    return pd.DataFrame([cells(each) for each in board(evidence, artifact, budget)])
+    return pd.DataFrame(
+        {
+            "method": each.method.label,
+            "learners": each.method.learners,
+            "seeds": each.seeds,
+            "reached": each.reached,
+            "score": score,
+            "value": found.value,
+            "ratio": math.exp(found.log.mean),
+            "low": math.exp(found.log.low),
+            "high": math.exp(found.log.high),
+            "bound": found.bound,
+            "says": found.says,
+            **each.trial._asdict(),
+            "own parameter": each.method.own[0],
+            "edge": each.edge,
+        }
+        for each in board(evidence, artifact, budget)
+        for score, found in each.ratios.items()
+    )
 
 
-def cells(each: Row) -> dict[str, Any]:
-    """A row in words."""
-    method, trial = each.method, each.trial
-    own = "" if method.own[0] == "none" else f", {method.own[0]} {trial.own:g}"
-    one = method.name == BASE
-    said = {score: "1" if one else str(each.ratios[score]) for score in SCORES if score != "test error"}
-    error = each.test_error
-    return {
-        "method": method.label,
-        "learners": method.learners,
-        "reached": f"{each.reached} of {each.seeds}",
-        **said,
-        "test error %": f"{100 * error.mean:.2f} [{100 * error.low:.2f}, {100 * error.high:.2f}]",
-        "chosen": f"rate {trial.rate:g}{'*' if each.edge else ''}, momentum {trial.momentum:g}{own}",
-    }
+PANELS = {  # score -> what the panel says
+    "gradients": "gradient evaluations",
+    "rounds": "rounds",
+    MIDDLE: f"seconds at {MIDDLE}, modelled",
+}
 
 
 def draw(artifact: str, evidence: Evidence, figure: Figure) -> None:
-    """Rounds against gradients to the target, both over SGD's, with intervals; equal rounds lie on a level line."""
+    """A line for each method and a panel for each score, all relative to SGD; filled where the difference stands."""
     from suite.report.style import INK, MARKERS, PALETTE
 
-    axes = figure.subplots()
-    found = [each for each in board(evidence, artifact) if not each.method.shares]
-    looks = {k: (MARKERS[i], PALETTE[i]) for i, k in enumerate(sorted({each.method.learners for each in found}))}
-    for each in found:
-        x, y = each.ratios["gradients"], each.ratios["rounds"]
-        marker, colour = looks[each.method.learners]
-        at = math.exp(x.log.mean), math.exp(y.log.mean)
-        if each.method.name != BASE:
-            xerr, yerr = (
-                [[v - math.exp(r.log.low)], [math.exp(r.log.high) - v]] for v, r in zip(at, (x, y), strict=True)
-            )
-            axes.errorbar(*at, xerr=xerr, yerr=yerr, color=colour, linestyle="none", linewidth=1, capsize=2)
-        axes.plot(*at, marker=marker, color=colour, linestyle="none", fillstyle="none" if x.bound else "full")
-        axes.annotate(label_of(each), at, xytext=(6, 4), textcoords="offset points", fontsize=7.5, color=INK)
-    for k, (marker, colour) in looks.items():
-        axes.plot([], [], marker=marker, color=colour, linestyle="none", label=f"{k} learner{'s' if k > 1 else ''}")
-    axes.axhline(1, color=INK, linewidth=0.8, linestyle="-")
-    axes.axvline(1, color=INK, linewidth=0.8, linestyle="-")
-    axes.set(xscale="log", yscale="log")
-    axes.set_xlabel("gradient evaluations to the target / SGD's (fewer: less work)")
-    axes.set_ylabel("rounds to the target / SGD's (fewer: sooner)")
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.legend(loc="upper left")
+    found = board(evidence, artifact)
+    learners = sorted({each.method.learners for each in found})
+    looks = {k: (PALETTE[i], MARKERS[i]) for i, k in enumerate(learners)}
+    panels = figure.subplots(1, len(PANELS), sharey=True)
+    for axes, (score, said) in zip(panels, PANELS.items(), strict=True):
+        axes.axvline(1, color=INK, linewidth=0.8, linestyle="-")
+        for place, each in enumerate(found):
+            draw_ratio(axes, place, each.ratios[score], *looks[each.method.learners])
+        axes.set(xscale="log", xlabel=said)
+        ticks_of(axes)
+    panels[0].set_yticks(range(len(found)), [label_of(each) for each in found])
+    panels[0].invert_yaxis()
+    for k, (colour, marker) in looks.items():
+        panels[0].plot([], [], marker, color=colour, label=f"{k} learner{'s' if k > 1 else ''}")
+    figure.legend(loc="outside upper center", ncols=len(looks))
+    said = (
+        "to the target, relative to SGD with one learner; 95% over seeds; filled: stands after Holm; arrow: at least"
+    )
+    figure.suptitle(said, fontsize="small")
+
+
+def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -> None:
+    """One ratio with its interval; an arrow to the right where it is a lower bound."""
+    at, low, high = (math.exp(value) for value in (ratio.log.mean, ratio.log.low, ratio.log.high))
+    axes.plot([low, high], [place, place], color=colour, linestyle="-", linewidth=1.4)
+    fill = "full" if ratio.says else "none"
+    axes.plot(at, place, marker=marker, color=colour, linestyle="none", fillstyle=fill, markersize=5.5)
+    if ratio.bound:
+        axes.plot(high, place, marker=">", color=colour, linestyle="none", markersize=4)
+
+
+def ticks_of(axes: Axes) -> None:
+    """Plain numbers at 1, 2 and 5, of which a panel has few."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def label_of(each: Row) -> str:
@@ -214,9 +273,9 @@ def artifact_of(name: str, title: str) -> Artifact:
         partial(runs, name),
         (partial(measure, name),),
         partial(draw, name),
-        "Rounds against gradient evaluations to the target, both relative to SGD with one learner, a point with two "
-        "intervals for each method.",
-        (7.0, 4.8),
+        "A line for each method: gradient evaluations, rounds and modelled seconds to the target, relative to SGD "
+        "with one learner, with intervals over seeds.",
+        (8.0, 4.8),
         partial(frame, name),
     )
 

@@ -15,18 +15,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 from paper_figures.together.tasks import TUNING_SEED, Task
 from suite.spec import seed
+from suite.tables import Table
 
-GROUP = "sgd_suite.methods"
 Settings = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """What a trial draws: learning rate of the local solver, momentum, and the method's own parameter."""
 
     rate: float
@@ -178,18 +176,14 @@ PARALLEL = (
     SMA,
 )
 MANY = (SYNCHRONOUS, LOCAL, SMA)  # those with sixteen learners too
+OTHERS: Table[Method] = Table("method", {})  # of other packages
 
 
 def methods(task: Task) -> tuple[Method, ...]:
     """The methods of a task in the order of the board: one learner, four, sixteen, then those of other packages."""
     four = [method.at(4) for method in PARALLEL]
     sixteen = [method.at(16) for method in MANY] if 16 in task.learners else []
-    return (*ALONE, *four, *sixteen, *registered())
-
-
-def registered() -> list[Method]:
-    """Methods of other packages, in alphabetical order."""
-    return [entry.load() for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name)]
+    return (*ALONE, *four, *sixteen, *(OTHERS[name] for name in sorted(OTHERS)))
 
 
 def study(task: Task, method: Method) -> Mapping[str, Any]:

@@ -37,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "explain": claims.explain_,
     "falsify": claims.falsify,
     "register": claims.register,
+    "together": claims.together,
     "figures": pictures.figures,
     "report": pictures.report,
     "refresh": pictures.refresh_,

@@ -1,4 +1,4 @@
-"""Commands about verdicts and what they rest on: check, falsify, explain, register."""
+"""Commands about verdicts and what they rest on: check, falsify, explain, register; and the board of all methods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from suite.cli.options import Json, OnlyMine, Profile, Selectors, SourceOption
-from suite.cli.output import source
+from suite.cli.output import say, source
 
 
 def check(
@@ -69,3 +69,22 @@ def register(
 
     for sentence in append(because, papers or []):
         print(sentence)
+
+
+def together(
+    *,
+    task: Annotated[str, typer.Option(help="mnist or cifar10")] = "mnist",
+    budget: Annotated[int | None, typer.Option(min=1, help="gradient evaluations; by default the task's own")] = None,
+    profile: Annotated[Profile, typer.Option(help="whose runs are read")] = Profile.reduced,
+    store: SourceOption = None,
+    only_mine: OnlyMine = False,
+) -> None:
+    """All methods on one task at equal budget, against SGD: a table on one screen. Exit 1 without the runs of SGD."""
+    from suite.commands.together import board
+    from suite.papers.artifact import Missing
+
+    try:
+        print("\n".join(board(task, profile, budget, source(store, only_mine))))
+    except Missing as error:
+        say(str(error))
+        raise typer.Exit(1) from None

@@ -55,37 +55,34 @@ def figures(
 
 
 def report(
+    selector: Selectors = None,
     *,
     store: SourceOption = None,
     out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
     single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
 ) -> None:
-    """Write a site of static pages with every artifact, number and verdict; only what changed is written again.
+    """Write a site of static pages with artifacts, numbers and verdicts; only what changed is written again.
 
     Exit 1 when the code that draws an artifact fails.
     """
     from suite.papers.evidence import with_committed
-    from suite.report.page import write_report
     from suite.report.site.build import write_site
+    from suite.report.site.single import write_single
     from suite.runs.files import check_writable
 
     check_writable(out)
-    faults: list[str] = []
-    if single:
-        index = write_report(source(store), out, faults.append)
-    else:
-        try:
-            with watched():
-                site = write_site(source(store), out, say, partial(with_committed, store))
-        except Interrupted as interrupted:
-            say(f"interrupted by {interrupted.name}: pages that are written stay, the same command makes the others")
-            raise typer.Exit(interrupted.exit_code) from None
-        index, faults = site.index, list(site.faults)
-        say(str(site))
-    print(index)
-    for fault in faults:
+    try:
+        with watched():
+            make = write_single if single else write_site
+            built = make(source(store), out, say, partial(with_committed, store), selector or [])
+    except Interrupted as interrupted:
+        say(f"interrupted by {interrupted.name}: pages that are written stay, the same command makes the others")
+        raise typer.Exit(interrupted.exit_code) from None
+    say(str(built))
+    print(built.index)
+    for fault in built.faults:
         say(fault)
-    raise typer.Exit(1 if faults else 0)
+    raise typer.Exit(1 if built.faults else 0)
 
 
 def refresh_(

@@ -53,14 +53,19 @@ def plan(
         float | None,
         typer.Option("--calibrate", min=1, help="time pieces of the runs here for so long first", metavar="SECONDS"),
     ] = None,
-    device: Annotated[Device, typer.Option(help="where --calibrate computes gradients")] = Device.auto,
+    device: Annotated[Device, typer.Option(help="where gradients are to be computed")] = Device.auto,
     seeds: Seeds = None,
+    budget: Annotated[
+        float | None, typer.Option(min=1, help="say what so much time decides instead", metavar="SECONDS")
+    ] = None,
+    workers: Workers = 1,
     as_json: Json = False,
 ) -> None:
     """The runs a selection would make, their estimated time and memory, and the data they need.
 
     Times are those of one core of a reference CPU until --calibrate has measured this machine: the store keeps what
-    it found, and later plans use it.
+    it found, and later plans use it. With --budget: the artifacts in the order in which `run` takes them with that
+    budget, and the claims they decide.
     """
     from suite.commands import plan as planning
     from suite.commands.list_ import committed_ids
@@ -69,7 +74,8 @@ def plan(
     from suite.papers.selection import select
     from suite.runner.calibration import known
 
-    planned = planning.plan(select(selector or []), profile, seeds)
+    selection = select(selector or [])
+    planned = planning.plan(selection, profile, seeds)
     kept = planning.folder_for_calibration(store or STORE) if seconds else store or STORE
     yours, shipped = ids_of_user(store, new=True), committed_ids()
     calibration = known(kept)
@@ -77,6 +83,19 @@ def plan(
         todo = [p for p in planned if p.spec.id not in yours]
         calibration = planning.calibrate(todo, kept, device, data, seconds)
     planned = planning.calibrated(planned, calibration)
+    if budget:
+        from suite.commands.priority import forecast, ranked
+        from suite.training.numerics import pick_device
+
+        lacking = planning.missing_data(planned, data)
+        here = [p for p in planned if not lacking.keys() & set(p.data)]
+        on = device if device != Device.auto else pick_device(device)  # a plan for a card that is not here
+        show(forecast(ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers))
+        if calibration is None:
+            show(
+                ["by seconds of one core of the reference CPU; --calibrate, on the machine itself, measures its own"]
+            )
+        return
     summary = planning.summary(planned, yours, shipped, profile, data, calibration)
     if as_json:
         emit({**summary, "plan": planning.rows(planned, yours)})

@@ -11,11 +11,14 @@ from xml.etree import ElementTree
 
 from suite.claims.board import board, stand_in
 from suite.claims.board import lines as board_lines
-from suite.claims.judge import Verdict
+from suite.claims.judge import PROFILES, Verdict
 from suite.claims.measured import Measured
-from suite.commands.check_table import show
+from suite.commands.check_table import console, sheet, show
+from suite.papers.published import published
 from suite.papers.remembered import judge_artifacts
 from suite.papers.selection import select
+from suite.papers.verdicts import measure
+from suite.report.numerals import values
 from suite.runs.archive import Runs
 from suite.runs.contest import Survey
 
@@ -110,6 +113,26 @@ def junit(found: Sequence[Verdict], path: Path) -> None:
     ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
 
+def show_unclaimed(selectors: Sequence[str], profile: str | None, source: Runs) -> bool:
+    """Print what artifacts without any claim measure, at the largest profile with evidence; whether there is any."""
+    shown = False
+    for paper, artifacts in select(selectors):
+        claimed = {claim.artifact for claim in published(paper.name)}
+        for artifact in artifacts:
+            if artifact.id in claimed or not artifact.measures:
+                continue
+            for each in [profile] if profile else reversed(PROFILES):
+                if quantities := measure(artifact, source, each).found:
+                    rows = sheet(f"{artifact.id} at {each}", "ours [95%]", "seeds")
+                    rows.columns[1].no_wrap = True
+                    for name, value in quantities.items():
+                        rows.add_row(f"  {name}", ", ".join(values(value)), str(value.n))
+                    console().print(rows)
+                    shown = True
+                    break
+    return shown
+
+
 def check_selection(
     selectors: Sequence[str],
     profile: str | None,
@@ -128,7 +151,9 @@ def check_selection(
     if as_json:
         print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
     else:
-        show(found, verbose=verbose, closing=[*summary(found), evidence(found, own)])
+        shown = show_unclaimed(selectors, profile, source)
+        if found or not shown:
+            show(found, verbose=verbose, closing=[*summary(found), evidence(found, own)])
     for line in several.lines():
         print(line, file=sys.stderr)
     return 1 if any(v.red for v in found) else 0

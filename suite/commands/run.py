@@ -102,7 +102,8 @@ def run_artifacts(
     keep_wanted(opened, whole, asked, profile)
     stages = None
     if budget:
-        made = by_value(selection, planned, profile, around.device, stored | with_committed(store).ids())
+        have = stored | with_committed(store).ids()
+        made = by_value(selection, planned, profile, around.device, have, budget, workers)
         stages = {item.spec.id: place for place, stage in enumerate(made) for item in stage}
     counts: Counter[str] = Counter()
     not_begun = 0

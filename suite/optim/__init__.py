@@ -25,6 +25,7 @@ from suite.optim.delayed import DelayedSGD
 from suite.optim.files import load_file, save_file
 from suite.optim.isgd import ISGD
 from suite.optim.joining import device, share
+from suite.optim.local import DiLoCo, LocalSGD, PostLocalSGD
 from suite.optim.parameter_server import parameter_server
 from suite.optim.sma import EASGD, SMA
 from suite.optim.softsync import Softsync
@@ -36,6 +37,9 @@ __all__ = [
     "ISGD",
     "SMA",
     "DelayedSGD",
+    "DiLoCo",
+    "LocalSGD",
+    "PostLocalSGD",
     "Softsync",
     "WorkerLost",
     "choose_batch",

@@ -14,7 +14,7 @@
 
 using real = REAL;
 
-constexpr long VECTOR = 32 / sizeof(real), BLOCK = 4096 / sizeof(real);  // numbers; what is read twice stays near
+constexpr long VECTOR = 32 / sizeof(real), BLOCK = 65536 / sizeof(real);  // numbers that stay in the cache between learners
 
 struct Rates {
     real lr, momentum, decay, alpha, centre;

@@ -41,10 +41,13 @@ class Core:
         return state._replace(**{name: self.weights.view_as(getattr(state, name))})
 
     def moved(self, state: Any, x: Tensor, *, centre: bool) -> Any:
-        """The same state with all workers' weights at x [d]; with ``centre`` SMA's centre too, then at rest."""
-        names = ("x", "replicas", *(("centre", "previous") if centre else ()))
+        """The same state with all workers' weights at x [d]; with ``centre`` the common model too, then at rest."""
+        names = ("x", "replicas", *(("centre", "previous", "common") if centre else ()))
         fields = {name: getattr(state, name) for name in names if hasattr(state, name)}
-        return self.own(state._replace(**{name: x.expand_as(part).clone() for name, part in fields.items()}))
+        moved = state._replace(**{name: x.expand_as(part).clone() for name, part in fields.items()})
+        if centre and hasattr(state, "velocity"):  # of DiLoCo's outer step
+            moved = moved._replace(velocity=torch.zeros_like(state.velocity))
+        return self.own(moved)
 
     def round(self, t: int, first: int) -> Turn:
         """Update t, with a new gradient of each worker held here, of which ``first`` is the first."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls import crossbow, isgd, matex_agd, rudra
+from reference_impls import crossbow, isgd, local_sgd, matex_agd, rudra
 from reference_impls.contract import Algorithm, Sent, Turn
 from suite.optim.averaging import average
 from suite.optim.vector import Loss, Pieces
@@ -128,8 +128,49 @@ def serve(
     return state._replace(versions=(state.x,))
 
 
+def local_mean(
+    algorithm: local_sgd.LocalSGD,
+    state: local_sgd.State,
+    turn: Turn,
+    losses: Sequence[Loss],
+    sums: Tensor | Pieces,
+    lr: Tensor,
+    sent: Sent = (),
+) -> local_sgd.State:
+    """A local step of every learner, and their mean where they agree."""
+    gradients: Any = sums
+    algorithm.optimizer.step(state.memory, state.replicas, gradients, lr)
+    if algorithm.agrees(turn.t):
+        state.replicas.copy_(algorithm.mean(state.replicas))
+    return state
+
+
+def outer_step(
+    algorithm: local_sgd.DiLoCo,
+    state: local_sgd.OuterState,
+    turn: Turn,
+    losses: Sequence[Loss],
+    sums: Tensor | Pieces,
+    lr: Tensor,
+    sent: Sent = (),
+) -> local_sgd.OuterState:
+    """A local step of every learner, and DiLoCo's outer step where they agree."""
+    w, memory, common, velocity = state
+    gradients: Any = sums
+    algorithm.optimizer.step(memory, w, gradients, lr)
+    if algorithm.agrees(turn.t):
+        delta = common - algorithm.mean(w)
+        velocity.mul_(algorithm.momentum).add_(delta)
+        common.sub_(algorithm.alpha * (delta + algorithm.momentum * velocity))
+        w.copy_(common)
+    return state
+
+
 IN_PLACE: dict[type[Algorithm[Any]], Update] = {
     crossbow.SMA: average,
+    local_sgd.LocalSGD: local_mean,
+    local_sgd.PostLocalSGD: local_mean,
+    local_sgd.DiLoCo: outer_step,
     matex_agd.DelayedSGD: exchange,
     isgd.ISGD: chase,
     rudra.Softsync: serve,

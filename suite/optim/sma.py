@@ -15,14 +15,14 @@ from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.wrapped import Base, Wrapped
 
-Rule = partial[crossbow.SMA]  # of optimizer and collective
+Rule = partial[Any]  # an algorithm whose learners have weights of their own, of optimizer and collective
 
 
 class Averaging(Algorithm):
-    """Learners with their own weights, batches and batch-norm statistics, held together by a centre.
+    """Learners with their own weights, batches and batch-norm statistics, held together by averaging.
 
     The learners of a process take turns in one module: each ``step`` is one learner's batch, and an update happens
-    once every learner of every process had its own. ``average()`` is the centre, the model to test.
+    once every learner of every process had its own. ``average()`` is the model to test.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Averaging(Algorithm):
     def _core(self, weights: Tensor | None) -> Core:
         collective = self.collective()
         algorithm = self._rule(self.solver, collective)
-        if collective.workers == 1 and algorithm.alpha is None:
+        if collective.workers == 1 and getattr(algorithm, "alpha", 1.0) is None:
             raise ValueError(
                 f"{type(self).__name__}: with one learner in all, alpha = 1/learners makes it and the centre swap; "
                 "give learners=2 or more, start more processes, or give alpha, for example 0.1"

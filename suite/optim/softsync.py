@@ -207,7 +207,9 @@ class Softsync(Algorithm):
     def _further_state(self) -> dict[str, Any]:
         versions = {str(at): version.clone() for at, version in self._versions.items()}
         sums = {str(read): self._gradients[row].clone() for read, row in self._rows.items()}
-        return {"server": asdict(self._server), "learner": self._learner, "versions": versions, "sums": sums}
+        server = asdict(self._server)
+        server["buffer"] = [list(entry) for entry in server["buffer"]]  # torch.load refuses types of ours
+        return {"server": server, "learner": self._learner, "versions": versions, "sums": sums}
 
     def _restore(self, held: Mapping[str, Any]) -> None:
         self._server, self._learner = rudra.Server(**held["server"]), held["learner"]

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from suite.communication.group import Group
-from suite.optim import checkpoints
 from suite.optim.core import Core
-from suite.optim.files import pack, unpack
+from suite.optim.files import newest_checkpoint, pack, unpack, write_checkpoint
 from suite.optim.module import Buffers
 from suite.optim.solver import Grouped
 from suite.optim.vector import Loss, Vector
@@ -209,7 +208,7 @@ class Resumable(torch.optim.Optimizer):
         tensors |= {f"epoch/{kind}": value for kind, value in begun.items()}
         tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
         values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain, "had": had}
-        checkpoints.write(Path(folder), self.group, self.t, values, tensors)
+        write_checkpoint(Path(folder), self.group, self.t, values, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:
         """Go on from the newest state under ``folder`` that every process has whole; returns its ``plain`` values.
@@ -217,7 +216,7 @@ class Resumable(torch.optim.Optimizer):
         Training then ends in the same bits as if it had not been interrupted. Where there is none it returns an empty
         dictionary and changes nothing. Every process must call it. Raises ValueError as ``load_state_dict`` does.
         """
-        found = checkpoints.newest(Path(folder), self.group)
+        found = newest_checkpoint(Path(folder), self.group)
         if found is None:
             return {}
         values, tensors = found

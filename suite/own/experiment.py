@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from suite.experiment import Experiment
 from suite.own import figure
 from suite.own.data import Facts, Splits, facts, register
+from suite.own.variation import Variation, changed, written
 from suite.papers.artifact import Artifact, Groups, Paper
-from suite.papers.variation import Variation, changed, written
 from suite.runner.cost import TRAIN
 from suite.spec import RunSpec
 

@@ -60,7 +60,7 @@ def measure(evidence: Evidence) -> Quantities:
         first = next(iter(found))
         if seeds := sorted(found[first].keys() & found[group].keys()):
             base, ours = ([found[each][seed] for seed in seeds] for each in (first, group))
-            name = f"{group}: test error minus that of {first} (points)"
+            name = f"{group}: less {first} (points)"
             yield name, over_seeds(paired_difference(base, ours), [*ids[first], *ids[group]])
 
 

@@ -110,6 +110,12 @@ def train(
             number += 1
             weights = server.exchange(torch.cat([grad, grad.new_tensor([loss])]), weights)
         return number
+    update = updating(x0, n, learners, optimizer, rate)
+    return Service(connections, n, x0, update, updates).run()
+
+
+def updating(x0: Tensor, n: int, learners: int, optimizer: Optimizer, rate: Callable[[int], float]) -> Update:
+    """The server's update, which keeps state and weights from one call to the next."""
     algorithm = rudra.Softsync(optimizer, Local(learners), learners, n)  # learners keep what they read: no history
     state = algorithm.init(x0)
 
@@ -119,7 +125,7 @@ def train(
         state = algorithm.update(state, turn, torch.tensor(losses), sums, lr)
         return state.x
 
-    return Service(connections, n, x0, update, updates).run()
+    return update
 
 
 def connect(group: Group, facts: dict[str, Any], x0: Tensor) -> list[Connection]:

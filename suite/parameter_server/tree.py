@@ -69,6 +69,14 @@ def server_tree(learners: int, per_leaf: int, fan_out: int) -> Node:
     return root
 
 
+def receivers(sender: int, learners: int, fan_out: int) -> list[int]:
+    """Children of a learner in adv*'s broadcast tree; -1 is the root server."""
+    if sender < 0:
+        return [0]
+    first = sender * fan_out + 1
+    return list(range(first, min(first + fan_out, learners)))
+
+
 def weighted_mean(node: Node, gradients: Sequence[Any]) -> Any:
     """The average that reaches the top when each server relays sums with their counts: equal to the flat mean."""
     return _sum(node, gradients) / node.size
@@ -212,11 +220,7 @@ class AdvStar(Adv):
                 self.env.process(self.broadcast(sender))
 
     def receivers(self, sender: int) -> list[int]:
-        """Children of a learner in the broadcast tree; -1 is the root server."""
-        if sender < 0:
-            return [0]
-        first = sender * self.broadcast_fan_out + 1
-        return list(range(first, min(first + self.broadcast_fan_out, self.server.workers)))
+        return receivers(sender, self.server.workers, self.broadcast_fan_out)
 
     def held(self, sender: int) -> int:
         return self.server.timestamp if sender < 0 else self.newest_at[sender]

@@ -1,4 +1,4 @@
-"""From stored runs to figures: one file per artifact, or one inline SVG in the report.
+"""From stored runs to figures: one file per artifact.
 
 matplotlib is driven through ``Figure`` objects and the Agg backend alone; no pyplot state, no display.
 """
@@ -203,7 +203,7 @@ def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
     if form == "svg":
-        return standalone(inline_svg(drawn))
+        return _svg(drawn)
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
     with _naming(drawn.artifact), style.applied(drawn.artifact.id):
@@ -211,31 +211,8 @@ def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
     return buffer.getvalue()
 
 
-def standalone(svg: str) -> bytes:
-    """The file of a drawing that ``inline_svg`` made."""
-    document = ElementTree.fromstring(svg)
-    scheme = ElementTree.Element(f"{{{SVG}}}style")
-    scheme.text = f"svg{{color:{style.INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6e9}}}}"
-    document.insert(2, scheme)
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + _text(document).encode()
-
-
-def inline_svg(drawn: Drawing) -> str:
-    """The figure as an ``<svg>`` element that can stand beside others in one page.
-
-    Its ids begin with the artifact's, its style is confined to itself, its ink is ``currentColor``, and it carries
-    its title and description for readers who cannot see it. Raises DrawingError.
-    """
-    return _text(_svg(drawn))
-
-
-def _text(document: ElementTree.Element) -> str:
-    ElementTree.register_namespace("", SVG)
-    ElementTree.register_namespace("xlink", XLINK)
-    return ElementTree.tostring(document, encoding="unicode")
-
-
-def _svg(drawn: Drawing) -> ElementTree.Element:
+def _svg(drawn: Drawing) -> bytes:
+    """The figure as SVG with its title and description for readers who cannot see it, in the viewer's ink."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer, dots = io.BytesIO(), drawn.figure.dpi
@@ -244,48 +221,34 @@ def _svg(drawn: Drawing) -> ElementTree.Element:
         FigureCanvasSVG(drawn.figure).print_svg(buffer, metadata={"Date": None})
     drawn.figure.dpi = dots  # print_svg leaves 72 behind
     root = ElementTree.fromstring(buffer.getvalue())
-    for child in list(root):
-        if child.tag == f"{{{SVG}}}metadata":
-            root.remove(child)
-    for parent in root.iter():
-        for child in list(parent):
-            if child.tag == f"{{{SVG}}}style":  # matplotlib's rule for *, which would reach the whole page
-                parent.remove(child)
-    prefix = re.sub(r"[^A-Za-z0-9]+", "-", drawn.artifact.id) + "."
+    for metadata in root.findall(f"{{{SVG}}}metadata"):
+        root.remove(metadata)
     for element in root.iter():
-        _confine(element, prefix)
-    # Elements without a fill are black in SVG: here they are ink. The two strokes are matplotlib's own rule.
-    root.attrib |= {
-        "fill": "currentColor",
-        "stroke-linejoin": "round",
-        "stroke-linecap": "butt",
-        "role": "img",
-        "aria-labelledby": f"{prefix}title {prefix}desc",
-    }
-    description = f"{drawn.artifact.shows} ({drawn.stamp})"
-    for name, text in (("desc", description), ("title", drawn.artifact.title)):
-        told = ElementTree.Element(f"{{{SVG}}}{name}", {"id": prefix + name})
+        _lighten(element)
+    # Elements without a fill are black in SVG: here they are ink.
+    root.attrib |= {"fill": "currentColor", "role": "img", "aria-labelledby": "title desc"}
+    scheme = f"svg{{color:{style.INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e4e6e9}}}}"
+    described = f"{drawn.artifact.shows} ({drawn.stamp})"
+    for name, text in (("style", scheme), ("desc", described), ("title", drawn.artifact.title)):
+        told = ElementTree.Element(f"{{{SVG}}}{name}", {} if name == "style" else {"id": name})
         told.text = text
         root.insert(0, told)
-    return root
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", XLINK)
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode").encode()
 
 
 _INKS = re.compile(rf"(?:{style.INK}|#000000)\b")
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
 
-def _confine(element: ElementTree.Element, prefix: str) -> None:
-    """Give an element's ids and references the prefix, its ink the page's colour, its path two decimals."""
+def _lighten(element: ElementTree.Element) -> None:
+    """Give an element's ink the viewer's colour, its path two decimals."""
     for name, value in element.attrib.items():
-        if name == "id":
-            value = prefix + value
-        elif name.endswith("href") and value.startswith("#"):
-            value = f"#{prefix}{value[1:]}"
-        elif name in ("style", "fill", "stroke"):
-            value = _INKS.sub("currentColor", value)
+        if name in ("style", "fill", "stroke"):
+            element.set(name, _INKS.sub("currentColor", value))
         elif name == "d":
-            value = " ".join(_NUMBER.sub(lambda m: f"{float(m[0]):.2f}", value).split())
-        element.set(name, re.sub(r"url\(#", f"url(#{prefix}", value))
+            element.set(name, " ".join(_NUMBER.sub(lambda m: f"{float(m[0]):.2f}", value).split()))
 
 
 def draw_selection(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.papers.artifact import Artifact
 from suite.report import speed
-from suite.report.drawing import Drawing, inline_svg, rendered
+from suite.report.drawing import Drawing, image, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,8 +29,7 @@ class Figured:
 
     title: str
     alt: str
-    svg: str
-    inches: float
+    svg: bytes
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,7 @@ def measured_speed() -> list[Speed]:
     found = []
     for document in speed.committed():
         drawings = [roofline(document), against_batch(document), growth(document)]
-        figures = [
-            Figured(d.artifact.title, d.artifact.alt, inline_svg(d), float(d.figure.get_figwidth()))
-            for d in drawings
-            if d
-        ]
+        figures = [Figured(d.artifact.title, d.artifact.alt, image(d, "svg")) for d in drawings if d]
         found.append(
             Speed(_id(document), speed.title(document), figures, speed.rows(document), speed.notes(document))
         )

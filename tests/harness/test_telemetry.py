@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import namedtuple
 from types import SimpleNamespace
 
 import pytest
 
-from suite.runs.telemetry import Absent, Gpu, Watch, watch
+from suite.runs.telemetry import Absent, Gpu, Host, Watch, watch
 
 
 class NVMLError(Exception):
@@ -83,3 +84,29 @@ def test_without_the_package_the_reason_names_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(Absent, match="nvidia-ml-py is not installed"):
         Gpu()
+
+
+def test_time_taken_by_other_machines_is_a_share_of_what_passed(monkeypatch):
+    Times = namedtuple("Times", "user idle steal")
+    passed = iter([Times(10.0, 80.0, 10.0), Times(12.0, 84.0, 14.0), Times(12.0, 84.0, 14.0)])
+    monkeypatch.setattr("psutil.cpu_times", lambda: next(passed))
+    host = Host()
+    assert "stolen_percent" not in host.look()
+    assert host.look()["stolen_percent"] == pytest.approx(40.0)
+    assert "stolen_percent" not in host.look(), "no time has passed"
+
+
+def test_all_reasons_for_which_a_card_was_held_back_are_named_in_order(monkeypatch: pytest.MonkeyPatch):
+    card = Card()
+    names = ("SwThermalSlowdown", "HwPowerBrakeSlowdown", "DisplayClockSetting", "SyncBoost", "HwThermalSlowdown")
+    for place, name in enumerate(names):
+        setattr(card, f"nvmlClocksThrottleReason{name}", 16 << place)
+    monkeypatch.setattr(card, "nvmlDeviceGetCurrentClocksThrottleReasons", lambda handle: 0xFFF, raising=False)
+    with watch("cuda", nvml=card) as seen:
+        pass
+    assert seen["gpu"]["throttled"] == sorted([*names, "SwPowerCap", "HwSlowdown"])
+
+
+def test_the_load_is_that_of_the_last_minute(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (1.5, 15.0, 150.0))
+    assert Host().look()["load_average"] == 1.5

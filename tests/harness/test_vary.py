@@ -11,10 +11,10 @@ import toy
 from matplotlib.figure import Figure
 
 from suite.commands.vary import vary_artifact
+from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.registry import paper
-from suite.papers.variation import VariationError, parse, variations, written
 from suite.report.varied import Comparison, UndrawableError
 from suite.spec import RunSpec
 

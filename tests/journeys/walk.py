@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -52,23 +53,23 @@ def call(*words: str, terminal: bool = False) -> Done:
     return Done(words, int(code or 0), out.getvalue(), err.getvalue())  # type: ignore[call-overload]
 
 
-def figures(folder: Path, *selectors: str) -> dict[str, list[Path]]:
-    """Draw into ``folder`` in all forms, and write what is drawn as CSV; returns the pictures of each artifact drawn.
+def figures(folder: Path, *selectors: str, forms: Collection[str] = FORMS) -> dict[str, list[Path]]:
+    """Draw into ``folder`` in the forms, and write what is drawn as CSV; returns the pictures of each artifact drawn.
 
     Raises AssertionError where one is not drawn for another reason than missing runs, or a file is not what its name
     says.
     """
-    forms = [word for form in FORMS for word in ("--format", form)]
-    done = call("figures", *selectors, *forms, "--data", "csv", "--out", str(folder)).fine()
+    asked = [word for form in forms for word in ("--format", form)]
+    done = call("figures", *selectors, *asked, "--data", "csv", "--out", str(folder)).fine()
     drawn: dict[str, list[Path]] = {}
     for line in done.err.splitlines():
         artifact, _, said = line.partition(": ")
         assert "not drawn" not in said, line
         if said.startswith(("not run: ", "no drawing; ")):
             continue
-        drawn[artifact] = [folder / f"{artifact.replace('/', '-')}.{form}" for form in FORMS]
-        for path, start in zip(drawn[artifact], FORMS.values(), strict=True):
-            assert path.read_bytes().startswith(start), path
+        drawn[artifact] = [folder / f"{artifact.replace('/', '-')}.{form}" for form in forms]
+        for path in drawn[artifact]:
+            assert path.read_bytes().startswith(FORMS[path.suffix[1:]]), path
         assert path.with_suffix(".csv").stat().st_size > 0, f"{artifact} has no table"
     return drawn
 

@@ -13,9 +13,12 @@ from reference_impls.contract import Algorithm, Entry, Turn
 from reference_impls.crossbow import SMA as Averaging
 from reference_impls.crossbow import elastic_averaging
 from reference_impls.isgd import ISGD as Chart
+from reference_impls.local_sgd import DiLoCo as Outer
+from reference_impls.local_sgd import LocalSGD as Mean
+from reference_impls.local_sgd import PostLocalSGD as LateMean
 from reference_impls.matex_agd import DelayedSGD as Exchange
 from suite.communication.collectives import Local, Settled
-from suite.optim import EASGD, ISGD, SMA, DelayedSGD
+from suite.optim import EASGD, ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD
 from suite.training.optimizers import ALL, Stepped, TorchSGD
 
 EXAMPLES, BATCH, UPDATES, RATE = 96, 12, 50, 0.1
@@ -69,6 +72,14 @@ METHODS = {
     "SMA, tau 3": Method(_face(SMA, learners=2, tau=3), partial(Averaging, tau=3), 2),
     "SMA, 2 devices of 2": Method(_face(SMA, learners=4, devices=2), partial(Averaging, devices=2), 4),
     "EASGD": Method(_face(EASGD, learners=2, alpha=0.15), partial(elastic_averaging, alpha=0.15), 2),
+    "LocalSGD": Method(_face(LocalSGD, learners=2, local_steps=3), partial(Mean, h=3), 2),
+    "LocalSGD, 1 learner": Method(_face(LocalSGD, learners=1, local_steps=3), partial(Mean, h=3)),
+    "PostLocalSGD": Method(
+        _face(PostLocalSGD, learners=2, local_steps=4, switch=11), partial(LateMean, h=4, switch=11), 2
+    ),
+    "DiLoCo": Method(  # at the paper's outer momentum rounding errors grow a thousandfold here
+        _face(DiLoCo, learners=2, local_steps=3, outer_momentum=0.3), partial(Outer, h=3, momentum=0.3), 2
+    ),
     "ISGD": Method(
         _face(ISGD, batches=8, zeta=0.5, margin=0.5, stop=3), partial(Chart, batches=8, zeta=0.5, stop=3, margin=0.5)
     ),

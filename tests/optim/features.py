@@ -17,7 +17,18 @@ from door import BATCH, EXAMPLES, closure, examples, network, weights
 from torch import Tensor, nn
 
 from suite.communication.group import Group
-from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync, load_file, parameter_server, save_file
+from suite.optim import (
+    EASGD,
+    ISGD,
+    SMA,
+    DelayedSGD,
+    DiLoCo,
+    LocalSGD,
+    Softsync,
+    load_file,
+    parameter_server,
+    save_file,
+)
 
 STEPS = 24  # batches a process trains on for a feature
 
@@ -40,6 +51,8 @@ def served(module: nn.Module, params: Any = None, *, group: Group, **settings: A
 OPTIMISERS = {
     "SMA": Optimiser(SMA, {"learners": 2}, 2),
     "EASGD": Optimiser(EASGD, {"learners": 2, "alpha": 0.2}, 2),
+    "LocalSGD": Optimiser(LocalSGD, {"learners": 2, "local_steps": 3}, 2),
+    "DiLoCo": Optimiser(DiLoCo, {"learners": 2, "local_steps": 3}, 2),
     "ISGD": Optimiser(ISGD, {"batches": 8, "zeta": 0.1, "margin": 0.5}),
     "DelayedSGD": Optimiser(DelayedSGD, {"delay": 1}),
     "DelayedSGD, layer-wise": Optimiser(DelayedSGD, {"layerwise": True}),

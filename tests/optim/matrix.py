@@ -45,6 +45,7 @@ FEATURES: dict[str, Callable[[Job], None]] = {
     "parameters replaced in the module later": features_of_corners.left,
     "`join()` for loaders of unequal length": features_of_corners.joined,
 }
+AVERAGING = ("SMA", "EASGD", "LocalSGD", "DiLoCo")
 SENT = "layer-wise exchange has sent the gradients by then"
 AGES = "the learners hold weights of several ages, and new ones would have one"
 REFUSALS: dict[tuple[str, int, str], tuple[str, str]] = {}  # (optimiser, processes, feature) -> (message, reason)
@@ -99,7 +100,7 @@ refuse(JOIN, "every process needs as many", "it holds batches against those of t
 refuse(JOIN, "needs layerwise=False", "gradients leave before the step", "DelayedSGD, layer-wise")
 refuse(JOIN, "wait for nobody", "learners of a server wait for nobody", "Softsync", processes=(2,))
 LATER = "weights written in place between steps"
-refuse(LATER, "call take_up() after writing", "each learner has weights of its own", "SMA", "EASGD")
+refuse(LATER, "call take_up() after writing", "each learner has weights of its own", *AVERAGING)
 refuse(LATER, "call take_up() after writing", "each learner has weights of its own", "Softsync", processes=(1,))
 for feature, message in (
     (LATER, "the next pull would undo"),
@@ -126,8 +127,9 @@ def page() -> str:
         "# What the optimisers support",
         "",
         "Made from the tests: `tests/optim/test_matrix.py` tries every cell and compares this page with what it",
-        "expects. *yes* works; *no* is refused by an error that says why, and the number leads to the reason. SMA",
-        "and EASGD have two learners in each process and DelayedSGD a delay of 1; Softsync is `parameter_server`.",
+        "expects. *yes* works; *no* is refused by an error that says why, and the number leads to the reason. SMA,",
+        "EASGD, LocalSGD and DiLoCo have two learners in each process and DelayedSGD a delay of 1; Softsync is",
+        "`parameter_server`. PostLocalSGD is LocalSGD with another rule of when to average.",
         "",
         "A parameter without a gradient, which `torch.optim` leaves alone, has one of zeros here: momentum, decay",
         "and averaging move it. A step without any gradient is refused in one process.",

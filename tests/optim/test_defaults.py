@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
+from suite.optim import EASGD, ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD, Softsync
 
 PLAIN = {"momentum": 0.0, "weight_decay": 0.0, "fused": None, "group": None}  # as torch.optim.SGD
 BASED = dict.fromkeys(["lr", "momentum", "weight_decay", "base", "fused", "group"])  # None: SGD's, or those of base
@@ -18,6 +18,9 @@ PAPERS = {
     ISGD: {"stop": 5, "margin": 3.0},  # three standard deviations (Eq. 10)
     SMA: BASED | {"learners": None, "alpha": None, "centre_momentum": 0.9, "tau": 1, "devices": None},
     EASGD: BASED | {"learners": None, "tau": 1},
+    LocalSGD: BASED | {"learners": None, "local_steps": 8},
+    PostLocalSGD: BASED | {"learners": None, "local_steps": 8},
+    DiLoCo: BASED | {"learners": None, "local_steps": 500, "outer_lr": 0.7, "outer_momentum": 0.9},  # Alg. 1
     DelayedSGD: BASED | {"delay": 0, "layerwise": False, "order": "backward", "bucket_bytes": 0},
     Softsync: {"n": 1, "learners": 2, "modulate": True, "per_gradient": False, "updates": None, "watch": None},
 }

@@ -22,8 +22,9 @@ def over(method: Method, processes: int) -> Method:
     return method._replace(algorithm=partial(method.algorithm, devices=processes * devices))
 
 
-@pytest.mark.parametrize("fused", [False, True], ids=["figures' solver", "fused solver"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "fused"), [(torch.float64, False), (torch.float32, True)], ids=["figures' solver", "fused solver"]
+)
 @pytest.mark.parametrize("name", METHODS)
 def test_one_process_equals_the_reference_to_the_bit(name: str, dtype: torch.dtype, fused: bool):
     method = METHODS[name]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_corners import MAKERS
-from torch_rows import REFUSED, ROWS, outcome, table
+from torch_rows import MAKERS, REFUSED, ROWS, outcome, table
 
 pytestmark = [pytest.mark.torch_rows, pytest.mark.filterwarnings("ignore::UserWarning:torch")]
 

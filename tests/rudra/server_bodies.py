@@ -12,8 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from suite.communication.group import Group
+from suite.communication.group import Group, WorkerLost
+from suite.parameter_server import tree_processes
 from suite.parameter_server.processes import Served, train
+from suite.parameter_server.tree_messages import Job
 from suite.training.optimizers import CaffeSGD
 
 DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9
@@ -84,3 +86,44 @@ def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) ->
 
 def disagree(group: Group) -> None:
     train(group, group.rank, start(), gradient, optimizer=CaffeSGD(), rate=lambda t: RATE, updates=3)
+
+
+def dyadic(x: Tensor, part: Tensor) -> tuple[float, Tensor]:
+    """Of a quadratic, in numbers of few bits: sums of them are exact in any order."""
+    return float((x - part).square().sum()), x - part
+
+
+def dyadic_rows(learner: int, number: int) -> Tensor:
+    return (torch.arange(4, dtype=torch.float64) * (3 * learner + 1) + 5 * number) % 8
+
+
+def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) -> Job:
+    return Job(
+        architecture, n, torch.zeros(4, dtype=torch.float64), dyadic_rows, gradient,
+        CaffeSGD(0.5), lambda t: 0.125, updates, per_leaf=2, fan_out=2,
+    )  # fmt: skip
+
+
+def serve_tree(group: Group, architecture: str, n: int, updates: int) -> Any:
+    found = tree_processes.train(group, tree_job(architecture, n, updates))
+    return plain(found) if isinstance(found, Served) else getattr(found, "number", None)
+
+
+def lose_a_server(group: Group, architecture: str, which: int, report: str) -> None:
+    """Learner 0 kills a server with its third gradient; what the others raise goes to ``report`` and their rank."""
+    pids = group.everyone(os.getpid())
+    servers = group.size - 4
+
+    def computed(x: Tensor, part: Tensor) -> tuple[float, Tensor]:
+        time.sleep(0.005)
+        numbers[0] += 1
+        if group.rank == servers and numbers[0] == 3:
+            os.kill(pids[which], signal.SIGKILL)
+        return dyadic(x, part)
+
+    numbers = [0]
+    try:
+        tree_processes.train(group, tree_job(architecture, 1, 1_000_000, computed))
+    except WorkerLost as error:
+        Path(f"{report}{group.rank}").write_text(str(error))
+        raise

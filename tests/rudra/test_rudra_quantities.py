@@ -14,7 +14,7 @@ from known_worlds import ROWS, halved, imagenet, trainings, world
 from scipy import stats
 
 from paper_figures.rudra import errors, settings, table2
-from paper_figures.rudra.plans import BASELINE, TABLE2, TABLE3, identities, label, printed_error
+from paper_figures.rudra.plans import BASELINE, CALIBRATED, TABLE2, TABLE3, identities, label, printed_error
 from paper_figures.rudra.settings import LEARNERS, Configuration
 from suite.claims.judge import Claim, judge
 from suite.data.catalogue import DATASETS
@@ -156,6 +156,41 @@ def test_divergence_is_judged_at_every_evaluation_of_every_seed(curve: list[floa
     each = quantity("fig5/n30-diverges")
     found = each.measured(each.needs(frame_of({"alpha0": runs})))
     assert (found.values, found.n) == (pytest.approx(ends), 2)
+
+
+# ---------------------------------------------------------------- times: every row with a time of its own
+
+
+def test_predicted_times_are_read_row_by_row() -> None:
+    rows = list(dict.fromkeys([*ROWS, *((1, mu, 1) for mu in (4, 128))]))
+    time = {row: 1000.0 + 7 * at**1.3 for at, row in enumerate(rows)}
+    other = {row: 50.0 + 3 * at for at, row in enumerate(CALIBRATED)}
+    frame = frame_of(
+        {
+            "times": [{"rows": rows, "predicted": list(time.values())}],
+            "left out": [{"rows": list(other), "predicted": [[t, t - 2, t + 4] for t in other.values()]}],
+        }
+    )
+    gain = lambda n, mu, k: time[0, mu, 1] / time[n, mu, k]
+    known: dict[str, list[float]] = {
+        "table3/r02-training-time": [time[0, 8, 30]],
+        "table3/r04-training-time": [time[0, 4, 30]],
+        "fig8a/softsyncs-similar": [time[k, 128, k] / time[1, 128, k] for k in LEARNERS[1:]],
+        "fig8a/hardsync-worst": [min(min(gain(k, 128, k), gain(1, 128, k)) - gain(0, 128, k) for k in (18, 30))],
+        "fig8b/one-softsync-best": [gain(1, 4, 18) - gain(18, 4, 18)],
+        "fig8b/hardsync-worst": [gain(30, 4, 30) - gain(0, 4, 30), gain(1, 4, 30) - gain(30, 4, 30)],
+    }
+    for at, row in enumerate(TABLE2, 1):
+        if row not in CALIBRATED:
+            known[f"table2/r{at:02d}-training-time"] = [time[row]]
+    for name, values in known.items():
+        each = quantity(name)
+        assert each.measured(each.needs(frame)).values == pytest.approx(values), name
+    for row, name in ((TABLE2[0], "table2/r01-left-out"), (BASELINE, "table3/baseline-left-out")):
+        each = quantity(name)
+        found = each.measured(each.needs(frame))
+        assert found.spans == ((other[row], other[row] - 2, other[row] + 4),)
+        assert found.note == "calibrated on the other rows; ends over 3 starts of the fit"
 
 
 # ---------------------------------------------------------------- verdicts

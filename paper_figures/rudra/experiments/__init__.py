@@ -60,6 +60,13 @@ EXPERIMENTS = {
     "rudra/leave-one-out": Experiment(
         lazily("paper_figures.rudra.experiments.times:leave_one_out"), _leave_one_out_seconds, clock="virtual"
     ),
+    "rudra/systems": Experiment(
+        lazily("paper_figures.rudra.experiments.systems:systems"),
+        lambda spec: 12.0 * spec.settings["seconds"] * spec.settings["updates"],
+        memory=lambda spec: 3_000_000_000,
+        timed=True,
+        clock="asleep",
+    ),
     "rudra/identities": Experiment(
         lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0, clock="virtual"
     ),

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from suite.claims.board import board
 from suite.claims.judge import NEEDS, Verdict
-from suite.papers.registry import PAPERS, paper
+from suite.papers.selection import select
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
-from suite.report.drawing import standalone
-from suite.report.page import Section
 from suite.report.provenance import departures
 from suite.report.readme import first_told
 from suite.report.site.changed import key_of, read_once, seals, state
 from suite.report.site.exhibit import module_of, text_of
 from suite.report.site.render import ASSETS, HERE, render
-from suite.report.site.rows import ALL_WORDS, Reopen, Row, judged, makers, rows_of
+from suite.report.site.rows import ALL_WORDS, Place, Reopen, Row, Section, judged, makers, rows_of
 from suite.report.site.stamp import Folder, digest_of
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
@@ -49,9 +47,13 @@ class Built:
 
 
 def write_site(
-    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, reopen: Reopen | None = None
+    source: Runs,
+    out: Path,
+    tell: Callable[[str], None] = lambda line: None,
+    reopen: Reopen | None = None,
+    selectors: Sequence[str] = (),
 ) -> Built:
-    """Write the site into ``out``; what is there and would come out the same stays as it is.
+    """Write the site of the selected artifacts into ``out``; what is there and would come out the same stays.
 
     ``tell`` is told how many artifacts are to be made, then of each paper. With ``reopen``, which opens the same
     source in another process, many artifacts are made in several. The same runs and the same code give the same
@@ -59,17 +61,16 @@ def write_site(
     """
     source, folder = read_once(source), Folder(out)
     own, about = seals(source), revision()
-    whole = digest_of(repr([state(), sorted(own.items()), about]).encode())
+    whole = digest_of(repr([state(), sorted(own.items()), about, *selectors]).encode())
     index = Path(out) / "index.html"
     if folder.complete(whole):
         return Built(index, len(folder.groups) - len({SHARED, SPEED} & set(folder.groups)), 0, 0)
-    sections = [Section(paper(name), rows_of(paper(name))) for name in PAPERS]
-    keys = {row.id: key_of(row.artifact, own) for section in sections for row in section.artifacts}
+    sections, places = chosen(selectors)
+    # A page names its neighbours, so that one among few is another than the same among all.
+    few = f" among {digest_of(repr(sorted(places)).encode())}" if selectors else ""
+    keys = {row.id: key_of(row.artifact, own) + few for section in sections for row in section.artifacts}
     todo = [
-        (section.paper.name, place)
-        for section in sections
-        for place, row in enumerate(section.artifacts)
-        if not folder.holds(row.id, keys[row.id])
+        places[row.id] for section in sections for row in section.artifacts if not folder.holds(row.id, keys[row.id])
     ]
     tell(f"{len(todo)} of {len(keys)} artifacts are to be made")
     faults = list[str]()
@@ -79,8 +80,8 @@ def write_site(
                 folder.put(SPEED, state(), _speed())
             for section in sections:
                 anew = 0
-                for place, row in enumerate(section.artifacts):
-                    if (section.paper.name, place) in todo:
+                for row in section.artifacts:
+                    if places[row.id] in todo:
                         row.verdicts, files, fault = next(made)
                         folder.put(row.id, "" if fault else keys[row.id], files)  # without a key: made again
                         faults += [fault] if fault else []
@@ -96,20 +97,32 @@ def write_site(
     return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
 
 
+def chosen(selectors: Sequence[str]) -> tuple[list[Section], dict[str, Place]]:
+    """The selected artifacts by paper, and by id where each stands. Raises SelectorError."""
+    sections, places = list[Section](), dict[str, Place]()
+    for which, artifacts in select(selectors):
+        rows = rows_of(which)
+        wanted = {artifact.id for artifact in artifacts} if selectors else {row.id for row in rows}
+        among = tuple(wanted) if selectors else ()
+        sections.append(Section(which, [row for row in rows if row.id in wanted]))
+        places |= {row.id: Place(which.name, number, among) for number, row in enumerate(rows) if row.id in wanted}
+    return sections, places
+
+
 def _speed() -> dict[str, bytes]:
     """The page of measured speed with its drawings; nothing where none is committed."""
     found = measured_speed()
     if not found:
         return {}
     drawings = {
-        f"{document.id}-{number}.svg": standalone(figure.svg)
+        f"{document.id}-{number}.svg": figure.svg
         for document in found
         for number, figure in enumerate(document.figures)
     }
     return {"speed.html": render("speed.html.j2", speed=found, columns=COLUMNS)} | drawings
 
 
-def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool, source: Runs) -> dict[str, bytes]:
+def _shared(sections: list[Section], about: dict[str, Any], speed: bool, source: Runs) -> dict[str, bytes]:
     """The index, the papers' pages, the glossary, the sources, style and script."""
     found = [verdict for section in sections for verdict in section.verdicts]
     made = {name: (HERE / name).read_bytes() for name in ASSETS}
@@ -138,9 +151,7 @@ def _shared(sections: list[Section[Row]], about: dict[str, Any], speed: bool, so
     return made
 
 
-def _answers(
-    sections: list[Section[Row]], verdicts: list[Verdict], source: Runs
-) -> Iterator[tuple[Answer, Row, Told]]:
+def _answers(sections: list[Section], verdicts: list[Verdict], source: Runs) -> Iterator[tuple[Answer, Row, Told]]:
     """Answers with the rows of their figures; without those that were written for other verdicts than these."""
     rows = {row.id: row for section in sections for row in section.artifacts}
     found = [answer for answer in answers() if answer.figure in rows]

@@ -11,11 +11,10 @@ from suite.claims.judge import PROFILES
 from suite.papers import remembered
 from suite.papers.artifact import Artifact
 from suite.papers.evidence import ids_of, shipped
-from suite.report.page import Once
 from suite.report.site.stamp import digest_of
 from suite.report.speed import RESULTS
 from suite.runs.archive import Archive, Layered, Runs, versions
-from suite.runs.store import CHECKSUMS, UnusableRun
+from suite.runs.store import CHECKSUMS, Run, UnusableRun
 
 LIBRARIES = ("jinja2", "matplotlib", "pillow", "seaborn")  # that draw and write
 
@@ -27,6 +26,34 @@ def state() -> str:
     read = [*sorted(here.glob("*.j2")), here / "site.css", here / "site.js", *sorted(RESULTS.glob("*.json"))]
     parts = [remembered.state(), *(metadata.version(name) for name in LIBRARIES)]
     return digest_of(repr(parts + [digest_of(path.read_bytes()) for path in read]).encode())
+
+
+class Once:
+    """A source that reads each run once: verdicts, drawings and the list of runs share what was verified."""
+
+    def __init__(self, source: Runs):
+        self._source = source
+        self._read: dict[str, list[Run] | UnusableRun] = {}
+        self._ids = source.ids()
+
+    def ids(self) -> set[str]:
+        return self._ids
+
+    def read(self, run_id: str) -> Run:
+        return self.versions(run_id)[0]
+
+    def versions(self, run_id: str) -> list[Run]:
+        if run_id not in self._ids:
+            raise KeyError(run_id)
+        if run_id not in self._read:
+            try:
+                self._read[run_id] = versions(self._source, run_id)
+            except UnusableRun as error:
+                self._read[run_id] = error
+        found = self._read[run_id]
+        if isinstance(found, UnusableRun):
+            raise found
+        return found
 
 
 def read_once(source: Runs) -> Runs:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suite.claims.judge import Verdict
-from suite.papers.artifact import Artifact, Paper
+from suite.claims.judge import PROFILES, Verdict
+from suite.claims.measured import Measured
+from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.trials import UNTRIED, Trial, counted
+from suite.papers.verdicts import Measurement, besides
 from suite.report.behind import reasons, runs_behind, tried
 from suite.report.data import encoded, table_of
-from suite.report.drawing import Drawing, DrawingError, image
-from suite.report.page import show
+from suite.report.drawing import Drawing, DrawingError, drawing, image
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
 from suite.runs.archive import Runs
+from suite.runs.store import UnusableRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +44,29 @@ class Judged:
     @property
     def name(self) -> str:
         return self.verdict.claim.id.rpartition("/")[2]
+
+
+@dataclass
+class Shown:
+    """One artifact on the page. ``drawn`` is its figure, ``undrawn`` says why there is none.
+
+    ``fault`` is the programming error that kept it from being drawn, if there was one.
+    """
+
+    id: str
+    title: str
+    verdicts: list[Verdict]
+    drawn: Drawing | None = None
+    alt: str = ""
+    profiled: bool = False  # whether any profile runs something for it
+    undrawn: str = ""
+    fault: str = ""
+    command: str = ""
+    runs: list[str] = field(default_factory=list)
+    besides: list[tuple[str, str, Measured]] = field(default_factory=list)  # name, profile and value of others
+
+    def not_drawn(self, error: DrawingError) -> None:
+        self.drawn, self.fault, self.undrawn = None, str(error), f"Not drawn: {error}."
 
 
 def files(
@@ -90,6 +115,52 @@ def files(
         **around,
     )
     return {f"{name}.html": page} | made, shown.fault
+
+
+def show(
+    name: str,
+    artifact: Artifact | None,
+    found: list[Verdict],
+    source: Runs,
+    measured: dict[tuple[str, str], Measurement],
+) -> Shown:
+    """An artifact with its drawing if its runs are stored, its command, and the stored runs it rests on.
+
+    ``measured`` is what its verdicts ``found`` were judged from.
+    """
+    if artifact is None:
+        return Shown(name, name.partition("/")[2], found, undrawn="No experiment measures this artifact yet.")
+    shown = Shown(name, artifact.title, found, alt=artifact.shows, besides=besides(name, measured))
+    shown.profiled = any(artifact.runs(p) for p in PROFILES)
+    used = {v.profile for v in found if v.profile}
+    drawn = None
+    try:
+        shown.drawn = drawn = drawing(artifact, source, measured=measured)
+    except Missing as error:
+        shown.undrawn = f"Not run: {error}."
+    except DrawingError as error:
+        shown.not_drawn(error)
+    except UnusableRun as error:
+        shown.undrawn = f"Not drawn, stored evidence cannot be used: {error}."
+    if drawn:
+        used |= {drawn.profile} - {""}
+    named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
+    planned = {spec.id for p in used for specs in artifact.runs(p).values() for spec in specs}
+    shown.runs = sorted(named | (planned & source.ids()))
+    shown.command = command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used))
+    return shown
+
+
+def _profile(artifact: Artifact, used: Iterable[str]) -> str:
+    """The largest profile in use, else the smallest at which the artifact has runs; "" when it never has any."""
+    in_use = [p for p in PROFILES if p in set(used) and artifact.runs(p)]
+    return in_use[-1] if in_use else next((p for p in PROFILES if artifact.runs(p)), "")
+
+
+def command(artifact: Artifact, profile: str) -> str:
+    """What a reader types to remake an artifact."""
+    last = f"sgd-suite {'figures' if artifact.draw else 'check'} {artifact.id}"
+    return f"sgd-suite run {artifact.id} --profile {profile} && {last}" if profile else last
 
 
 def _pictures(name: str, drawn: Drawing) -> dict[str, bytes]:

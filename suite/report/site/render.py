@@ -1,7 +1,9 @@
-"""The pages' templates: everything is escaped, nothing is inserted as markup."""
+"""The pages' templates: everything is escaped, nothing is inserted as markup, an unknown name is an error."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,20 +13,59 @@ from suite.claims.board import MEANINGS as GRADE_MEANINGS
 from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, VERDICTS
 from suite.claims.measured import GRADES
-from suite.report.page import MEANINGS, PROFILE_MEANINGS, SHORT, SYMBOLS
+from suite.report.numerals import ours, printed, tolerance, values
 from suite.report.readme import few, headline
-from suite.report.templates import engine
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 HERE = Path(__file__).parent
 ASSETS = ("site.css", "site.js")
+SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "=", "?", "⌂", "≠", "!"), strict=True))
+MEANINGS = {
+    "reproduced": "Our whole interval satisfies the claim's rule.",
+    "not reproduced": "Our whole interval violates the rule. What the failure teaches stands beside it as a finding.",
+    "inconclusive": "Our interval straddles the bound: neither holds nor fails at the confidence we ask for.",
+    "not run": "The evidence that would decide the claim is not stored; the row says what is missing.",
+    "no visible difference": "Our whole interval lies within the margin, fixed before, that counts as no difference.",
+    "undetermined": "The quantity hangs on a setting that the paper does not print.",
+    "bound to the paper's machine": "The quantity belongs to the paper's own machine: no other can decide it.",
+    "known difference": "The claim fails at its own profile, we name the cause, and a second experiment shows it.",
+    "paper contradicts itself": "Exact arithmetic on other numbers printed in the same paper excludes this one.",
+}
+PROFILE_MEANINGS = {
+    "smoke": "Embedded data, minutes on two processor cores. Decides exact, analytic and simulated claims.",
+    "reduced": "The papers' data sets with fewer epochs, seeds and grid points. Decides orderings and shapes.",
+    "paper": "The papers' settings to the letter. Decides the printed values.",
+}
+SHORT = 8  # digits of a run id shown; the whole id is in the table of runs
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def without_controls(value: Any) -> Any:
+    """A value without the characters that are obeyed rather than shown: a terminal's, and those that turn a text.
+
+    Notes and names of machines come from files that anybody may have written.
+    """
+    if isinstance(value, str) and CONTROLS.search(value):
+        return type(value)(CONTROLS.sub("", value))
+    return value
 
 
 @cache
 def _engine() -> Environment:
-    made = engine(HERE, {"few": few, "link": quote})
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=without_controls,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"ours": ours, "printed": printed, "tolerance": tolerance, "values": values}
+    made.filters |= {"sum_of": Counter.total, "few": few, "link": quote}
     made.globals |= {
         "board_of": board,
         "headline": headline,

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 from suite.claims.board import NOTHING, WORDS, word
 from suite.claims.judge import NEEDS, VERDICTS, Verdict
@@ -30,7 +30,16 @@ FEW = 8  # artifacts that are made sooner than another process has started
 PROCESSES = 8  # at most
 
 Reopen = Callable[[], Runs]
-Place = tuple[str, int]  # paper, and which of its rows
+
+
+class Place(NamedTuple):
+    """A paper, which of its rows, and between which ids its page stands; none: between all of the paper's."""
+
+    paper: str
+    number: int
+    among: tuple[str, ...] = ()
+
+
 Made = tuple[list[Verdict], dict[str, bytes], str]  # verdicts, files, programming error
 
 
@@ -80,6 +89,31 @@ class Row:
         return " ".join(verdict.claim.says for verdict in self.verdicts)
 
 
+@dataclass
+class Section:
+    """One paper with its artifacts."""
+
+    paper: Paper
+    artifacts: list[Row]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [verdict for row in self.artifacts for verdict in row.verdicts]
+
+    def having(self, verdict: str) -> list[Verdict]:
+        return [v for v in self.verdicts if v.verdict == verdict]
+
+    @property
+    def findings(self) -> list[Verdict]:
+        """Failures that teach something."""
+        return [v for v in self.having("not reproduced") if not v.red]
+
+    @property
+    def unexplained(self) -> list[Verdict]:
+        """Failures that ``check`` reports as red."""
+        return [v for v in self.having("not reproduced") if v.red]
+
+
 def rows_of(which: Paper) -> list[Row]:
     """The paper's artifacts, then those that nothing measures yet."""
     rows = {artifact.id: Row(artifact.id, artifact.title, artifact) for artifact in which.artifacts}
@@ -97,10 +131,11 @@ def judged(which: Paper, row: Row, source: Runs, measured: dict[tuple[str, str],
 
 def make(place: Place, source: Runs) -> Made:
     """An artifact's verdicts and files, and the programming error that kept it from being drawn."""
-    which, number = paper(place[0]), place[1]
-    rows = rows_of(which)
-    row, measured = rows[number], dict[tuple[str, str], Any]()
+    which = paper(place.paper)
+    row, measured = rows_of(which)[place.number], dict[tuple[str, str], Any]()
     found = judged(which, row, source, measured)
+    rows = [each for each in rows_of(which) if each.id in place.among or not place.among]
+    number = [each.id for each in rows].index(row.id)
     around = {
         "before": rows[number - 1] if number else None,
         "after": rows[number + 1] if rows[number + 1 :] else None,

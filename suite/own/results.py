@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suite.claims.judge import PROFILES
+from suite.own.variation import written
 from suite.papers.evidence import of_user, with_committed
 from suite.papers.selection import select
-from suite.papers.variation import written
 from suite.runs.store import Run, StoreError
 from suite.runs.tidy import tidy
 
@@ -43,7 +43,7 @@ def results(
     Example:
         One curve per method and seed::
 
-            found = suite.results("isgd/fig5a")
+            found = suite.results("isgd/fig5a", profile="paper")
             curves = found[found.table == "evaluations"].pivot(
                 index=["group", "seed", "row"], columns="name", values="value"
             )

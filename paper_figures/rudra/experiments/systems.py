@@ -1,0 +1,87 @@
+"""The experiment ``rudra/systems``: base, adv and adv* as processes, whose learners sleep to compute (Table 1).
+
+The root has a host of its own; the other hosts hold a leaf of the tree each, with its learners. Gradients and weights
+travel over shaped links, or within a host. Bytes and seconds are scaled so that computing over the traffic of the
+root's link is that of the paper's case, with fewer learners.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from suite.communication import link
+from suite.communication.group import Group
+from suite.communication.launch import spawn
+from suite.experiment import Context
+from suite.parameter_server.processes import Served
+from suite.parameter_server.protocol import GammaDurations
+from suite.parameter_server.tree_messages import Job, Layout
+from suite.parameter_server.tree_processes import Learnt, train
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, thaw
+from suite.training.optimizers import CaffeSGD
+
+
+def asleep(x: Tensor, seconds: float) -> tuple[float, Tensor]:
+    time.sleep(seconds)
+    return 0.0, torch.zeros_like(x)
+
+
+def job_of(settings: Mapping[str, Any], system: str, run_seed: int) -> Job:
+    drawn = GammaDurations(settings["seconds"], settings["jitter"], run_seed)
+    return Job(
+        system, settings["n"], torch.zeros(settings["numbers"]), lambda learner, number: drawn(learner), asleep,
+        CaffeSGD(0.0), lambda t: 0.0, settings["updates"], per_leaf=settings["per_leaf"],
+    )  # fmt: skip
+
+
+def part(group: Group, settings: Mapping[str, Any], system: str, run_seed: int) -> dict[str, Any] | None:
+    """A learner's seconds of computing and communicating, or the staleness of all gradients of every update."""
+    found = train(group, job_of(settings, system, run_seed))
+    if isinstance(found, Served):
+        stale = [turn.t - entry.read for turn in found.turns for entry in turn.entries]
+        return {"staleness": stale}
+    if isinstance(found, Learnt):
+        return {"computing": found.ledger.computing, "communicating": found.ledger.communicating}
+    return None
+
+
+def host_of(layout: Layout, learners: int, per_leaf: int) -> list[int]:
+    """The host of each process: 0 for the root, and one for each leaf with its learners."""
+    leaves = -(-learners // per_leaf)
+    inner = [1 + leaf for leaf in range(len(layout.servers) - 1)]
+    return [0, *inner, *(1 + learner * leaves // learners for learner in range(learners))]
+
+
+def systems(spec: RunSpec, context: Context) -> Outcome:
+    """Overlap in % and mean staleness of each system, and the table ``learners`` of their seconds.
+
+    Where there is no lab, stores the reason instead.
+    """
+    settings = thaw(spec.settings)
+    learners, per_leaf = settings["learners"], settings["per_leaf"]
+    results: dict[str, Any] = {"skipped": ""}
+    rows: list[dict[str, Any]] = []
+    try:
+        for place, system in enumerate(settings["systems"]):
+            layout = Layout(job_of(settings, system, spec.seed), learners)
+            hosts = host_of(layout, learners, per_leaf)
+            with link.lab(1 + max(hosts), settings["bits_per_second"]) as made:
+                lab = link.Lab(tuple(made.networks[host] for host in hosts))
+                told = spawn(part, len(hosts), settings, system, spec.seed, timeout=settings["patience"], lab=lab)
+            seconds = [each for each in told if each and "computing" in each]
+            rows += [{"system": system, "learner": learner, **each} for learner, each in enumerate(seconds)]
+            computing, waiting = (sum(each[name] for each in seconds) for name in ("computing", "communicating"))
+            results[f"overlap {system}"] = 100 * computing / (computing + waiting)
+            stale = told[0]["staleness"]
+            results |= {f"staleness {system}": sum(stale) / len(stale), f"largest {system}": max(stale)}
+            context.report((place + 1) / len(settings["systems"]))
+    except link.NoLab as error:
+        return Outcome("finished", {"skipped": str(error)})
+    return Outcome("finished", results, {"learners": pd.DataFrame(rows)})

@@ -1,0 +1,83 @@
+"""The command ``together``: the board of all methods on one task as a table on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.registry import paper
+from suite.papers.selection import SelectorError
+from suite.runs.archive import Runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAPER = "together"
+WITH_INTERVAL = ("gradients", "rounds")  # scores that are shown with their interval
+
+
+def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str]:
+    """The lines of the board of a task: every method against SGD with one learner.
+
+    Args:
+        task: its name, such as "mnist".
+        profile: whose runs are read.
+        budget: gradient evaluations after which a target counts as missed; None: the task's own.
+        source: the stored runs.
+
+    Raises:
+        SelectorError: there is no such task.
+        Missing: the runs of SGD, to which all are compared, are not stored.
+    """
+    tasks = {artifact.id.partition("/")[2]: artifact for artifact in paper(PAPER).artifacts}
+    if task not in tasks:
+        raise SelectorError(f"there is no task {task!r}; the tasks are {', '.join(tasks)}")
+    artifact = tasks[task]
+    frame: Callable[..., Any] | None = artifact.frame
+    assert frame is not None
+    try:
+        table = frame(Evidence(source, artifact.runs(profile), profile), budget=budget)
+    except Missing as error:
+        cure = f"sgd-suite run {artifact.id} --profile {profile} --data DIR computes them"
+        raise Missing(f"{artifact.id}: not run ({error}); {cure}") from None
+    absent = len(artifact.runs(profile)) - len(table.groupby(["method", "learners"]))
+    notes = [f"{absent} methods are not run"] if absent else []
+    return [artifact.title, "", *rows(table), "", *NOTES, *notes]
+
+
+NOTES = (
+    "Scores until the target, relative to SGD with one learner; 95% over seeds, not over the luck of tuning.",
+    "* differs from SGD at 5% after Holm over the methods; >= a seed missed the target; ^ best rate at the edge.",
+    "Rounds are gradients that one learner computes after another. Seconds are modelled, at each link's speed.",
+)
+
+
+def rows(table: pd.DataFrame) -> list[str]:
+    """Head and rows, columns aligned."""
+    links = [score for score in table["score"].unique() if score not in (*WITH_INTERVAL, "test error")]
+    head = ["method", "k", "reached", *WITH_INTERVAL, *[f"s, {link}" for link in links], "test error %"]
+    body = [head]
+    for (method, learners), part in table.groupby(["method", "learners"], sort=False):
+        scores = {row["score"]: row for _, row in part.iterrows()}
+        error, any_row = scores["test error"], part.iloc[0]
+        body.append(
+            [
+                f"{method}{'^' if any_row['edge'] else ''}",
+                str(learners),
+                f"{any_row['reached']} of {any_row['seeds']}",
+                *[cell(scores[name], interval=True) for name in WITH_INTERVAL],
+                *[cell(scores[name]) for name in links],
+                f"{100 * error['value']:.2f}{'*' if error['says'] else ''}",
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*body, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in body]
+
+
+def cell(row: pd.Series, *, interval: bool = False) -> str:
+    """A ratio to SGD with its marks."""
+    if row["ratio"] == row["low"] == row["high"] == 1:
+        return "1"
+    between = f" [{row['low']:.2f}, {row['high']:.2f}]" if interval and row["low"] < row["high"] else ""
+    return f"{'>= ' if row['bound'] else ''}{row['ratio']:.2f}{'*' if row['says'] else ''}{between}"

@@ -1,0 +1,128 @@
+"""Who is connected to whom in a tree of server and learner processes, and the messages that pass between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain
+from typing import Any, NamedTuple, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from reference_impls.contract import Entry, Optimizer
+from suite.communication.group import Group
+from suite.parameter_server.processes import Connection
+from suite.parameter_server.tree import Node, receivers, server_tree
+
+PUSH, FAIL = range(2)  # what travels up: gradients, or who is lost
+STOP, LOST = -1, -2  # answers in place of a timestamp
+BROKEN = (RuntimeError, dist.DistError)
+Answer = tuple[int, int, Tensor | None]  # timestamp, who is lost where it is LOST, the weights that came along
+Sums = dict[int, Tensor]  # by timestamp of the weights read: [d + 1], the sum of gradients and that of their losses
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained, and how. Functions must be the same on every process, ``x0`` [d] as well.
+
+    ``fetch`` takes (learner, number) to a mini-batch, ``gradient`` (weights [d], mini-batch) to its loss and
+    gradient [d]. ``n`` is 0 for hardsync.
+    """
+
+    architecture: str
+    n: int
+    x0: Tensor
+    fetch: Callable[[int, int], Any]
+    gradient: Callable[[Tensor, Any], tuple[float, Tensor]]
+    optimizer: Optimizer
+    rate: Callable[[int], float]
+    updates: int
+    per_leaf: int = 8
+    fan_out: int = 8
+    broadcast_fan_out: int = 2
+
+
+class Message(NamedTuple):
+    """A push: the timestamp of the weights that the sender holds, whose gradients these are, and their sums."""
+
+    held: int
+    entries: list[Entry]
+    sums: Sums
+
+
+class Layout:
+    """Which process is what, of a job with so many learners."""
+
+    def __init__(self, job: Job, learners: int):
+        leaf = Node("root", learners=list(range(learners)))
+        self.root = leaf if job.architecture == "base" else server_tree(learners, job.per_leaf, job.fan_out)
+        self.servers = self.root.below()
+        ranks = {id(node): rank for rank, node in enumerate(self.servers)}
+        first = len(self.servers)
+        self.pushes: list[tuple[int, int]] = []  # (server, whose pushes it takes)
+        for rank, node in enumerate(self.servers):
+            self.pushes += [(rank, ranks[id(child)]) for child in node.children]
+            self.pushes += [(rank, first + learner) for learner in node.learners]
+        self.weights: list[tuple[int, int]] = []  # (sender, receiver) of adv*'s tree
+        if job.architecture == "adv*":
+            for sender in range(-1, learners):
+                below = receivers(sender, learners, job.broadcast_fan_out)
+                self.weights += [(0 if sender < 0 else first + sender, first + child) for child in below]
+
+    def name(self, rank: int) -> str:
+        """What a process is, for a message."""
+        servers = len(self.servers)
+        return f"server {self.servers[rank].name!r}" if rank < servers else f"learner {rank - servers}"
+
+
+def size(job: Job, learners: int) -> int:
+    """How many processes a job takes."""
+    return len(Layout(job, learners).servers) + learners
+
+
+class Pair(Connection):
+    """A connection of any two processes, made on all processes at once."""
+
+    def __init__(self, group: Group, upper: int, lower: int):
+        # who is further from the root is more patient, so that it can be told who is lost
+        patience = timedelta(seconds=group.timeout * (3 if group.rank == lower else 1))
+        self.other = lower if group.rank == upper else upper
+        self.gloo = cast(dist.ProcessGroup, dist.new_group([upper, lower], timeout=patience, backend="gloo"))
+
+    def push(self, message: Message) -> None:
+        entries = list(chain.from_iterable(message.entries))
+        self.send(PUSH, len(message.entries), len(message.sums))
+        dist.send(torch.tensor([message.held, *entries, *message.sums]), self.other, group=self.gloo)
+        self.send_vector(torch.stack(list(message.sums.values())))
+
+    def pushed(self, count: int, stamps: int, like: Tensor) -> Message:
+        """The rest of a push whose header said so many gradients of so many timestamps; ``like`` [d]."""
+        whole = torch.zeros(1 + 3 * count + stamps, dtype=torch.int64)
+        dist.recv(whole, self.other, group=self.gloo)
+        held, *numbers = whole.tolist()
+        entries = [Entry(*numbers[at : at + 3]) for at in range(0, 3 * count, 3)]
+        rows = self.receive_vector(like.new_empty(stamps, len(like) + 1))
+        return Message(held, entries, dict(zip(numbers[3 * count :], rows, strict=True)))
+
+    def exchange(self, message: Message, like: Tensor) -> Answer:
+        """Push, and take the answer; weights are [d] as ``like``."""
+        self.push(message)
+        timestamp, about, weights = self.receive()
+        return timestamp, about, self.receive_vector(like) if weights else None
+
+
+def merge(into: Sums, sums: Sums) -> None:
+    for timestamp, rows in sums.items():
+        into[timestamp] = into[timestamp] + rows if timestamp in into else rows
+
+
+def layout_of(job: Job, processes: int) -> Layout:
+    """The layout that takes so many processes."""
+    for learners in range(1, processes):
+        layout = Layout(job, learners)
+        if len(layout.servers) + learners == processes:
+            return layout
+    raise ValueError(f"no number of learners makes a tree of {processes} processes; {processes - 1} or more may do")

@@ -1,0 +1,96 @@
+"""The site in one file: its pages one after another, with styles, script and pictures inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import mimetypes
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+from suite.report.drawing import write
+from suite.report.site.build import Built, write_site
+from suite.report.site.render import ASSETS
+from suite.report.site.rows import Reopen
+from suite.report.site.stamp import Folder
+from suite.runs.archive import Runs
+
+INDEX = "index.html"
+APART = "article{margin-top:6rem}"  # between two pages
+ADDRESSES = re.compile(r'(?<=\s)(id|aria-labelledby|href|src)="([^"]*)"')
+# Links to files that are not inside, and small copies of pictures that are.
+LEFT_OUT = re.compile(r'<ul class="files">.*?</ul>\n|<a class="picture"[^>]* aria-hidden="true">.*?</a>', re.DOTALL)
+
+
+def write_single(
+    source: Runs,
+    out: Path,
+    tell: Callable[[str], None] = lambda line: None,
+    reopen: Reopen | None = None,
+    selectors: Sequence[str] = (),
+) -> Built:
+    """Write ``out/report.html``: the pages that ``write_site`` makes of these arguments, without source code."""
+    with tempfile.TemporaryDirectory() as folder:
+        built = write_site(source, Path(folder), tell, reopen, selectors)
+        return replace(built, index=write(Path(out) / "report.html", joined(Path(folder)).encode()))
+
+
+def joined(site: Path) -> str:
+    """The pages of a site as one page, in the order of its stamp."""
+    files = [name for group in Folder(site).groups.values() for name in group.files]
+    pages = [name for name in files if name.endswith(".html") and not name.startswith("source/") and name != INDEX]
+    first, articles = _inside(site, INDEX), [_article(name, _inside(site, name)) for name in pages]
+    style, script = ((site / name).read_text(encoding="utf-8") for name in ASSETS)
+    seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; script-src 'sha256-{seal}'; style-src 'unsafe-inline'; img-src data:"
+    # The script stands at the end: it reads the page, and an inline script cannot wait by itself.
+    parts = {
+        r"default-src [^\"]*(?=; base-uri)": policy,
+        r'<link rel="stylesheet"[^>]*>': f"<style>\n{style}{APART}\n</style>",
+        r"<script [^>]*></script>": "",
+        r"</main>": "\n".join(articles) + "\n</main>",
+        r"</body>": f"<script>{script}</script>\n</body>",
+    }
+    for old, new in parts.items():
+        before, after = re.split(old, first, maxsplit=1)
+        first = f"{before}{new}{after}"
+    return first
+
+
+def _inside(site: Path, page: str) -> str:
+    """A page's text whose ids begin with its name, whose links lead to pages in the same file, with its pictures."""
+
+    def address(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name in ("id", "aria-labelledby"):
+            return f'{name}="{" ".join(_anchor(page, part) for part in value.split())}"'
+        if urlsplit(value).scheme or value.endswith(ASSETS):
+            return found[0]
+        target = urlsplit(urljoin(page, value))
+        if name == "src":
+            return f'src="{_data(site / unquote(target.path))}"'
+        return f'href="#{_anchor(unquote(target.path), target.fragment or "main")}"'
+
+    return ADDRESSES.sub(address, LEFT_OUT.sub("", (site / page).read_text(encoding="utf-8")))
+
+
+def _anchor(page: str, name: str) -> str:
+    """The id that an element of a page has in the one file."""
+    return name if page == INDEX else f"{page}:{name}"
+
+
+def _article(page: str, text: str) -> str:
+    """What a page says, without the frame that all pages have."""
+    name = _anchor(page, "main")
+    head = text.partition("<header>")[2].partition("</header>")[0]
+    main = text.partition(f'<main id="{name}">')[2].partition("</main>")[0]
+    return f'<article id="{name}">{head}{main}</article>'
+
+
+def _data(path: Path) -> str:
+    kind = mimetypes.guess_type(path.name)[0]
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"

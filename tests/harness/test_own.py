@@ -1,0 +1,128 @@
+"""An experiment of one's own: the package that ``new-experiment`` writes, taken through the commands as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import suite
+from suite.commands.check import check_selection
+from suite.commands.new_paper import new_experiment
+from suite.commands.run import run_selection
+from suite.commands.status import status
+from suite.data.catalogue import DATASETS, DataError
+from suite.data.images import _of_ones_own
+from suite.models.registry import CLASSIFIERS
+from suite.own.data import arrays
+from suite.papers import registry
+from suite.papers.evidence import of_user
+from suite.report.drawing import draw_selection
+from suite.report.site.build import write_site
+
+NAME = "mine"
+
+
+@pytest.fixture
+def package(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The package, and a call that imports it anew and registers it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
+    new_experiment(NAME, None)
+    code = tmp_path / NAME / f"{NAME}_experiment" / "__init__.py"
+
+    def load() -> SimpleNamespace:
+        module = SimpleNamespace()
+        exec(compile(code.read_text(), str(code), "exec"), vars(module))
+        registry.PAPERS[NAME] = registry.Registered(lambda: module.PAPER, code.parent)
+        registry.paper.cache_clear()
+        _of_ones_own.cache_clear()
+        return module
+
+    yield SimpleNamespace(code=code, load=load)
+    for table in (DATASETS, CLASSIFIERS):
+        if NAME in table:
+            del table[NAME]
+    _of_ones_own.cache_clear()
+
+
+def run() -> int:
+    return run_selection([NAME], "smoke", Path("runs.store"), None, "cpu", 1, None)
+
+
+def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    paper = package.load().PAPER
+    digest = json.loads(package.code.with_name("data.json").read_text())["digest"] if run() == 0 else ""
+    assert "8 runs stored" in capsys.readouterr().err
+    groups = paper.artifacts[0].runs("smoke")
+    assert {spec.settings["data"]["digest"] for specs in groups.values() for spec in specs} == {digest}
+    assert list(groups) == ["SGD", *(f"SMA, 4 learners, alpha = {alpha}" for alpha in ("0.05", "0.1", "0.25"))]
+
+    mine = of_user(None)
+    check_selection([NAME], None, mine, mine.ids(), as_json=False, junit_path=None, verbose=False)
+    shown = capsys.readouterr().out
+    assert "mine/curves at smoke" in shown
+    assert "SMA, 4 learners, alpha = 0.1: less SGD (points)" in shown
+
+    (line,) = draw_selection([NAME], mine, tmp_path / "figures", data="csv")
+    assert "8 runs" in line
+    found = suite.results(NAME)
+    curves = found[found.table == "evaluations"].pivot_table(
+        index=["group", "seed", "row"], columns="name", values="value"
+    )
+    d = 16 * 9 + 16 + 36 * 16 * 10 + 10
+    ends = curves.groupby("group").last()
+    assert ends.loc["SGD", "sent"] == 0
+    assert (
+        ends.loc["SMA, 4 learners, alpha = 0.1", "sent"] == 4 * d * ends.loc["SMA, 4 learners, alpha = 0.1", "update"]
+    )
+    assert set(found["algorithm.alpha"].dropna()) == {0.05, 0.1, 0.25}
+
+    built = write_site(mine, tmp_path / "report", selectors=[NAME])
+    assert built.artifacts == 1
+    assert (tmp_path / "report" / NAME / "curves.html").exists()
+
+
+def test_other_data_are_refused_until_they_are_planned_anew(package, capsys: pytest.CaptureFixture[str]):
+    first = package.load().PAPER.artifacts[0].runs("smoke")
+    package.code.write_text(package.code.read_text().replace('"float32") / 16', '"float32") / 17'))
+    package.load()
+    assert run() == 1
+    assert "its content is" in capsys.readouterr().err
+    package.code.with_name("data.json").unlink()
+    other = package.load().PAPER.artifacts[0].runs("smoke")
+    assert {spec.id for spec in first["SGD"]}.isdisjoint(spec.id for spec in other["SGD"])
+
+
+def test_a_setting_that_was_taken_out_leaves_no_failed_run(package, capsys: pytest.CaptureFixture[str]):
+    text = package.code.read_text()
+    package.code.write_text(text.replace("[0.05, 0.1, 0.25]", "[0.1, 7.0]"))
+    package.load()
+    assert run() == 1
+    assert status(Path("runs.store"))["counts"]["failed"] == 2
+    package.code.write_text(text.replace("[0.05, 0.1, 0.25]", "[0.1]"))
+    package.load()
+    assert run() == 0
+    assert status(Path("runs.store"))["counts"]["failed"] == 0
+
+
+def test_pictures_pairs_and_tables_of_the_hub_become_arrays():
+    picture = Image.fromarray(np.arange(24, dtype=np.uint8).reshape(2, 4, 3))
+    inputs, targets = arrays([(picture, 1), (picture, 0)])
+    assert (inputs.shape, inputs.dtype, targets.tolist()) == ((2, 3, 2, 4), np.uint8, [1, 0])
+    assert inputs[0, 1, 0].tolist() == [1, 4, 7, 10]
+
+    class Hub(list):
+        """What ``datasets`` hands out."""
+
+    hub = Hub([{"picture": picture, "kind": 3}])
+    hub.features = {"picture": type("Image", (), {})(), "kind": type("ClassLabel", (), {})()}
+    assert arrays(hub)[1].tolist() == [3]
+    assert arrays((np.zeros((5, 7)), np.arange(5)))[0].dtype == np.float32
+    other = Image.fromarray(np.zeros((3, 3), np.uint8))
+    with pytest.raises(DataError, match=r"mine: its examples cannot be stacked .* bring them to one shape"):
+        arrays([(picture, 0), (other, 1)], "mine")
