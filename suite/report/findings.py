@@ -6,6 +6,7 @@ A finding joins claims that one experiment decides. Its sentences *the paper say
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,9 +112,15 @@ def board_of_papers(verdicts: Sequence[Verdict]) -> str:
 
 
 def _most_telling(verdict: Verdict) -> tuple[object, ...]:
-    """Sorts what was decided, by scale; then by a rule that stands, and in more than one run."""
-    scale = EMPIRICAL.index(verdict.rests_on)
-    return verdict.verdict not in DECIDED, scale, bool(verdict.exploratory), on_one_run(verdict), _strength(verdict)
+    """Sorts what was decided and what no later rule doubts; then by scale, and in more than one run."""
+    scale, doubted = EMPIRICAL.index(verdict.rests_on), bool(verdict.exploratory) or _unbounded(verdict)
+    return verdict.verdict not in DECIDED, doubted, scale, on_one_run(verdict), _strength(verdict)
+
+
+def _unbounded(verdict: Verdict) -> bool:
+    """Whether an end of an interval is infinite."""
+    spans = verdict.measured.spans if verdict.measured else ()
+    return not all(math.isfinite(end) for _, low, high in spans for end in (low, high))
 
 
 def _strongest(verdict: Verdict) -> str:

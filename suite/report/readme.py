@@ -55,6 +55,9 @@ def first_table(verdicts: Sequence[Verdict]) -> str:
     told = [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
     if counted.ours:
         told.append(f"Questions of ours, counted apart: {counted.ours.total()}.")
+    tally = sum(counted.properties.values(), Counter[str]())
+    if words := ", ".join(f"{tally[word]} {word}" for word in WORDS.values() if tally[word]):
+        told.append(f"Properties and statements: {words}.")
     return "\n\n".join(filter(None, (headline(counted), board_of_papers(verdicts), " ".join(told))))
 
 
