@@ -235,11 +235,8 @@ def draw(artifact: str, evidence: Evidence, figure: Figure) -> None:
     panels[0].invert_yaxis()
     for k, (colour, marker) in looks.items():
         panels[0].plot([], [], marker, color=colour, label=f"{k} learner{'s' if k > 1 else ''}")
-    figure.legend(loc="outside upper center", ncols=len(looks))
-    said = (
-        "to the target, relative to SGD with one learner; 95% over seeds; filled: stands after Holm; arrow: at least"
-    )
-    figure.suptitle(said, fontsize="small")
+    said = "relative to SGD with one learner; 95% over seeds; filled: stands after Holm; arrow: at least"
+    figure.legend(loc="outside upper center", ncols=len(looks), title=said)
 
 
 def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -> None:
