@@ -127,7 +127,7 @@ def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_ne
     gpu.take_home(tmp_path / "before" / "store", tmp_path / "before", "smoke")
     arguments = ["--claims", "--device", "cpu", "--profile", "smoke", "--budget", "500", "--workers", "2"]
     places = ["--out", str(tmp_path / "out"), "--store", str(tmp_path / "store"), "--after", str(tmp_path / "before")]
-    chosen = ["--only", "isgd/alg-fcpr", "--stages", "first,runs"]
+    chosen = ["--only", "crossbow/alg-scheduler", "--stages", "first,runs"]
     monkeypatch.setattr(sys, "argv", ["ci.gpu", *arguments, *places, *chosen])
     assert gpu.main() == 0
     said = capsys.readouterr().out

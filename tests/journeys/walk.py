@@ -11,6 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 from suite.cli import main
+from suite.papers.published import published
 
 FORMS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}  # of a figure, and how the file begins
 
@@ -70,7 +71,8 @@ def figures(folder: Path, *selectors: str, forms: Collection[str] = FORMS) -> di
         drawn[artifact] = [folder / f"{artifact.replace('/', '-')}.{form}" for form in forms]
         for path in drawn[artifact]:
             assert path.read_bytes().startswith(FORMS[path.suffix[1:]]), path
-        assert path.with_suffix(".csv").stat().st_size > 0, f"{artifact} has no table"
+        told = any(claim.artifact == artifact for claim in published(artifact.partition("/")[0]))
+        assert path.with_suffix(".csv").exists() or not told, f"{artifact} has no table"
     return drawn
 
 

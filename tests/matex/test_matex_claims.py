@@ -10,7 +10,7 @@ from fabricated_matex_runs import evidence, gap, training
 from matplotlib.figure import Figure
 
 from paper_figures.matex_agd import accuracy, algorithms, fig1, settings, table1
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, least
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.counterfeits import edited, exchanged, forged
@@ -144,7 +144,7 @@ def test_seeds_are_paired_and_a_proxy_decides_nothing():
 
 def test_least_speaks_for_all():
     seen = [Interval(0.2, 0.1, 0.9, 5), Interval(0.3, -0.1, 0.35, 5)]
-    assert accuracy.least(seen) == Interval(0.2, -0.1, 0.35, 5)
+    assert least(seen) == Interval(0.2, -0.1, 0.35, 5)
 
 
 def test_the_table_is_drawn_with_every_printed_value():
