@@ -115,7 +115,7 @@ def test_centre_crop_is_the_middle(pixels: Tensor) -> None:
 
 
 def test_what_does_not_fit_is_refused(pixels: Tensor) -> None:
-    with pytest.raises(ValueError, match="transform 'whiten' does not exist; choose one of .*scale"):
+    with pytest.raises(ValueError, match=r"transform 'whiten' does not exist; choose one of .*scale"):
         fit("whiten", pixels)
     with pytest.raises(ValueError, match="12x12 cannot be padded equally to size=15"):
         fit("scale", pixels, size=15)
