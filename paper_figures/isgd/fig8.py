@@ -9,6 +9,7 @@ no hosts ran, the lines are gradients timed on one device with a modelled link, 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.isgd import readings, settings
@@ -126,6 +127,12 @@ def frame(evidence: Evidence) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
+def _ends(seen: Iterable[float]) -> tuple[float, float]:
+    """Student's t interval (95%), as the claims have."""
+    interval = mean_interval(list(seen))
+    return interval.low, interval.high
+
+
 def draw(evidence: Evidence, figure: Figure) -> None:
     """Ours as lines, on hosts where they ran; the four printed shares as open markers in their network's colour."""
     import seaborn as sns
@@ -135,7 +142,8 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     order = list(NAMES.values())
     source = "hosts" if "hosts" in set(table["source"]) else "modelled"
     table = table[table["source"] == source]
-    sns.lineplot(table, x="batch", y="share", hue="network", style="network", hue_order=order, markers=True, ax=axes)
+    looks: dict[str, Any] = {"hue": "network", "style": "network", "hue_order": order, "markers": True}
+    sns.lineplot(table, x="batch", y="share", **looks, errorbar=_ends, ax=axes)
     for place, name in enumerate(order):
         if name != "Caffe-Quick":
             printed = [printed_value(f"isgd/fig8/{name.lower()}-b{batch}") for batch in (500, 3000)]
