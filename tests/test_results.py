@@ -12,6 +12,7 @@ import pytest
 
 from suite.claims.families import corrected
 from suite.claims.judge import TEST
+from suite.commands.reproduce import committed_verdicts
 from suite.papers.evidence import committed
 from suite.papers.grades import Rests, grade, read_of
 from suite.papers.published import entries, published
@@ -93,6 +94,11 @@ def test_every_committed_grade_follows_from_the_stored_specifications(judged):
         found = grade(claim.id, Rests(rests.measure, again), experiments)
         assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id
         assert verdict.decides is (found.decides and verdict.order in DECIDING), claim.id
+
+
+def test_the_main_job_expects_a_verdict_of_every_claim_and_of_no_other():
+    there = {claim.id for name in papers_of(homes()[0]) for claim in published(name)}
+    assert set(committed_verdicts("smoke")) == there
 
 
 def test_nothing_that_is_committed_is_red(judged):

@@ -12,6 +12,7 @@ from suite.claims.judge import Verdict
 from suite.commands.check import judge_selection, summary
 from suite.commands.run import run_selection
 from suite.papers.evidence import folders, with_committed
+from suite.papers.published import published
 from suite.papers.registry import PAPERS, homes
 from suite.report.site.build import write_site
 from suite.runs.archive import open_runs
@@ -42,7 +43,9 @@ def changes(found: Sequence[Verdict], expected: dict[str, str], *, whole: bool) 
 
 def write_verdicts(profile: str, found: Sequence[Verdict]) -> list[Path]:
     """Commit the verdicts of a profile beside the evidence of each paper (``--accept``)."""
+    there = {claim.id for name in PAPERS for claim in published(name)}
     known = committed_verdicts(profile) | {v.claim.id: v.verdict for v in found}
+    known = {claim: verdict for claim, verdict in known.items() if claim in there}
     written = []
     for home in homes():
         own = {claim: verdict for claim, verdict in known.items() if PAPERS[claim.partition("/")[0]].home == home}

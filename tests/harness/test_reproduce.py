@@ -75,7 +75,11 @@ def test_accepted_verdicts_are_written_sorted_to_the_home_of_their_paper_beside_
     monkeypatch.setattr(reproduce, "folders", lambda: [home / "evidence" for home in (mine, other)])
     papers = {"p": SimpleNamespace(home=mine), "q": SimpleNamespace(home=other)}
     monkeypatch.setattr(reproduce, "PAPERS", papers)
-    (mine / "evidence" / "verdicts-smoke.json").write_text(json.dumps({**COMMITTED, "p/fig1/c": "holds"}))
+    there = {"p": "abcd", "q": "a"}
+    published = lambda paper: [SimpleNamespace(id=f"{paper}/fig1/{name}") for name in there[paper]]
+    monkeypatch.setattr(reproduce, "published", published)
+    gone = {"p/fig1/gone": "holds"}
+    (mine / "evidence" / "verdicts-smoke.json").write_text(json.dumps({**COMMITTED, **gone, "p/fig1/c": "holds"}))
     foreign = SimpleNamespace(claim=SimpleNamespace(id="q/fig1/a"), verdict="holds")
     written = reproduce.write_verdicts("smoke", [verdict("d", "holds"), verdict("a", "not run"), foreign])
     assert written == [home / "evidence" / "verdicts-smoke.json" for home in (mine, other)]
