@@ -78,11 +78,6 @@ class Layout:
         return f"server {self.servers[rank].name!r}" if rank < servers else f"learner {rank - servers}"
 
 
-def size(job: Job, learners: int) -> int:
-    """How many processes a job takes."""
-    return len(Layout(job, learners).servers) + learners
-
-
 class Pair(Connection):
     """A connection of any two processes, made on all processes at once."""
 

@@ -41,7 +41,7 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         count, _, lacking = verdict.settings.partition(", not ")
         yield "settings", f"{count} printed" + (f"; not printed: {lacking}" if lacking else "")
     yield from _registered(verdict)
-    functions = [_whole(each) for each in measures_of(rule.quantity, artifact)] if artifact else []
+    functions = [function_of(each) for each in measures_of(rule.quantity, artifact)] if artifact else []
     names = (f"{each.__module__}:{each.__qualname__.partition('.<locals>')[0]}" for each in functions)
     if places := list(dict.fromkeys(names)):
         yield "measure", ("one of " if places[1:] else "") + ", ".join(places)
@@ -49,9 +49,9 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         yield "power", f"catches a departure of {departures(power(rule, measured), rule.unit)} four times in five"
 
 
-def _whole(function: Any) -> Any:
+def function_of(function: Any) -> Any:
     """The function that a partial is made of."""
-    return _whole(function.func) if isinstance(function, partial) else function
+    return function_of(function.func) if isinstance(function, partial) else function
 
 
 def tried(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:

@@ -6,7 +6,6 @@ import io
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.trials import UNTRIED, Trial, counted
 from suite.papers.verdicts import Measurement, besides
-from suite.report.behind import reasons, runs_behind, tried
+from suite.report.behind import function_of, reasons, runs_behind, tried
 from suite.report.data import encoded, table_of
 from suite.report.drawing import Drawing, DrawingError, drawing, image
 from suite.report.provenance import runs_and_environments
@@ -213,9 +212,7 @@ def module_of(artifact: Artifact | None) -> str:
     """The module that an artifact is written in; "" for one that nothing is written for."""
     for function in (*artifact.measures, artifact.draw) if artifact else ():
         if function is not None:
-            while isinstance(function, partial):
-                function = function.func
-            return function.__module__
+            return function_of(function).__module__
     return ""
 
 
