@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
+from suite.claims.estimate import Estimate
 from suite.claims.judge import judge
-from suite.claims.measured import Measured
 from suite.papers.panel import Frame
 from suite.papers.published import entries
 from suite.papers.registry import paper
@@ -40,7 +40,7 @@ def frame_of(groups: Mapping[str, Iterable[Mapping[str, Any] | None]], profile: 
     return Frame(pd.DataFrame(rows), profile, stored)
 
 
-def measured(name: str, frame: Frame) -> Measured:
+def measured(name: str, frame: Frame) -> Estimate:
     """A quantity of a panel, named in full, in a frame."""
     artifact, _, quantity = name.rpartition("/")
     panel: Any = paper(name.partition("/")[0]).artifact(artifact)

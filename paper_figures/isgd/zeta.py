@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import common_error, error_leads, log_speed, settings_of, until
 from paper_figures.isgd.settings import DIGITS, MNIST, train
+from suite.claims.estimate import exact
 from suite.claims.intervals import mean_interval, percent_saved
-from suite.claims.measured import exact
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Evidence, Groups, Quantities
 from suite.papers.panel import Frame, Panel

@@ -14,7 +14,7 @@ from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.papers.registry import paper
 from suite.runner.cost import TRAIN
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec
 
@@ -30,7 +30,7 @@ def updates(workers: int, store: Path) -> dict[str, np.ndarray]:
         workers=workers,
         order={"kind": "fixed-cycle", "share": "split"},
     )
-    report = execute(spec, lambda name: TRAIN, Surroundings(store))
+    report = execute(spec, lambda name: TRAIN, RunnerConfig(store))
     assert report.state == "stored", report
     table = Store(store).read(spec.id).curve("updates").sort_values("update")
     return {name: table[name].to_numpy() for name in table}
@@ -74,7 +74,7 @@ def test_processes_time_an_update_and_the_sum_within_it(tmp_path: Path) -> None:
     store = Store(tmp_path, create=True)
     asked = {"model": "digits_lenet", "processes": 2, "batches": (4, 16, 64), "repeats": 2}
     spec = RunSpec("isgd/update-times", asked)
-    ended = execute(spec, paper("isgd").experiments.__getitem__, Surroundings(store=tmp_path))
+    ended = execute(spec, paper("isgd").experiments.__getitem__, RunnerConfig(store=tmp_path))
     assert ended.state == "stored", ended.why
     table = store.read(spec.id).curve("updates")
     assert sorted(zip(table["batch"], table["repeat"], strict=True)) == [(b, r) for b in (4, 16, 64) for r in (0, 1)]
