@@ -82,11 +82,14 @@ def have(found: Sequence[Verdict]) -> str:
 
 
 def number_of(verdict: Verdict) -> str:
-    """A verdict with its number, its scale, and what the present or the corrected rule says beside it."""
+    """A claim's number beside the printed one, its verdict and scale, and what a later or corrected rule says."""
     assert verdict.measured is not None
-    number = ", ".join(ours(verdict.measured, verdict.claim)[:3])
+    claim = verdict.claim
+    number = ", ".join(ours(verdict.measured, claim)[:3])
+    said_there = [text.removesuffix(f" {claim.unit}") for text in printed(claim)[:3]]
+    asked = "" if claim.rule in ("order", "holds") else f"printed {', '.join(said_there)}; "
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
-    return f"{number} ({said(verdict)}, {verdict.rests_on}{beside})"
+    return f"`{claim.id.partition('/')[2]}` {number} ({asked}{said(verdict)}, {verdict.rests_on}{beside})"
 
 
 def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
