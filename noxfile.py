@@ -186,19 +186,17 @@ def summary(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation into site/: strict, every link and anchor checked, nothing fetched."""
+    """The documentation into site/: strict, links and anchors checked, nothing fetched."""
     install(session, "docs")
     session.run("python", "-m", "suite.report.gallery", "docs", env=ENVIRONMENT)
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "true"})
-    session.run("python", "-m", "ci.links", "--served", "site", *session.posargs)
 
 
 @nox.session
 def pages(session: nox.Session) -> None:
-    """The report in the system's Chromium, with axe: no violation, no request, no dead link, nothing too wide."""
+    """The report in the system's Chromium, with axe: no violation, no request, nothing too wide."""
     install(session, "pages")
     session.run("python", "-m", "suite", "report", "--out", "report", env=ENVIRONMENT)
-    session.run("python", "-m", "ci.links", "report")
     session.run("python", "-m", "ci.accessibility", "--site", "report", *session.posargs, env=ENVIRONMENT)
 
 
