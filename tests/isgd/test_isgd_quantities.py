@@ -264,6 +264,8 @@ def test_the_case_that_is_least_a_line_decides() -> None:
         (lambda b, t: 3 / (b * t) ** 0.5 + 3 / t, (1.0, 1.0)),
         (lambda b, t: t * (1 / (b * t) ** 0.5 + 1 / t), (256 / 16, 1.0)),
         (lambda b, t: b * (1 / (b * t) ** 0.5 + 1 / t), (1.0, 16.0)),
+        (lambda b, t: (1 + (t == 64)) * (1 / (b * t) ** 0.5 + 1 / t), (2.0, 1.0)),
+        (lambda b, t: (1 + (t == 16)) * (1 / (b * t) ** 0.5 + 1 / t), (0.5, 1.0)),
     ],
 )
 def test_one_constant_serves_all_updates_and_batches(excess: Any, values: tuple[float, float]) -> None:
@@ -272,4 +274,4 @@ def test_one_constant_serves_all_updates_and_batches(excess: Any, values: tuple[
     table = dict(zip(("batch", "updates", "excess"), zip(*rows, strict=True), strict=True))
     frame = frame_of({"bound": [{"tables": {"bound": table}}]})
     assert measured("isgd/eq21/bound", frame).values == pytest.approx(values)
-    assert verdict("isgd/eq21/bound", frame) == ("reproduced" if values == (1, 1) else "not reproduced")
+    assert verdict("isgd/eq21/bound", frame) == ("reproduced" if max(values) == 1 else "not reproduced")
