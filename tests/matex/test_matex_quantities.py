@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fabricated_frames import frame_of
-from matex_worlds import PRINTED, gap, hosts, layers, link, panels, rates, seconds, table1, three_seeds
+from matex_worlds import PRINTED, evaluations, gap, hosts, layers, link, panels, rates, seconds, table1, three_seeds
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -105,8 +105,9 @@ def test_rows_rise_at_a_share_of_their_steps() -> None:
 def test_a_run_that_diverged_stays_at_chance_and_counts() -> None:
     ends = table1(PRINTED | {"agd2": [0.002, 0.0015]})
     assert of_table1.accuracies(ends, "agd2").to_numpy().tolist() == [pytest.approx([0.002, 0.0015, *[0.001] * 3])]
-    groups: dict[str, Any] = {"agd1": [{"tables": {"evaluations": {"update": [0], "test_error": [0.9]}}}] * 2}
-    assert (of_table1.accuracies(frame_of(groups, "reduced"), "agd1") == 0.1).all(axis=None)
+    runs = [evaluations(found) for found in ([], [0.3, 0.4, 0.5, 0.6, 0.7])]
+    seen = of_table1.accuracies(frame_of({"agd1": runs}, "reduced"), "agd1")
+    assert seen.to_numpy().tolist() == [[0.1] * 5, pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7])]
 
 
 def test_a_row_that_is_missing_costs_itself_alone() -> None:
