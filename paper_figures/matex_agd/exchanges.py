@@ -16,7 +16,7 @@ from paper_figures.matex_agd.costs import CASES, DELAYED, SHARED
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from suite.claims.intervals import Interval, least, log_interval, mean_interval
 from suite.communication.link import PAYLOAD
-from suite.cost_models.overlap import AllReduce, Layer, Network, rates
+from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, rates
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame
 from suite.spec import RunSpec
@@ -145,10 +145,10 @@ def same_trend(frame: Frame) -> float:
 # ---------------------------------------------------------------- beside the cost model
 
 
-def asleep(layers: Sequence[tuple[int, float]], rest: float = 0.0) -> tuple[Layer, ...]:
+def asleep(layers: Sequence[tuple[int, float]], rest: float = 0.0) -> tuple[LayerTimes, ...]:
     """Layers of so many weights, and 100 biases, and seconds forward; ``rest`` seconds are spent on applying."""
     numbers = sum(n + 100 for n, _ in layers)
-    return tuple(Layer(s, 2 * s, (4.0 * n, 400.0), apply=rest * (n + 100) / numbers) for n, s in layers)
+    return tuple(LayerTimes(s, 2 * s, (4.0 * n, 400.0), apply=rest * (n + 100) / numbers) for n, s in layers)
 
 
 def forecast(frame: Frame, speed: float) -> dict[str, float]:
@@ -160,7 +160,7 @@ def forecast(frame: Frame, speed: float) -> dict[str, float]:
     median = table[table["speed"] == speed].groupby("method")["seconds"].median()
     rest = max(0.0, float(median["no comm"]) - 3 * math.fsum(each for _, each in ASLEEP))
     cost = AllReduce(0.0, speed / 8 * PAYLOAD, 2, "ring", call=float(median["empty sum"]))
-    return rates(Network(asleep(ASLEEP, rest)), cost)
+    return rates(NetworkTimes(asleep(ASLEEP, rest)), cost)
 
 
 def link_table(frame: Frame, *workloads: str) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import torch._dynamo  # takes seconds, which the first optimiser would while the
 from torch import nn
 
 from reference_impls.contract import Pending
-from suite.communication.collectives import Counted, Processes
+from suite.communication.collectives import CountingCollective, Processes
 from suite.communication.group import Group
 from suite.models import build, initialise
 from suite.optim import DelayedSGD
@@ -105,7 +105,7 @@ def listening(group: Group) -> list[str]:
 
 
 @dataclass
-class Kept(Counted):
+class Kept(CountingCollective):
     """Counts the sums and keeps them, to see where they lie."""
 
     sums: list[Pending] = field(default_factory=list)

@@ -12,7 +12,7 @@ from paper_figures.matex_agd import exchanges, settings
 from paper_figures.matex_agd.exchanges import ASLEEP, asleep
 from paper_figures.matex_agd.experiments import compute, link, sleeping
 from suite.communication.link import PAYLOAD
-from suite.cost_models.overlap import AllReduce, Layer, Network
+from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes
 from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training import numerics
@@ -41,8 +41,8 @@ def test_computing_over_exchanging_is_that_of_the_machine(monkeypatch):
 
 
 def test_stages_keep_all_seconds_and_bytes():
-    layers = [Layer(1.0, 2.0, (40.0, 4.0)), Layer(1.0, 2.0, (8.0,)), Layer(2.0, 4.0, (16.0, 4.0))]
-    assert link.stages(layers, 2) == (Layer(2.0, 4.0, (48.0, 4.0)), Layer(2.0, 4.0, (16.0, 4.0)))
+    layers = [LayerTimes(1.0, 2.0, (40.0, 4.0)), LayerTimes(1.0, 2.0, (8.0,)), LayerTimes(2.0, 4.0, (16.0, 4.0))]
+    assert link.stages(layers, 2) == (LayerTimes(2.0, 4.0, (48.0, 4.0)), LayerTimes(2.0, 4.0, (16.0, 4.0)))
     assert link.stages(layers, 9) == tuple(layers)
 
 
@@ -85,7 +85,7 @@ def test_both_networks_are_timed_in_turns_after_one_to_warm_up(tmp_path, monkeyp
 
 
 def test_the_sleeping_network_takes_its_time_and_no_less():
-    module = sleeping.SleepingNetwork(Network(asleep(ASLEEP)))
+    module = sleeping.SleepingNetwork(NetworkTimes(asleep(ASLEEP)))
     began = time.perf_counter()
     module(torch.rand(1)).sum().backward()
     assert time.perf_counter() - began >= 3 * sum(seconds for _, seconds in ASLEEP)

@@ -9,13 +9,13 @@ import pytest
 
 from paper_figures.matex_agd.experiments.serial_gap import serial_gap
 from paper_figures.matex_agd.settings import DIGITS, GAP
-from suite.communication.collectives import Counted
+from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec
 from suite.training import loop as training
 from suite.training import numerics as execution
-from suite.training.gradients.looped import Bound
-from suite.training.loop import Session, train
+from suite.training.gradients.looped import AutogradGradients
+from suite.training.loop import TrainingRun, train
 
 EXECUTION = {"device": "cpu", "precision": "float32", "channels_last": True, "path": "looped", "threads": 1,
              "deterministic": True}  # fmt: skip
@@ -50,12 +50,12 @@ def synchronous(tmp_path_factory):
 def test_layer_wise_ends_in_the_bits_of_synchronous(tmp_path, monkeypatch, synchronous, order, bucket_bytes):
     sums = []
 
-    class Watched(Session):
+    class Watched(TrainingRun):
         def __init__(self, *given):
             super().__init__(*given)
-            self.algorithm = replace(self.algorithm, collective=Counted(self.algorithm.collective, sums))
+            self.algorithm = replace(self.algorithm, collective=CountingCollective(self.algorithm.collective, sums))
 
-    monkeypatch.setattr(training, "Session", Watched)
+    monkeypatch.setattr(training, "TrainingRun", Watched)
     found = results(train(spec_of(bucket_bytes, segmented=True, order=order), Context(tmp_path, EXECUTION)))
     assert found == synchronous
     parameters, tensors = found["parameters"], 8  # two convolutions and two layers, weights and biases
@@ -79,8 +79,10 @@ def test_rounding_sets_synchronous_and_serial_training_apart_by_next_to_nothing(
     On some processors four gradients sum up to the bits of one.
     """
     batches = []
-    compute = Bound.tensors
-    monkeypatch.setattr(Bound, "tensors", lambda self, *at: batches.append(len(at[-1][1])) or compute(self, *at))
+    compute = AutogradGradients.tensors
+    monkeypatch.setattr(
+        AutogradGradients, "tensors", lambda self, *at: batches.append(len(at[-1][1])) or compute(self, *at)
+    )
     spec = RunSpec("matex_agd/serial_gap", {**GAP.settings, "seeds": 1, "updates": 4, "every": 1})
     table = serial_gap(spec, Context(tmp_path, execution.choose(spec, "cpu", 1))).curves["gap"]
     loss = table.pivot_table(index="update", columns="arm", values="loss")
