@@ -124,6 +124,38 @@ def imagenet_times() -> RunSpec:
     )
 
 
+def systems(seed: int) -> RunSpec:
+    """The three systems as processes, whose learners sleep to compute.
+
+    Fewer learners than in the adversarial case, with as much traffic over the root's link in the time of a gradient.
+    """
+    case, learners, numbers, seconds = ADVERSARIAL, 12, 500_000, 1.0
+    traffic = case["learners"] * case["model_bytes"] / IMAGENET_CONSTANTS["bandwidth"]
+    ratio = traffic / (IMAGENET_CONSTANTS["per_call"] + IMAGENET_CONSTANTS["per_example"] * case["batch"])
+    return RunSpec(
+        "rudra/systems",
+        {
+            "systems": ["base", "adv", "adv*"],
+            "n": 1,
+            "learners": learners,
+            "per_leaf": 3,
+            "numbers": numbers,
+            "seconds": seconds,
+            "jitter": JITTER,
+            "bytes_per_second": round(4 * numbers * learners / (ratio * seconds)),
+            "updates": 40,
+            "settle": 8,
+            "patience": 60,
+        },
+        seed,
+    )
+
+
+def system_groups(profile: str) -> Groups:
+    """Needs root and Linux, and minutes of sleep, so it is no part of ``smoke``."""
+    return {} if profile == "smoke" else {"processes": tuple(systems(seed) for seed in range(3))}
+
+
 def cifar_left_out() -> RunSpec:
     """Each of the six calibration rows predicted from the five others, from the start that calibration takes."""
     settings = cifar_times().settings
