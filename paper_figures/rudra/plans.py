@@ -13,6 +13,7 @@ from paper_figures.rudra.settings import (
     IMAGENET_START,
     JITTER,
     LEARNERS,
+    LEARNERS_PER_NODE,
     TRAINING_IMAGES,
     Configuration,
     at_profile,
@@ -127,9 +128,10 @@ def imagenet_times() -> RunSpec:
 def systems(seed: int) -> RunSpec:
     """The three systems as processes, whose learners sleep to compute.
 
-    Fewer learners than in the adversarial case, with as much traffic over the root's link in the time of a gradient.
+    Fewer machines than in the adversarial case, filled as there, with as much traffic over the root's link in the
+    time of a gradient.
     """
-    case, learners, numbers, seconds = ADVERSARIAL, 12, 500_000, 1.0
+    case, learners, numbers, seconds = ADVERSARIAL, 3 * LEARNERS_PER_NODE, 500_000, 1.0
     traffic = case["learners"] * case["model_bytes"] / IMAGENET_CONSTANTS["bandwidth"]
     ratio = traffic / (IMAGENET_CONSTANTS["per_call"] + IMAGENET_CONSTANTS["per_example"] * case["batch"])
     return RunSpec(
@@ -138,13 +140,13 @@ def systems(seed: int) -> RunSpec:
             "systems": ["base", "adv", "adv*"],
             "n": 1,
             "learners": learners,
-            "per_leaf": 3,
+            "per_leaf": LEARNERS_PER_NODE,
             "numbers": numbers,
             "seconds": seconds,
             "jitter": JITTER,
             "bytes_per_second": round(4 * numbers * learners / (ratio * seconds)),
-            "updates": 40,
-            "settle": 8,
+            "updates": 30,
+            "settle": 6,
             "patience": 60,
         },
         seed,

@@ -1,6 +1,6 @@
 """Table 1: share of computation in a learner's time in the three systems, in a case chosen to be hard.
 
-It is simulated with the paper's 60 learners, and measured with twelve that are processes: these sleep to compute, and
+It is simulated with the paper's 60 learners, and measured with 24 that are processes: these sleep to compute, and
 exchange over links that are as slow beside it.
 """
 
@@ -117,7 +117,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     look: dict[str, Any] = {"s": 60, "facecolors": "white", "edgecolors": INK, "zorder": 3}
     axes.scatter(theirs["system"], theirs["share"], label="printed", **look)
     if not (real := rows[rows["source"] == "processes"]).empty:
-        axes.scatter(real["system"], real["share"], label="12 learners as processes", **look | {"marker": "D"})
+        axes.scatter(real["system"], real["share"], label="24 learners as processes", **look | {"marker": "D"})
     names = [f"{row.system}\nprinted: {row.ratio:.3g} x as much\ncommunication" for row in theirs.itertuples()]
     axes.set_xticks(range(len(names)), names)
     size, threads = ADVERSARIAL["model_bytes"] / 1e6, CORES_PER_NODE // LEARNERS_PER_NODE
