@@ -125,15 +125,16 @@ def imagenet_times() -> RunSpec:
     )
 
 
-def systems(seed: int) -> RunSpec:
+def systems(seed: int, *, loaded: bool) -> RunSpec:
     """The three systems as processes, whose learners sleep to compute.
 
-    Fewer machines than in the adversarial case, filled as there, with as much traffic over the root's link in the
-    time of a gradient.
+    Fewer machines than in the adversarial case, filled as there. A message takes as large a share of a gradient's
+    time as there, or, *loaded*, so much longer that as much travels over the root's link in that time.
     """
-    case, learners, numbers, seconds = ADVERSARIAL, 3 * LEARNERS_PER_NODE, 500_000, 1.0
-    traffic = case["learners"] * case["model_bytes"] / IMAGENET_CONSTANTS["bandwidth"]
-    ratio = traffic / (IMAGENET_CONSTANTS["per_call"] + IMAGENET_CONSTANTS["per_example"] * case["batch"])
+    learners, numbers, seconds = 3 * LEARNERS_PER_NODE, 500_000, 1.0
+    gradient = IMAGENET_CONSTANTS["per_call"] + IMAGENET_CONSTANTS["per_example"] * ADVERSARIAL["batch"]
+    message = ADVERSARIAL["model_bytes"] / IMAGENET_CONSTANTS["bandwidth"] / gradient  # share of a gradient's time
+    message *= ADVERSARIAL["learners"] / learners if loaded else 1
     return RunSpec(
         "rudra/systems",
         {
@@ -144,7 +145,7 @@ def systems(seed: int) -> RunSpec:
             "numbers": numbers,
             "seconds": seconds,
             "jitter": JITTER,
-            "bytes_per_second": round(4 * numbers * learners / (ratio * seconds)),
+            "bytes_per_second": round(4 * numbers / (message * seconds)),
             "updates": 30,
             "settle": 6,
             "patience": 60,
@@ -155,7 +156,10 @@ def systems(seed: int) -> RunSpec:
 
 def system_groups(profile: str) -> Groups:
     """Needs root and Linux, and minutes of sleep, so it is no part of ``smoke``."""
-    return {} if profile == "smoke" else {"processes": tuple(systems(seed) for seed in range(3))}
+    if profile == "smoke":
+        return {}
+    names = {"processes": True, "processes, paper's pace": False}
+    return {name: tuple(systems(seed, loaded=loaded) for seed in range(3)) for name, loaded in names.items()}
 
 
 def cifar_left_out() -> RunSpec:
