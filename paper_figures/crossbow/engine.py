@@ -47,8 +47,8 @@ ARTIFACTS = (PANEL,)
 
 
 def seconds(frame: Frame) -> pd.DataFrame:
-    """Seconds of an iteration by repeat (rows) and side (columns)."""
-    return frame.table("seconds", "engine").pivot(index="repeat", columns="side", values="seconds")
+    """Seconds of an iteration by repeat (rows) and side (columns). Raises Missing where there are none."""
+    return frame.needed(["engine"]).table("seconds", "engine").pivot(index="repeat", columns="side", values="seconds")
 
 
 def slower(frame: Frame, rule: str, batches: str) -> Interval:

@@ -98,8 +98,9 @@ class Statistics:
         one = self.job.x0.new_empty(1)
         with contextlib.suppress(*BROKEN):
             while (told := pair.receive())[0] != END:
-                if told[0] == TELL:
-                    self.observed.losses.append(Loss(learner, *told[1:], float(pair.receive_vector(one))))
+                kind, number, timestamp = told
+                if kind == TELL:
+                    self.observed.losses.append(Loss(learner, number, timestamp, float(pair.receive_vector(one))))
 
     def receive(self) -> None:
         """The root's weights."""

@@ -21,7 +21,7 @@ from suite.model_averaging.tuner import tune
 from suite.runner.timing import alternating
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.training.fused_step import in_place
+from suite.training.fused_step import InPlace
 from suite.training.gradients.paths import backend, refusals
 from suite.training.numerics import apply
 from suite.training.optimizers import CaffeSGD
@@ -69,14 +69,15 @@ def made(spec: RunSpec, device: str, k: int, *, varied: bool = False) -> Learner
     batch = spec.settings["batch"]
     problem = classification(spec.settings["model"], batch, device, spec.seed)
     path = "looped" if "native" in refusals(problem) else "native"
-    algorithm = in_place(SMA(CaffeSGD(0.9), Local(k)), torch.device(device))
+    optimizer = CaffeSGD(0.9)
+    solver = InPlace(optimizer, overwrites=False) if device == "cpu" else optimizer
     images = torch.arange(2 * batch, device=device)
 
     def examples(numbers: Tensor) -> Tensor:
         size = 1 + seed(spec.seed, "size", int(numbers[0])) % (2 * batch - 1) if varied else batch
         return images[:size].expand(len(numbers), -1)
 
-    return Learners(algorithm, problem.flat.point(), backend(path, problem), examples)
+    return Learners(SMA(solver, Local(k)), problem.flat.point(), backend(path, problem), examples)
 
 
 def trained(learners: Learners, settings: Mapping[str, Any], **options: Any) -> Callable[[], object]:
