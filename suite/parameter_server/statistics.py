@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from suite.parameter_server.tree_messages import BROKEN, Job, Pair
+from suite.parameter_server.tree_messages import BROKEN, Pair, TrainingJob
 
 TELL, ALIVE, END = range(3)
 
@@ -74,7 +74,7 @@ class Reports:
 class Statistics:
     """The server's side."""
 
-    def __init__(self, root: Pair, learners: list[Pair], job: Job):
+    def __init__(self, root: Pair, learners: list[Pair], job: TrainingJob):
         self.root, self.learners, self.job = root, learners, job
         self.observed = Observed()
         self.models: SimpleQueue[tuple[int, Tensor] | None] = SimpleQueue()

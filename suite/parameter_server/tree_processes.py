@@ -28,9 +28,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from reference_impls import rudra
-from reference_impls.contract import Entry
+from reference_impls.contract import GradientRef
 from suite.communication.group import Group, WorkerLost
-from suite.parameter_server.flat import Ledger
+from suite.parameter_server.flat import TimeLedger
 from suite.parameter_server.processes import Served, updating
 from suite.parameter_server.statistics import Observed, Reports, Statistics
 from suite.parameter_server.tree import Node
@@ -40,10 +40,10 @@ from suite.parameter_server.tree_messages import (
     LOST,
     STOP,
     Answer,
-    Job,
     Message,
     Pair,
     Sums,
+    TrainingJob,
     layout_of,
     merge,
 )
@@ -54,7 +54,7 @@ class Learnt:
     """What a learner has at the end: how many gradients it computed, and where its time went."""
 
     number: int = 0
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: TimeLedger = field(default_factory=TimeLedger)
 
 
 class Parent:
@@ -131,7 +131,12 @@ class Root(Parent):
     """The server that holds the weights."""
 
     def __init__(
-        self, children: Iterable[Pair], job: Job, learners: int, downcast: Pair | None, reports: Reports | None
+        self,
+        children: Iterable[Pair],
+        job: TrainingJob,
+        learners: int,
+        downcast: Pair | None,
+        reports: Reports | None,
     ):
         super().__init__(children, job.x0, waits=downcast is None)
         self.protocol = rudra.Server(learners, job.n)
@@ -180,10 +185,10 @@ class Root(Parent):
 class Inner(Parent):
     """A server beneath the root: sums one gradient for each learner beneath it, then relays the sum."""
 
-    def __init__(self, children: Iterable[Pair], job: Job, node: Node, parent: Pair):
+    def __init__(self, children: Iterable[Pair], job: TrainingJob, node: Node, parent: Pair):
         super().__init__(children, job.x0, waits=job.architecture == "adv")
         self.size, self.parent = node.size, parent
-        self.entries: list[Entry] = []
+        self.entries: list[GradientRef] = []
         self.sums: Sums = {}
         self.relayed = 0
 
@@ -248,7 +253,7 @@ class Downcast:
 
 
 def learn(
-    job: Job,
+    job: TrainingJob,
     learner: int,
     server: Pair,
     downcast: Downcast | None,
@@ -279,7 +284,7 @@ def learn(
             if reports:
                 reports.tell(told.number, held, gradient.new_tensor([loss]))
             sums = {held: torch.cat([gradient, gradient.new_tensor([loss])])}
-            message = Message(held, [Entry(learner, held, told.number)], sums)
+            message = Message(held, [GradientRef(learner, held, told.number)], sums)
             told.number += 1
             if downcast is None:
                 timestamp, about, weights = exchange(message, x)
@@ -301,7 +306,7 @@ def learn(
                 told.ledger.pulls += 1
 
 
-def train(group: Group, job: Job) -> Served | Learnt | Observed | None:
+def train(group: Group, job: TrainingJob) -> Served | Learnt | Observed | None:
     """Train; the root returns Served, another server None, a learner Learnt, a statistics server Observed.
 
     Raises ValueError where processes differ or make no tree, and where adv* is to wait for weights; WorkerLost with

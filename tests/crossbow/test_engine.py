@@ -15,10 +15,10 @@ from suite.model_averaging.task_schedule import assignment
 from suite.model_averaging.tuner import tune
 from suite.models import classifier, initialise
 from suite.training.flat import FlatModule
-from suite.training.gradients.looped import Bound, Functional
+from suite.training.gradients.looped import AutogradGradients, Functional
 from suite.training.gradients.native import Native
 from suite.training.optimizers import CaffeSGD
-from suite.training.problem import Classification, Quadratic
+from suite.training.problem import Classification, QuadraticProblem
 
 RATE = torch.tensor(0.05)
 
@@ -36,7 +36,7 @@ def network(kind, k: int, momentum: float = 0.9) -> Learners:
     return Learners(algorithm, made.flat.point(), kind(made), examples)
 
 
-@pytest.mark.parametrize("kind", [Bound, pytest.param(Native, marks=pytest.mark.compiler)])
+@pytest.mark.parametrize("kind", [AutogradGradients, pytest.param(Native, marks=pytest.mark.compiler)])
 @pytest.mark.parametrize(("policy", "overlap"), [("first-come", True), ("round-robin", True), ("first-come", False)])
 def test_weights_are_those_of_the_recorded_assignment_to_the_bit(kind, policy, overlap):
     engine, rule = Engine(network(kind, 3), 2, policy, overlap=overlap), network(kind, 3)
@@ -63,7 +63,7 @@ class Asleep(Functional):
 
 def asleep(kind, k: int = 2) -> Learners:
     rows = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
-    made = Quadratic(rows, torch.ones(1, dtype=torch.float64))
+    made = QuadraticProblem(rows, torch.ones(1, dtype=torch.float64))
     start = torch.ones(1, dtype=torch.float64)
     return Learners(SMA(CaffeSGD(), Local(k), alpha=0.5), start, kind(made), lambda numbers: numbers[:, None] % 2)
 

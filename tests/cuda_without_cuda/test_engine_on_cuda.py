@@ -13,7 +13,7 @@ from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
 from suite.model_averaging.engine import Engine
 from suite.model_averaging.learners import Learners
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.optimizers import CaffeSGD
 
 
@@ -28,7 +28,7 @@ def test_a_worker_issues_every_task_to_its_stream_and_waits_for_it_alone(monkeyp
         case = problem("digits_lenet", channels_last=True)
         monkeypatch.setattr("suite.model_averaging.engine.another", lambda gradients: gradients)  # copied deep
         examples = lambda numbers: (numbers[:, None] + torch.arange(4, device="cuda")) % 8
-        learners = Learners(SMA(CaffeSGD(), Local(2)), case.flat.point(), Bound(case), examples)
+        learners = Learners(SMA(CaffeSGD(), Local(2)), case.flat.point(), AutogradGradients(case), examples)
         tasks = Engine(learners, workers=1).run(3, torch.tensor(0.1, device="cuda"))
     assert {part.device.type for part in learners.state} == {"cuda"}
     assert waited == ["cuda"] * len(tasks) == ["cuda"] * 15

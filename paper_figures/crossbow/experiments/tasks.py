@@ -26,7 +26,7 @@ from suite.spec import RunSpec, seed
 from suite.training.gradients.looped import Functional
 from suite.training.gradients.types import Batch, Rows
 from suite.training.optimizers import CaffeSGD
-from suite.training.problem import Quadratic
+from suite.training.problem import QuadraticProblem
 
 PAUSE = 0.002  # seconds of a recorded learning task; a quadratic's gradient alone is too short to see
 
@@ -78,7 +78,7 @@ class Asleep(Functional):
 def _recorded(learners: int, iterations: int) -> tuple[float, list[Task]]:
     """A run of the engine, and how far its centre is from the rule that takes the same batches one by one."""
     rows = torch.linspace(-1, 1, 8, dtype=torch.float64).repeat(2, 1) * torch.tensor([[1.0], [-2.0]])
-    problem = Quadratic(rows, torch.ones(8, dtype=torch.float64))
+    problem = QuadraticProblem(rows, torch.ones(8, dtype=torch.float64))
     made = [
         Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), kind(problem), _one_each)
         for kind in (Asleep, Functional)
