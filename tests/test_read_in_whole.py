@@ -37,10 +37,6 @@ EXCEPTIONS = {
     ("crossbow/throughput", "vectorised_over_looped_4"): MEDIAN,
     ("inverse_law/attention", "least"): BELOW,
     ("inverse_law/words", "short"): TOLD,
-    ("matex_agd/layers", "caffe_googlenet parameters"): TOLD,
-    ("matex_agd/properties", "algorithm_1/order of algorithm 1"): BELOW,
-    ("matex_agd/properties", "algorithm_1/order of autograd"): BELOW,
-    ("matex_agd/workers", "synchronous/drawn apart"): TOLD,
 }
 ENDS = 4  # entries tried at either end and in the middle of a long list
 
