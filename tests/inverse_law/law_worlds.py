@@ -10,12 +10,11 @@ from typing import Any
 from fabricated_frames import frame_of
 
 from paper_figures.inverse_law.settings import law_runs
-from suite.papers.artifact import Groups
 from suite.papers.panel import Frame
 from suite.spec import RunSpec
 
 Law = Callable[[RunSpec, str], float]
-"""Updates to the first threshold of a search, from its specification and its group; infinite where it never arrives."""
+"""Updates to the first threshold of a search, from its specification and its group."""
 
 
 def search(spec: RunSpec, group: str, law: Law, scatter: float = 0.0) -> dict[str, Any]:
@@ -31,12 +30,9 @@ def search(spec: RunSpec, group: str, law: Law, scatter: float = 0.0) -> dict[st
     return results
 
 
-def searches(
-    law: Law, names: Iterable[str], scatter: float = 0.0, groups: Groups | None = None, keep: Any = None
-) -> Frame:
-    """The searches of these curves at reduced; ``keep`` says of a group which of its runs are stored."""
-    asked = groups or law_runs("reduced")
-    chosen = {g: s for g, s in asked.items() if any(g.startswith(name) for name in names)}
+def searches(law: Law, names: Iterable[str], scatter: float = 0.0, keep: Callable[[str], int] | None = None) -> Frame:
+    """The searches of these curves at reduced; ``keep`` says of a group how many of its first runs are stored."""
+    chosen = {g: s for g, s in law_runs("reduced").items() if any(g.startswith(name) for name in names)}
     stored = keep or (lambda group: len(chosen[group]))
     runs = {
         group: [search(s, group, law, scatter) if at < stored(group) else None for at, s in enumerate(specs)]
@@ -49,8 +45,8 @@ def inverse(floor: float = 90.0, sensitivity: float = 9_000.0) -> Law:
     return lambda spec, group: floor + sensitivity / spec.settings["batch"]
 
 
-def power(exponent: float) -> Law:
-    return lambda spec, group: 90 + 9_000 / spec.settings["batch"] ** exponent
+def power(exponent: float, floor: float = 90.0, rise: float = 9_000.0) -> Law:
+    return lambda spec, group: floor + rise / spec.settings["batch"] ** exponent
 
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)

@@ -1,4 +1,4 @@
-"""The inverse law's statements that no experiment of ours could refute: Table 1, Fig. 2's settings, bounds, messages."""
+"""The inverse law's statements that no experiment of ours could refute: Table 1, settings, bounds, messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TABLE_1 = [  # network, outputs, parameters as printed, layers with weights, rat
 ]
 
 
-@pytest.mark.parametrize(("number", "printed"), enumerate(TABLE_1, 1))
+@pytest.mark.parametrize(("number", "printed"), list(enumerate(TABLE_1, 1)))
 def test_table_1(number: int, printed: tuple[str, int, int, int, list[float], tuple[int, int]]) -> None:
     """For 100 classes the printed counts are those of ten outputs: 90 more on 200 units add 18,090."""
     network, classes, parameters, layers, rates, ends = printed
