@@ -137,6 +137,18 @@ def key(found: Iterable[Sequence[Updates]]) -> list[Artist]:
 # ---------------------------------------------------------------- Fig. 1b: residuals, exponents, a rival
 
 
+def residuals(title: str, threshold: float, updates: list[Updates]) -> list[dict[str, Any]]:
+    """Updates of every run in % above or below the law fitted to a threshold."""
+    fit = law_fit(updates)
+    named = {"curve": title, "quantity": "residual", "threshold": threshold}
+    return [
+        named | {"batch": u.batch, "seed": seed, "value": 100 * (n / fit.predict(u.batch) - 1)}
+        for u in updates
+        for seed, n in enumerate(u.seen)
+        if n is not None
+    ]
+
+
 def draw_laws(table: pd.DataFrame, figure: Figure) -> None:
     """Residuals of every run about its law; each curve's exponent beside the printed one, and its rival's misfit."""
     above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]

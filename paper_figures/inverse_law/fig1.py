@@ -15,7 +15,16 @@ from functools import partial
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.inverse_law.drawing import TOGETHER, draw_law, draw_laws, finish_law, key, told, updates_table
+from paper_figures.inverse_law.drawing import (
+    TOGETHER,
+    draw_law,
+    draw_laws,
+    finish_law,
+    key,
+    residuals,
+    told,
+    updates_table,
+)
 from paper_figures.inverse_law.exponents import ENOUGH, LEAST_POINTS, lack_of_fit_power, without_one
 from paper_figures.inverse_law.law import (
     Groups,
@@ -374,24 +383,13 @@ def table_of_laws(frame: Frame) -> pd.DataFrame:
         every.append(list(found.values()))
         for threshold in row.thresholds(frame.profile):
             with contextlib.suppress(Missing, FitError):
-                rows += _residuals(row.title, threshold, crossings(runs, threshold))
+                rows += residuals(row.title, threshold, crossings(runs, threshold))
         rows.append({"curve": row.title, "quantity": "preference", "value": preference(reached(frame, row))})
         rows.append(_exponent(row.title, f"fig1a/law-{row.name}", every[-1:]))
     if not rows:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")
     rows.append(_exponent(TOGETHER, "fig1b/law-together", every))
     return pd.DataFrame(rows)
-
-
-def _residuals(title: str, threshold: float, updates: list[Updates]) -> list[dict[str, Any]]:
-    fit = law_fit(updates)
-    named = {"curve": title, "quantity": "residual", "threshold": threshold}
-    return [
-        named | {"batch": u.batch, "seed": seed, "value": 100 * (n / fit.predict(u.batch) - 1)}
-        for u in updates
-        for seed, n in enumerate(u.seen)
-        if n is not None
-    ]
 
 
 def _exponent(title: str, claim: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> dict[str, Any]:
