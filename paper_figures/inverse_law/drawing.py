@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.inverse_law.law import TOLERANCE, law_fit
+from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
 from suite.batch_size.law import FitError, Updates
+from suite.papers.artifact import Missing
+from suite.papers.published import printed_value
 from suite.report.style import GRID
 
 if TYPE_CHECKING:
@@ -147,6 +149,16 @@ def residuals(title: str, threshold: float, updates: list[Updates]) -> list[dict
         for seed, n in enumerate(u.seen)
         if n is not None
     ]
+
+
+def exponent_row(title: str, claim: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> dict[str, Any]:
+    """The row of an exponent; its value is NaN where the runs determine none."""
+    named = {"curve": title, "quantity": "exponent", "printed": printed_value(f"inverse_law/{claim}")}
+    try:
+        found = exponent(*curves)
+    except Missing:
+        return named | {"value": math.nan}
+    return named | {"value": found.mean, "low": found.low, "high": found.high}
 
 
 def draw_laws(table: pd.DataFrame, figure: Figure) -> None:

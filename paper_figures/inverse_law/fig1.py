@@ -19,6 +19,7 @@ from paper_figures.inverse_law.drawing import (
     TOGETHER,
     draw_law,
     draw_laws,
+    exponent_row,
     finish_law,
     key,
     residuals,
@@ -281,8 +282,8 @@ RATES = (
 )
 counted(FIG1B, "adam-negative-ninf", partial(curve_groups, ADAM), partial(floor_of, ADAM))
 for model, *names in RATES:
-    pair = [BY_NAME[f"{model}-{name}"] for name in names]
-    counted(FIG1B, f"lr-order-{model}", of_rows(curve_groups, *pair), partial(rate_order, *pair))
+    slow, fast = (BY_NAME[f"{model}-{name}"] for name in names)
+    counted(FIG1B, f"lr-order-{model}", of_rows(curve_groups, slow, fast), partial(rate_order, slow, fast))
 counted(FIG1B, "threshold-too", partial(curve_groups, MEDIUM), partial(other_thresholds, MEDIUM),
         lambda frame: f"thresholds {MEDIUM.thresholds(frame.profile)}")  # fmt: skip
 counted(FIG1B, "cv-error-too", partial(curve_groups, MEDIUM), partial(by_validation, MEDIUM))
@@ -385,21 +386,11 @@ def table_of_laws(frame: Frame) -> pd.DataFrame:
             with contextlib.suppress(Missing, FitError):
                 rows += residuals(row.title, threshold, crossings(runs, threshold))
         rows.append({"curve": row.title, "quantity": "preference", "value": preference(reached(frame, row))})
-        rows.append(_exponent(row.title, f"fig1a/law-{row.name}", every[-1:]))
+        rows.append(exponent_row(row.title, f"fig1a/law-{row.name}", every[-1:]))
     if not rows:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")
-    rows.append(_exponent(TOGETHER, "fig1b/law-together", every))
+    rows.append(exponent_row(TOGETHER, "fig1b/law-together", every))
     return pd.DataFrame(rows)
-
-
-def _exponent(title: str, claim: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> dict[str, Any]:
-    """The row of an exponent; its value is NaN where the runs determine none."""
-    named = {"curve": title, "quantity": "exponent", "printed": printed_value(f"inverse_law/{claim}")}
-    try:
-        found = exponent(*curves)
-    except Missing:
-        return named | {"value": math.nan}
-    return named | {"value": found.mean, "low": found.low, "high": found.high}
 
 
 @FIG1B.drawing

@@ -203,7 +203,7 @@ def behind(frame: Frame) -> str:
 def counted(
     panel: Panel,
     name: str,
-    groups: Callable[[Frame], Groups] | Groups,
+    groups: Callable[[Frame], Groups] | Sequence[str],
     value: Callable[[Frame], Interval | Sequence[Interval]],
     note: Callable[[Frame], str] | str = "",
 ) -> None:
