@@ -15,8 +15,8 @@ from paper_figures.isgd.readings import embedded
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.estimate import Estimate, interval, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.catalogue import printed_value
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine
-from suite.papers.published import printed_value
 from suite.report.style import PRINTED
 from suite.runs.store import Run
 from suite.spec import RunSpec

@@ -15,7 +15,7 @@ from paper_figures.isgd.readings import extremes
 from paper_figures.isgd.settings import SYSTEMS
 from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,8 +17,8 @@ from paper_figures.isgd.settings import TEST_EVERY_SECONDS
 from suite.claims.estimate import exact, over_seeds, point
 from suite.claims.intervals import TIE, at_least, mean_interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.catalogue import printed_value
 from suite.papers.counterfeits import as_if, counterfeit, edited, forged, genuine
-from suite.papers.published import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

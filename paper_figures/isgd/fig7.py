@@ -16,9 +16,9 @@ from paper_figures.isgd import readings, settings
 from paper_figures.isgd.settings import IMAGENET_STORED, NETWORKS
 from suite.claims.estimate import exact, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.catalogue import printed_value
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.papers.grades import machine_of
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,8 @@ from paper_figures.isgd.settings import NETWORKS
 from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import least, mean_interval
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.papers.catalogue import printed_value
 from suite.papers.counterfeits import counterfeit, edited, forged
-from suite.papers.published import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from suite.cost_models.machines import DGX1, SANDY_BRIDGE, exchange, network
 from suite.cost_models.overlap import delayed
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.papers.catalogue import printed_value
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
-from suite.papers.published import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from paper_figures.matex_agd.accuracy import (
 from suite.claims.estimate import exact, interval, over_seeds, point
 from suite.claims.intervals import least, mean_interval
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.rudra import times
 from paper_figures.rudra.plans import ADVERSARIAL, CORES_PER_NODE
 from paper_figures.rudra.settings import LEARNERS_PER_NODE
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

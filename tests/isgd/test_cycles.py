@@ -12,8 +12,8 @@ from fabricated_isgd_trainings import evidence, training
 from paper_figures.isgd import fig1
 from suite.claims.judge import judge
 from suite.papers.artifact import Missing
+from suite.papers.catalogue import entries
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE
-from suite.papers.published import entries
 
 # Their rules are tried although the verdict is *undetermined*, whatever they say.
 CLAIMS = {c.id: replace(c, undetermined="") for c in entries("isgd") if c.artifact in ("isgd/fig1a", "isgd/fig1b")}

@@ -16,7 +16,7 @@ from paper_figures.isgd.experiments.parallel import Tree, broadcast
 from paper_figures.isgd.reduction_tree import tree
 from paper_figures.isgd.settings import SYSTEMS
 from suite.claims.judge import BOARD, TEST
-from suite.papers.published import entries
+from suite.papers.catalogue import entries
 from suite.papers.verdicts import verdicts
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store

@@ -13,7 +13,7 @@ from paper_figures.isgd.experiments.occupancy import TreeOfProcesses
 from suite.claims.judge import judge
 from suite.communication.launch import spawn
 from suite.papers.artifact import Missing
-from suite.papers.published import published
+from suite.papers.catalogue import published
 
 CLAIMS = {claim.id: claim for claim in published("isgd")}
 

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from paper_figures.isgd import PAPER, fig5, fig6, readings
 from suite.claims.judge import judge
 from suite.papers.artifact import Missing
+from suite.papers.catalogue import entries
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE, edited, forged
-from suite.papers.published import entries
 
 CLAIMS = {claim.id: claim for claim in entries("isgd")}
 FLOORS = {"mnist": 0.0085, "cifar10": 0.225}  # errors

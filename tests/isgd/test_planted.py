@@ -11,10 +11,9 @@ from paper_figures.isgd import alg2
 from reference_impls.isgd import ISGD
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence
+from suite.papers.catalogue import entries, paper
 from suite.papers.counterfeits import rerun
 from suite.papers.evidence import with_committed
-from suite.papers.published import entries
-from suite.papers.registry import paper
 
 CLAIM = "isgd/alg2/lowers-loss"
 

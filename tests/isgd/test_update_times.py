@@ -11,9 +11,8 @@ from fabricated_isgd_trainings import evidence
 
 from paper_figures.isgd import eq19, settings
 from suite.claims.judge import judge
+from suite.papers.catalogue import entries, paper
 from suite.papers.counterfeits import Forged
-from suite.papers.published import entries
-from suite.papers.registry import paper
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec

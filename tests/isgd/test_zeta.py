@@ -11,8 +11,8 @@ from fabricated_isgd_trainings import evidence, training
 from paper_figures.isgd import settings, zeta
 from paper_figures.isgd.zeta import GRID, Treatment
 from suite.claims.judge import judge
+from suite.papers.catalogue import entries
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE
-from suite.papers.published import entries
 
 BEST = Treatment(30.0, 2.0, 5)
 

@@ -13,9 +13,9 @@ from paper_figures.matex_agd import accuracy, algorithms, fig1, settings, table1
 from suite.claims.intervals import Interval, least
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence, Missing
+from suite.papers.catalogue import published
 from suite.papers.counterfeits import edited, exchanged, forged
 from suite.papers.evidence import with_committed
-from suite.papers.published import published
 
 CLAIMS = {claim.id.removeprefix("matex_agd/"): claim for claim in published("matex_agd")}
 PRINTED = table1.printed_table()

@@ -16,9 +16,9 @@ from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, la
 from suite.claims.judge import judge
 from suite.experiment import Context
 from suite.papers.artifact import Evidence, Missing
+from suite.papers.catalogue import published
 from suite.papers.counterfeits import COUNTERFEITS, GENUINE, edited, forged
 from suite.papers.evidence import with_committed
-from suite.papers.published import published
 from suite.spec import RunSpec
 from suite.training import numerics
 

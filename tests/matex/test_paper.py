@@ -15,7 +15,7 @@ from paper_figures.matex_agd.overlap_cases import ALEXNET, LAYERS, layer_costs, 
 from suite.cost_models.machines import DGX1, network
 from suite.cost_models.overlap import AllReduce, NetworkTimes, rates
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.published import published
+from suite.papers.catalogue import published
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Archive
 from suite.runs.store import Outcome, Run, encode
@@ -64,7 +64,7 @@ def test_a_proxy_decides_nothing(decided):
 
 @pytest.mark.parametrize("profile", ["smoke", "reduced", "paper"])
 def test_every_run_has_an_experiment(profile):
-    from suite.papers.registry import experiment
+    from suite.papers.catalogue import experiment
 
     specs = {spec for a in PAPER.artifacts for runs in a.runs(profile).values() for spec in runs}
     assert specs
