@@ -22,13 +22,13 @@ from suite.parameter_server.protocol import GammaDurations, Staleness, play
 from suite.parameter_server.training import train
 from suite.parameter_server.waves import Waves, jobs_of, wave_points, wave_turn
 from suite.spec import RunSpec, thaw
-from suite.training.gradients.batching import answer
+from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.looped import Functional
 from suite.training.gradients.native import Native
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.loop import train as train_plainly
 from suite.training.optimizers import CaffeSGD
-from suite.training.problem import Quadratic
+from suite.training.problem import QuadraticProblem
 
 EXECUTION = {
     "path": "looped",
@@ -98,9 +98,7 @@ def test_one_learner_is_plain_sgd_bit_for_bit(n: int, path: str, tmp_path: Path)
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("n", [0, 2, 6])
-def test_an_update_at_once_is_that_of_its_gradients(
-    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_update_at_once_is_that_of_its_gradients(n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One gradient on weights of any age, several of one age, and some updates of both kinds."""
     wanted, execution = spec(n, 6, 40, record={"every": 1}), {**EXECUTION, "path": "native"}
     ours = train(wanted, Context(folder(tmp_path, "at once"), execution))
@@ -127,14 +125,14 @@ def test_a_run_cut_short_ends_in_the_same_bits(
     execution = {**EXECUTION, "path": path}
     wanted = spec(n, 6, 8 if n == 0 else 24, lookahead=lookahead)
     whole = train(wanted, Context(folder(tmp_path, "whole"), execution))
-    update = server_training.ServerSession.update
+    update = server_training.ServerRun.update
 
     def update_until_late(session: Any, turn: Turn) -> None:
         update(session, turn)
         if session.t in (3, 5):
             object.__setattr__(session.context, "deadline", 0.0)
 
-    monkeypatch.setattr(server_training.ServerSession, "update", update_until_late)
+    monkeypatch.setattr(server_training.ServerRun, "update", update_until_late)
     place = folder(tmp_path, "cut")
     for _ in range(2):
         with pytest.raises(OutOfTime):
@@ -207,10 +205,10 @@ def test_batch_norm_is_refused(tmp_path: Path) -> None:
 LEARNERS, BATCH = 6, 3
 
 
-def problem() -> Quadratic:
+def problem() -> QuadraticProblem:
     generator = torch.Generator().manual_seed(2)
     rows = torch.randn(90, 8, generator=generator, dtype=torch.float64)
-    return Quadratic(rows, torch.linspace(0.5, 2.0, 8, dtype=torch.float64))
+    return QuadraticProblem(rows, torch.linspace(0.5, 2.0, 8, dtype=torch.float64))
 
 
 def examples(workers: list[int], numbers: Tensor) -> Tensor:
@@ -232,7 +230,7 @@ def in_waves(n: int, updates: int, lookahead: int, paths: type, sizes: list[int]
             together = wave_turn(turn.t, wave)
             points = wave_points(algorithm.points(state, together), wave)
             chosen = examples([entry.worker for entry in together.entries], points.batch)
-            losses, sums, _ = answer(gradients, points, buffers.expand(len(chosen), 0), chosen)
+            losses, sums, _ = compute_gradients(gradients, points, buffers.expand(len(chosen), 0), chosen)
             sizes.append(len(wave))
             for job, loss, total in zip(wave, losses.split(points.shares), sums, strict=True):
                 ready[job.update, job.read] = loss, total.clone()

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from reference_impls.contract import Algorithm, Turn
-from reference_impls.rudra import Softsync, State
+from reference_impls.rudra import Softsync, SoftsyncState
 from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
 from suite.training.evaluation import WorstFirst
@@ -371,13 +371,13 @@ class NativeServerStep:
     def __init__(self, backend: Native, algorithm: Softsync):
         self.algorithm, self.step = algorithm, NativeStep(backend, algorithm.optimizer)  # type: ignore[arg-type]
 
-    def __call__(self, turn: Turn, state: State, batch: Batch, lr: float) -> tuple[State, float]:
+    def __call__(self, turn: Turn, state: SoftsyncState, batch: Batch, lr: float) -> tuple[SoftsyncState, float]:
         versions, place = state.versions, (turn.t + 1) % self.algorithm.history
         read = self.algorithm.version(state, turn.t, turn.entries[0].read)
         # The oldest version gives way, once it no longer shares a vector with others: at first all are the initial one.
         new = versions[place] if turn.t + 1 >= self.algorithm.history else torch.empty_like(state.x)
         loss = self.step.move((read, state.x, new), state.memory, batch, lr)
-        return State(new, state.memory, (*versions[:place], new, *versions[place + 1 :])), loss
+        return SoftsyncState(new, state.memory, (*versions[:place], new, *versions[place + 1 :])), loss
 
 
 def threads(examples: int) -> int:
