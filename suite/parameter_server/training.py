@@ -63,7 +63,7 @@ class ServerRun(TrainingRun):
 
     def turns(self) -> Iterator[Turn]:
         """The server's updates from the present one on, with the gradients that each wave determines."""
-        schedule = islice(iter(self.server), self.t, None)
+        schedule: Iterator[Timed] = islice(iter(self.server), self.t, None)
         lookahead = self.spec.settings.get("lookahead", 0)
         if self.one_version and not lookahead:
             schedule = self.fetched(schedule)

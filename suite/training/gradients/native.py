@@ -248,10 +248,9 @@ class Native(Backend):
         return one_worker(NativeStep, self, algorithm)
 
     def server_step(self, algorithm: Algorithm[Any]) -> ServerStep | None:
-        solver = algorithm.optimizer
-        in_place = isinstance(solver, InPlace) and self.flat.x.dtype == torch.float32
-        served = in_place and isinstance(algorithm, Softsync) and not algorithm.per_gradient
-        return NativeServerStep(self, algorithm) if served else None
+        if not isinstance(algorithm, Softsync) or algorithm.per_gradient or self.flat.x.dtype != torch.float32:
+            return None
+        return NativeServerStep(self, algorithm) if isinstance(algorithm.optimizer, InPlace) else None
 
     def reader(self, inputs: Tensor, targets: Tensor) -> Reader:
         worst = WorstFirst(self.losses, inputs, targets, CHUNK)
@@ -374,7 +373,7 @@ class NativeServerStep:
     def __call__(self, turn: Turn, state: SoftsyncState, batch: Batch, lr: float) -> tuple[SoftsyncState, float]:
         versions, place = state.versions, (turn.t + 1) % self.algorithm.history
         read = self.algorithm.version(state, turn.t, turn.entries[0].read)
-        # The oldest version gives way, once it no longer shares a vector with others: at first all are the initial one.
+        # The oldest version gives way, once it is a vector of its own: at first all are the initial one.
         new = versions[place] if turn.t + 1 >= self.algorithm.history else torch.empty_like(state.x)
         loss = self.step.move((read, state.x, new), state.memory, batch, lr)
         return SoftsyncState(new, state.memory, (*versions[:place], new, *versions[place + 1 :])), loss
