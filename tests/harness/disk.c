@@ -23,16 +23,26 @@ enum { OPEN, READ, WRITE, SYNC, RENAME, KINDS };
 
 static char below[PATH_MAX];
 static int record = -1, fails = -1, error;
-static long seen[KINDS], at, until;
-static pthread_mutex_t *gate;
+static long at, until;
+static struct { /* of all processes: counts by kind, how many have failed, and the lock */
+  long seen[KINDS], failed;
+  pthread_mutex_t gate;
+} *all;
 
 __attribute__((constructor)) static void begin(void) {
-  pthread_mutexattr_t shared;
-  gate = mmap(NULL, sizeof *gate, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  pthread_mutexattr_init(&shared);
-  pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-  pthread_mutex_init(gate, &shared);
+  pthread_mutexattr_t kind;
+  all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  pthread_mutexattr_init(&kind);
+  pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST); /* a process may end while one of its threads holds it */
+  pthread_mutex_init(&all->gate, &kind);
 }
+
+static void enter(void) {
+  if (pthread_mutex_lock(&all->gate) == EOWNERDEAD) pthread_mutex_consistent(&all->gate);
+}
+
+static void leave(void) { pthread_mutex_unlock(&all->gate); }
 
 /* Watch a folder, given by its real path, and record into a file where `log` names one; nothing where it is empty. */
 void disk_watch(const char *folder, const char *log) {
@@ -40,7 +50,8 @@ void disk_watch(const char *folder, const char *log) {
   if (record >= 0) close(record);
   record = *log ? REAL(open)(log, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
   fails = -1;
-  memset(seen, 0, sizeof seen);
+  memset(all->seen, 0, sizeof all->seen);
+  all->failed = 0;
 }
 
 /* Let the `first`-th operation of a kind fail, and the `times - 1` after it. */
@@ -48,7 +59,8 @@ void disk_fail(int kind, long first, long times, int number) {
   fails = kind, at = first, until = first + times, error = number;
 }
 
-long disk_seen(int kind) { return seen[kind]; }
+long disk_seen(int kind) { return all->seen[kind]; }
+long disk_failed(void) { return all->failed; }
 
 /* Write the absolute path of a name to `full`; returns what follows the watched folder's, NULL outside of it. */
 static const char *inside(int folder, const char *name, char *full) {
@@ -71,8 +83,9 @@ static const char *of(int handle, char *full) { return inside(handle, "", full);
 
 /* Count an operation; whether it is to fail, with errno set. */
 static int struck(int kind) {
-  long now = __atomic_add_fetch(&seen[kind], 1, __ATOMIC_SEQ_CST);
+  long now = __atomic_add_fetch(&all->seen[kind], 1, __ATOMIC_SEQ_CST);
   if (kind != fails || now < at || now >= until) return 0;
+  __atomic_add_fetch(&all->failed, 1, __ATOMIC_SEQ_CST);
   errno = error;
   return 1;
 }
@@ -89,18 +102,18 @@ static void note(char kind, const char *path, const char *other, long offset, co
 
 /* A word from the program, such as that a run is stored, in its place among the operations. */
 void disk_mark(const char *text) {
-  pthread_mutex_lock(gate);
+  enter();
   note('!', text, "", 0, "", 0);
-  pthread_mutex_unlock(gate);
+  leave();
 }
 
 /* Do a watched operation and note it where it succeeded, as one step; elsewhere do it alone. */
 #define STEP(type, path, call, failed, noted)        \
   if (!(path)) return call;                          \
-  pthread_mutex_lock(gate);                          \
+  enter();                                           \
   type result = call;                                \
   if (result != (type)(failed)) noted;               \
-  pthread_mutex_unlock(gate);                        \
+  leave();                                           \
   return result
 
 static int opened(__typeof__(&openat) real, int folder, const char *name, int flags, mode_t mode) {

@@ -47,7 +47,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.calls = ctypes.CDLL(None)
-        self.calls.disk_seen.restype = ctypes.c_long
+        self.calls.disk_seen.restype = self.calls.disk_failed.restype = ctypes.c_long
         self.calls.disk_fail.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_long, ctypes.c_int]
 
     def watch(self, folder: Path, log: Path | None = None) -> None:
@@ -64,6 +64,10 @@ class Disk:
 
     def seen(self, kind: str) -> int:
         return self.calls.disk_seen(KINDS.index(kind))
+
+    def failed(self) -> int:
+        """How many operations have failed since the folder is watched."""
+        return self.calls.disk_failed()
 
     def mark(self, text: str) -> None:
         """Put a word among the recorded operations."""

@@ -203,11 +203,9 @@ class Trials:
             root = self.new("failing")
             DISK.watch(root)
             DISK.fail(kind, at, times, error)
-            try:
-                stored, words = attempt(partial(self.session.work, root))
-            finally:
-                DISK.rest()
-            self.count["failed"] += 1
+            stored, words = attempt(partial(self.session.work, root))
+            self.count["failed"] += DISK.failed() > 0
+            DISK.rest()
             where = f"{kind} {at} ({os.strerror(error)}, {times} times)"
             if words:
                 self.fault("without words", f"{where}: {words}")
@@ -238,19 +236,22 @@ class Trials:
     def judge(self, root: Path, stored: set[str], where: str) -> None:
         """Look at what is left, go on with it, and compare with the undisturbed result; then remove it."""
         kept = [spec.id for spec in self.session.specs if (self.start / "store" / "runs" / spec.id).exists()]
+        store = Store(root / "store", create=True)
         if not self.session.report:
-            self.look(Store(root / "store", create=True), stored | set(kept), where)
-        end = time.monotonic() + PATIENCE
-        while True:
-            there, words = attempt(partial(self.session.work, root))
-            if set(there) >= {spec.id for spec in self.session.specs} or words or time.monotonic() > end:
-                break
-            time.sleep(0.1)
+            self.look(store, stored | set(kept), where)
+            self.wait(store)
+        _, words = attempt(partial(self.session.work, root))
         if words or not self.same(root):
             self.fault("half believed" if self.session.report else "lost", f"{where}: not made good {words}")
         if left := [str(path) for part in LEFT for path in (root / "store" / part).glob("*")]:
             self.fault("doubled", f"{where}: {left}")
         shutil.rmtree(root)
+
+    def wait(self, store: Store) -> None:
+        """Until no run is held any more, as a session waits for the runs of others."""
+        end = time.monotonic() + PATIENCE
+        while any(store.busy(spec.id) for spec in self.session.specs) and time.monotonic() < end:
+            time.sleep(0.05)
 
     def look(self, store: Store, stored: set[str], where: str) -> None:
         """Whether the runs that stand there are those that were computed, and all that were said to be stored."""
