@@ -83,11 +83,12 @@ def accept(paths: Sequence[Path], only: str, anew: bool = False) -> Path:
 def nothing_to_compare(kind: str) -> tuple[str, str]:
     """Title and text of a warning: why a machine class without a baseline makes its first one now."""
     card, driver, new = kind.partition("-driver-")
-    before = [place.name.removeprefix(card + driver) for place in BASELINES.glob(f"{card}{driver}*")] if driver else []
+    others = BASELINES.glob(f"{card}{driver}*") if driver else ()
+    before = sorted(place.name.removeprefix(card + driver) for place in others)
     if before:
         return "new driver", (
-            f"{card} has driver {new}, and its baselines are of {', '.join(sorted(before))}: this session makes one for "
-            "the new driver and compares nothing. What the driver itself made slower is in no comparison"
+            f"{card} has driver {new}, and its baselines are of {', '.join(before)}: this session makes one for the new "
+            "driver and compares nothing. What the driver itself made slower is in no comparison"
         )
     return "no baseline", (
         f"{kind} had none: this session makes it and compares nothing. On a machine that keeps no files between jobs "

@@ -90,16 +90,21 @@ def test_our_machines_install_hashed_files_of_the_same_versions():
 
 def test_nothing_in_a_night_s_files_speaks_to_github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     """Neither as a command of the log, nor as a mention, a link or a picture of the issue."""
-    odd = {"id": "rudra/x", "verdict": "not reproduced", "why": "@all ![p](http://x) `a`\r\n::error::%0A", "red": True}
+    odd = {
+        "id": "rudra/x",
+        "verdict": "not reproduced",
+        "why": "@all ![p](http://x) `a`\r\n::x::%0A",
+        "red": True,
+    }
     assert "\n" not in summary.annotation(odd["id"], odd["why"])
-    assert "%0D%0A::error::%250A" in summary.annotation(odd["id"], odd["why"])
+    assert "%0D%0A::x::%250A" in summary.annotation(odd["id"], odd["why"])
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "claims.json").write_text(json.dumps([odd, {**odd, "red": False}, 7]))
     (tmp_path / "gate.json").write_text("[")
     monkeypatch.setattr(sys, "argv", ["issue", str(tmp_path), "--dry"])
     assert issue.main() == 0
     quoted = [line for line in capsys.readouterr().out.splitlines() if "rudra/x" in line]
-    assert quoted == ["- `rudra/x: not reproduced: @all ![p](http://x) ?a???::error::%0A`"]
+    assert quoted == ["- `rudra/x: not reproduced: @all ![p](http://x) ?a???::x::%0A`"]
 
 
 def test_nox_executes_nothing_in_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
