@@ -87,8 +87,8 @@ def nothing_to_compare(kind: str) -> tuple[str, str]:
     before = sorted(place.name.removeprefix(card + driver) for place in others)
     if before:
         return "new driver", (
-            f"{card} has driver {new}, and its baselines are of {', '.join(before)}: this session makes one for the new "
-            "driver and compares nothing. What the driver itself made slower is in no comparison"
+            f"{card} has driver {new}, and its baselines are of {', '.join(before)}: this session makes one for the "
+            "new driver and compares nothing. What the driver itself made slower is in no comparison"
         )
     return "no baseline", (
         f"{kind} had none: this session makes it and compares nothing. On a machine that keeps no files between jobs "
