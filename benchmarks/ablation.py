@@ -24,7 +24,7 @@ from benchmarks.workloads import Workload, named
 from suite.report.speed import RESULTS
 from suite.runs import environment
 from suite.training.gradients.native import Native
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 from suite.training.schedules import rounds
 
@@ -42,13 +42,13 @@ SAMPLE = 0.1  # seconds that a sample of the fastest side fills at least
 CONFIDENCE = 0.95
 
 
-def whole(made: Session) -> Update:
+def whole(made: TrainingRun) -> Update:
     """An update as a run makes it."""
     turns = rounds(made.workers)
     return lambda: made.update(next(turns))
 
 
-def without_joint_step(made: Session) -> Update | None:
+def without_joint_step(made: TrainingRun) -> Update | None:
     """Gradients written to a row first, which the solver reads."""
     if made.step is None:
         return None
@@ -56,20 +56,20 @@ def without_joint_step(made: Session) -> Update | None:
     return whole(made)
 
 
-def without_in_place(made: Session) -> Update | None:
+def without_in_place(made: TrainingRun) -> Update | None:
     """The solver as it is written, with new vectors for everything."""
     made.step, made.algorithm = None, made.made.algorithm
     return whole(made)
 
 
-def without_decoding(made: Session) -> Update | None:
+def without_decoding(made: TrainingRun) -> Update | None:
     """Pictures that lie there as floats, as the plain loop has them."""
     problem = made.problem
     problem.inputs, problem.transform = problem.transform(problem.inputs), lambda pixels: pixels
     return whole(made)
 
 
-def without_bookkeeping(made: Session) -> Update | None:
+def without_bookkeeping(made: TrainingRun) -> Update | None:
     """Gradient and step on one batch again and again: no order, no gathering, no schedule, no curves."""
     step: Any = made.step
     if step is None:
@@ -79,7 +79,7 @@ def without_bookkeeping(made: Session) -> Update | None:
     return lambda: step.advance(made.state.x, made.state.memory, made.buffers, batch, RATE)
 
 
-SWITCHES: dict[str, Callable[[Session], Update | None]] = {
+SWITCHES: dict[str, Callable[[TrainingRun], Update | None]] = {
     "gradient and step in one": without_joint_step,
     "a step in place": without_in_place,
     "decoding of the pictures": without_decoding,

@@ -22,18 +22,18 @@ from suite.data.order import FixedCycle, WithReplacement
 from suite.data.word_batches import WordOrder
 from suite.experiment import Context
 from suite.parameter_server.placement import simulation
-from suite.parameter_server.training import ServerSession
+from suite.parameter_server.training import ServerRun
 from suite.runner.autotune import measure_training
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
-from suite.training.build import Assembly, make_algorithm, make_optimizer, random_classification
-from suite.training.gradients.looped import Bound
+from suite.training.build import Setup, make_algorithm, make_optimizer, random_classification
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.paths import backend_of
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import TorchSGD
 from suite.training.schedules import rounds
-from suite.training.translation import Corpus, Side, Translation
+from suite.training.translation import Corpus, LanguageSide, Translation
 
 FOREVER = 10**9
 Update = Callable[[], None]
@@ -68,7 +68,7 @@ def execution(workload: Workload, device: str, threads: int, width: int = 1) -> 
     return chosen | dict(measure_training(spec, chosen, width))
 
 
-def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Session:
+def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> TrainingRun:
     """A session on random pictures; ``changes`` are settings of its specification."""
     spec = specification(workload)
     spec = RunSpec(spec.experiment, {**spec.settings, **changes})
@@ -85,7 +85,7 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
     collective = rows_here(workload.learners)
     solver = make_optimizer(spec.settings["descent"], problem.flat)
     algorithm = make_algorithm(rule, solver, collective, order.batches_per_epoch)
-    made = Assembly(
+    made = Setup(
         problem,
         problem.flat.point(),
         order.to(chosen["device"]),
@@ -94,7 +94,7 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Se
         problem.targets,
     )
     context = Context(Path(tempfile.gettempdir()), chosen)
-    return (ServerSession if served else Session)(spec, context, made, backend_of(chosen, problem))
+    return (ServerRun if served else TrainingRun)(spec, context, made, backend_of(chosen, problem))
 
 
 def server_schedule(workload: Workload) -> Any:
@@ -155,10 +155,10 @@ class Sentences(SteppedSgd):
 
     def __init__(self, workload: Workload, device: str):
         (rows,) = random_sentences(64 * workload.batch, 64 * workload.batch)
-        corpus = Corpus(range(TRANSLATION["vocabulary"]), Side(rows), Side(rows))
+        corpus = Corpus(range(TRANSLATION["vocabulary"]), LanguageSide(rows), LanguageSide(rows))
         sizes = {name: size for name, size in TRANSLATION.items() if name != "vocabulary"}
         problem = Translation(corpus, sizes, 0, device)
-        super().__init__(Bound(problem), TorchSGD(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
+        super().__init__(AutogradGradients(problem), TorchSGD(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
         self.order = WordOrder([SENTENCE] * len(rows), WORDS, 0)
 
     def examples(self, t: int) -> torch.Tensor:

@@ -21,13 +21,13 @@ from benchmarks.sides import cores
 from benchmarks.workloads import Workload, named
 from suite.runs import environment
 from suite.training.fused_step import InPlace
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.problem import Classification
 from suite.training.translation import Translation
 
 WORKLOADS = ("SMA ResNet-32, b=64, k=1", "cGRU, 800 words", "VGG-16/CIFAR-100, M=64", "AlexNet/227x227, M=64")
 SEAMS: tuple[tuple[str, type, str], ...] = (  # part, whose method, which
-    ("gradient", Bound, "tensors"),
+    ("gradient", AutogradGradients, "tensors"),
     ("step", InPlace, "advance"),
     ("examples", Classification, "fetch"),
     ("examples", Translation, "fetch"),

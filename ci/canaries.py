@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.papers.registry import experiment
-from suite.runner.execute import Surroundings, execute_all
+from suite.runner.execute import RunnerConfig, execute_all
 from suite.runs.archive import Runs, export, open_runs
 from suite.runs.comparison import compare_runs, lines
 from suite.runs.environment import ROOT, machine, machine_class, revision, versions
@@ -118,7 +118,7 @@ def specs() -> list[RunSpec]:
 
 def train(store: Path, device: str = "cpu") -> Store:
     """Train all canaries into a store. Raises RuntimeError naming the first that failed."""
-    for report in execute_all(specs(), experiment, Surroundings(store, device=device)):
+    for report in execute_all(specs(), experiment, RunnerConfig(store, device=device)):
         if report.state not in ("stored", "present"):
             raise RuntimeError(f"canary {report.spec.experiment} {report.spec.id} {report.state}: {report.why}")
     return Store(store)

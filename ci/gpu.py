@@ -256,7 +256,7 @@ def lacks_cuda(device: str, program: str) -> bool:
 
 def take_home(store: Path, out: Path, profile: str) -> None:
     """Write finished runs and those under way into a file each."""
-    from suite.runs.unfinished import pack
+    from suite.runs.partial_archive import pack
 
     if any((store / "runs").iterdir()):
         export = ["suite", "export", "--store", str(store), "--profile", profile, "--out", str(out / "runs.zip")]
@@ -267,7 +267,7 @@ def take_home(store: Path, out: Path, profile: str) -> None:
 
 def go_on(before: Path, store: Path) -> None:
     """Take what ``take_home`` wrote into a store."""
-    from suite.runs.unfinished import take
+    from suite.runs.partial_archive import take
 
     if (runs := before / "runs.zip").exists():
         subprocess.run([*PYTHON, "suite", "merge", str(runs), "--store", str(store)], cwd=ROOT, check=True)

@@ -24,7 +24,7 @@ from typing import Any
 
 from ci.gpu import lacks_cuda
 from suite.papers.registry import experiment
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.environment import machine_class, revision, versions
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -84,7 +84,7 @@ def _training(seed: int, algorithm: dict[str, Any], **more: Any) -> RunSpec:
 
 def updates(spec: RunSpec, store: Path, data: Path | None, device: str) -> int | None:
     """Updates to the target, None where it was missed. Raises RuntimeError for a run that failed."""
-    report = execute(spec, experiment, Surroundings(store=store, data=data, device=pick_device(device)))
+    report = execute(spec, experiment, RunnerConfig(store=store, data=data, device=pick_device(device)))
     if report.state == "failed":
         raise RuntimeError(f"the training failed: {report.why}")
     run = Store(store).read(spec.id)

@@ -20,7 +20,7 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from torch import Tensor
 
 
-class Entry(NamedTuple):
+class GradientRef(NamedTuple):
     """One gradient that an update consumes; integers only, known before any gradient is computed."""
 
     worker: int  # whose gradient, 0 <= worker < k
@@ -32,7 +32,7 @@ class Turn(NamedTuple):
     """One update, fixed before any of its gradients exists; no entries: nothing new arrives (drain)."""
 
     t: int  # updates applied before this one
-    entries: tuple[Entry, ...]  # the m (or n) entries held here; a server orders them by read
+    entries: tuple[GradientRef, ...]  # the m (or n) entries held here; a server orders them by read
 
 
 class Points(NamedTuple):
@@ -187,7 +187,7 @@ class Algorithm(ABC, Generic[State]):
         return {}
 
 
-class Server(Protocol):
+class ServerProtocol(Protocol):
     """A parameter server's protocol in integers: the same object under virtual time or behind a socket."""
 
     def push(self, worker: int) -> Turn | None:

@@ -65,7 +65,7 @@ from reference_impls.contract import Algorithm, Collective, Optimizer, Points, S
 from reference_impls.numbers import on_device
 
 
-class State(NamedTuple):
+class SMAState(NamedTuple):
     replicas: Tensor  # [m, d]
     memory: Tensor  # the optimizer's, a row per replica
     centre: Tensor  # [d]
@@ -73,7 +73,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SMA(Algorithm[State]):
+class SMA(Algorithm[SMAState]):
     """Raises ValueError for values outside the ranges stated."""
 
     alpha: float | None = None  # in (0, 1]; None: 1 / number of models averaged
@@ -104,32 +104,32 @@ class SMA(Algorithm[State]):
                 f"newcomer={self.newcomer!r} 'centre' or 'first'"
             )
 
-    def init(self, x0: Tensor) -> State:
+    def init(self, x0: Tensor) -> SMAState:
         rows = self.collective.rows
         if rows % (self.devices or 1):
             raise ValueError(
                 f"crossbow: {rows} learners cannot be spread evenly over devices={self.devices}; give each as many"
             )
         replicas = x0.expand(rows, -1).clone()
-        return State(replicas, self.optimizer.init(replicas), x0.clone(), x0.clone())
+        return SMAState(replicas, self.optimizer.init(replicas), x0.clone(), x0.clone())
 
-    def points(self, state: State, turn: Turn) -> Points:
+    def points(self, state: SMAState, turn: Turn) -> Points:
         numbers = on_device([entry.number for entry in turn.entries], state.centre.device)
         return Points(state.replicas, (1,) * len(turn.entries), numbers)
 
     def update(
-        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
-    ) -> State:
+        self, state: SMAState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> SMAState:
         w, v, z, z_prev = state
         stepped, v = self.optimizer.step(v, w, gradients, lr)
         if self.tau == 0 or turn.t % self.tau:
-            return State(stepped, v, z, z_prev)
+            return SMAState(stepped, v, z, z_prev)
         c, to_centre = self.corrections(w, z)
         total = self.collective.sum(to_centre, each=self.per_device(len(w)))
         moved = (z + total).add_(z - z_prev, alpha=self.momentum)
-        return State(stepped.sub_(c), v, moved, z)
+        return SMAState(stepped.sub_(c), v, moved, z)
 
-    def model(self, state: State) -> Tensor:
+    def model(self, state: SMAState) -> Tensor:
         return state.centre
 
     def per_device(self, rows: int) -> int:
@@ -151,7 +151,7 @@ class SMA(Algorithm[State]):
         from_reference = to_centre - to_reference.sum(1)
         return torch.cat([from_reference[:, None], to_reference], 1).flatten(0, 1), to_centre
 
-    def resize(self, state: State) -> State:
+    def resize(self, state: SMAState) -> SMAState:
         """Learners join or leave, as many on every device; a reference model stays where it is.
 
         Raises ValueError for fewer than one on a device, or a number that differs between devices.
@@ -178,7 +178,7 @@ class SMA(Algorithm[State]):
         joining = new.expand(-1, max(0, learners - on_device.shape[1]), *values.shape[1:])
         return torch.cat([on_device[:, :learners], joining], 1).flatten(0, 1)
 
-    def restart(self, state: State) -> State:
+    def restart(self, state: SMAState) -> SMAState:
         """After a change of the learning rate (section 3.2): every replica starts again from z."""
         anew = state._replace(replicas=state.centre.expand_as(state.replicas).clone())
         if self.restarting == "code":

@@ -31,32 +31,32 @@ from reference_impls.contract import Algorithm, Points, Sent, Turn
 from reference_impls.numbers import on_device
 
 
-class State(NamedTuple):
+class SGDState(NamedTuple):
     x: Tensor  # [d]
     memory: Tensor  # the optimizer's
 
 
 @dataclass(frozen=True)
-class SGD(Algorithm[State]):
+class SGD(Algorithm[SGDState]):
     """Mini-batch SGD. All of it but the mean over workers is the optimizer's."""
 
     reads_turn = False
     keeps_parameters = keeps_memory = False
 
-    def init(self, x0: Tensor) -> State:
-        return State(x0.clone(), self.optimizer.init(x0))
+    def init(self, x0: Tensor) -> SGDState:
+        return SGDState(x0.clone(), self.optimizer.init(x0))
 
-    def points(self, state: State, turn: Turn) -> Points:
+    def points(self, state: SGDState, turn: Turn) -> Points:
         numbers = on_device([entry.number for entry in turn.entries], state.x.device)
         return Points(state.x[None], (len(turn.entries),), numbers)
 
     def update(
-        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
-    ) -> State:
+        self, state: SGDState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> SGDState:
         gradient = self.collective.sum(gradients)
         if self.collective.workers > 1:
             gradient = gradient / self.collective.workers
-        return State(*self.optimizer.step(state.memory, state.x, gradient, lr))
+        return SGDState(*self.optimizer.step(state.memory, state.x, gradient, lr))
 
-    def model(self, state: State) -> Tensor:
+    def model(self, state: SGDState) -> Tensor:
         return state.x

@@ -125,7 +125,7 @@ def literal(
     return w, record
 
 
-class State(NamedTuple):
+class ISGDState(NamedTuple):
     x: Tensor  # [d]
     anchor: Tensor  # [d]
     memory: Tensor  # the optimizer's
@@ -154,7 +154,7 @@ def replace(mean: Number, m2: Number, n: int, old: Number, new: Number) -> tuple
 
 
 @dataclass(frozen=True)
-class ISGD(Algorithm[State]):
+class ISGD(Algorithm[ISGDState]):
     """Both algorithms, one gradient a turn. ``stop=0`` is plain SGD.
 
     Raises ValueError for values outside the ranges stated.
@@ -188,12 +188,12 @@ class ISGD(Algorithm[State]):
                 "'before' or 'after'"
             )
 
-    def init(self, x0: Tensor) -> State:
+    def init(self, x0: Tensor) -> ISGDState:
         def zero(dtype: torch.dtype) -> Tensor:
             return torch.zeros((), dtype=dtype, device=x0.device)
 
         real, whole = torch.float64, torch.int64
-        return State(
+        return ISGDState(
             x=x0.clone(),
             anchor=x0.clone(),
             memory=self.optimizer.init(x0),
@@ -209,13 +209,13 @@ class ISGD(Algorithm[State]):
             level=zero(whole),
         )
 
-    def points(self, state: State, turn: Turn) -> Points:
+    def points(self, state: ISGDState, turn: Turn) -> Points:
         entries = len(turn.entries)
         return Points(state.x[None], (entries,), state.iteration.expand(entries))
 
     def update(
-        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
-    ) -> State:
+        self, state: ISGDState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> ISGDState:
         psi = self.collective.sum(losses.double()[:, None])[0] / self.collective.workers
         gradient = self.collective.sum(gradients) / self.collective.workers
 
@@ -239,7 +239,7 @@ class ISGD(Algorithm[State]):
             return torch.where(state.chasing, chase, iterate)
 
         chasing = select(stay, enter)
-        return State(
+        return ISGDState(
             x=select(chased_x, stepped),
             anchor=select(state.anchor, state.x if self.anchor == "before" else stepped),
             memory=select(state.memory, memory),
@@ -255,7 +255,7 @@ class ISGD(Algorithm[State]):
             level=select(state.level, level),
         )
 
-    def chart(self, state: State, psi: Tensor) -> State:
+    def chart(self, state: ISGDState, psi: Tensor) -> ISGDState:
         """Queue, mean, deviation and limit after the loss psi [] of an iteration of Alg. 1 (lines 13-20)."""
         n, place = self.batches, state.iteration % self.batches
         first = state.iteration < n
@@ -284,10 +284,10 @@ class ISGD(Algorithm[State]):
         limit = torch.where(bounded, mean + self.margin * sigma, torch.inf)
         return state._replace(queue=queue, mean=mean, m2=m2, fresh_mean=fresh_mean, fresh_m2=fresh_m2, limit=limit)
 
-    def model(self, state: State) -> Tensor:
+    def model(self, state: ISGDState) -> Tensor:
         return state.x
 
-    def observe(self, before: State, after: State) -> Mapping[str, Tensor]:
+    def observe(self, before: ISGDState, after: ISGDState) -> Mapping[str, Tensor]:
         """What a turn was and where the chart stood after it."""
         return {
             "iteration": before.iteration,
@@ -297,6 +297,6 @@ class ISGD(Algorithm[State]):
             "level": after.level,
         }
 
-    def summary(self, state: State) -> Mapping[str, float]:
+    def summary(self, state: ISGDState) -> Mapping[str, float]:
         """Iterations of Algorithm 1 behind the updates made; the rest were steps of Algorithm 2."""
         return {"iterations": int(state.iteration)}

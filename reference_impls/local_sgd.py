@@ -60,7 +60,7 @@ from reference_impls.contract import Algorithm, Points, Sent, Turn
 from reference_impls.numbers import on_device
 
 
-class State(NamedTuple):
+class LocalSGDState(NamedTuple):
     replicas: Tensor  # [m, d]
     memory: Tensor  # the optimizer's, a row per replica
 
@@ -72,7 +72,7 @@ class OuterState(NamedTuple):
     velocity: Tensor  # [d]
 
 
-Replicas = TypeVar("Replicas", State, OuterState)
+Replicas = TypeVar("Replicas", LocalSGDState, OuterState)
 
 
 @dataclass(frozen=True)
@@ -102,22 +102,22 @@ class LocalSteps(Algorithm[Replicas], Generic[Replicas]):
 
 
 @dataclass(frozen=True)
-class LocalSGD(LocalSteps[State]):
+class LocalSGD(LocalSteps[LocalSGDState]):
     """Local SGD (Stich, Algorithm 1): every H local steps all replicas become their mean."""
 
-    def init(self, x0: Tensor) -> State:
+    def init(self, x0: Tensor) -> LocalSGDState:
         replicas = x0.expand(self.collective.rows, -1).clone()
-        return State(replicas, self.optimizer.init(replicas))
+        return LocalSGDState(replicas, self.optimizer.init(replicas))
 
     def update(
-        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
-    ) -> State:
+        self, state: LocalSGDState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> LocalSGDState:
         w, memory = self.optimizer.step(state.memory, state.replicas, gradients, lr)
         if self.agrees(turn.t):
             w = self.mean(w).expand_as(w).clone()
-        return State(w, memory)
+        return LocalSGDState(w, memory)
 
-    def model(self, state: State) -> Tensor:
+    def model(self, state: LocalSGDState) -> Tensor:
         return self.mean(state.replicas)
 
 

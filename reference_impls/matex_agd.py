@@ -48,7 +48,7 @@ from reference_impls.contract import Algorithm, Points, Sent, Turn
 from reference_impls.numbers import on_device
 
 
-class State(NamedTuple):
+class DelayedSGDState(NamedTuple):
     x: Tensor  # [d]
     memory: Tensor  # the optimizer's
     late: tuple[Sent, ...]  # `delay` exchanges under way, oldest first; () where there is none
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DelayedSGD(Algorithm[State]):
+class DelayedSGD(Algorithm[DelayedSGDState]):
     """Delay 0 is synchronous, or layer-wise. Raises ValueError for a negative delay or an unknown order or solver."""
 
     delay: int = 0  # updates; the paper has 0 to 3
@@ -74,17 +74,17 @@ class DelayedSGD(Algorithm[State]):
         if self.solver not in ("arrival", "read"):
             raise ValueError(f"matex_agd: solver={self.solver!r} must be 'arrival' or 'read'")
 
-    def init(self, x0: Tensor) -> State:
+    def init(self, x0: Tensor) -> DelayedSGDState:
         read = (x0.clone(),) * self.delay if self.solver == "read" else ()
-        return State(x0.clone(), self.optimizer.init(x0), ((),) * self.delay, read)
+        return DelayedSGDState(x0.clone(), self.optimizer.init(x0), ((),) * self.delay, read)
 
-    def points(self, state: State, turn: Turn) -> Points:
+    def points(self, state: DelayedSGDState, turn: Turn) -> Points:
         numbers = on_device([entry.number for entry in turn.entries], state.x.device)
         return Points(state.x[None], (len(turn.entries),), numbers)
 
     def update(
-        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
-    ) -> State:
+        self, state: DelayedSGDState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> DelayedSGDState:
         if turn.entries and not sent:
             sent = ((slice(0, state.x.numel()), self.send(gradients)),)
         due, *late = (*state.late, sent)
@@ -106,10 +106,10 @@ class DelayedSGD(Algorithm[State]):
             memory=torch.cat([memory for _, _, memory in steps], dim=-1),
         )
 
-    def model(self, state: State) -> Tensor:
+    def model(self, state: DelayedSGDState) -> Tensor:
         return state.x
 
-    def under_way(self, state: State) -> int:
+    def under_way(self, state: DelayedSGDState) -> int:
         return max((place + 1 for place, sent in enumerate(state.late) if sent), default=0)
 
 

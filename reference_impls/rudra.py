@@ -47,7 +47,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Algorithm, Entry, Points, Sent, Turn
+from reference_impls.contract import Algorithm, GradientRef, Points, Sent, Turn
 from reference_impls.numbers import on_device
 from reference_impls.rudra_rates import gradients_per_update
 
@@ -66,14 +66,14 @@ def gather(turn: Turn) -> tuple[list[int], tuple[int, ...]]:
     return distinct, tuple(reads.count(read) for read in distinct)
 
 
-class State(NamedTuple):
+class SoftsyncState(NamedTuple):
     x: Tensor  # [d] newest version
     memory: Tensor  # the optimizer's
     versions: tuple[Tensor, ...]  # [d] each; timestamp i stands at place i modulo history
 
 
 @dataclass(frozen=True)
-class Softsync(Algorithm[State]):
+class Softsync(Algorithm[SoftsyncState]):
     """Hardsync, n-softsync and async by ``n``. Raises ValueError for values outside the ranges stated."""
 
     workers: int  # lambda >= 1, those of the collective
@@ -90,10 +90,10 @@ class Softsync(Algorithm[State]):
         if self.history < 1:
             raise ValueError(f"rudra: history={self.history} must be at least 1, the current version")
 
-    def init(self, x0: Tensor) -> State:
-        return State(x0.clone(), self.optimizer.init(x0), (x0.clone(),) * self.history)
+    def init(self, x0: Tensor) -> SoftsyncState:
+        return SoftsyncState(x0.clone(), self.optimizer.init(x0), (x0.clone(),) * self.history)
 
-    def points(self, state: State, turn: Turn) -> Points:
+    def points(self, state: SoftsyncState, turn: Turn) -> Points:
         reads, shares = gather(turn)
         oldest = turn.t - reads[0]
         if oldest >= self.history:
@@ -107,8 +107,8 @@ class Softsync(Algorithm[State]):
         return Points(parameters, shares, numbers)
 
     def update(
-        self, state: State, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
-    ) -> State:
+        self, state: SoftsyncState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> SoftsyncState:
         reads, shares = gather(turn)
         if self.per_gradient:
             staleness = [max(1, turn.t - read) for read in reads]
@@ -116,9 +116,9 @@ class Softsync(Algorithm[State]):
         gradient = gradients.sum(0) / sum(shares) if sum(shares) > 1 else gradients[0]
         x, memory = self.optimizer.step(state.memory, state.x, gradient, lr)
         place = (turn.t + 1) % self.history
-        return State(x, memory, (*state.versions[:place], x, *state.versions[place + 1 :]))
+        return SoftsyncState(x, memory, (*state.versions[:place], x, *state.versions[place + 1 :]))
 
-    def model(self, state: State) -> Tensor:
+    def model(self, state: SoftsyncState) -> Tensor:
         return state.x
 
 
@@ -135,21 +135,21 @@ class Server:
     timestamp: int = 0  # updates made
     read: list[int] = field(default_factory=list)  # per worker, timestamp of the weights it holds
     number: list[int] = field(default_factory=list)  # per worker, gradients pushed
-    buffer: list[Entry] = field(default_factory=list)  # gradients that wait for an update
+    buffer: list[GradientRef] = field(default_factory=list)  # gradients that wait for an update
 
     def __post_init__(self) -> None:
         self.collect = gradients_per_update(self.workers, self.n)  # c, the gradients that make an update
         self.read = list(self.read) or [0] * self.workers
         self.number = list(self.number) or [0] * self.workers
-        self.buffer = [Entry(*entry) for entry in self.buffer]
+        self.buffer = [GradientRef(*entry) for entry in self.buffer]
 
-    def begin(self, worker: int) -> Entry:
+    def begin(self, worker: int) -> GradientRef:
         """The gradient that a learner computes next, on the weights it holds now. It is pushed by ``receive``."""
-        entry = Entry(worker, self.read[worker], self.number[worker])
+        entry = GradientRef(worker, self.read[worker], self.number[worker])
         self.number[worker] += 1
         return entry
 
-    def receive(self, entries: Iterable[Entry]) -> Turn | None:
+    def receive(self, entries: Iterable[GradientRef]) -> Turn | None:
         """Gradients arrive, several at once from a tree of servers; the update they complete, if they complete one.
 
         Raises ValueError if a hardsync learner did not pull since its last push.
@@ -171,7 +171,7 @@ class Server:
     def push(self, worker: int) -> Turn | None:
         """The gradient that the learner computed on the weights it pulled last arrives: begun and received."""
         self._check(worker)
-        turn = self.receive((Entry(worker, self.read[worker], self.number[worker]),))
+        turn = self.receive((GradientRef(worker, self.read[worker], self.number[worker]),))
         self.number[worker] += 1
         return turn
 
@@ -194,5 +194,5 @@ class Server:
             raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
 
 
-def _read(entry: Entry) -> int:
+def _read(entry: GradientRef) -> int:
     return entry.read

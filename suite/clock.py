@@ -67,7 +67,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Compute:
+class ComputeTime:
     """Time of one gradient on one device: a fixed part and a part per example, in seconds."""
 
     per_call: float

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from suite.claims.estimate import REDUCED, Estimate, exact, interval, point
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import REDUCED, Measured, exact, interval, point
 from suite.papers import register, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
 from suite.papers.published import entries as claims_of
@@ -102,7 +102,7 @@ def fig1_runs(profile: str) -> Groups:
     return {"descent": specs(profile)}
 
 
-def fig1_measures(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
+def fig1_measures(evidence: Evidence) -> Iterator[tuple[str, Estimate]]:
     runs = evidence.runs("descent")
     ids = [run.id for run in runs]
     best = [run.results["best"] for run in runs]
@@ -129,7 +129,7 @@ def fig1_draw(evidence: Evidence, figure) -> None:
     axes.legend()
 
 
-def table1_measures(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
+def table1_measures(evidence: Evidence) -> Iterator[tuple[str, Estimate]]:
     yield "learners", exact(8 * 2)
     yield "sum", exact(98)
     yield "rows", exact(list(range(1, 11)))
@@ -139,7 +139,7 @@ def fig2_runs(profile: str) -> Groups:
     return {"cluster": (RunSpec("fake/cluster", {"profile": profile}),)}
 
 
-def fig2_measures(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
+def fig2_measures(evidence: Evidence) -> Iterator[tuple[str, Estimate]]:
     run = evidence.run("cluster")
     yield "scales", point(1.0, proxy=True, runs=[run.id], note="two processes on one machine")
 
@@ -196,7 +196,7 @@ def claim(name: str = "fake/fig1/it", rule: str = "within", printed: tuple = (10
 
 
 def verdict(
-    measured: Measured | None = None,
+    measured: Estimate | None = None,
     said: str = "reproduced",
     rests_on: str = REDUCED,
     made: Claim | None = None,

@@ -9,8 +9,8 @@ import pytest
 
 from paper_figures.rudra.errors import finals
 from paper_figures.rudra.plans import label
+from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
-from suite.claims.measured import Measured
 from suite.papers.artifact import Evidence
 from suite.papers.evidence import committed
 from suite.papers.published import published
@@ -25,7 +25,7 @@ SAYS = "higher by {isgd/fig5d/isgd-lower * -100 | .1f} points,\n  or {isgd/fig5d
 
 
 def verdict(claim=LOWER, word="not reproduced", values=(-0.02,), low=(-0.03,), high=(-0.001,)):
-    return replace(Verdict(CLAIMS[claim], word, ""), measured=Measured(values, low, high))
+    return replace(Verdict(CLAIMS[claim], word, ""), measured=Estimate(values, low, high))
 
 
 def answer(says=SAYS, **written_for):
@@ -74,7 +74,7 @@ def test_what_the_verdicts_do_not_carry_is_not_told(says, found, why):
 
 def test_an_answer_falls_silent_where_a_value_leaves_its_range():
     held = replace(answer("Yes."), ranges={"isgd/zeta/largest": (0, 10)})
-    at = lambda value: {"isgd/zeta/largest": Measured((value,), (value,), (value,))}
+    at = lambda value: {"isgd/zeta/largest": Estimate((value,), (value,), (value,))}
     assert told(held, verdict(), at(4)) == "Yes."
     with pytest.raises(AnswerError, match="between 0 and 10, which is 11"):
         told(held, verdict(), at(11))

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from suite.data.catalogue import DataError
-from suite.data.imagenet import Batch, ImageNetStream, build_cache, cache_bytes
+from suite.data.imagenet import ImageBatch, ImageNetStream, build_cache, cache_bytes
 from suite.data.imagenet_rows import open_rows
 from suite.data.verify import verify
 
@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def take(root: Path, first: int, count: int, **options: object) -> list[Batch]:
+def take(root: Path, first: int, count: int, **options: object) -> list[ImageBatch]:
     settings = {"processes": 0, "side": SIDE} | options
     with ImageNetStream("train", 5, root, **settings) as stream:
         return list(islice(stream.batches(first), count))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from suite.claims.estimate import Estimate
 from suite.claims.families import corrected, p_value, widened
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import Measured
 
 SINCE = "2026-11-26"
 
@@ -16,7 +16,7 @@ SINCE = "2026-11-26"
 def verdict(name: str, low: float, runs: str, began: str = "2026-11-27", word: str = "") -> Verdict:
     """A lead of 1 over ten seeds, whose interval ends at ``low``."""
     claim = Claim(f"toy/fig1/{name}", "a is below b", "1", "order", "smoke", "gpu", "so", order=("a", "b"))
-    measured = Measured((1.0,), (low,), (2 - low,), 10, tuple(runs))
+    measured = Estimate((1.0,), (low,), (2 - low,), 10, tuple(runs))
     word = word or ("reproduced" if low > 0 else "inconclusive")
     return Verdict(claim, word, "", measured, "smoke", rests_on="whole", runs=tuple(runs), began=began)
 
@@ -56,6 +56,6 @@ def test_a_difference_within_the_margin_is_none_that_can_be_seen():
     lead = replace(
         lead,
         claim=replace(lead.claim, order=("b", "a"), margin=5.0),
-        measured=Measured((-1.0,), (-1.95,), (-0.05,), 10),
+        measured=Estimate((-1.0,), (-1.95,), (-0.05,), 10),
     )
     assert words([lead, verdict("b", -1.0, "ab")])[0] == ("no visible difference", "")

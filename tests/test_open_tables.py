@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from reference_impls.inverse_law import SGD
-from suite.communication.collectives import EXCHANGES, Counted, Local
+from suite.communication.collectives import EXCHANGES, CountingCollective, Local
 from suite.data.catalogue import DATASETS, DataError, DatasetInfo
 from suite.data.images import content_digest, load_images
 from suite.data.order import FixedCycle
@@ -117,7 +117,7 @@ def test_a_run_of_ones_own_parts_alone_learns_and_tells_what_it_sent(tmp_path: P
 
 
 def test_what_a_test_sums_is_not_sent_and_a_lone_worker_sends_nothing():
-    counted, alone = Counted(Local(3)), Counted(Local(1))
+    counted, alone = CountingCollective(Local(3)), CountingCollective(Local(1))
     counted.sum(torch.ones(3, 5))
     alone.sum(torch.ones(1, 5))
     assert (counted.sent, alone.sent) == (20, 0)

@@ -21,7 +21,7 @@ from suite.papers.published import entries
 from suite.papers.registry import PAPERS, paper
 from suite.report import structure as pictures
 from suite.report import style
-from suite.report.site.changed import Once
+from suite.report.site.page_cache import ReadOnce
 from suite.runs.archive import Layered, Runs
 
 pytestmark = pytest.mark.evidence
@@ -45,7 +45,7 @@ def save(which: str, structures: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def source() -> Runs:
-    return Once(Layered(committed()))
+    return ReadOnce(Layered(committed()))
 
 
 def drawn(artifact: Artifact, source: Runs) -> pictures.Structure:

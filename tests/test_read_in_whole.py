@@ -16,7 +16,7 @@ from suite.papers.evidence import committed
 from suite.papers.panel import Panel
 from suite.papers.registry import PAPERS, paper
 from suite.papers.verdicts import Measurement, measure_evidence
-from suite.report.site.changed import Once
+from suite.report.site.page_cache import ReadOnce
 from suite.runs.archive import Layered, Runs
 from suite.runs.store import Run
 
@@ -54,7 +54,7 @@ ENDS = 4  # entries tried at either end and in the middle of a long list
 
 @pytest.fixture(scope="module")
 def source() -> Runs:
-    return Once(Layered(committed()))
+    return ReadOnce(Layered(committed()))
 
 
 def numbers(value: Any, at: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:

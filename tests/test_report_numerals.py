@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from suite.claims.estimate import exact, interval, point
 from suite.claims.judge import Claim
-from suite.claims.measured import exact, interval, point
 from suite.report.numerals import alike, number, ours, printed, tolerance
 
 

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from fake_paper import claim, registered, verdict
 
-from suite.claims.measured import exact, interval
-from suite.report.behind import reasons
+from suite.claims.estimate import exact, interval
 from suite.report.data import values
 from suite.report.provenance import departures
+from suite.report.verdict_details import reasons
 from suite.runs.environment import ROOT
 
 

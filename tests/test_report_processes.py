@@ -17,7 +17,7 @@ import pytest
 from suite.papers.evidence import committed
 from suite.papers.registry import paper
 from suite.report.site import rows
-from suite.report.site.changed import read_once
+from suite.report.site.page_cache import read_once
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 
@@ -34,7 +34,7 @@ def test_several_processes_make_the_same_pages_in_order(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
     monkeypatch.setattr(rows, "FEW", 1)
     ids = {name: [row.id for row in rows.rows_of(paper(name))] for name in ("isgd", "rudra", "crossbow")}
-    todo = [rows.Place(which, ids[which].index(name)) for name in CHEAP if (which := name.partition("/")[0])]
+    todo = [rows.PagePlace(which, ids[which].index(name)) for name in CHEAP if (which := name.partition("/")[0])]
     with ProcessPoolExecutor(
         1, get_context("spawn"), rows._begin, (opened,)
     ) as pool:  # this one has seen other tests

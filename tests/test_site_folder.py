@@ -7,7 +7,7 @@ import json
 import pytest
 from fake_paper import fill, registered, specs
 
-from suite.report.site import build, changed, rows
+from suite.report.site import build, page_cache, rows
 from suite.report.site.stamp import NAME, Folder
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, encode
@@ -79,11 +79,11 @@ def paper(tmp_path_factory):
 def test_a_page_follows_from_those_of_the_user_s_runs_that_it_can_read(paper):
     fig1 = paper.artifact("fake/fig1")
     mine = {spec.id: "seal" for spec in specs("smoke")}
-    keys = [changed.key_of(fig1, own) for own in ({}, mine, mine | {specs("smoke")[0].id: "another"})]
+    keys = [page_cache.key_of(fig1, own) for own in ({}, mine, mine | {specs("smoke")[0].id: "another"})]
     assert len(set(keys)) == 3
-    assert changed.key_of(fig1, {**mine, "0" * 20: "of nobody"}) == keys[1]
-    assert changed.key_of(fig1, dict(reversed(mine.items()))) == keys[1]
-    assert changed.key_of(None, mine) == changed.key_of(None, {})
+    assert page_cache.key_of(fig1, {**mine, "0" * 20: "of nobody"}) == keys[1]
+    assert page_cache.key_of(fig1, dict(reversed(mine.items()))) == keys[1]
+    assert page_cache.key_of(None, mine) == page_cache.key_of(None, {})
 
 
 def test_a_seal_tells_what_the_user_s_stores_hold_or_what_is_wrong_with_it(paper, tmp_path):
@@ -91,12 +91,12 @@ def test_a_seal_tells_what_the_user_s_stores_hold_or_what_is_wrong_with_it(paper
     one, other = (Store(tmp_path / name, create=True) for name in ("one", "other"))
     one.commit(spec.id, encode(spec, {}, Outcome("finished", {"best": 1.0})))
     other.commit(spec.id, encode(spec, {}, Outcome("finished", {"best": 2.0})))
-    sealed = [changed.seals(source) for source in (one, other, Layered([one]), Layered([one, other]), Layered([]))]
+    sealed = [page_cache.seals(source) for source in (one, other, Layered([one]), Layered([one, other]), Layered([]))]
     assert [set(each) for each in sealed] == [{spec.id}] * 4 + [set()]
     assert sealed[0] == sealed[2]
     assert len({each[spec.id] for each in sealed[:4]}) == 3
     (one.root / "runs" / spec.id / "outcome.json").write_text("{}")
-    assert changed.seals(one)[spec.id] not in {each[spec.id] for each in sealed[:4]}
+    assert page_cache.seals(one)[spec.id] not in {each[spec.id] for each in sealed[:4]}
 
 
 # --- the site as a whole

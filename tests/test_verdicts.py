@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from fake_paper import PUBLISHED, fill, registered, specs
 
-from suite.claims.measured import exact, point
+from suite.claims.estimate import exact, point
 from suite.papers import index, remembered
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.grades import Rests, read_of
 from suite.papers.published import entries, published
 from suite.papers.verdicts import Measurement, besides, grades, is_timed, measure, measure_evidence, verdicts
-from suite.report.site.changed import Once
-from suite.runs import kept
+from suite.report.site.page_cache import ReadOnce
+from suite.runs import disk_cache
 from suite.runs.archive import Archive, Layered, export
 from suite.runs.contest import Survey
 from suite.runs.store import DamagedRun
@@ -273,7 +273,7 @@ def test_a_user_s_run_that_an_artifact_does_not_read_leaves_its_verdicts_kept(pa
     for spec in specs("reduced"):
         own.refuse(spec.id)
     assert own.ids()
-    for layers in (archives, [own, *archives], [Once(own), *archives]):
+    for layers in (archives, [own, *archives], [ReadOnce(own), *archives]):
         remembered.judge_artifact(paper, "fake/fig1", None, Layered(layers))
     assert anew == ["fake/fig1"]
     remembered.judge_artifact(paper, "fake/fig1", None, Layered([filled, *archives]))
@@ -287,7 +287,7 @@ def test_who_asks_for_what_was_measured_gets_it_measured(paper, shipped):
     remembered.judge_artifact(paper, "fake/fig1", None, Layered(archives), measured=measured)
     assert anew == ["fake/fig1"] * 2
     assert measured["fake/fig1", "smoke"].found["accuracy"].n == 3
-    assert kept.place("verdicts", "one", "fake-fig1-largest.json").exists()
+    assert disk_cache.place("verdicts", "one", "fake-fig1-largest.json").exists()
 
 
 def test_verdicts_of_several_artifacts_come_in_the_published_order(paper):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import ids, late_arrival, on_gpu, require, results, spread, telling
 from paper_figures.crossbow.tables import stored
+from suite.claims.estimate import over_seeds, point
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, exchanged, genuine
 

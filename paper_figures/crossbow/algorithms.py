@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import on_gpu, require, results, spread, telling
 from paper_figures.crossbow.tables import accuracy_table
-from suite.claims.measured import exact, point
+from suite.claims.estimate import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import results
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy, time_to_accuracy
 from suite.papers.artifact import Artifact, Evidence, Quantities
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import as_proxy, less_time, of_device, paired, seconds_ratio
 from paper_figures.crossbow.tables import arrival_table, timed_table, titled
-from suite.claims.measured import Measured, exact, interval
+from suite.claims.estimate import Estimate, exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.published import printed_value
 from suite.report.style import GRID
@@ -42,7 +42,7 @@ def factor(percent_less: float) -> float:
     return 1 / (1 - percent_less / 100)
 
 
-def factors(reductions: Sequence[float]) -> Measured:
+def factors(reductions: Sequence[float]) -> Estimate:
     """Factors of reductions in whole per cent, with the ends that rounding leaves open."""
     low, high = ([factor(r + half) for r in reductions] for half in (-0.5, 0.5))
     return interval([factor(r) for r in reductions], low, high)

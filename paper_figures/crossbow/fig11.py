@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import as_proxy, of_device, paired, seconds_ratio, several
 from paper_figures.crossbow.tables import accuracy_table
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.published import printed_value
 from suite.report.style import PRINTED

@@ -18,7 +18,7 @@ from paper_figures.crossbow.readings import (
     spread,
 )
 from paper_figures.crossbow.tables import arrival_table, throughput_table, timed_table, titled
-from suite.claims.measured import Measured, exact, interval
+from suite.claims.estimate import Estimate, exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.published import printed_value
 from suite.report.style import GRID
@@ -52,7 +52,7 @@ def at_once(run: Run, learners: int) -> str:
     return f"vectorised {together:.2f} times as fast as one after another"
 
 
-def speed_up(run: Run, learners: int) -> Measured:
+def speed_up(run: Run, learners: int) -> Estimate:
     """Throughput over one learner's, repeats interleaved; the interval is that of the repeats."""
     values = run.results[f"over_one_{learners}"]
     ordered = sorted(values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import common_target, epochs, fastest, ids, on_gpu, require
 from paper_figures.crossbow.tables import arrival_table, modelled_table, throughput_table
-from suite.claims.measured import point
+from suite.claims.estimate import point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.published import printed_value
 from suite.report.style import PALETTE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, server_model
 from paper_figures.crossbow.tables import modelled_table
-from suite.claims.measured import exact, point
+from suite.claims.estimate import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.published import printed_value
 from suite.report.style import MARKERS, PALETTE

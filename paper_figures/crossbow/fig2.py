@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import require
 from paper_figures.crossbow.tables import network
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import common_target, paired, require, several
 from paper_figures.crossbow.tables import arrival_table
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.report.style import GRID
 

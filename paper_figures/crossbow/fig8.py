@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import results, telling
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit
 

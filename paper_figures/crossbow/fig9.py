@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, described, ids, short, spread
 from paper_figures.crossbow.tables import accuracy_table
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged

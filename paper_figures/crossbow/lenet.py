@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, ids, late_arrival
 from paper_figures.crossbow.tables import arrival_table, stored, titled
+from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import Interval, paired_difference, paired_ratio
-from suite.claims.measured import Measured, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities, row_by_row
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine
 
@@ -39,7 +39,7 @@ def arrivals(evidence: Evidence, group: str) -> list[float]:
     return [late_arrival(accuracies(run)) for run in evidence.runs(group)]
 
 
-def compared(evidence: Evidence, step: Callable[[list[float], list[float]], Interval], a: str, b: str) -> Measured:
+def compared(evidence: Evidence, step: Callable[[list[float], list[float]], Interval], a: str, b: str) -> Estimate:
     """The step from epochs of ``a`` to epochs of ``b``, paired by seed."""
     found = arrivals(evidence, a), arrivals(evidence, b)
     said = "; ".join(

@@ -26,7 +26,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from suite.claims.measured import Measured, exact, interval, over_seeds
+from suite.claims.estimate import Estimate, exact, interval, over_seeds
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.papers.counterfeits import edited, forged
@@ -126,17 +126,17 @@ def described(evidence: Evidence, name: str, target: float | None, note: str = "
     return "; ".join(part for part in (note, aim, stand_in(evidence, name)) if part)
 
 
-def as_proxy(found: Measured) -> Measured:
+def as_proxy(found: Estimate) -> Estimate:
     """Shown, never decided."""
     return replace(found, proxy=True)
 
 
-def of_device(evidence: Evidence, found: Measured) -> Measured:
+def of_device(evidence: Evidence, found: Estimate) -> Estimate:
     """Times measured on a CPU are no evidence about a GPU."""
     return found if on_gpu(evidence.run("throughput")) else as_proxy(found)
 
 
-def spread(values: Sequence[float], runs: Sequence[str], note: str = "", *, proxy: bool = False) -> Measured:
+def spread(values: Sequence[float], runs: Sequence[str], note: str = "", *, proxy: bool = False) -> Estimate:
     """A quantity with its Student interval over seeds. One seed, or one that never arrived, leaves it open."""
     from suite.claims.intervals import mean_interval
 
@@ -145,12 +145,12 @@ def spread(values: Sequence[float], runs: Sequence[str], note: str = "", *, prox
         missed = len(values) - len(arrived)
         note = f"{note}; {missed} of {len(values)} runs never reached the target".lstrip("; ")
         middle = sum(arrived) / len(arrived) if arrived else math.inf
-        return Measured((middle,), (-math.inf,), (math.inf,), len(values), tuple(runs), note, proxy)
+        return Estimate((middle,), (-math.inf,), (math.inf,), len(values), tuple(runs), note, proxy)
     found = mean_interval(values)
     return over_seeds(found, runs, note, proxy=proxy)
 
 
-def several(parts: Sequence[Measured]) -> Measured:
+def several(parts: Sequence[Estimate]) -> Estimate:
     """Quantities as one with several values, under the note of the first; a proxy where one is."""
     return interval(
         [value for part in parts for value in part.values],
@@ -172,7 +172,7 @@ def paired(
     *,
     target: float | None = None,
     printed: float = settings.TARGET,
-) -> Measured:
+) -> Estimate:
     """``combine(epochs of a, epochs of b)`` seed by seed, with its interval; to their common target by default."""
     if target is None:
         target = common_target(evidence, a, b, printed=printed)

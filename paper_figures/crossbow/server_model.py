@@ -6,7 +6,7 @@ import math
 
 from paper_figures.crossbow import settings
 from suite.clock import Link
-from suite.model_averaging.time_to_accuracy import Server
+from suite.model_averaging.time_to_accuracy import MultiGpuServer
 from suite.papers.published import printed_value
 
 GPUS = 8
@@ -14,8 +14,10 @@ RESNET32_BYTES = 4 * 469_114  # of its parameters
 CALIBRATION = "cost model: a and b of a + b m from Fig. 12a, synchronisation from Fig. 17's m = 1 and m = 4"
 
 
-def calibrated() -> Server:
-    """The paper's server as a :class:`suite.model_averaging.time_to_accuracy.Server`, from printed throughputs alone.
+def calibrated() -> MultiGpuServer:
+    """The paper's server, of printed throughputs alone.
+
+    It is a :class:`suite.model_averaging.time_to_accuracy.MultiGpuServer`.
 
     One GPU: m learners take a + b m, with a + b = 1 and 4 / (a + 4 b) = 1.4 (Fig. 12a), in units of the iteration
     without synchronisation of Fig. 17 (512 images at 18,500 images/s). Synchronisation: what remains at m = 1 and,
@@ -30,7 +32,7 @@ def calibrated() -> Server:
     growth = max(0.0, (at_four - at_one) / 3)
     fixed = max(0.0, at_one - growth)
     carried = 2 * (GPUS - 1) / GPUS * RESNET32_BYTES  # by each link of the ring
-    return Server(task, RESNET32_BYTES, Link(0.0, carried / fixed if fixed else math.inf), growth)
+    return MultiGpuServer(task, RESNET32_BYTES, Link(0.0, carried / fixed if fixed else math.inf), growth)
 
 
 def throughput(learners: int, tau: int | None = 1) -> float:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from suite.claims.measured import exact, point
+from suite.claims.estimate import exact, point
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.published import printed_value

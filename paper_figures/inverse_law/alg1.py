@@ -15,8 +15,8 @@ from paper_figures.inverse_law.settings import BATCHES, loop_runs
 from reference_impls.inverse_law_model import Law, System, convergence_seconds
 from suite.batch_size.chosen import choose
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
+from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import log_interval
-from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run

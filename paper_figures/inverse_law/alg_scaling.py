@@ -13,7 +13,7 @@ from paper_figures.inverse_law.plots import logarithmic
 from paper_figures.inverse_law.synthetic_systems import across, draws, relative
 from reference_impls import inverse_law_model as forms
 from reference_impls.inverse_law_model import Law, System
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from paper_figures.inverse_law.equivalence import Misfits, largest
 from paper_figures.inverse_law.readings import crossings
 from paper_figures.inverse_law.settings import LIMIT
 from suite.batch_size.law import Updates
+from suite.claims.estimate import over_seeds
 from suite.claims.intervals import Interval, jackknife_variance
-from suite.claims.measured import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.inverse_law.settings import loop_runs
-from suite.claims.measured import point
+from suite.claims.estimate import point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run

@@ -7,7 +7,7 @@ import random
 from paper_figures.inverse_law.synthetic_systems import draws, relative
 from reference_impls import inverse_law_model as forms
 from reference_impls.inverse_law_model import Law, Prices
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 

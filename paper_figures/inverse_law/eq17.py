@@ -6,7 +6,7 @@ phrases and on captions to see that it translates.
 
 from __future__ import annotations
 
-from suite.claims.measured import exact, interval
+from suite.claims.estimate import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.spec import RunSpec
 

@@ -13,8 +13,8 @@ from paper_figures.inverse_law.readings import as_measured, exponent, families, 
 from paper_figures.inverse_law.settings import BATCHES, BY_NAME, law_runs
 from paper_figures.inverse_law.worlds import following
 from suite.batch_size.law import Updates, fit_inverse_law
+from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import Interval
-from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.runs.store import Run

@@ -11,7 +11,7 @@ from functools import partial
 
 from paper_figures.inverse_law.synthetic_systems import draws
 from reference_impls.inverse_law_model import Law, System
-from suite.claims.measured import exact, interval
+from suite.claims.estimate import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 LATENCIES = (0.0, 1e-6, 1e-5)  # seconds per message

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from paper_figures.inverse_law.plots import logarithmic
 from paper_figures.inverse_law.settings import BATCHES, loop_runs
 from suite.batch_size.knee import Knee, fit_knee
+from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.runs.store import Run

@@ -10,8 +10,8 @@ from paper_figures.inverse_law.readings import mean_seconds, seed_seconds
 from paper_figures.inverse_law.settings import LOOP, loop_runs
 from paper_figures.inverse_law.synthetic_systems import draws, relative
 from reference_impls.inverse_law_model import Law, System, convergence_seconds
+from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import log_interval
-from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.papers.published import printed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.inverse_law.synthetic_systems import draws, relative
 from reference_impls import inverse_law_model as forms
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 

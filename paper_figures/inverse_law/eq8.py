@@ -7,7 +7,7 @@ import math
 from paper_figures.inverse_law.readings import mean_seconds
 from paper_figures.inverse_law.settings import LOOP, loop_runs
 from paper_figures.inverse_law.synthetic_systems import draws, numeric_optimum, relative
-from suite.claims.measured import exact, point
+from suite.claims.estimate import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.runs.store import Run

@@ -15,7 +15,7 @@ from paper_figures.inverse_law.settings import BATCHES
 from paper_figures.inverse_law.synthetic_systems import across
 from reference_impls.inverse_law_model import Recursion, law_of_bound
 from suite.batch_size.law import Updates, fit_inverse_law, free_exponent
-from suite.claims.measured import exact, interval
+from suite.claims.estimate import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 CASES = tuple(itertools.product((1e-3, 1e-4), (0.1, 0.3), (0.1, 0.3, 0.5)))  # lambda, threshold, s / threshold

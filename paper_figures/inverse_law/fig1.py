@@ -37,8 +37,8 @@ from paper_figures.inverse_law.rival import preference
 from paper_figures.inverse_law.settings import BY_NAME, ROWS, VARIANTS, Row, curve_runs, law_runs
 from paper_figures.inverse_law.worlds import following, scaled
 from suite.batch_size.law import FitError, InverseLawFit, Updates
+from suite.claims.estimate import interval, point
 from suite.claims.intervals import Interval, log_interval
-from suite.claims.measured import interval, point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, genuine
 from suite.papers.published import printed_value

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.readings import crossings, exponent, told_apart
+from suite.claims.estimate import Estimate, exact, over_seeds
 from suite.claims.intervals import Interval
-from suite.claims.measured import Measured, exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.published import printed_value
 from suite.spec import RunSpec
@@ -118,7 +118,7 @@ def measure_captions(evidence: Evidence) -> Quantities:
     yield "law-captions", measured_law(evidence, "captions", proxy=True)
 
 
-def measured_law(evidence: Evidence, group: str, *, proxy: bool = False) -> Measured:
+def measured_law(evidence: Evidence, group: str, *, proxy: bool = False) -> Estimate:
     """One exponent for all thresholds that every batch size of the larger half reached."""
     runs = evidence.runs(group)
     counted = [crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]]

@@ -8,8 +8,8 @@ from paper_figures.inverse_law.exponents import FAR
 from paper_figures.inverse_law.readings import families, law_fit, stored_rows
 from paper_figures.inverse_law.settings import BY_NAME
 from suite.batch_size.law import FitError, InverseLawFit, Updates
+from suite.claims.estimate import exact
 from suite.claims.intervals import log_interval
-from suite.claims.measured import exact
 from suite.papers.artifact import Evidence, Missing, Quantities
 
 SLOW = 0.01  # the rate at which the law holds at every batch size

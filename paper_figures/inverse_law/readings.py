@@ -18,8 +18,8 @@ from paper_figures.inverse_law.exponents import (
 )
 from paper_figures.inverse_law.settings import ROWS, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
+from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import Interval
-from suite.claims.measured import Measured, over_seeds
 from suite.papers.artifact import Evidence, Missing
 from suite.runs.store import Run
 
@@ -172,7 +172,7 @@ def power_told(share: float) -> str:
     return f"power against {' and '.join(f'-{p:g}' for p in ALTERNATIVES)}: {share:.0%}"
 
 
-def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") -> Measured:
+def as_measured(found: Sequence[Interval], runs: Sequence[Run], note: str = "") -> Estimate:
     """Intervals as evidence, with the batch sizes and seeds of the runs behind them; only seeds repeat."""
     batches = sorted({run.spec.settings["batch"] for run in runs})
     seeds = len({run.spec.seed for run in runs})

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from reference_impls.inverse_law_model import Law, System, convergence_seconds
-from suite.claims.measured import Measured, interval
+from suite.claims.estimate import Estimate, interval
 
 Topology = Literal["all_reduce", "server"]
 DRAWS = 300
@@ -44,7 +44,7 @@ def relative(a: float, b: float) -> float:
     return abs(a - b) / max(abs(a), abs(b), 1e-300)
 
 
-def across(values: list[float]) -> Measured:
+def across(values: list[float]) -> Estimate:
     """All exact cases as one value, their middle, and the interval from the least to the largest."""
     low, high = min(values), max(values)
     return interval((low + high) / 2, low, high, n=len(values))

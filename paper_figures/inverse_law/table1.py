@@ -7,7 +7,7 @@ The networks are built and counted; rates, batch sizes, seeds and test grid are 
 from __future__ import annotations
 
 from paper_figures.inverse_law.settings import ROWS, curve_specs
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.spec import RunSpec
 

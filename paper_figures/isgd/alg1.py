@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from paper_figures.isgd import plots, readings, settings
 from paper_figures.isgd.readings import every_margin, iterations, run_ids, windows
 from paper_figures.isgd.settings import MARGINS, SMALL
+from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import paired_difference
-from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import as_if, counterfeit, edited, exchanged, forged
 from suite.runs.store import Run

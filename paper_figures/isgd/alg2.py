@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.isgd import alg1, plots, readings, settings
 from paper_figures.isgd.readings import every_margin, iterations, run_ids
-from suite.claims.measured import Measured, exact, interval
+from suite.claims.estimate import Estimate, exact, interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import as_if, counterfeit, edited, forged, genuine, rerun
 from suite.runs.store import Run
@@ -58,7 +58,7 @@ def hard_chases(run: Run) -> list[float]:
     return [float(len(rows)) for _, rows in chases if rows["loss"].iloc[0] > rows["limit"].iloc[0]]
 
 
-def steps_needed(evidence: Evidence, group: str) -> Measured:
+def steps_needed(evidence: Evidence, group: str) -> Estimate:
     """Median steps until a loss is no longer above the limit, ``stop`` out of the way; extremes over the seeds.
 
     Raises Missing where no acceleration was left to Algorithm 2.

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from paper_figures.isgd.settings import RATE_FACTORS, RATE_THRESHOLDS, RATES
-from suite.claims.measured import exact, interval
+from suite.claims.estimate import exact, interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.spec import RunSpec
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from paper_figures.isgd.readings import embedded
 from paper_figures.isgd.settings import DIGITS, MNIST, train
+from suite.claims.estimate import exact, interval, over_seeds, point
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import exact, interval, over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import counterfeit, exchanged
 from suite.spec import RunSpec

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from paper_figures.isgd import settings
 from paper_figures.isgd.fig8 import NAMES
 from paper_figures.isgd.settings import NETWORKS
+from suite.claims.estimate import over_seeds
 from suite.claims.intervals import mean_interval
-from suite.claims.measured import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 

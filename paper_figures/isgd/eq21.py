@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suite.claims.measured import point
+from suite.claims.estimate import point
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run

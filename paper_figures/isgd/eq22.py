@@ -11,7 +11,7 @@ import math
 from paper_figures.isgd.batch_size_model import loss_after, updates_within
 from paper_figures.isgd.readings import extremes
 from paper_figures.isgd.settings import SYSTEMS
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 

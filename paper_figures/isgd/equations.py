@@ -9,7 +9,7 @@ import math
 
 from paper_figures.isgd import readings, settings
 from paper_figures.isgd.settings import ALEXNET, CIFAR, MNIST, SMALL
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.spec import RunSpec
 

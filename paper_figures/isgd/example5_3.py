@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 
 

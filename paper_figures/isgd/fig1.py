@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd.readings import embedded
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
-from suite.claims.measured import Measured, interval, point
+from suite.claims.estimate import Estimate, interval, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine
 from suite.papers.published import printed_value
@@ -99,17 +99,17 @@ class Cycle(NamedTuple):
     def epochs(self) -> int:
         return len(self.losses)
 
-    def value(self, found: float | tuple[float, ...], note: str = "") -> Measured:
+    def value(self, found: float | tuple[float, ...], note: str = "") -> Estimate:
         return point(found, runs=[self.id], note=note, proxy=self.proxy)
 
-    def epoch(self, found: float) -> Measured:
+    def epoch(self, found: float) -> Estimate:
         """An epoch of completion; where it lies beyond the run's end, anything from there on."""
         if math.isfinite(found):
             return self.value(found)
         note = f"not fully trained after {self.epochs} epochs"
         return interval(self.epochs, self.epochs, NEVER, runs=[self.id], note=note, proxy=self.proxy)
 
-    def floor(self) -> Measured:
+    def floor(self) -> Estimate:
         """Median loss of the batches done, over the last 100 epochs. Raises Missing where there is none."""
         import numpy as np
 

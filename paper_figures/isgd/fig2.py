@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.isgd import readings, settings
-from suite.claims.measured import point
+from suite.claims.estimate import point
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.runs.store import Run

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from paper_figures.isgd.batch_size_model import best_batch, loss_with_best_batch, seconds_to
 from paper_figures.isgd.readings import extremes
 from paper_figures.isgd.settings import SYSTEMS
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.published import printed_value
 

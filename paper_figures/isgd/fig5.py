@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.isgd import readings, settings
 from paper_figures.isgd.readings import embedded, evaluations, pairs
 from paper_figures.isgd.settings import TEST_EVERY_SECONDS
+from suite.claims.estimate import exact, over_seeds, point
 from suite.claims.intervals import TIE, at_least, mean_interval
-from suite.claims.measured import exact, over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import as_if, counterfeit, edited, forged, genuine
 from suite.papers.published import printed_value

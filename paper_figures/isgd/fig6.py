@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.settings import CIFAR, CONFIGURATIONS, MNIST
+from suite.claims.estimate import exact, over_seeds, point
 from suite.claims.intervals import Interval, at_least, mean_interval
-from suite.claims.measured import exact, over_seeds, point
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import as_if, counterfeit, edited, forged, genuine

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from paper_figures.isgd import readings, settings
 from paper_figures.isgd.settings import IMAGENET_STORED, NETWORKS
-from suite.claims.measured import exact, point
+from suite.claims.estimate import exact, point
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
 from suite.papers.grades import machine_of

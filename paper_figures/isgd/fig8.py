@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from paper_figures.isgd import readings, settings
 from paper_figures.isgd.settings import NETWORKS
+from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import least, mean_interval
-from suite.claims.measured import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.papers.published import printed_value

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd.settings import MARGINS
+from suite.claims.estimate import Estimate, exact, interval, over_seeds
 from suite.claims.intervals import at_least, mean_interval
-from suite.claims.measured import Measured, exact, interval, over_seeds
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine, replaced
@@ -32,7 +32,7 @@ def embedded(data: str) -> bool:
     return DATASETS[data].embedded
 
 
-def extremes(values: Iterable[float], *, runs: Iterable[str] = (), note: str = "") -> Measured:
+def extremes(values: Iterable[float], *, runs: Iterable[str] = (), note: str = "") -> Estimate:
     """The middle of many values with the smallest and the largest."""
     ranked = sorted(map(float, values))
     return interval(ranked[len(ranked) // 2], ranked[0], ranked[-1], n=len(ranked), runs=runs, note=note)

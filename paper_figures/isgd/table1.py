@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from paper_figures.isgd.settings import IMAGENET_STORED, NETWORKS
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Quantities
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.isgd import readings, settings
 from paper_figures.isgd.settings import DIGITS, MNIST, train
+from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import mean_interval, percent_saved
-from suite.claims.measured import exact, over_seeds
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import counterfeit, genuine

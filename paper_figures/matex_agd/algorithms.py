@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paper_figures.matex_agd.overlap_cases import ALEXNET, LAYERS, link_grid
+from suite.claims.estimate import exact, interval, point
 from suite.claims.intervals import log_interval
-from suite.claims.measured import exact, interval, point
 from suite.cost_models.machines import DGX1
 from suite.cost_models.overlap import Order
 from suite.papers.artifact import Artifact, Evidence, Quantities

@@ -20,7 +20,7 @@ from paper_figures.matex_agd.link_readings import (
 )
 from paper_figures.matex_agd.link_readings import frame as link_frame
 from paper_figures.matex_agd.plots import draw_workload
-from suite.claims.measured import exact, over_seeds
+from suite.claims.estimate import exact, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.published import printed_value
 

@@ -31,8 +31,8 @@ from paper_figures.matex_agd.link_readings import frame as link_frame
 from paper_figures.matex_agd.overlap_cases import ALEXNET, GOOGLENET, PANELS, layer_costs, layer_runs
 from paper_figures.matex_agd.plots import APPROACHES, draw_bars, draw_workload
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, table1, whole_training
+from suite.claims.estimate import Estimate, exact, interval, over_seeds, point
 from suite.claims.intervals import Interval, least, log_interval, mean_interval
-from suite.claims.measured import Measured, exact, interval, over_seeds, point
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, exchange, network
 from suite.cost_models.overlap import delayed
 from suite.data.catalogue import DATASETS
@@ -111,7 +111,7 @@ def measure_model(letter: str) -> Callable[[Evidence], Quantities]:
     return measure
 
 
-def over_corners(rows: list[list[float]], runs: tuple[str, ...], note: str) -> Measured:
+def over_corners(rows: list[list[float]], runs: tuple[str, ...], note: str) -> Estimate:
     """Value at the centre of the ranges with the ends over all corners, at the device count where it is least."""
     row = min(rows, key=min)
     return interval(row[0], min(row), max(row), runs=runs, note=note)
@@ -300,7 +300,7 @@ def measure_whole_training(evidence: Evidence) -> Quantities:
     yield "alexnet-54", furthest([mean_interval(ends[row]) for row in rows], reference, of, note, proxy=proxy)
 
 
-def furthest(seen: list[Interval], reference: float, of: tuple[str, ...], note: str, *, proxy: bool) -> Measured:
+def furthest(seen: list[Interval], reference: float, of: tuple[str, ...], note: str, *, proxy: bool) -> Estimate:
     """The interval whose mean lies furthest from a value; infinite for one seed, which tells of no spread."""
     return over_seeds([max(seen, key=lambda i: abs(i.mean - reference))], of, note, proxy=proxy)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from paper_figures.matex_agd.link_readings import DELAYED, LAYER_WISE, lead, swapped
 from paper_figures.matex_agd.overlap_cases import PANELS
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
+from suite.claims.estimate import over_seeds, point
 from suite.claims.intervals import Interval, least, log_interval
-from suite.claims.measured import over_seeds, point
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run

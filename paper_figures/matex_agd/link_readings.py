@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from suite.claims.intervals import Interval, log_interval, mean_interval
 from suite.communication.link import PAYLOAD
-from suite.cost_models.overlap import AllReduce, Layer, Network, rates
+from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, rates
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.counterfeits import counterfeit, edited, forged
 from suite.runs.store import Run
@@ -75,10 +75,10 @@ def leads(run: Run, workload: str, ahead: Sequence[str], behind: Sequence[str]) 
     return [lead(seconds(run, workload, speed), ahead, behind) for speed in SPEEDS]
 
 
-def asleep(layers: Sequence[tuple[int, float]], rest: float = 0.0) -> tuple[Layer, ...]:
+def asleep(layers: Sequence[tuple[int, float]], rest: float = 0.0) -> tuple[LayerTimes, ...]:
     """Layers of so many weights, and 100 biases, and seconds forward; ``rest`` seconds are spent on applying."""
     numbers = sum(n + 100 for n, _ in layers)
-    return tuple(Layer(s, 2 * s, (4.0 * n, 400.0), apply=rest * (n + 100) / numbers) for n, s in layers)
+    return tuple(LayerTimes(s, 2 * s, (4.0 * n, 400.0), apply=rest * (n + 100) / numbers) for n, s in layers)
 
 
 def predicted(compute_seconds: float, latency: float, speed: float) -> dict[str, float]:
@@ -89,7 +89,7 @@ def predicted(compute_seconds: float, latency: float, speed: float) -> dict[str,
     rest = max(0.0, compute_seconds - 3 * math.fsum(each for _, each in ASLEEP))
     layers = asleep(ASLEEP, rest)
     cost = AllReduce(0.0, speed / 8 * PAYLOAD, 2, "ring", call=latency)
-    return rates(Network(layers), cost)
+    return rates(NetworkTimes(layers), cost)
 
 
 def forecast(run: Run, speed: float) -> dict[str, float]:

@@ -11,7 +11,7 @@ from functools import cache
 
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, exchange, network
-from suite.cost_models.overlap import AllReduce, Network, Order, delayed, layer_wise, rates, synchronous
+from suite.cost_models.overlap import AllReduce, NetworkTimes, Order, delayed, layer_wise, rates, synchronous
 from suite.papers.artifact import Evidence
 from suite.spec import RunSpec
 
@@ -35,7 +35,7 @@ def layer_costs(evidence: Evidence, name: str) -> tuple[LayerCost, ...]:
 class Case:
     """One network on one link, for statements that hold on any."""
 
-    network: Network
+    network: NetworkTimes
     cost: AllReduce
 
     def hidden_by_layers(self, order: Order) -> float:
@@ -58,7 +58,7 @@ def link_grid(evidence: Evidence) -> Iterator[Case]:
 
 
 @dataclass(frozen=True)
-class Panel:
+class OverlapPanel:
     """One panel of Fig. 1: a network by its name, on a machine."""
 
     name: str
@@ -70,7 +70,7 @@ class Panel:
 
 
 @cache
-def _relative(panel: Panel, layers: tuple[LayerCost, ...]) -> list[tuple[int, list[dict[str, float]]]]:
+def _relative(panel: OverlapPanel, layers: tuple[LayerCost, ...]) -> list[tuple[int, list[dict[str, float]]]]:
     settings = (panel.machine.centre(), *panel.machine.corners())
     return [
         (
@@ -85,8 +85,8 @@ def _relative(panel: Panel, layers: tuple[LayerCost, ...]) -> list[tuple[int, li
 
 
 PANELS = {
-    "a": Panel(ALEXNET, SANDY_BRIDGE),
-    "b": Panel(ALEXNET, DGX1),
-    "c": Panel(GOOGLENET, SANDY_BRIDGE),
-    "d": Panel(GOOGLENET, DGX1),
+    "a": OverlapPanel(ALEXNET, SANDY_BRIDGE),
+    "b": OverlapPanel(ALEXNET, DGX1),
+    "c": OverlapPanel(GOOGLENET, SANDY_BRIDGE),
+    "d": OverlapPanel(GOOGLENET, DGX1),
 }

@@ -23,8 +23,8 @@ from paper_figures.matex_agd.accuracy import (
     steps,
     trained_on,
 )
+from suite.claims.estimate import exact, interval, over_seeds, point
 from suite.claims.intervals import least, mean_interval
-from suite.claims.measured import exact, interval, over_seeds, point
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
 from suite.papers.published import printed_value
 from suite.spec import RunSpec

@@ -27,8 +27,8 @@ from paper_figures.rudra.plans import (
     training_groups,
 )
 from paper_figures.rudra.settings import EPOCHS, Configuration
+from suite.claims.estimate import Estimate, exact
 from suite.claims.intervals import Interval, mean_interval
-from suite.claims.measured import Measured, exact
 from suite.papers.artifact import Evidence, Groups, Missing, Quantities
 from suite.papers.panel import FIRST, Frame, Panel
 
@@ -133,7 +133,7 @@ for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
 # ---------------------------------------------------------------- what was trained in full, against print
 
 
-def against_print(frame: Frame) -> list[tuple[Configuration, float, Measured]]:
+def against_print(frame: Frame) -> list[tuple[Configuration, float, Estimate]]:
     """Configuration, printed error and ours with its interval (%), of each row trained for all epochs."""
     found = []
     for row in dict.fromkeys([BASELINE, *TABLE3, *TABLE2]):
@@ -143,7 +143,7 @@ def against_print(frame: Frame) -> list[tuple[Configuration, float, Measured]]:
     return found
 
 
-def distance(found: list[tuple[Configuration, float, Measured]]) -> tuple[float, float]:
+def distance(found: list[tuple[Configuration, float, Estimate]]) -> tuple[float, float]:
     """Root mean square of ours minus printed in points, and their correlation."""
     printed, ours = [error for _, error, _ in found], [measured.values[0] for _, _, measured in found]
     return math.sqrt(fmean((a - b) ** 2 for a, b in zip(ours, printed, strict=True))), correlation(ours, printed)
@@ -211,7 +211,7 @@ def name_group(group: int, left: Axes, right: Axes) -> None:
         axes.text(at, TABLE2.index(rows[0]), text, ha=ha, transform=axes.get_yaxis_transform(), **look)
 
 
-def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Measured]], axes: Axes) -> None:
+def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Estimate]], axes: Axes) -> None:
     """Ours over printed, with the diagonal that they would lie on."""
     from suite.report.style import GRID, PALETTE
 

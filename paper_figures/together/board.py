@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
+from suite.claims.estimate import over_seeds
 from suite.claims.intervals import Interval, holm, mean_interval
-from suite.claims.measured import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
 from suite.runs.store import Run
 from suite.spec import RunSpec

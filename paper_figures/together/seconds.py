@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from paper_figures.together.tasks import Task
-from suite.cost_models.overlap import AllReduce, Layer, Network, delayed, layer_wise
+from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, layer_wise
 from suite.spec import canonical
 
 BYTES = 4  # of a parameter
@@ -52,12 +52,12 @@ class Costs:
         return self.all_reduce.seconds(BYTES * self.task.parameters)
 
     @property
-    def network(self) -> Network:
+    def network(self) -> NetworkTimes:
         """The task's layers: two thirds of a gradient's seconds are backward's, shared by operations."""
         operations = sum(count for count, _ in self.task.layers)
-        return Network(
+        return NetworkTimes(
             tuple(
-                Layer(
+                LayerTimes(
                     self.compute / 3 * count / operations, self.compute * 2 / 3 * count / operations, (BYTES * held,)
                 )
                 for count, held in self.task.layers

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from suite.training.reading import Reading
+from suite.training.loss_reading import LossReading
 
 State = Any
 
@@ -36,7 +36,7 @@ class Monitor:
     """
 
     name: str
-    read: Callable[[State, float], Reading]
+    read: Callable[[State, float], LossReading]
     thresholds: tuple[float, ...]
     crossed: dict[float, int] = field(default_factory=dict)  # threshold -> first update below it
 
@@ -49,11 +49,11 @@ class Monitor:
     def pending(self) -> tuple[float, ...]:
         return tuple(t for t in self.thresholds if t not in self.crossed)
 
-    def test(self, state: State) -> Reading:
+    def test(self, state: State) -> LossReading:
         """The loss of a state, decided against the highest threshold not crossed yet."""
         return self.read(state, self.pending[0])
 
-    def record(self, update: int, reading: Reading) -> None:
+    def record(self, update: int, reading: LossReading) -> None:
         """Note every threshold that a reading lies below as crossed at this update."""
         if not reading.cut:
             for threshold in self.pending:
@@ -66,7 +66,7 @@ class Test(NamedTuple):
 
     monitor: str
     update: int
-    reading: Reading
+    reading: LossReading
 
 
 class Search:

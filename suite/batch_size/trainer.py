@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from suite.batch_size.threshold import Monitor, Search
-from suite.training.reading import Reading, read_loss
+from suite.training.loss_reading import LossReading, read_loss
 
 if TYPE_CHECKING:
     from torch import nn
@@ -124,7 +124,7 @@ class Trainer:
         found = monitor.crossed.get(threshold)
         return None if found is None else float(found)
 
-    def _read(self, state: Any, threshold: float) -> Reading:
+    def _read(self, state: Any, threshold: float) -> LossReading:
         import torch
 
         self.flat.load(*state)

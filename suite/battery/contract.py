@@ -11,7 +11,7 @@ from torch._subclasses import FakeTensorMode
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
-from reference_impls.contract import Algorithm, Entry, Points, Turn
+from reference_impls.contract import Algorithm, GradientRef, Points, Turn
 from suite.battery.quadratic import LR, D, close, drive, lockstep, sent, streams
 from suite.training.optimizers import CaffeSGD
 
@@ -34,7 +34,7 @@ def turn_of(case: Case, t: int) -> Turn:
     """Turn t, every worker with a new gradient."""
     if not case.late:
         return lockstep(case.workers, t)
-    return Turn(t, tuple(Entry(j, max(0, t - 2 + j), t) for j in range(case.workers)))
+    return Turn(t, tuple(GradientRef(j, max(0, t - 2 + j), t) for j in range(case.workers)))
 
 
 def tensors(value: Any) -> list[Tensor]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Algorithm, Entry, Sent, Turn
+from reference_impls.contract import Algorithm, GradientRef, Sent, Turn
 
 D, EXAMPLES, BATCHES = 6, 96, 12
 LR = torch.tensor(0.05, dtype=torch.float64)
@@ -50,7 +50,7 @@ def streams(worker: int, number: int) -> Tensor:
 
 
 def lockstep(workers: int, t: int) -> Turn:
-    return Turn(t, tuple(Entry(worker, t, t) for worker in range(workers)))
+    return Turn(t, tuple(GradientRef(worker, t, t) for worker in range(workers)))
 
 
 def one(

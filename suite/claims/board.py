@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from suite.claims.estimate import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.claims.judge import OURS, RULES, VERDICTS, Verdict
-from suite.claims.measured import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
 CONFIDENCE = 0.95  # of the intervals that are judged

@@ -13,15 +13,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from suite.claims.estimate import EXACT, Estimate
 from suite.claims.intervals import LEVEL, holm, quantile
 from suite.claims.judge import Verdict, judge
-from suite.claims.measured import EXACT, Measured
 
 APPLIED = ("reproduced", "not reproduced", "inconclusive", "no visible difference")  # verdicts of a rule
 SMALLEST = 1e-12  # level below which no p value is looked for
 
 
-def widened(ours: Measured, level: float) -> Measured:
+def widened(ours: Estimate, level: float) -> Estimate:
     """The same values with intervals at confidence ``1 - level`` in place of 95%.
 
     Student's t with ``n - 1`` degrees of freedom; the normal distribution where one run borrows its spread.

@@ -52,7 +52,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from suite.claims.measured import COMPUTED, Measured
+from suite.claims.estimate import COMPUTED, Estimate
 
 CLAIM, OURS, TEST, CONTRADICTION, FIGURE = KINDS = ("claim", "ours", "test", "contradiction", "figure")
 BOARD = (CLAIM, OURS)  # kinds that are judged in public
@@ -181,9 +181,9 @@ class Verdict:
     claim: Claim
     verdict: str
     why: str
-    measured: Measured | None = None
+    measured: Estimate | None = None
     profile: str = ""
-    proxy: Measured | None = None
+    proxy: Estimate | None = None
     red: bool = field(default=False)
     rests_on: str = ""  # the grade of what was measured, derived from its runs; empty where nothing was
     because: str = ""  # the first reason why the grade is no better
@@ -218,7 +218,7 @@ def _inside(low: float, high: float, floor: float, ceiling: float) -> bool | Non
     return False if high < floor or low > ceiling else None
 
 
-def _within(claim: Claim, ours: Measured) -> bool | None:
+def _within(claim: Claim, ours: Estimate) -> bool | None:
     return _all(
         _inside(low, high, p - tol, p + tol)
         for low, high, p, tol in zip(
@@ -233,14 +233,14 @@ def _above(low: float, high: float, floor: float, strict: bool) -> bool | None:
     return False if high < floor or (strict and high == floor) else None
 
 
-def _order(claim: Claim, ours: Measured) -> bool | None:
+def _order(claim: Claim, ours: Estimate) -> bool | None:
     return _all(
         _above(low, high, tol, strict=True)
         for low, high, tol in zip(ours.low, ours.high, claim.tolerances(len(ours.values)), strict=True)
     )
 
 
-def _bound(claim: Claim, ours: Measured) -> bool | None:
+def _bound(claim: Claim, ours: Estimate) -> bool | None:
     count = len(ours.values)
     if claim.side == "range":
         (floor, ceiling), widen = claim.printed, claim.tolerances(2)
@@ -255,15 +255,15 @@ def _bound(claim: Claim, ours: Measured) -> bool | None:
     return _all(_above(-high, -low, -(p + tol), strict) for low, high, p, tol in bounds)
 
 
-def _holds(claim: Claim, ours: Measured) -> bool | None:
+def _holds(claim: Claim, ours: Estimate) -> bool | None:
     return _reaches(ours, claim.printed[0] if claim.printed else 1.0)
 
 
-def _reaches(ours: Measured, needed: float) -> bool | None:
+def _reaches(ours: Estimate, needed: float) -> bool | None:
     return _all(_above(low, high, needed, strict=False) for low, high in zip(ours.low, ours.high, strict=True))
 
 
-RULES: dict[str, Callable[[Claim, Measured], bool | None]] = {
+RULES: dict[str, Callable[[Claim, Estimate], bool | None]] = {
     "within": _within,
     "order": _order,
     "bound": _bound,
@@ -271,12 +271,12 @@ RULES: dict[str, Callable[[Claim, Measured], bool | None]] = {
 }
 
 
-def _unseen(margin: float, ours: Measured) -> bool:
+def _unseen(margin: float, ours: Estimate) -> bool:
     """Whether every interval lies where a difference counts as none."""
     return all(-margin <= low and high <= margin for low, high in zip(ours.low, ours.high, strict=True))
 
 
-def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = None, rests_on: str = "") -> Verdict:
+def judge(claim: Claim, ours: Estimate, profile: str, shown: Estimate | None = None, rests_on: str = "") -> Verdict:
     """Decide a claim on a quantity measured at ``profile``, which must be the claim's own or a larger one.
 
     ``shown`` is the quantity named by the claim's known difference, if it has one. A *proxy* never decides. That a
@@ -319,7 +319,7 @@ def judge(claim: Claim, ours: Measured, profile: str, shown: Measured | None = N
     return Verdict(claim, "not reproduced", "the whole interval lies outside the tolerance", ours, profile, red=True)
 
 
-def not_run(claim: Claim, why: str, proxy: Measured | None = None) -> Verdict:
+def not_run(claim: Claim, why: str, proxy: Estimate | None = None) -> Verdict:
     """No evidence: say what is missing, or that only the paper's machine could give it."""
     if claim.machine:
         return Verdict(claim, "bound to the paper's machine", claim.machine, None, "", proxy)

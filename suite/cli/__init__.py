@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from suite.interruption import Interrupted
-from suite.runner.garbage import search_rarely
+from suite.runner.gc_tuning import search_rarely
 
 search_rarely()
 # typer reads arguments through pydantic, whose search for plugins among all installed packages takes a tenth of the

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 from suite.claims.board import board, stand_in
 from suite.claims.board import lines as board_lines
+from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
-from suite.claims.measured import Measured
 from suite.commands.check_table import console, sheet, show
 from suite.papers.published import published
 from suite.papers.remembered import judge_artifacts
@@ -33,7 +33,7 @@ def judge_selection(
     return judged
 
 
-def _measured(measured: Measured | None) -> dict[str, Any] | None:
+def _measured(measured: Estimate | None) -> dict[str, Any] | None:
     if measured is None:
         return None
     clean = lambda numbers: [n if abs(n) != float("inf") and n == n else str(n) for n in numbers]

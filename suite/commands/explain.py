@@ -13,7 +13,7 @@ from suite.papers.registry import PAPERS, paper
 from suite.papers.remembered import judge_artifacts
 from suite.papers.selection import SelectorError
 from suite.papers.trials import UNTRIED, counted
-from suite.report.behind import reasons, runs_behind, tried
+from suite.report.verdict_details import reasons, runs_behind, tried
 from suite.runs.archive import Runs
 
 LABELS = 13  # columns of what stands before the text of a line

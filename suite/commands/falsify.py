@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
-from suite.claims.measured import Measured
 from suite.papers.selection import select
 from suite.papers.trials import UNTRIED, Trial, counted, power, trials
 from suite.papers.verdicts import verdicts
@@ -50,7 +50,7 @@ def falsified(selectors: Sequence[str], source: Runs) -> list[Tried]:
 
 def row(tried: Tried) -> dict[str, Any]:
     """A claim as plain values."""
-    values = lambda ours: list(ours.values) if isinstance(ours, Measured) else None
+    values = lambda ours: list(ours.values) if isinstance(ours, Estimate) else None
     return {
         "id": tried.verdict.claim.id,
         "verdict": tried.verdict.verdict,

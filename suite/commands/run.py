@@ -25,10 +25,10 @@ from suite.papers.evidence import with_committed
 from suite.papers.registry import experiment
 from suite.papers.selection import select
 from suite.runner.calibration import known
-from suite.runner.execute import Surroundings, execute_all
-from suite.runner.presence import SILENT, note_in
+from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.progress import Progress
-from suite.runner.report import NOT_BEGUN
+from suite.runner.run_report import NOT_BEGUN
+from suite.runner.status_file import SILENT, note_in
 from suite.runs.files import now_in, write_whole
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
@@ -91,7 +91,7 @@ def run_artifacts(
     whole, planned = ([p for p in part if p.spec.id not in lacking] for part in (whole, planned))
     names = {p.spec.id: p.artifacts[0] for p in planned}
     weights = {p.spec.id: p.seconds for p in planned}
-    around = Surroundings(
+    around = RunnerConfig(
         store=store,
         device=pick_device(device),
         data=data,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim
-from suite.claims.measured import Measured
 from suite.commands.check_table import console, few, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import run_artifacts
@@ -21,7 +21,7 @@ from suite.papers.verdicts import measure_evidence
 from suite.report.data import encoded
 from suite.report.drawing import file_name, image, rendered, write
 from suite.report.numerals import ours, values
-from suite.report.varied import UNCHANGED, Comparison, UndrawableError
+from suite.report.overlay import UNCHANGED, Comparison, UndrawableError
 from suite.runs.archive import Runs
 
 
@@ -128,5 +128,5 @@ def show_quantities(artifact: Artifact, evidence: Mapping[str, Evidence]) -> Non
         console().print(table)
 
 
-def _said(value: Measured, claim: Claim | None) -> list[str]:
+def _said(value: Estimate, claim: Claim | None) -> list[str]:
     return ours(value, claim) if claim else values(value)

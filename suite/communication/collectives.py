@@ -20,7 +20,7 @@ A_SUM = "a sum over workers"
 
 
 @dataclass(frozen=True)
-class Settled:
+class CompletedSum:
     """A sum that is already there."""
 
     value: Tensor
@@ -50,10 +50,10 @@ class Local:
     def rows(self) -> int:
         return self.workers
 
-    def start(self, rows: Tensor, each: int | None = None) -> Settled:
+    def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
         """Sum of rows [r, s] as a new tensor [s]. Raises ValueError for rows that do not stand for k workers."""
         check_rows(rows, self.workers, each)
-        return Settled(rows.sum(0))
+        return CompletedSum(rows.sum(0))
 
     def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
         return self.start(rows, each).wait()
@@ -76,7 +76,7 @@ def in_process(workers: int) -> Local:
     return Local(workers) if workers > 1 else Alone()
 
 
-class Flight:
+class PendingSum:
     """A sum over processes under way. The buffer it fills must not be written to until it has landed."""
 
     def __init__(self, group: Group, total: Tensor, work: Work | None):
@@ -111,7 +111,7 @@ class Processes:
         self.lanes = group.lanes(lanes)
         self._turn = 0
 
-    def start(self, rows: Tensor, each: int | None = None) -> Flight:
+    def start(self, rows: Tensor, each: int | None = None) -> PendingSum:
         """Begin summing rows [r, s] over all workers. Every process must start the same sums in the same order.
 
         Raises ValueError for rows that do not stand for the m workers held here.
@@ -124,19 +124,19 @@ class Processes:
         else:
             total = rows[0] if self.in_place and rows[0].is_contiguous() else rows[0].clone()
         if self.group.size == 1:
-            return Flight(self.group, total, None)
+            return PendingSum(self.group, total, None)
         lane = self.lanes[self._turn % len(self.lanes)]
         self._turn += 1
         with self.group.watched(A_SUM):
             work = dist.all_reduce(total, group=lane, async_op=True)
-        return Flight(self.group, total, work)
+        return PendingSum(self.group, total, work)
 
     def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
         return self.start(rows, each).wait()
 
 
 @dataclass
-class Counted:
+class CountingCollective:
     """Another collective, with what it sends counted: the size of each sum, and bytes in all.
 
     ``sent`` are the bytes that each worker has handed to sums so far. A lone worker sends nothing. A collective that

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from suite.cost_models.overlap import AllReduce, Layer, Network
+from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes
 
 Range = tuple[float, float]
 
@@ -105,7 +105,7 @@ class LayerCost:
     tensors: tuple[int, ...]  # numbers in each gradient tensor
 
 
-def network(layers: tuple[LayerCost, ...], batch: float, setting: Setting) -> Network:
+def network(layers: tuple[LayerCost, ...], batch: float, setting: Setting) -> NetworkTimes:
     """Seconds per layer with ``batch`` examples on one device.
 
     Backward costs twice forward, as it forms the gradient of the weights and that of the input; the first layer
@@ -117,7 +117,7 @@ def network(layers: tuple[LayerCost, ...], batch: float, setting: Setting) -> Ne
         seconds = layer.flops * batch / setting.flops
         numbers = sum(layer.tensors)
         made.append(
-            Layer(
+            LayerTimes(
                 forward=seconds,
                 backward=seconds * (2 if place else 1),
                 tensors=tuple(4.0 * n for n in layer.tensors),
@@ -125,7 +125,7 @@ def network(layers: tuple[LayerCost, ...], batch: float, setting: Setting) -> Ne
                 copy=2 * 4 * numbers / setting.memory,
             )
         )
-    return Network(tuple(made))
+    return NetworkTimes(tuple(made))
 
 
 def exchange(setting: Setting, devices: int) -> AllReduce:

@@ -59,7 +59,7 @@ class AllReduce:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerTimes:
     """Seconds of one layer on one device, and the bytes of each of its gradient tensors (none: no parameters)."""
 
     forward: float
@@ -70,10 +70,10 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkTimes:
     """Layers from first to last."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerTimes, ...]
 
     @cached_property
     def forward(self) -> float:
@@ -127,12 +127,12 @@ class Wire:
         return ended
 
 
-def synchronous(network: Network, cost: AllReduce) -> float:
+def synchronous(network: NetworkTimes, cost: AllReduce) -> float:
     """Seconds of an iteration with one blocking sum of everything between backward and apply (4.1)."""
     return network.forward + network.backward + cost.seconds(network.size) + network.apply
 
 
-def layer_wise(network: Network, cost: AllReduce, order: Order = "backward", lanes: int = 1) -> float:
+def layer_wise(network: NetworkTimes, cost: AllReduce, order: Order = "backward", lanes: int = 1) -> float:
     """Seconds of an iteration that sums each tensor, on a copy, as soon as backward has produced it (4.2).
 
     One background thread (``lanes``) sends. ``all`` applies when everything is there, ``backward`` layer after
@@ -156,7 +156,7 @@ def layer_wise(network: Network, cost: AllReduce, order: Order = "backward", lan
     return now
 
 
-def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 61) -> float:
+def delayed(network: NetworkTimes, cost: AllReduce, delay: int, iterations: int = 61) -> float:
     """Seconds of an iteration, on average once it runs, with whole gradients applied ``delay`` iterations late (4.3).
 
     ``delay`` threads and buffers: the sum of iteration t travels on lane t mod delay.
@@ -177,7 +177,7 @@ def delayed(network: Network, cost: AllReduce, delay: int, iterations: int = 61)
     return (began[-1] - began[-1 - window]) / window
 
 
-def rates(network: Network, cost: AllReduce, delays: Sequence[int] = (1, 2, 3)) -> dict[str, float]:
+def rates(network: NetworkTimes, cost: AllReduce, delays: Sequence[int] = (1, 2, 3)) -> dict[str, float]:
     """Iterations per second of every approach relative to no communication, by the paper's names."""
     seconds = {"no comm": network.compute, "SGD": synchronous(network, cost)}
     for order in ("all", "backward", "completed"):

@@ -26,7 +26,7 @@ CHUNK = 32  # pictures that a worker decodes at a time
 _Submitted = tuple[int, "list[Future[np.ndarray] | np.ndarray]", np.ndarray]
 
 
-class Batch(NamedTuple):
+class ImageBatch(NamedTuple):
     """One batch of the stream, on the stream's device."""
 
     number: int
@@ -99,7 +99,7 @@ class ImageNetStream:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def batches(self, first: int = 0) -> Iterator[Batch]:
+    def batches(self, first: int = 0) -> Iterator[ImageBatch]:
         """Batches ``first``, ``first`` + 1, ... without end."""
         if first < 0:
             raise ValueError(f"batch number {first} must not be negative")
@@ -161,10 +161,10 @@ class _Delivery:
         self._sent = 0
         self._stream = torch.cuda.Stream(device) if self.cuda else None
 
-    def send(self, number: int, pixels: np.ndarray, labels: np.ndarray) -> Batch:
+    def send(self, number: int, pixels: np.ndarray, labels: np.ndarray) -> ImageBatch:
         inputs, targets = torch.from_numpy(pixels), torch.from_numpy(labels)
         if not self.cuda:
-            return Batch(number, inputs.to(self.device), targets.to(self.device))
+            return ImageBatch(number, inputs.to(self.device), targets.to(self.device))
         slot, self._sent = self._sent % 2, self._sent + 1
         buffer = self._buffers[slot]
         if buffer is None:
@@ -175,7 +175,7 @@ class _Delivery:
             buffer[0].copy_(inputs)
             buffer[1].copy_(targets)
         with torch.cuda.stream(self._stream):
-            batch = Batch(
+            batch = ImageBatch(
                 number,
                 buffer[0].to(self.device, non_blocking=True),
                 buffer[1].to(self.device, non_blocking=True),
@@ -183,7 +183,7 @@ class _Delivery:
             buffer[2].record()
         return batch
 
-    def receive(self, batch: Batch) -> Batch:
+    def receive(self, batch: ImageBatch) -> ImageBatch:
         if self.cuda and self._stream is not None:
             current = torch.cuda.current_stream(self.device)
             current.wait_stream(self._stream)

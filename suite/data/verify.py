@@ -48,7 +48,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Report:
+class IntegrityReport:
     """What :func:`verify` found."""
 
     name: str
@@ -60,7 +60,7 @@ class Report:
         return all(check.passed for check in self.checks)
 
 
-def verify(name: str, root: Path | None = None, cache: Path | None = None) -> Report:
+def verify(name: str, root: Path | None = None, cache: Path | None = None) -> IntegrityReport:
     """Read a data set and compare it with what is known of it (of ImageNet, footers and first pictures).
 
     A missing or damaged set is a failed check, not an exception; only an unknown name raises DataError.
@@ -77,7 +77,7 @@ def verify(name: str, root: Path | None = None, cache: Path | None = None) -> Re
                 checks += _images(load_images(name, split, root, cache))
     except DataError as error:
         checks.append(Check("readable", False, str(error)))
-    return Report(name, tuple(checks))
+    return IntegrityReport(name, tuple(checks))
 
 
 def _images(images: Images) -> list[Check]:

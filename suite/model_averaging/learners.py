@@ -21,12 +21,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Entry, Turn
-from reference_impls.crossbow import SMA, State
+from reference_impls.contract import GradientRef, Turn
+from reference_impls.crossbow import SMA, SMAState
 from suite.communication.collectives import Local
 from suite.model_averaging.task_schedule import Task
 from suite.training.gradients.backend import Backend
-from suite.training.gradients.batching import answer
+from suite.training.gradients.batching import compute_gradients
 
 Examples = Callable[[Tensor], Tensor]  # batch numbers [n] int64 -> example indices [n, b]
 
@@ -63,9 +63,11 @@ class Learners:
             numbers = following
         elif sorted(numbers) != following:
             raise ValueError(f"batches {list(numbers)} are not the next {self.k}; those are {following}")
-        turn = Turn(self.t, tuple(Entry(j, self.t, n) for j, n in enumerate(numbers)))
+        turn = Turn(self.t, tuple(GradientRef(j, self.t, n) for j, n in enumerate(numbers)))
         points = self.algorithm.points(self.state, turn)
-        losses, sums, self.buffers = answer(self.gradients, points, self.buffers, self.examples(points.batch))
+        losses, sums, self.buffers = compute_gradients(
+            self.gradients, points, self.buffers, self.examples(points.batch)
+        )
         self.state = self.algorithm.update(self.state, turn, losses, sums, lr)
         self.t += 1
         self.taken += self.k
@@ -81,7 +83,7 @@ class Learners:
         self.state, self.algorithm = algorithm.resize(self.state), algorithm
         self.buffers = algorithm.regrouped(self.buffers, self.buffers.mean(0))
 
-    def take_up(self, state: State, buffers: Tensor, t: int, taken: int) -> None:
+    def take_up(self, state: SMAState, buffers: Tensor, t: int, taken: int) -> None:
         """Go on from what ``state``, ``buffers``, ``t`` and ``taken`` were, with as many learners as there were."""
         self.algorithm = replace(self.algorithm, collective=Local(len(state.replicas)))
         self.state, self.buffers, self.t, self.taken = state, buffers, t, taken

@@ -49,7 +49,7 @@ def time_to_accuracy(
 
 
 @dataclass(frozen=True)
-class Server:
+class MultiGpuServer:
     """Cost model of a server with g equal GPUs and m learners on each (section 5.6's tau: iterations).
 
     ``task_seconds[m]`` is one iteration of m learners on one GPU without synchronisation; ``local_seconds`` is what

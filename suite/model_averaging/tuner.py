@@ -18,7 +18,7 @@ from suite.runner.timing import alternating, preferred
 
 
 @dataclass(frozen=True)
-class Reading:
+class ThroughputReading:
     """Throughput in examples/second with ``learners`` learners per device, and what the rule then asked for."""
 
     learners: int
@@ -45,7 +45,7 @@ def tune(
     most: int | None = None,
     limit: int = 1000,
     devices: int = 1,
-) -> list[Reading]:
+) -> list[ThroughputReading]:
     """Grow (and step back once) until the settling rule holds; every reading that was taken.
 
     ``measure()`` trains for an interval and returns its throughput in examples/second, a warm-up left out after each
@@ -54,7 +54,7 @@ def tune(
     Raises ValueError if the rule has not settled after ``limit`` readings.
     """
     tuner = Settling(learners=learners.k // devices)
-    history: list[Reading] = []
+    history: list[ThroughputReading] = []
     while not tuner.holding:
         if len(history) == limit:
             raise ValueError(f"the number of learners has not settled after {limit} readings; raise the threshold")
@@ -64,7 +64,7 @@ def tune(
         if tuner.learners != before:
             learners.resize(devices * tuner.learners)
         changed = time.perf_counter() - began if tuner.learners != before else 0.0
-        history.append(Reading(before, throughput, tuner.learners, changed))
+        history.append(ThroughputReading(before, throughput, tuner.learners, changed))
     return history
 
 

@@ -27,7 +27,7 @@ from suite.training.machine_code import FLAGS, NUMBERS, NativeError, Source
 SOURCE = Source(Path(__file__).with_suffix(".cpp"), flags=(*FLAGS, "-ffp-contract=off"))
 LEARNERS = 4  # more rows torch does not add up one after the other
 THREADS = 3  # one thread's pass takes less time than torch's operations shared by as many
-State = crossbow.State
+State = crossbow.SMAState
 
 
 def average(

@@ -19,11 +19,11 @@ from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.core import Core
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
-from suite.optim.skipping import Scaled, Uneven
+from suite.optim.skipped_steps import Scaled, Uneven
 from suite.optim.solver import Grouped
 from suite.optim.state import Resumable
+from suite.optim.torch_solver import Base, Wrapped, prototype
 from suite.optim.vector import Loss, Pieces, Vector
-from suite.optim.wrapped import Base, Wrapped, prototype
 
 Closure = Callable[[], Any]
 Collected = tuple[Tensor | Pieces, Sent]

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Algorithm, Entry, Points, Sent, Turn
-from suite.communication.collectives import Settled
+from reference_impls.contract import Algorithm, GradientRef, Points, Sent, Turn
+from suite.communication.collectives import CompletedSum
 from suite.optim.in_place import IN_PLACE
 from suite.optim.vector import Loss, Pieces
 
@@ -51,7 +51,7 @@ class Core:
 
     def round(self, t: int, first: int) -> Turn:
         """Update t, with a new gradient of each worker held here, of which ``first`` is the first."""
-        return Turn(t, tuple(Entry(first + row, t, t) for row in range(self.rows)))
+        return Turn(t, tuple(GradientRef(first + row, t, t) for row in range(self.rows)))
 
     def points(self, state: Any, turn: Turn) -> Points:
         """Points at which the turn's gradients are wanted."""
@@ -69,7 +69,7 @@ class Core:
         """The state after a turn, from its losses and sums of gradients [p, d]."""
         rate = ONE.to(sums.dtype)
         if self.algorithm.sends and turn.entries and not sent:
-            on_its_way: Any = Settled(sums) if isinstance(sums, Pieces) else self.send(sums)  # type: ignore[arg-type]
+            on_its_way: Any = CompletedSum(sums) if isinstance(sums, Pieces) else self.send(sums)  # type: ignore[arg-type]
             sent = ((slice(0, sums.shape[-1]), on_its_way),)  # in one piece
         if self.in_place:
             return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, losses, sums, rate, sent)

@@ -10,20 +10,20 @@ from torch import Tensor, nn
 
 from reference_impls import matex_agd
 from reference_impls.contract import Pending, Turn
-from suite.communication.collectives import Alone, Settled
+from suite.communication.collectives import Alone, CompletedSum
 from suite.communication.group import Group
 from suite.optim.base import Algorithm, Collected
 from suite.optim.core import Core
 from suite.optim.layerwise import CHANGED, Departures
+from suite.optim.torch_solver import Base
 from suite.optim.vector import Pieces
-from suite.optim.wrapped import Base
 
 
 class Resting(Alone):
     """The one worker, whose gradients rest where they are until they are applied."""
 
-    def start(self, rows: Tensor, each: int | None = None) -> Settled:
-        return Settled(self.sum(rows, each))
+    def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
+        return CompletedSum(self.sum(rows, each))
 
 
 class DelayedSGD(Algorithm):

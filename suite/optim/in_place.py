@@ -24,13 +24,13 @@ Update = Callable[..., Any]
 
 def exchange(
     algorithm: matex_agd.DelayedSGD,
-    state: matex_agd.State,
+    state: matex_agd.DelayedSGDState,
     turn: Turn,
     losses: Sequence[Loss],
     sums: Tensor | Pieces,
     lr: Tensor,
     sent: Sent = (),
-) -> matex_agd.State:
+) -> matex_agd.DelayedSGDState:
     """Synchronous, layer-wise and delayed exchange with the solver that sees a late gradient as if it were new."""
     workers = algorithm.collective.workers
     due, *late = (*state.late, sent)
@@ -41,15 +41,15 @@ def exchange(
     return state
 
 
-def chase(
+def solve_subproblem(
     algorithm: isgd.ISGD,
-    state: isgd.State,
+    state: isgd.ISGDState,
     turn: Turn,
     losses: Sequence[Loss],
     sums: Tensor | Pieces,
     lr: Tensor,
     sent: Sent = (),
-) -> isgd.State:
+) -> isgd.ISGDState:
     """ISGD as the loops of its paper, branching on the host, where the control chart is but a few numbers.
 
     With the queue that works, the anchor before the step and one rate, which are all that the optimiser has. The
@@ -72,7 +72,7 @@ def chase(
         x.lerp_(state.anchor, algorithm.zeta / x.numel()).addcmul_(gradient, algorithm.zeta * excess, value=-1)
         stays = chased + 1 < algorithm.stop and psi > limit
     else:
-        limit = chart(algorithm, state, psi)
+        limit = update_chart(algorithm, state, psi)
         stays = psi > limit and iteration > algorithm.batches and algorithm.stop > 0
         if stays:
             state.anchor.copy_(x)
@@ -83,7 +83,7 @@ def chase(
     return state
 
 
-def chart(algorithm: isgd.ISGD, state: isgd.State, psi: float) -> float:
+def update_chart(algorithm: isgd.ISGD, state: isgd.ISGDState, psi: float) -> float:
     """The control chart after the loss psi of a new batch: ``ISGD.chart`` in place. Returns its limit."""
     n, iteration = algorithm.batches, int(state.iteration)
     place = iteration % n
@@ -104,13 +104,13 @@ def chart(algorithm: isgd.ISGD, state: isgd.State, psi: float) -> float:
 
 def serve(
     algorithm: rudra.Softsync,
-    state: rudra.State,
+    state: rudra.SoftsyncState,
     turn: Turn,
     losses: Sequence[Loss],
     sums: Tensor | Pieces,
     lr: Tensor,
     sent: Sent = (),
-) -> rudra.State:
+) -> rudra.SoftsyncState:
     """Rudra's server, which overwrites the sums [p, d]; the learners keep older weights, so no history is kept."""
     if isinstance(sums, Pieces):
         gradient: Any = sums
@@ -130,13 +130,13 @@ def serve(
 
 def local_mean(
     algorithm: local_sgd.LocalSGD,
-    state: local_sgd.State,
+    state: local_sgd.LocalSGDState,
     turn: Turn,
     losses: Sequence[Loss],
     sums: Tensor | Pieces,
     lr: Tensor,
     sent: Sent = (),
-) -> local_sgd.State:
+) -> local_sgd.LocalSGDState:
     """A local step of every learner, and their mean where they agree."""
     gradients: Any = sums
     algorithm.optimizer.step(state.memory, state.replicas, gradients, lr)
@@ -172,6 +172,6 @@ IN_PLACE: dict[type[Algorithm[Any]], Update] = {
     local_sgd.PostLocalSGD: local_mean,
     local_sgd.DiLoCo: outer_step,
     matex_agd.DelayedSGD: exchange,
-    isgd.ISGD: chase,
+    isgd.ISGD: solve_subproblem,
     rudra.Softsync: serve,
 }

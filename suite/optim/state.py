@@ -15,8 +15,8 @@ from suite.optim.core import Core
 from suite.optim.files import newest_checkpoint, pack, unpack, write_checkpoint
 from suite.optim.module import Buffers
 from suite.optim.solver import Grouped
+from suite.optim.torch_solver import Wrapped
 from suite.optim.vector import Loss, Vector
-from suite.optim.wrapped import Wrapped
 from suite.training.checkpoint import flatten, rebuild
 
 Pass = tuple[dict[str, Tensor], int]  # torch's random numbers when it began, and the batches it has given

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from suite.claims.estimate import over_seeds
 from suite.claims.intervals import mean_interval, paired_difference
-from suite.claims.measured import over_seeds
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.report.style import LINES, PALETTE
 from suite.runs.store import Run

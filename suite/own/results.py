@@ -10,8 +10,8 @@ from suite.claims.judge import PROFILES
 from suite.own.variation import written
 from suite.papers.evidence import of_user, with_committed
 from suite.papers.selection import select
+from suite.runs.long_table import tidy
 from suite.runs.store import Run, StoreError
-from suite.runs.tidy import tidy
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from suite.claims.measured import Measured
+from suite.claims.estimate import Estimate
 from suite.experiment import Experiment
 from suite.runs.archive import Runs, versions
 from suite.runs.store import Run
@@ -184,11 +184,11 @@ def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
     return FewSeeds(part, len(common), planned)
 
 
-Quantities = Iterable[tuple[str, Measured]]
+Quantities = Iterable[tuple[str, Estimate]]
 Measure = Callable[[Evidence], Quantities]
 
 
-def row_by_row(rows: Iterable[tuple[str, Callable[[], Measured]]]) -> Quantities:
+def row_by_row(rows: Iterable[tuple[str, Callable[[], Estimate]]]) -> Quantities:
     """Each quantity whose runs are stored; a Missing at the end says what the others lack."""
     lacking, count = dict[str, str](), 0
     for name, measure in rows:
@@ -210,7 +210,7 @@ def no_runs(profile: str) -> Groups:
 
 @dataclass(frozen=True)
 class Artifact:
-    """``measures`` yield (quantity, Measured); each stops at the first Missing without hindering the others.
+    """``measures`` yield (quantity, Estimate); each stops at the first Missing without hindering the others.
 
     ``draw`` fills a figure from the evidence; None where the claims table says all there is to see. ``runs`` is asked
     once for each profile, since every specification it makes is frozen and hashed; nobody changes what it returned.

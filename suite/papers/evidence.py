@@ -11,8 +11,8 @@ from suite.papers.artifact import Artifact
 from suite.papers.registry import homes
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs
 from suite.runs.files import write_whole
+from suite.runs.long_table import tidy
 from suite.runs.store import Store, StoreError
-from suite.runs.tidy import tidy
 from suite.spec import RunSpec
 
 UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named

@@ -28,13 +28,13 @@ from functools import partial
 from math import isclose
 from typing import Any
 
+from suite.claims.estimate import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.claims.intervals import at_least
-from suite.claims.measured import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
-from suite.papers.printed_settings import Experiment as PrintedExperiment
+from suite.papers.printed_settings import PrintedExperiment as PrintedExperiment
 from suite.runs.store import Run, digest, seal
 from suite.spec import RunSpec
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import Interval, mean_interval
-from suite.claims.measured import Measured, over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, no_runs
 from suite.runs.store import Run, UnusableRun
 
@@ -152,7 +152,7 @@ class Quantity:
         """The part of a frame that it reads. Raises Missing."""
         return frame.needed(self.groups, self.seeds, self.beside)
 
-    def measured(self, part: Frame) -> Measured:
+    def measured(self, part: Frame) -> Estimate:
         """The number with its interval, from the part of the frame that it needs."""
         own = part.runs[part.runs["group"].isin(self.groups)]
         note = self.note if isinstance(self.note, str) else self.note(part)

@@ -69,7 +69,7 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class PrintedExperiment:
     """A printed experiment; a field that is absent, or None, is not printed."""
 
     name: str
@@ -88,7 +88,7 @@ class Experiment:
 class Basis:
     """What a claim rests on in the paper: experiments, any of which a run may follow, and the machine."""
 
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[PrintedExperiment, ...]
     machine: Printed | None
     every: bool = False  # the claim needs runs of all experiments
     speaks_of: str = ""
@@ -97,11 +97,11 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Settings:
+class PrintedSettings:
     """One paper's table."""
 
     paper: str
-    experiments: Mapping[str, Experiment]
+    experiments: Mapping[str, PrintedExperiment]
     machine: Printed | None
     artifacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     exact: Mapping[str, str] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Settings:
         changed = {**shared.get("fields", {}), **own.get("fields", {})}
         found = [self.experiments[group] for group in entry.get("from", ())]
         if not found and changed and "data" not in changed:
-            found = [Experiment(artifact, {})]
+            found = [PrintedExperiment(artifact, {})]
         if not found:
             found = [e for e in self.experiments.values() if e.trains and not missing(e)]
         machine = changed.get("hardware", self.machine)
@@ -132,23 +132,23 @@ class Settings:
         )
 
 
-def missing(experiment: Experiment) -> list[str]:
+def missing(experiment: PrintedExperiment) -> list[str]:
     """Fields that an experiment says nothing of, neither a value nor that it is not printed."""
     absent = [name for name in NEEDED if name not in experiment.fields]
     return absent if any(name in experiment.fields for name in LENGTHS) else [*absent, " or ".join(LENGTHS)]
 
 
 @cache
-def settings(paper: str) -> Settings:
+def settings(paper: str) -> PrintedSettings:
     """The table of a paper, empty where it has none. Raises SettingsError."""
     published = registry.PAPERS[paper].home / "published"
     path = published / "settings" / f"{paper}.toml"
     if not path.exists():
-        return Settings(paper, {}, None)
+        return PrintedSettings(paper, {}, None)
     return load(path, frozenset(claim.id for claim in judge.load(published / f"{paper}.toml")))
 
 
-def load(path: Path, ids: frozenset[str]) -> Settings:
+def load(path: Path, ids: frozenset[str]) -> PrintedSettings:
     """Read and check a table against the ids of the paper's claims. Raises SettingsError naming the bad entry."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -157,7 +157,7 @@ def load(path: Path, ids: frozenset[str]) -> Settings:
     _known(document, {"hardware", "groups", "artifacts", "exact"}, path.name)
     paper = path.stem
     groups = document.get("groups", {})
-    experiments = {name: Experiment(name, _inherited(groups, name, path.name)) for name in groups}
+    experiments = {name: PrintedExperiment(name, _inherited(groups, name, path.name)) for name in groups}
     artifacts = {}
     for name, table in document.get("artifacts", {}).items():
         names = {claim.rpartition("/")[2] for claim in ids if claim.startswith(f"{paper}/{name}/")}
@@ -169,7 +169,7 @@ def load(path: Path, ids: frozenset[str]) -> Settings:
         if not isinstance(why, str) or not why:
             raise SettingsError(f"{path.name} {name}: it must say why")
     machine = _field(document["hardware"], f"{path.name}: hardware") if "hardware" in document else None
-    return Settings(paper, experiments, machine, artifacts, exact)
+    return PrintedSettings(paper, experiments, machine, artifacts, exact)
 
 
 def _known(table: Mapping[str, Any], known: set[str], where: str) -> None:
@@ -188,7 +188,9 @@ def _inherited(groups: Mapping[str, Any], name: str, file: str, below: tuple[str
     return {**(_inherited(groups, model, file, (*below, name)) if model else {}), **own}
 
 
-def _artifact(table: Any, names: set[str], experiments: Mapping[str, Experiment], where: str) -> dict[str, Any]:
+def _artifact(
+    table: Any, names: set[str], experiments: Mapping[str, PrintedExperiment], where: str
+) -> dict[str, Any]:
     """An artifact's entry, its claims' entries under ``claims``."""
     claims = {name: entry for name, entry in table.items() if name in names and isinstance(entry, dict)}
     own_fields = {name: entry for name, entry in table.items() if name not in claims}
@@ -200,7 +202,7 @@ def _artifact(table: Any, names: set[str], experiments: Mapping[str, Experiment]
 
 
 def _entry(
-    table: Any, experiments: Mapping[str, Experiment], where: str, names: set[str] | None = None
+    table: Any, experiments: Mapping[str, PrintedExperiment], where: str, names: set[str] | None = None
 ) -> dict[str, Any]:
     """``from``, ``every``, ``speaks_of`` and ``modelled`` of an artifact or a claim, and the fields it changes."""
     _known(table, {*FIELDS, "from", "every", "speaks_of", "modelled", *(names or ())}, where)

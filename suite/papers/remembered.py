@@ -19,16 +19,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from suite.claims.estimate import Estimate
 from suite.claims.families import correctable, corrected
 from suite.claims.judge import PROFILES, Verdict
-from suite.claims.measured import Measured
 from suite.papers.artifact import Paper
 from suite.papers.evidence import exported_files, folders, ids_of
 from suite.papers.published import published
 from suite.papers.register import read, rule_of, under
 from suite.papers.registry import PAPERS, homes
 from suite.papers.verdicts import Measurement, verdicts
-from suite.runs import kept
+from suite.runs import disk_cache
 from suite.runs.archive import Archive, Layered, Runs
 from suite.runs.contest import Survey
 
@@ -71,7 +71,7 @@ def judge_artifact(
             survey.add(one)
     lasting = not any(one.kinds for one in several) and not any(one.damaged for one in measured.values())
     if place is not None and lasting:  # what could not be read may be read the next time
-        kept.keep(place, json.dumps([_plain(verdict) for verdict in found]).encode())
+        disk_cache.keep(place, json.dumps([_plain(verdict) for verdict in found]).encode())
     return found
 
 
@@ -123,7 +123,7 @@ def _place(paper: Paper, artifact: str, profile: str | None, source: Runs) -> Pa
     if own and own & ids_of(paper.artifact(artifact), [profile] if profile else PROFILES):
         return None
     name = f"{artifact.replace('/', '-')}-{profile or 'largest'}.json"
-    return kept.place("verdicts", state(), name)
+    return disk_cache.place("verdicts", state(), name)
 
 
 @cache
@@ -153,7 +153,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
 
 def _load(place: Path, paper: Paper) -> list[Verdict] | None:
     """What was kept; None where nothing was, or it cannot be read."""
-    if (data := kept.recall(place)) is None:
+    if (data := disk_cache.recall(place)) is None:
         return None
     try:
         claims = {claim.id: claim for claim in published(paper.name)}
@@ -172,8 +172,8 @@ def _verdict(claim: Any, row: Mapping[str, Any]) -> Verdict:
     return replace(Verdict(shown, values.pop("verdict"), values.pop("why")), **values)
 
 
-def _measured(row: Mapping[str, Any] | None) -> Measured | None:
+def _measured(row: Mapping[str, Any] | None) -> Estimate | None:
     if row is None:
         return None
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
-    return Measured(**values)
+    return Estimate(**values)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
+from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim, Verdict, judge
-from suite.claims.measured import Measured
 from suite.papers import counterfeits
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.counterfeits import World
@@ -31,7 +31,7 @@ class Trial:
     wanted: str
     found: str
     ending: str
-    measured: Measured | None = None
+    measured: Estimate | None = None
 
 
 def counted(verdict: Verdict) -> bool:
@@ -87,7 +87,7 @@ def _trial(
 
 def _measured(
     artifact: Artifact, source: Runs, profile: str, world: World
-) -> tuple[dict[str, Measured], Sequence[str]]:
+) -> tuple[dict[str, Estimate], Sequence[str]]:
     """All quantities of an artifact in a world, and what went wrong with others."""
     try:
         evidence = world(Evidence(source, artifact.runs(profile), profile))
@@ -97,7 +97,7 @@ def _measured(
     return found.found, [*found.damaged, *map(str, found.missing.values())]
 
 
-def power(claim: Claim, ours: Measured) -> tuple[float, ...]:
+def power(claim: Claim, ours: Estimate) -> tuple[float, ...]:
     """For each value, the smallest departure from the rule that it would catch four times in five.
 
     In the value's unit: how far beyond what the claim prints the truth must lie for the whole interval to fall

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from suite.claims.estimate import EXACT, Estimate
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
-from suite.claims.measured import EXACT, Measured
 from suite.experiment import Experiment
 from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
@@ -28,12 +28,12 @@ from suite.runs.store import UnusableRun
 class Measurement:
     """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
 
-    found: dict[str, Measured] = field(default_factory=dict)
+    found: dict[str, Estimate] = field(default_factory=dict)
     missing: dict[Measure | Quantity, Missing] = field(default_factory=dict)  # what stopped others
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
-    few_seeds: dict[str, Measured] = field(default_factory=dict)  # from the stored seeds where others are missing
+    few_seeds: dict[str, Estimate] = field(default_factory=dict)  # from the stored seeds where others are missing
 
 
 def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
@@ -184,14 +184,14 @@ def scales(panel: Panel, evidence: Evidence, measurement: Measurement) -> set[st
     return {grade(f"{panel.id}/drawing", rests, experiments).rests_on for rests in alone} - {EXACT}
 
 
-def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Measured]]:
+def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Estimate]]:
     """Name, profile and value of what an artifact measures and no claim of its paper asks for.
 
     Of several profiles the largest counts, or the smallest of those that say the same.
     """
     claims = entries(artifact.partition("/")[0])
     asked = {c.quantity for c in claims} | {c.known_difference.shown_by for c in claims if c.known_difference}
-    found: dict[str, tuple[str, str, Measured]] = {}
+    found: dict[str, tuple[str, str, Estimate]] = {}
     for profile in PROFILES:
         if (artifact, profile) in measured:
             for name, value in measured[artifact, profile].found.items():
@@ -239,7 +239,7 @@ def _verdict(
     return not_run(claim, lacking(claim, measured), proxy)
 
 
-def _as_registered(verdict: Verdict, held: Standing, shown: Measured | None) -> Verdict:
+def _as_registered(verdict: Verdict, held: Standing, shown: Estimate | None) -> Verdict:
     """The verdict under the rule that stood when the runs began, the present rule's beside it as exploratory."""
     ours = verdict.measured
     if held.order == UNREGISTERED:

@@ -16,7 +16,7 @@ from typing import Any
 
 import simpy
 
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra import Server
 from suite.clock import Link
 from suite.parameter_server.protocol import Timed
@@ -89,7 +89,7 @@ class Port:
 
 
 @dataclass
-class Ledger:
+class TimeLedger:
     """Seconds and messages of all learners: where their time went."""
 
     computing: float = 0.0
@@ -115,7 +115,7 @@ class Base:
     server: Server
     duration: Callable[[int], float]
     messages: Messages
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: TimeLedger = field(default_factory=TimeLedger)
 
     def __post_init__(self) -> None:
         self.env = simpy.Environment()
@@ -136,7 +136,7 @@ class Base:
                 step()
             yield turns.popleft()
 
-    def receive(self, entries: tuple[Entry, ...]) -> None:
+    def receive(self, entries: tuple[GradientRef, ...]) -> None:
         """Gradients have arrived at the server that holds the weights."""
         turn = self.server.receive(entries)
         if turn is not None:

@@ -23,11 +23,11 @@ from suite.parameter_server.placement import simulation
 from suite.parameter_server.waves import Key, Waves, jobs_of, wave_points, wave_turn
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.training.build import Assembly, assemble
+from suite.training.build import Setup, assemble
 from suite.training.gradients.backend import Backend
-from suite.training.gradients.batching import answer
+from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.paths import backend_of, seed_masks
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
 
@@ -35,13 +35,13 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a specification. Divergence is an outcome, lateness raises OutOfTime."""
     apply(context.execution)
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
-    return ServerSession(spec, context, made, backend_of(context.execution, made.problem)).run()
+    return ServerRun(spec, context, made, backend_of(context.execution, made.problem)).run()
 
 
-class ServerSession(Session):
+class ServerRun(TrainingRun):
     """A training run under way whose turns come from a server in virtual time."""
 
-    def __init__(self, spec: RunSpec, context: Context, made: Assembly, backend: Backend):
+    def __init__(self, spec: RunSpec, context: Context, made: Setup, backend: Backend):
         super().__init__(spec, context, made, backend)
         if made.problem.q:
             raise ValueError(
@@ -76,7 +76,7 @@ class ServerSession(Session):
         none = self.buffers.new_empty(
             len(points.batch), 0
         )  # a wave has more or fewer gradients than there are learners
-        losses, sums, _ = answer(self.backend, points, none, made.order.indices(points.batch, workers))
+        losses, sums, _ = compute_gradients(self.backend, points, none, made.order.indices(points.batch, workers))
         if any(job.update != t for job in wave):
             losses, sums = losses.clone(), sums.clone()  # a path's results are valid until its next call only
         for job, loss, total in zip(wave, losses.split(points.shares), sums, strict=True):

@@ -13,7 +13,7 @@ from typing import Any
 
 import simpy
 
-from reference_impls.contract import Entry
+from reference_impls.contract import GradientRef
 from suite.parameter_server.flat import Base, Edge, Port, Steps
 
 
@@ -26,7 +26,7 @@ class Node:
     children: list[Node] = field(default_factory=list)
     learners: list[int] = field(default_factory=list)
     timestamp: int = 0  # of the weights it holds
-    buffer: list[Entry] = field(default_factory=list)
+    buffer: list[GradientRef] = field(default_factory=list)
     port: Any = None  # Port: one message at a time
     relaying: Any = None  # simpy.Event while a relay to the parent is under way, else None
     fetching: Any = None  # the same while it asks the parent for weights
@@ -111,7 +111,7 @@ class Adv(Base):
             self.leaf_of.update(dict.fromkeys(node.learners, node))
         super().start()
 
-    def arrive(self, node: Node, entries: list[Entry]) -> None:
+    def arrive(self, node: Node, entries: list[GradientRef]) -> None:
         """Gradients have arrived at a server of the tree."""
         if node is self.root:
             self.receive(tuple(entries))
@@ -269,7 +269,7 @@ class AdvStar(Adv):
             ledger.pushes += 1
             ledger.pushed_bytes += size
 
-    def deliver(self, worker: int, entry: Entry) -> Steps:
+    def deliver(self, worker: int, entry: GradientRef) -> Steps:
         """The push thread's work on one gradient."""
         leaf = self.leaf_of[worker]
         while leaf.relaying is not None:

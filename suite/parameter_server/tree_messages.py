@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from reference_impls.contract import Entry, Optimizer
+from reference_impls.contract import GradientRef, Optimizer
 from suite.communication.group import Group
 from suite.parameter_server.processes import Connection
 from suite.parameter_server.tree import Node, receivers, server_tree
@@ -25,7 +25,7 @@ Sums = dict[int, Tensor]  # by timestamp of the weights read: [d + 1], the sum o
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """What is trained, and how. Functions must be the same on every process, ``x0`` [d] as well.
 
     ``fetch`` takes (learner, number) to a mini-batch, ``gradient`` (weights [d], mini-batch) to its loss and
@@ -49,14 +49,14 @@ class Message(NamedTuple):
     """A push: the timestamp of the weights that the sender holds, whose gradients these are, and their sums."""
 
     held: int
-    entries: list[Entry]
+    entries: list[GradientRef]
     sums: Sums
 
 
 class Layout:
     """Which process is what, of a job with so many learners."""
 
-    def __init__(self, job: Job, learners: int):
+    def __init__(self, job: TrainingJob, learners: int):
         leaf = Node("root", learners=list(range(learners)))
         self.root = leaf if job.architecture == "base" else server_tree(learners, job.per_leaf, job.fan_out)
         self.servers = self.root.below()
@@ -98,7 +98,7 @@ class Pair(Connection):
         whole = torch.zeros(1 + 3 * count + stamps, dtype=torch.int64)
         dist.recv(whole, self.other, group=self.gloo)
         held, *numbers = whole.tolist()
-        entries = [Entry(*numbers[at : at + 3]) for at in range(0, 3 * count, 3)]
+        entries = [GradientRef(*numbers[at : at + 3]) for at in range(0, 3 * count, 3)]
         rows = self.receive_vector(like.new_empty(stamps, len(like) + 1))
         return Message(held, entries, dict(zip(numbers[3 * count :], rows, strict=True)))
 
@@ -114,7 +114,7 @@ def merge(into: Sums, sums: Sums) -> None:
         into[timestamp] = into[timestamp] + rows if timestamp in into else rows
 
 
-def layout_of(job: Job, processes: int) -> Layout:
+def layout_of(job: TrainingJob, processes: int) -> Layout:
     """The layout that takes so many processes."""
     for learners in range(1, processes):
         layout = Layout(job, learners)

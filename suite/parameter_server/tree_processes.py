@@ -26,9 +26,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from reference_impls import rudra
-from reference_impls.contract import Entry
+from reference_impls.contract import GradientRef
 from suite.communication.group import Group, WorkerLost
-from suite.parameter_server.flat import Ledger
+from suite.parameter_server.flat import TimeLedger
 from suite.parameter_server.processes import Served, updating
 from suite.parameter_server.tree import Node
 from suite.parameter_server.tree_messages import (
@@ -37,10 +37,10 @@ from suite.parameter_server.tree_messages import (
     LOST,
     STOP,
     Answer,
-    Job,
     Message,
     Pair,
     Sums,
+    TrainingJob,
     layout_of,
     merge,
 )
@@ -51,7 +51,7 @@ class Learnt:
     """What a learner has at the end: how many gradients it computed, and where its time went."""
 
     number: int = 0
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: TimeLedger = field(default_factory=TimeLedger)
 
 
 class Parent:
@@ -127,7 +127,7 @@ class Parent:
 class Root(Parent):
     """The server that holds the weights."""
 
-    def __init__(self, children: Iterable[Pair], job: Job, learners: int, downcast: Pair | None):
+    def __init__(self, children: Iterable[Pair], job: TrainingJob, learners: int, downcast: Pair | None):
         super().__init__(children, job.x0, waits=downcast is None)
         self.protocol = rudra.Server(learners, job.n)
         self.update = updating(job.x0, job.n, learners, job.optimizer, job.rate)
@@ -173,10 +173,10 @@ class Root(Parent):
 class Inner(Parent):
     """A server beneath the root: sums one gradient for each learner beneath it, then relays the sum."""
 
-    def __init__(self, children: Iterable[Pair], job: Job, node: Node, parent: Pair):
+    def __init__(self, children: Iterable[Pair], job: TrainingJob, node: Node, parent: Pair):
         super().__init__(children, job.x0, waits=job.architecture == "adv")
         self.size, self.parent = node.size, parent
-        self.entries: list[Entry] = []
+        self.entries: list[GradientRef] = []
         self.sums: Sums = {}
         self.relayed = 0
 
@@ -240,7 +240,9 @@ class Downcast:
                         child.send_vector(self.newest[1])
 
 
-def learn(job: Job, learner: int, server: Pair, downcast: Downcast | None, name: Callable[[int], str]) -> Learnt:
+def learn(
+    job: TrainingJob, learner: int, server: Pair, downcast: Downcast | None, name: Callable[[int], str]
+) -> Learnt:
     """A learner's part: computes, pushes, and takes up newer weights, until it is told to stop.
 
     Raises WorkerLost with the name of the process that is gone.
@@ -263,7 +265,7 @@ def learn(job: Job, learner: int, server: Pair, downcast: Downcast | None, name:
             loss, gradient = job.gradient(x, drawn)
             computed = time.perf_counter()
             sums = {held: torch.cat([gradient, gradient.new_tensor([loss])])}
-            message = Message(held, [Entry(learner, held, told.number)], sums)
+            message = Message(held, [GradientRef(learner, held, told.number)], sums)
             told.number += 1
             if downcast is None:
                 timestamp, about, weights = exchange(message, x)
@@ -285,7 +287,7 @@ def learn(job: Job, learner: int, server: Pair, downcast: Downcast | None, name:
                 told.ledger.pulls += 1
 
 
-def train(group: Group, job: Job) -> Served | Learnt | None:
+def train(group: Group, job: TrainingJob) -> Served | Learnt | None:
     """Train; the root returns Served, another server None, a learner Learnt.
 
     Raises ValueError where processes differ or make no tree, and where adv* is to wait for weights; WorkerLost with

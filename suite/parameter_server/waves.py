@@ -12,28 +12,28 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from reference_impls.contract import Entry, Points, Turn
+from reference_impls.contract import GradientRef, Points, Turn
 from reference_impls.numbers import on_device
 from suite.parameter_server.protocol import Timed
 
 
-class Job(NamedTuple):
+class GradientJob(NamedTuple):
     """Gradients of one future update that read the same weights."""
 
     update: int
     read: int
-    entries: tuple[Entry, ...]
+    entries: tuple[GradientRef, ...]
 
 
 Key = tuple[int, int]  # (update, read) of a job
 
 
-def jobs_of(turn: Turn) -> list[Job]:
+def jobs_of(turn: Turn) -> list[GradientJob]:
     """The jobs of one update, oldest weights first."""
-    groups: dict[int, list[Entry]] = {}
+    groups: dict[int, list[GradientRef]] = {}
     for entry in turn.entries:
         groups.setdefault(entry.read, []).append(entry)
-    return [Job(turn.t, read, tuple(groups[read])) for read in sorted(groups)]
+    return [GradientJob(turn.t, read, tuple(groups[read])) for read in sorted(groups)]
 
 
 class Waves:
@@ -49,7 +49,7 @@ class Waves:
             raise ValueError(f"waves: lookahead={lookahead} must not be negative")
         self.schedule, self.lookahead = iter(schedule), lookahead
         self.ready: set[Key] = set(ready)
-        self.window: deque[tuple[float, Turn, list[Job]]] = deque()
+        self.window: deque[tuple[float, Turn, list[GradientJob]]] = deque()
 
     def _fill(self) -> None:
         while len(self.window) <= self.lookahead:
@@ -58,13 +58,13 @@ class Waves:
                 return
             self.window.append((*timed, jobs_of(timed[1])))
 
-    def __iter__(self) -> Iterator[tuple[list[Job], float, Turn]]:
+    def __iter__(self) -> Iterator[tuple[list[GradientJob], float, Turn]]:
         while True:
             self._fill()
             if not self.window:
                 return
             seconds, turn, jobs = self.window.popleft()
-            wave: list[Job] = []
+            wave: list[GradientJob] = []
             if any((job.update, job.read) not in self.ready for job in jobs):
                 found = [*jobs, *(job for _, _, later in self.window for job in later)]
                 wave = [job for job in found if job.read <= turn.t and (job.update, job.read) not in self.ready]
@@ -74,12 +74,12 @@ class Waves:
             yield wave, seconds, turn
 
 
-def wave_turn(t: int, wave: list[Job]) -> Turn:
+def wave_turn(t: int, wave: list[GradientJob]) -> Turn:
     """The wave's gradients as one turn, for an algorithm's ``points``: entries in the order of their reads."""
     return Turn(t, tuple(entry for job in wave for entry in job.entries))
 
 
-def wave_points(found: Points, wave: list[Job]) -> Points:
+def wave_points(found: Points, wave: list[GradientJob]) -> Points:
     """One point per job, out of the points of ``wave_turn``, of which there is one per timestamp."""
     shares = tuple(len(job.entries) for job in wave)
     reads = sorted({job.read for job in wave})

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from suite.claims.estimate import Estimate
 from suite.claims.intervals import percent_saved
 from suite.claims.judge import PROFILES, Verdict
-from suite.claims.measured import Measured
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.registry import homes, paper
 from suite.runs.archive import Runs
@@ -73,7 +73,7 @@ class Answer:
         """The claims and quantities whose numbers it shows or rests on."""
         return {place[1] for text in self.texts for place in VALUE.finditer(text)} | set(self.ranges)
 
-    def told(self, verdicts: Iterable[Verdict], others: Mapping[str, Measured]) -> Told:
+    def told(self, verdicts: Iterable[Verdict], others: Mapping[str, Estimate]) -> Told:
         """The sentences and the table with their numbers; ``others`` are quantities that no claim asks for.
 
         Raises AnswerError where a verdict is another, a value left its range, or a number is missing.
@@ -84,7 +84,7 @@ class Answer:
         fill = lambda text: " ".join(VALUE.sub(lambda place: self._number(place, found, others), text).split())
         return Told(fill(self.says), [[fill(cell) for cell in row] for row in self.table])
 
-    def _check(self, found: Mapping[str, Verdict], others: Mapping[str, Measured]) -> None:
+    def _check(self, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> None:
         for claim, wanted in self.written_for.items():
             now = found[claim].verdict if claim in found else "no claim"
             if now != wanted:
@@ -100,13 +100,13 @@ class Answer:
                     f"which is {', '.join(f'{value:g}' for value in values)}; write it anew in {FILE}"
                 )
 
-    def _measured(self, name: str, found: Mapping[str, Verdict], others: Mapping[str, Measured]) -> Measured:
+    def _measured(self, name: str, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> Estimate:
         measured = found[name].measured if name in found else others.get(name)
         if measured is None:
             raise AnswerError(f"the answer to {self.question!r} shows {name}, of which there is no single number")
         return measured
 
-    def _number(self, place: re.Match[str], found: Mapping[str, Verdict], others: Mapping[str, Measured]) -> str:
+    def _number(self, place: re.Match[str], found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> str:
         name, index, changed, shape, factor, form = place.groups()
         if shape == "printed":
             printed = found[name].claim.printed if name in found else ()
@@ -141,9 +141,9 @@ def _text(value: float, form: str | None) -> str:
     return f"{value:{form or '.4g'}}".replace("-", "−")
 
 
-def beside_claims(found: Iterable[Answer], source: Runs) -> dict[str, Measured]:
+def beside_claims(found: Iterable[Answer], source: Runs) -> dict[str, Estimate]:
     """What the answers' own functions measure, by ``artifact/quantity``, at the largest profile that has its runs."""
-    values: dict[str, Measured] = {}
+    values: dict[str, Estimate] = {}
     for name, function in {(name, f) for answer in found for name, each in answer.measures.items() for f in each}:
         measure = pkgutil.resolve_name(function)
         artifact = paper(name.partition("/")[0]).artifact(name)

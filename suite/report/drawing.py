@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
-from suite.claims.measured import GRADES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.panel import Panel
 from suite.papers.published import published

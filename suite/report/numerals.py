@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from suite.claims.estimate import Estimate, exact
 from suite.claims.intervals import percent_saved
 from suite.claims.judge import RULES, Claim
-from suite.claims.measured import Measured, exact
 
 GROUPED_FROM = 10_000  # 10,000 and more get thousands separators; 2016 stays 2016
 DIGITS = 3  # significant ones of a value of ours without an interval
@@ -114,7 +114,7 @@ def with_units(texts: Sequence[str], unit: str) -> list[str]:
     return [with_unit(text, each) for text, each in zip(texts, units, strict=True)]
 
 
-def ours(measured: Measured, claim: Claim) -> list[str]:
+def ours(measured: Estimate, claim: Claim) -> list[str]:
     """Each value with its interval, read as the claim's rule reads it.
 
     ``25.1 [23.9, 26.3]%``, ``holds``, or ``ISGD: 6% more iterations than SGD, 95% CI 8% fewer to 22% more`` where the
@@ -138,7 +138,7 @@ def _of_one_run(text: str) -> str:
     return text.replace(NO_BOUND, "") + ", from one run" if NO_BOUND in text else text
 
 
-def digits_of(measured: Measured, claim: Claim) -> int:
+def digits_of(measured: Estimate, claim: Claim) -> int:
     """The digits that values without an interval are shown with.
 
     They are three, or as many as the paper prints, or as many as it takes for the rule to decide on the rounded
@@ -176,7 +176,7 @@ def _ratio(a: str, b: str, span: tuple[float, float, float], noun: str, more: st
     return f"{said}, 95% CI {first} to {last}"
 
 
-def values(measured: Measured) -> list[str]:
+def values(measured: Estimate) -> list[str]:
     """Each value with its interval, for a quantity that no claim reads."""
     return [_with_interval(*span, DIGITS) for span in measured.spans]
 

@@ -18,7 +18,7 @@ OF_THE_RUN = ("started", "telemetry", "processor_seconds")  # in its environment
 
 
 @dataclass(frozen=True)
-class Described:
+class ListedRun:
     """A stored run as the page lists it; ``fault`` is set when it could not be read."""
 
     id: str
@@ -33,7 +33,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class DepartureLedger:
     """Departures that a reference implementation declares in its docstring."""
 
     file: str
@@ -41,7 +41,7 @@ class Ledger:
     parts: tuple[tuple[str, tuple[str, ...]], ...]  # heading ("from the paper"), items
 
 
-def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str, dict[str, Any]], list[Described]]:
+def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str, dict[str, Any]], list[ListedRun]]:
     """The environments of the wanted runs by letter, and the runs with the letter of theirs."""
     letters: dict[str, str] = {}
     environments: dict[str, dict[str, Any]] = {}
@@ -50,10 +50,10 @@ def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str
         try:
             run = source.read(run_id)
         except KeyError:
-            described.append(Described(run_id, fault="named by a quantity, but not stored"))
+            described.append(ListedRun(run_id, fault="named by a quantity, but not stored"))
             continue
         except UnusableRun as error:
-            described.append(Described(run_id, fault=str(error)))
+            described.append(ListedRun(run_id, fault=str(error)))
             continue
         facts = _facts(run.environment)
         letter = letters.setdefault(repr(facts), f"E{len(letters) + 1}")
@@ -62,7 +62,7 @@ def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str
         settings = ", ".join(f"{key}={canonical(value)}" for key, value in run.spec.settings.items())
         note = str(run.outcome.get("note", ""))
         described.append(
-            Described(run_id, run.spec.experiment, run.spec.seed, settings, run.status, note, letter, origin([run]))
+            ListedRun(run_id, run.spec.experiment, run.spec.seed, settings, run.status, note, letter, origin([run]))
         )
     return environments, described
 
@@ -86,7 +86,7 @@ def _plain(name: str, value: Any) -> str:
     return str(value)
 
 
-def departures(folder: Path) -> list[Ledger]:
+def departures(folder: Path) -> list[DepartureLedger]:
     """What each module of ``folder`` says under "Differs from ..." in its docstring; read as text, not imported.
 
     A part begins at such a line and holds what follows the colon and the list below it; it ends at the first
@@ -96,7 +96,7 @@ def departures(folder: Path) -> list[Ledger]:
     for path in sorted(folder.glob("*.py")):
         text = _ROLE.sub(r"``\1``", ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
         if parts := list(_parts(text)):
-            found.append(Ledger(path.name, text.splitlines()[0].rstrip("."), tuple(parts)))
+            found.append(DepartureLedger(path.name, text.splitlines()[0].rstrip("."), tuple(parts)))
     return found
 
 

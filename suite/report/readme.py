@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from suite.claims.board import EMPIRICAL, NOTHING, WORDS, Board, apart, board, corrected, rows_told, stand_ins
+from suite.claims.estimate import Estimate
 from suite.claims.judge import VERDICTS, Verdict
-from suite.claims.measured import Measured
 from suite.papers.evidence import committed
 from suite.papers.published import published
 from suite.papers.registry import paper, papers_of
@@ -103,7 +103,7 @@ def results(verdicts: Sequence[Verdict]) -> str:
 
 
 def answered(
-    found: Iterable[Answer], verdicts: Sequence[Verdict], images: str, others: Mapping[str, Measured]
+    found: Iterable[Answer], verdicts: Sequence[Verdict], images: str, others: Mapping[str, Estimate]
 ) -> str:
     """Questions, their answers and figures; Markdown. ``images`` is where the figures' PNG files lie."""
     parts = []

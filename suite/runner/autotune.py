@@ -139,7 +139,7 @@ def _keep(path: Path, kind: str, execution: Mapping[str, Any], changes: Mapping[
     return _read(path, execution) or dict(changes)
 
 
-class Way(NamedTuple):
+class Candidate(NamedTuple):
     """An execution that is measured."""
 
     path: str
@@ -154,7 +154,7 @@ class Way(NamedTuple):
         return self.path + layout + kernels + (f", {self.width} runs" if self.width > 1 else "")
 
 
-DEFAULT = Way("looped", True, True, 1)
+DEFAULT = Candidate("looped", True, True, 1)
 
 
 def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
@@ -181,21 +181,21 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
             return gradient_call(problem, path, rows, examples, build)
         return update_call(spec, {**execution, "build": build}, problem, path, width, shared)
 
-    calls: dict[Way, Callable[[], object]] = {}
+    calls: dict[Candidate, Callable[[], object]] = {}
     refused: dict[str, str] = {}
-    builds: dict[Way, str] = {}
+    builds: dict[Candidate, str] = {}
     for channels_last in (True, False):
         problem = random_classification(settings["model"], pictures, execution, channels_last)
-        calls[Way("looped", channels_last, True, 1)] = turns(problem, "looped")
+        calls[Candidate("looped", channels_last, True, 1)] = turns(problem, "looped")
         if on_cpu and not channels_last:
             own = problem.under(replace(problem.numerics, onednn=False))
-            calls[Way("looped", False, False, 1)] = turns(own, "looped")
+            calls[Candidate("looped", False, False, 1)] = turns(own, "looped")
         if width * rows == 1:
             refused["vectorised"] = "there is one point only"
         elif problem.dropout:
             refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
-            calls[Way("vectorised", channels_last, True, width)] = turns(problem, "vectorised", width)
+            calls[Candidate("vectorised", channels_last, True, width)] = turns(problem, "vectorised", width)
         if channels_last:
             try:
                 builds = native_builds(problem)
@@ -205,7 +205,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         if why := refusal(problem):
             refused["captured"] = why
         else:
-            calls[Way("captured", channels_last, True, 1)] = turns(problem, "captured")
+            calls[Candidate("captured", channels_last, True, 1)] = turns(problem, "captured")
     refused |= failing(calls, execution["device"])
     sides = {way: finished(call, execution["device"]) for way, call in calls.items()}
     if on_cpu and execution["threads"] == 1:
@@ -224,18 +224,18 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     }
 
 
-def native_builds(problem: Any) -> dict[Way, str]:
+def native_builds(problem: Any) -> dict[Candidate, str]:
     """The native ways of a problem and their builds. Raises NativeError where there is none."""
     from suite.training.gradients.native import Native
 
     library = Native(problem).library
-    found = {Way("native", True, True, 1): library.build}
+    found = {Candidate("native", True, True, 1): library.build}
     if library.winograd:
-        found[Way("native", True, True, 1, direct=True)] = Native(problem, direct=True).library.build
+        found[Candidate("native", True, True, 1, direct=True)] = Native(problem, direct=True).library.build
     return found
 
 
-def failing(calls: dict[Way, Callable[[], object]], device: str) -> dict[str, str]:
+def failing(calls: dict[Candidate, Callable[[], object]], device: str) -> dict[str, str]:
     """Takes out what cannot be done here after all (no memory, no kernel), with the reason. The default must work."""
     refused = {}
     for way, call in list(calls.items()):
@@ -275,7 +275,7 @@ def update_call(
     from suite.communication.collectives import in_process
     from suite.experiment import Context
     from suite.runner.pilot import build, update_of
-    from suite.training.build import Assembly, make_algorithm, make_optimizer, make_order
+    from suite.training.build import Setup, make_algorithm, make_optimizer, make_order
 
     @functools.cache
     def begun() -> Callable[[], object]:
@@ -284,7 +284,7 @@ def update_call(
         order = make_order({"kind": "fixed-cycle"}, problem.targets, settings["batch"], workers, 0)
         solver = make_optimizer(settings["descent"], problem.flat)
         algorithm = make_algorithm(settings["algorithm"], solver, in_process(workers), order.batches_per_epoch)
-        made = Assembly(problem, problem.flat.point(), order, algorithm, problem.inputs, problem.targets)
+        made = Setup(problem, problem.flat.point(), order, algorithm, problem.inputs, problem.targets)
         context = Context(Path(), {**execution, "path": path})
         return update_of(build(RunSpec(spec.experiment, settings), context, made), made, shared)
 

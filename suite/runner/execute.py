@@ -13,16 +13,16 @@ from pathlib import Path
 from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide
+from suite.runner.cpu_time import Meter, charged_seconds
 from suite.runner.determinism import same_bits
-from suite.runner.garbage import spare_imports
+from suite.runner.gc_tuning import spare_imports
 from suite.runner.packing import Pack, packs
-from suite.runner.presence import present
-from suite.runner.report import NOT_BEGUN, Report
 from suite.runner.resumption import open_folder, with_build
-from suite.runner.spent import Meter, spent
+from suite.runner.run_report import NOT_BEGUN, RunReport
+from suite.runner.status_file import present
 from suite.runner.timing import until
 from suite.runs import environment, source
-from suite.runs.lease import Claim
+from suite.runs.lease import Lease
 from suite.runs.store import DamagedRun, Outcome, Store, UnreadableRun, encode
 from suite.runs.telemetry import Watch
 from suite.spec import RunSpec
@@ -34,7 +34,7 @@ Resolve = Callable[[str], Experiment]
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class RunnerConfig:
     """What all runs of one call share; nothing here may change a number except what execution records."""
 
     store: Path
@@ -50,19 +50,19 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Opened:
+class LeasedRun:
     """A run that this process holds and is about to compute."""
 
     spec: RunSpec
     context: Context
     begun: Mapping[str, str]  # when (UTC), by which code
-    claim: Claim
+    claim: Lease
     why: str
 
 
 def execute(
-    spec: RunSpec, resolve: Resolve, around: Surroundings, progress: Callable[[float], None] = lambda f: None
-) -> Report:
+    spec: RunSpec, resolve: Resolve, around: RunnerConfig, progress: Callable[[float], None] = lambda f: None
+) -> RunReport:
     """Compute one run unless the store has it, from its checkpoint if it left one, and commit it once.
 
     A damaged folder of that name is moved aside and computed again; one that cannot be read is left, and the run
@@ -73,8 +73,8 @@ def execute(
 
 
 def execute_pack(
-    pack: Pack, resolve: Resolve, around: Surroundings, progress: Callable[[float], None] = lambda f: None
-) -> list[Report]:
+    pack: Pack, resolve: Resolve, around: RunnerConfig, progress: Callable[[float], None] = lambda f: None
+) -> list[RunReport]:
     """The same for runs that may share their steps: one report each, in the pack's order.
 
     Each is claimed, committed and reported by itself; whether they do share a step, their executions say.
@@ -87,14 +87,14 @@ def execute_pack(
         progress(sum(fractions.values()) / len(fractions))
 
     with contextlib.ExitStack() as claims:
-        reports: dict[str, Report] = {}
-        opened: list[Opened] = []
+        reports: dict[str, RunReport] = {}
+        opened: list[LeasedRun] = []
         for slot, spec in enumerate(pack.specs):
             refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
             with until(around.late):
                 progressed, fraction = partial(advance, spec.id), partial(fractions.__getitem__, spec.id)
                 found = _open(claims, store, spec, resolve, around, refine, progressed, fraction)
-            if isinstance(found, Report):
+            if isinstance(found, RunReport):
                 reports[spec.id] = found
                 advance(spec.id, 1.0)
             else:
@@ -116,33 +116,33 @@ def _open(
     store: Store,
     spec: RunSpec,
     resolve: Resolve,
-    around: Surroundings,
+    around: RunnerConfig,
     refine: execution.Refine,
     progress: Callable[[float], None],
     fraction: Callable[[], float],
-) -> Opened | Report:
+) -> LeasedRun | RunReport:
     """Claim a run until ``claims`` closes and fix its execution, or say why there is nothing to compute.
 
     Until then it gives signs of life, with what ``fraction`` returns.
     """
     if asked_to_stop():
-        return Report(spec, "late", NOT_BEGUN)
+        return RunReport(spec, "late", NOT_BEGUN)
     told: list[str] = []  # what became of earlier work on it
     try:
         if (status := _stored(store, spec.id)) is not None:
-            return Report(spec, "present", status)
+            return RunReport(spec, "present", status)
         claim = claims.enter_context(store.claim(spec.id))
     except UnreadableRun as error:
-        return Report(spec, "failed", why=str(error))
+        return RunReport(spec, "failed", why=str(error))
     except OSError as error:
-        return Report(spec, "failed", why=f"its lock cannot be taken ({error.strerror}: {error.filename})")
+        return RunReport(spec, "failed", why=f"its lock cannot be taken ({error.strerror}: {error.filename})")
     if claim is None:
-        return Report(spec, "busy")
+        return RunReport(spec, "busy")
     try:
         if (status := _stored(store, spec.id, told)) is not None:  # meanwhile
-            return Report(spec, "present", status)
+            return RunReport(spec, "present", status)
         if around.late():
-            return Report(spec, "late", NOT_BEGUN, _sentence(told))
+            return RunReport(spec, "late", NOT_BEGUN, _sentence(told))
         folder, begun, lost = open_folder(claim, source.digest())
         told.append(lost)
         claims.enter_context(present(folder, fraction))  # measuring the execution takes a while too
@@ -152,14 +152,14 @@ def _open(
         told.append(changed)
     except OutOfTime:  # while its execution was measured
         claim.forget()
-        return Report(spec, "late", NOT_BEGUN, _sentence(told))
+        return RunReport(spec, "late", NOT_BEGUN, _sentence(told))
     except UnreadableRun as error:
-        return Report(spec, "failed", why=str(error))
+        return RunReport(spec, "failed", why=str(error))
     except Exception as error:
-        return Report(spec, "failed", why=_sentence([explain(error), keep_traceback(claim, error), *told]))
+        return RunReport(spec, "failed", why=_sentence([explain(error), keep_traceback(claim, error), *told]))
     stop = lambda: asked_to_stop() or claim.lost
     context = Context(folder, fixed, around.data, around.deadline, progress, around.checkpoint_seconds, stop)
-    return Opened(spec, context, begun, claim, _sentence(told))
+    return LeasedRun(spec, context, begun, claim, _sentence(told))
 
 
 def _stored(store: Store, run_id: str, told: list[str] | None = None) -> str | None:
@@ -184,9 +184,9 @@ def _sentence(parts: Iterable[str]) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opened, Outcome | Exception]]:
+def _compute(opened: Sequence[LeasedRun], resolve: Resolve) -> Iterator[tuple[LeasedRun, Outcome | Exception]]:
     """Outcomes as they come, or what went wrong: runs with a width above 1 together, the others one by one."""
-    joint: dict[str, list[Opened]] = {}
+    joint: dict[str, list[LeasedRun]] = {}
     for run in opened:
         meter = Meter()
         try:
@@ -219,25 +219,25 @@ def _compute(opened: Sequence[Opened], resolve: Resolve) -> Iterator[tuple[Opene
                 yield run, error
 
 
-def _close(store: Store, run: Opened, ended: Outcome | Exception, watch: Watch, unordered: set[str]) -> Report:
+def _close(store: Store, run: LeasedRun, ended: Outcome | Exception, watch: Watch, unordered: set[str]) -> RunReport:
     """Commit what a run came to, how the machine was meanwhile, and which kernels promised no bits."""
     spec = run.spec
     try:
         if isinstance(ended, Exception):
             raise ended
         where = environment.describe(dict(run.context.execution), run.begun) | {"telemetry": watch.seen()}
-        where["processor_seconds"] = round(spent(run.context.folder), 1)
+        where["processor_seconds"] = round(charged_seconds(run.context.folder), 1)
         if unordered:
             where["not_deterministic"] = sorted(unordered)
         new = store.commit(spec.id, encode(spec, where, ended))
     except OutOfTime:
-        return Report(spec, "busy" if run.claim.gone else "late", why=run.why)
+        return RunReport(spec, "busy" if run.claim.gone else "late", why=run.why)
     except Exception as error:
         if run.claim.gone:
-            return Report(spec, "busy", why="another process took it over while this one stood still")
-        return Report(spec, "failed", why=_sentence([explain(error), keep_traceback(run.claim, error), run.why]))
+            return RunReport(spec, "busy", why="another process took it over while this one stood still")
+        return RunReport(spec, "failed", why=_sentence([explain(error), keep_traceback(run.claim, error), run.why]))
     run.claim.forget()
-    return Report(spec, "stored", ended.status, run.why) if new else Report(spec, "present", ended.status)
+    return RunReport(spec, "stored", ended.status, run.why) if new else RunReport(spec, "present", ended.status)
 
 
 def explain(error: Exception) -> str:
@@ -248,7 +248,7 @@ def explain(error: Exception) -> str:
     return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
 
 
-def keep_traceback(claim: Claim, error: Exception) -> str:
+def keep_traceback(claim: Lease, error: Exception) -> str:
     """Write the traceback beside the checkpoint, if the disk lets us, and say where it is."""
     path = claim.folder / "failure.txt"
     try:
@@ -261,12 +261,12 @@ def keep_traceback(claim: Claim, error: Exception) -> str:
 def execute_all(
     specs: Iterable[RunSpec],
     resolve: Resolve,
-    around: Surroundings,
+    around: RunnerConfig,
     *,
     workers: int = 1,
     progress: Callable[[str, float], None] = lambda run_id, fraction: None,
     stages: Mapping[str, int] | None = None,
-) -> Iterator[Report]:
+) -> Iterator[RunReport]:
     """Compute all runs, largest first; with several workers, in processes of ``around.threads`` threads each.
 
     Runs whose results are times come after the others then, one by one, so that nothing is timed beside other work.

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reference_impls.contract import Points, Turn
-    from suite.training.gradients.batching import Work
+    from suite.training.gradients.batching import GradientWork
     from suite.training.gradients.types import Rows
     from suite.training.gradients.vectorised import Vectorised
-    from suite.training.loop import Session
+    from suite.training.loop import TrainingRun
 
 WIDEST = 16  # runs in a pack: memory grows with it, and so does what a dead worker takes along
 
@@ -68,7 +68,7 @@ def packs(
     return sorted(made, key=lambda p: (order.get(p.id, 0), -sum(cost[s.id] for s in p.specs), p.id))
 
 
-class Run(Protocol):
+class PackMember(Protocol):
     """What can share its steps with others: a training session, or a search.
 
     Each names the points and examples of its next gradients, is handed what they came to, and says when it is over.
@@ -90,7 +90,7 @@ class Run(Protocol):
     def outcome(self) -> Outcome: ...
 
 
-Build = Callable[[RunSpec, Context, Any], Run]  # the last: the first run of the pack that stands, or None
+Build = Callable[[RunSpec, Context, Any], PackMember]  # the last: the first run of the pack that stands, or None
 
 
 def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]:
@@ -98,16 +98,16 @@ def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[in
     yield from run_together(runs, training_session)
 
 
-def training_session(spec: RunSpec, context: Context, first: Session | None) -> Session:
+def training_session(spec: RunSpec, context: Context, first: TrainingRun | None) -> TrainingRun:
     """A session that shares the pictures of ``first``."""
     from suite.training.build import assemble
     from suite.training.gradients.paths import backend_of
-    from suite.training.loop import Session
+    from suite.training.loop import TrainingRun
 
     made = assemble(spec.settings, spec.seed, context.execution, context.data)
     if first is not None and made.problem.share(first.problem):
         made.test_inputs, made.test_targets = first.made.test_inputs, first.made.test_targets
-    return Session(spec, context, made, backend_of(context.execution, made.problem))
+    return TrainingRun(spec, context, made, backend_of(context.execution, made.problem))
 
 
 def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Iterator[tuple[int, Outcome | Exception]]:
@@ -135,7 +135,7 @@ def _together(
 ) -> Iterator[tuple[int, Outcome | Exception]]:
     from suite.training.numerics import apply
 
-    made: dict[int, Run] = {}
+    made: dict[int, PackMember] = {}
     for slot, place in sorted(group.items()):
         spec, context = runs[place]
         try:
@@ -156,7 +156,7 @@ class Lockstep:
     has dropout.
     """
 
-    def __init__(self, sessions: Mapping[int, Run], width: int):
+    def __init__(self, sessions: Mapping[int, PackMember], width: int):
         from suite.training.gradients.vectorised import Vectorised
 
         if not sessions or not all(0 <= slot < width for slot in sessions):
@@ -199,15 +199,15 @@ class Lockstep:
 
     def step(self, turns: Mapping[int, Any]) -> dict[int, Exception]:
         """One turn of every live session; returns what went wrong, by slot."""
-        from suite.training.gradients.batching import collect, spread
+        from suite.training.gradients.batching import join_batches, split_results
 
         asked, failed = {}, {}
-        shapes: dict[tuple[int, int], dict[int, Work]] = {}
+        shapes: dict[tuple[int, int], dict[int, GradientWork]] = {}
         for slot, turn in turns.items():
             session = self.live[slot]
             try:
                 points, examples = session.request(turn)
-                work = spread(self.problem, points, session.buffers, examples)
+                work = join_batches(self.problem, points, session.buffers, examples)
                 asked[slot] = points, work
                 shapes.setdefault((len(work.parameters), len(work.examples[0])), {})[slot] = work
             except Exception as error:
@@ -218,7 +218,7 @@ class Lockstep:
             for slot, rows in self.seats[shape].compute(self.gradients, works).items():
                 session, (points, work) = self.live[slot], asked[slot]
                 try:
-                    session.apply_gradients(turns[slot], *collect(points, work, session.buffers, rows))
+                    session.apply_gradients(turns[slot], *split_results(points, work, session.buffers, rows))
                 except Exception as error:
                     failed[slot] = error
         return failed
@@ -227,13 +227,13 @@ class Lockstep:
 class Seats:
     """The tensors of a joint call: ``rows`` points and index vectors of ``examples`` for each of ``width`` runs."""
 
-    def __init__(self, width: int, rows: int, examples: int, like: Work):
+    def __init__(self, width: int, rows: int, examples: int, like: GradientWork):
         self.rows = rows
         self.points = like.parameters.new_zeros(width * rows, like.parameters.shape[1])
         self.buffers = like.buffers.repeat(width, 1)
         self.examples = like.examples[0].new_zeros(width * rows, examples)
 
-    def compute(self, gradients: Vectorised, works: Mapping[int, Work]) -> dict[int, Rows]:
+    def compute(self, gradients: Vectorised, works: Mapping[int, GradientWork]) -> dict[int, Rows]:
         """Losses [r], gradients [r, d] and buffers [r, q] of each run, by slot."""
         import torch
 

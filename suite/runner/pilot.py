@@ -10,13 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from suite.experiment import Context
-from suite.parameter_server.training import ServerSession
+from suite.parameter_server.training import ServerRun
 from suite.runner.cost import expected_updates
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
-from suite.training.build import Assembly, assemble
+from suite.training.build import Setup, assemble
 from suite.training.gradients.paths import backend_of
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
 IMAGES = 1000  # of an evaluation that is timed
@@ -53,13 +53,13 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
     return set_up + updates * each + (updates / settings["evaluate"]["every"] + 1) * evaluation
 
 
-def build(spec: RunSpec, context: Context, made: Assembly) -> Session:
+def build(spec: RunSpec, context: Context, made: Setup) -> TrainingRun:
     """The session that the experiment would run."""
-    kind = ServerSession if "server" in spec.settings else Session
+    kind = ServerRun if "server" in spec.settings else TrainingRun
     return kind(spec, context, made, backend_of(context.execution, made.problem))
 
 
-def update_of(session: Session, made: Assembly, width: int) -> Callable[[], object]:
+def update_of(session: TrainingRun, made: Setup, width: int) -> Callable[[], object]:
     """A call that makes the next update: of the session, or of ``width`` runs like it in one step."""
     turns = iter(session.turns())
     if width == 1:
@@ -69,7 +69,7 @@ def update_of(session: Session, made: Assembly, width: int) -> Callable[[], obje
     return lambda: pack.step(dict.fromkeys(copies, next(turns)))
 
 
-def evaluation_seconds(session: Session) -> float:
+def evaluation_seconds(session: TrainingRun) -> float:
     """Seconds of one evaluation, from a part of the images it reads."""
     made, settings = session.made, session.spec.settings
     inputs, targets = made.test_inputs[:IMAGES], made.test_targets[:IMAGES]

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-from suite.runs import periodic
+from suite.runs import background
 
 EVERY = 30.0  # seconds between two lines where there is no terminal
 CHOOSING = "choosing an execution, at most 60 s where the machine is idle"  # what is done while no run is under way
@@ -50,7 +50,7 @@ class Progress:
             self._bar.start()
             self._task = self._bar.add_task(f"0/{len(self.weights)} runs", total=self.total)
         else:
-            self._telling.enter_context(periodic.every(self.every, self._tell, "progress"))
+            self._telling.enter_context(background.every(self.every, self._tell, "progress"))
         return self
 
     def __exit__(

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from suite.runner.presence import note_in
-from suite.runner.spent import spent
+from suite.runner.cpu_time import charged_seconds
+from suite.runner.status_file import note_in
 from suite.runs.files import sync_folder, write_whole
-from suite.runs.lease import Claim
+from suite.runs.lease import Lease
 from suite.runs.notes import read_note
 from suite.runs.store import UnreadableRun
 from suite.spec import RunSpec
@@ -28,7 +28,7 @@ FIELDS = {"code": str, "started": str}
 POSITIONS = ("t", "update", "done")  # what experiments call the update at which their checkpoint stands
 
 
-def open_folder(claim: Claim, code: str) -> tuple[Path, dict[str, str], str]:
+def open_folder(claim: Lease, code: str) -> tuple[Path, dict[str, str], str]:
     """The folder to work in, with an earlier claim's work where it can be gone on with.
 
     Args:
@@ -90,7 +90,7 @@ def achieved(left: Path) -> str:
         return f"{updates:,} update{'s' if updates != 1 else ''}"
     if (note := note_in(left)) and note["fraction"] > 0:
         return f"{note['fraction']:.0%} of its updates"
-    if seconds := spent(left):
+    if seconds := charged_seconds(left):
         return f"{seconds:.3g} seconds of processor time"
     return "its checkpoint" if (left / checkpoint_file.NAME).exists() else ""
 

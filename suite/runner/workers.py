@@ -20,20 +20,20 @@ from typing import Protocol
 
 from suite import interruption
 from suite.runner.packing import Pack
-from suite.runner.report import Report
+from suite.runner.run_report import RunReport
 
 LOOK = 1.0  # seconds between two looks at whether a silent worker still lives
 NO_MEMORY = "OutOfMemoryError"  # how torch calls it that a device has none left
 GRACE = 5.0  # seconds more than a run may take to leave its checkpoint, after which a worker is killed
 
 
-class Compute(Protocol):
+class ComputePack(Protocol):
     """What a worker does with a pack: importable by name, and pickled once when the worker starts."""
 
-    def __call__(self, pack: Pack, *, progress: Callable[[float], None]) -> Sequence[Report]: ...
+    def __call__(self, pack: Pack, *, progress: Callable[[float], None]) -> Sequence[RunReport]: ...
 
 
-def work(orders: Connection, compute: Compute) -> None:
+def work(orders: Connection, compute: ComputePack) -> None:
     """A worker process: packs come in, fractions (float) and each pack's reports go out.
 
     It leaves when the parent closes the pipe or is gone, and on a signal, with a checkpoint.
@@ -46,7 +46,7 @@ def work(orders: Connection, compute: Compute) -> None:
                 interruption.leave_if_asked()
 
 
-def starved(reports: Sequence[Report]) -> bool:
+def starved(reports: Sequence[RunReport]) -> bool:
     """Whether a pack failed because its device had no memory left."""
     return bool(reports) and all(each.state == "failed" and each.why.startswith(NO_MEMORY) for each in reports)
 
@@ -74,7 +74,7 @@ class Worker:
 class WorkerPool:
     """A fixed number of worker processes. Use as a context manager."""
 
-    def __init__(self, size: int, compute: Compute):
+    def __init__(self, size: int, compute: ComputePack):
         self.size, self.compute_one = size, compute
         self.workers: list[Worker] = []
 
@@ -109,7 +109,7 @@ class WorkerPool:
             self.workers.append(worker)
         return worker
 
-    def compute(self, packs: Sequence[Pack], progress: Callable[[str, float], None]) -> Iterator[Report]:
+    def compute(self, packs: Sequence[Pack], progress: Callable[[str, float], None]) -> Iterator[RunReport]:
         """Hand out packs in order; yields the reports of each as it ends.
 
         Where a device has no memory left for so many workers, one of them less goes on, and its pack comes later:
@@ -131,7 +131,7 @@ class WorkerPool:
                 if message is None:
                     self.dismiss(worker)
                     why = "its worker process died; run again to resume it"
-                    yield from (Report(spec, "failed", why=why) for spec in pack.specs)
+                    yield from (RunReport(spec, "failed", why=why) for spec in pack.specs)
                 elif isinstance(message, float):
                     progress(pack.id, message)
                 elif starved(message) and any(other.pack for other in self.workers if other is not worker):

@@ -23,7 +23,7 @@ from suite.runs.notes import shortened
 from suite.runs.store import (
     CHECKSUMS,
     DamagedRun,
-    Entry,
+    NewRun,
     Run,
     Store,
     StoreError,
@@ -260,7 +260,7 @@ def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
     """
     done = Merged()
 
-    def entries() -> Iterator[Entry]:
+    def entries() -> Iterator[NewRun]:
         for run_id in sorted(archive.ids()):
             run = archive.read(run_id)
             _check_tables(run)
@@ -268,14 +268,14 @@ def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
                 kind = relate(store.read(run_id), run)
             except KeyError:
                 done.new.append(run_id)
-                yield Entry(run_id, run.files)
+                yield NewRun(run_id, run.files)
             except DamagedRun:
                 done.new.append(run_id)
-                yield Entry(run_id, run.files, replaces=True)
+                yield NewRun(run_id, run.files, replaces=True)
             else:
                 if kind == "contested":
                     done.contested.append(run_id)
-                    yield Entry(run_id, run.files, contests=True)
+                    yield NewRun(run_id, run.files, contests=True)
                 elif kind == "other execution":
                     done.others.append(run_id)
                 else:

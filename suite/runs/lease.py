@@ -46,7 +46,7 @@ LOCAL = {
 }
 
 
-class Claim:
+class Lease:
     """The right to compute a run, and the folder in which its holder works."""
 
     def __init__(self, root: Path, lost: Callable[[], bool]):
@@ -106,10 +106,10 @@ class Locks:
         return "lease" if shared.exists() else "flock"
 
     @contextlib.contextmanager
-    def claim(self, run_id: str) -> Iterator[Claim | None]:
+    def claim(self, run_id: str) -> Iterator[Lease | None]:
         """Hold the right to compute a run; yields None while another claim, of whichever process, has it."""
         with self._leased(run_id) if self.kind() == "lease" else self._flocked(run_id) as lost:
-            yield None if lost is None else Claim(self.partial / run_id, lost)
+            yield None if lost is None else Lease(self.partial / run_id, lost)
 
     @contextlib.contextmanager
     def _flocked(self, run_id: str) -> Iterator[Callable[[], bool] | None]:

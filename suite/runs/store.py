@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suite.runs.files import now_in, remove, sync_folder, sync_folders, twice_if_stale
-from suite.runs.lease import Claim, Locks
+from suite.runs.lease import Lease, Locks
 from suite.runs.notes import shortened
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
@@ -203,7 +203,7 @@ def is_run_id(name: str) -> bool:
     return len(name) == ID_LENGTH and all(c in "0123456789abcdef" for c in name)
 
 
-class Entry(NamedTuple):
+class NewRun(NamedTuple):
     """A run to be stored: ``replaces`` what stands there damaged, or ``contests`` it and is kept beside it."""
 
     run_id: str
@@ -282,9 +282,9 @@ class Store:
         Returns False when the run was there already. Raises DamagedRun when the files do not verify, StoreError
         when the disk is full or read-only.
         """
-        return self.commit_all([Entry(run_id, files)]) == [True]
+        return self.commit_all([NewRun(run_id, files)]) == [True]
 
-    def commit_all(self, entries: Iterable[Entry]) -> list[bool]:
+    def commit_all(self, entries: Iterable[NewRun]) -> list[bool]:
         """Store all entries or none: each is written and synced before the first appears under its name.
 
         Returns for each whether it is new; another process may have stored a run meanwhile. Raises as ``commit``,
@@ -324,7 +324,7 @@ class Store:
             shutil.rmtree(staging, ignore_errors=True)
         return new
 
-    def _stage(self, entry: Entry, staging: Path) -> tuple[Path, Path, bool]:
+    def _stage(self, entry: NewRun, staging: Path) -> tuple[Path, Path, bool]:
         """Write an entry into a folder of its own below ``staging``, where nobody looks for it."""
         verified(entry.run_id, entry.files)
         target = self.root / "runs" / entry.run_id
@@ -354,7 +354,7 @@ class Store:
         """Where an unfinished run lives: a folder for each claim on it, of which all but the last are leftovers."""
         return self.root / "partial" / run_id
 
-    def claim(self, run_id: str) -> contextlib.AbstractContextManager[Claim | None]:
+    def claim(self, run_id: str) -> contextlib.AbstractContextManager[Lease | None]:
         """Hold the right to compute a run; None while another process holds it, until that one dies."""
         return self.locks.claim(run_id)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from suite.runs.periodic import every
+from suite.runs.background import every
 
 PERIOD = 0.5  # seconds; a look takes well under a millisecond of one core
 

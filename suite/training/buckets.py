@@ -8,7 +8,7 @@ from typing import Protocol
 from torch import Tensor
 
 
-class Laid(Protocol):
+class FlatLayout(Protocol):
     """Parameters laid out in one vector."""
 
     @property
@@ -22,7 +22,7 @@ class Laid(Protocol):
         ...
 
 
-def buckets(flat: Laid, limit: int) -> tuple[slice, ...]:
+def buckets(flat: FlatLayout, limit: int) -> tuple[slice, ...]:
     """Contiguous buckets of [d] in backward order: neighbouring parameters joined up to ``limit`` bytes.
 
     A parameter larger than the limit is a bucket by itself; ``limit`` 0 gives one bucket per parameter.

@@ -18,7 +18,7 @@ from reference_impls.isgd import ISGD
 from reference_impls.local_sgd import DiLoCo, LocalSGD, PostLocalSGD
 from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
-from suite.communication.collectives import EXCHANGES, Counted, in_process
+from suite.communication.collectives import EXCHANGES, CountingCollective, in_process
 from suite.data import images, order, transforms
 from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import Order
@@ -80,7 +80,7 @@ BOUND = ("lr_scale", "decay_scale", "layers")  # fields of solvers that who buil
 
 
 @dataclass
-class Assembly:
+class Setup:
     """Everything a training loop needs, on one device."""
 
     problem: Classification
@@ -150,7 +150,7 @@ def make_exchange(settings: Mapping[str, Any] | None, workers: int) -> Collectiv
     if settings is None:
         return in_process(workers)
     values = thaw(settings)
-    return Counted(EXCHANGES[values.pop("name")](workers, **values))
+    return CountingCollective(EXCHANGES[values.pop("name")](workers, **values))
 
 
 def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Network:
@@ -186,7 +186,7 @@ def subset_draw(name: str, examples: int) -> Tensor:
 
 def assemble(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], data_root: Path | None
-) -> Assembly:
+) -> Setup:
     """Build a classification run. Raises ValueError (DataError) in one sentence for what cannot be had."""
     device, dtype = execution["device"], DTYPES[execution["precision"]]
     data = thaw(settings["data"])
@@ -216,7 +216,7 @@ def assemble(
         make_exchange(settings.get("exchange"), workers),
         batches.batches_per_epoch,
     )
-    return Assembly(
+    return Setup(
         problem=Classification(
             flat,
             inputs,

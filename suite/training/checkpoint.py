@@ -14,7 +14,7 @@ from safetensors.torch import load as deserialise
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from suite.communication.collectives import Settled
+from suite.communication.collectives import CompletedSum
 from suite.runs.files import sync_folder
 from suite.training.checkpoint_file import NAME, DamagedCheckpoint, read
 
@@ -49,7 +49,7 @@ def rebuild(like: Any, name: str, tensors: dict[str, Tensor], plain: dict[str, A
     if "slice" in entry:
         return slice(*entry["slice"])
     if "settled" in entry:
-        return Settled(tensors[name])
+        return CompletedSum(tensors[name])
     parts = entry["tuple"]
     known = getattr(like, "_fields", None)
     items = [

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-class Recorder:
+class CurveRecorder:
     """Per-update rows (loss and what the algorithm shows of itself) and evaluation rows.
 
     Nothing is read from the device while rows are added; ``settle`` moves what has gathered, after which

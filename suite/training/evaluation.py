@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suite.training.flat import aligned
-from suite.training.reading import Reading, read_loss
-from suite.training.recording import Body, Recorder
+from suite.training.loss_reading import LossReading, read_loss
+from suite.training.recording import Body, GraphRecorder
 
 Decode = Callable[[Tensor], Tensor]
 Sums = tuple[Tensor, Tensor]  # of a chunk: loss and wrong answers (0-d)
@@ -62,7 +62,7 @@ def read(
     *,
     chunk: int = 500,
     decode: Decode | None = None,
-) -> Reading:
+) -> LossReading:
     """A model's loss against a threshold, reading chunks until it is certain to lie above it.
 
     A sum that exceeds threshold x N can only grow, so the decision is that of the whole test. One number per chunk is
@@ -94,7 +94,7 @@ class WorstFirst:
         self.losses, self.inputs, self.targets, self.chunk = losses, inputs, targets, chunk
         self.last = torch.zeros(len(targets), dtype=torch.float64)
 
-    def read(self, point: Tensor, buffers: Tensor, threshold: float) -> Reading:
+    def read(self, point: Tensor, buffers: Tensor, threshold: float) -> LossReading:
         """The loss at a point [d] against a threshold, as :func:`read` says. There are no buffers."""
 
         def sums() -> Iterator[tuple[float, int]]:
@@ -103,13 +103,13 @@ class WorstFirst:
                 yield found.sum().item(), len(rows)
 
         reading = read_loss(sums(), len(self.targets), threshold)
-        return reading if reading.cut else Reading(self.last.mean().item(), False, reading.examples)
+        return reading if reading.cut else LossReading(self.last.mean().item(), False, reading.examples)
 
 
 class CapturedTest:
     """The test whose forward pass on a chunk is one recorded call, kept by the shape of a chunk."""
 
-    def __init__(self, problem: Any, recorder: Recorder, decode: Decode | None = None):
+    def __init__(self, problem: Any, recorder: GraphRecorder, decode: Decode | None = None):
         self.problem, self.recorder, self.decode = problem, recorder, decode
         self._chunks: dict[tuple[Any, ...], tuple[ChunkTest, Body]] = {}
 
@@ -131,7 +131,7 @@ class CapturedTest:
 
     def read(
         self, x: Tensor, buffers: Tensor, threshold: float, inputs: Tensor, targets: Tensor, chunk: int
-    ) -> Reading:
+    ) -> LossReading:
         """The loss, all of it, against a threshold."""
         loss = self.score(x, buffers, inputs, targets, chunk=chunk).loss.item()
         return read_loss([(loss * len(targets), len(targets))], len(targets), threshold)

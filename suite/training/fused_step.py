@@ -26,7 +26,7 @@ from suite.training.optimizers import ALL, CaffeSGD, Stepped, TorchSGD
 MOST_PIECES = 512  # of a vector with multipliers; beyond, calls would cost more than they save
 
 
-class Alike(NamedTuple):
+class EqualMultipliers(NamedTuple):
     """Pieces of a vector that share their multipliers."""
 
     lr_scale: float
@@ -34,9 +34,9 @@ class Alike(NamedTuple):
     pieces: tuple[int, ...]  # which of the pieces that ``Cut.sizes`` cuts
 
 
-class Cut(NamedTuple):
+class VectorSplit(NamedTuple):
     sizes: list[int]  # of the pieces, in order
-    groups: tuple[Alike, ...]
+    groups: tuple[EqualMultipliers, ...]
 
 
 class InPlace:
@@ -48,7 +48,7 @@ class InPlace:
 
     def __init__(self, optimizer: CaffeSGD | TorchSGD, overwrites: bool = True):
         self.optimizer, self.overwrites = optimizer, overwrites
-        self._cuts: dict[tuple[int, int], Cut | None] = {}
+        self._cuts: dict[tuple[int, int], VectorSplit | None] = {}
 
     def init(self, parameters: Tensor) -> Tensor:
         return self.optimizer.init(parameters)
@@ -95,7 +95,7 @@ class InPlace:
             is_first_step=False,
         )
 
-    def _cut(self, part: slice, length: int) -> Cut | None:
+    def _cut(self, part: slice, length: int) -> VectorSplit | None:
         """How [length] parameters fall into pieces of equal multipliers; None where they are too many."""
         key = part.start or 0, length
         if key not in self._cuts:
@@ -103,25 +103,25 @@ class InPlace:
         return self._cuts[key]
 
 
-def cut(rule: CaffeSGD | TorchSGD, start: int, length: int) -> Cut | None:
+def cut(rule: CaffeSGD | TorchSGD, start: int, length: int) -> VectorSplit | None:
     """Pieces of the parameters from ``start`` on whose multipliers are alike, and which of them share theirs."""
     if rule.lr_scale is None and rule.decay_scale is None:
-        return Cut([length], (Alike(1.0, 1.0, (0,)),))
+        return VectorSplit([length], (EqualMultipliers(1.0, 1.0, (0,)),))
     here = slice(start, start + length)
     given = [None if scale is None else scale[here] for scale in (rule.lr_scale, rule.decay_scale)]
     scales = torch.stack([torch.ones(length) if scale is None else scale for scale in given])
     values, counts = scales.unique_consecutive(dim=1, return_counts=True)
     if len(counts) > MOST_PIECES:
         return None
-    return Cut(counts.tolist(), alike([(rate, decay) for rate, decay in values.T.tolist()]))
+    return VectorSplit(counts.tolist(), alike([(rate, decay) for rate, decay in values.T.tolist()]))
 
 
-def alike(multipliers: Sequence[tuple[float, float]]) -> tuple[Alike, ...]:
+def alike(multipliers: Sequence[tuple[float, float]]) -> tuple[EqualMultipliers, ...]:
     """The places of equal multipliers of rate and decay, in the order of their first."""
     members: dict[tuple[float, float], list[int]] = {}
     for place, pair in enumerate(multipliers):
         members.setdefault(pair, []).append(place)
-    return tuple(Alike(*pair, tuple(places)) for pair, places in members.items())
+    return tuple(EqualMultipliers(*pair, tuple(places)) for pair, places in members.items())
 
 
 def in_place(algorithm: Algorithm[Any], device: torch.device) -> Algorithm[Any]:

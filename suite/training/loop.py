@@ -39,17 +39,17 @@ import torch
 
 from reference_impls.contract import Points, Sent, Turn
 from suite.clock import ChargedClock, WallClock
-from suite.communication.collectives import Counted
+from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import checkpoint
 from suite.training.buckets import buckets
-from suite.training.build import Assembly, assemble
-from suite.training.curves import Recorder
+from suite.training.build import Setup, assemble
+from suite.training.curves import CurveRecorder
 from suite.training.fused_step import in_place
 from suite.training.gradients.backend import Backend
-from suite.training.gradients.batching import answer
+from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
 from suite.training.schedules import rate_at, rounds, shape_at
@@ -60,13 +60,13 @@ def train(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings = spec.settings
     made = assemble(settings, spec.seed, context.execution, context.data)
-    return Session(spec, context, made, backend_of(context.execution, made.problem)).run()
+    return TrainingRun(spec, context, made, backend_of(context.execution, made.problem)).run()
 
 
 Test = Callable[[torch.Tensor, torch.Tensor], Mapping[str, float]]  # (parameters [d], buffers [q]) -> part of a row
 
 
-class Session:
+class TrainingRun:
     """A training run under way.
 
     ``test`` scores a model, by default on test images and, if asked for, on the first training images. With ``joins``
@@ -78,7 +78,7 @@ class Session:
         self,
         spec: RunSpec,
         context: Context,
-        made: Assembly,
+        made: Setup,
         backend: Backend,
         *,
         test: Test | None = None,
@@ -90,7 +90,7 @@ class Session:
         self.workers = settings.get("workers", 1)
         self.updates = settings["updates"]
         self.evaluate_every = settings["evaluate"]["every"]
-        self.recorder = Recorder(settings.get("record", {}).get("every", 1))
+        self.recorder = CurveRecorder(settings.get("record", {}).get("every", 1))
         self.algorithm = in_place(made.algorithm, made.x0.device)
         self.state = self.algorithm.init(made.x0)
         self.step = backend.step(self.algorithm)
@@ -101,7 +101,7 @@ class Session:
             buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if self.algorithm.segmented else whole
         )
         exchange = made.algorithm.collective
-        self.exchange = exchange if isinstance(exchange, Counted) else None  # counts what is sent
+        self.exchange = exchange if isinstance(exchange, CountingCollective) else None  # counts what is sent
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self.clock: WallClock | ChargedClock = WallClock(synchronise=self._synchronise)
@@ -180,7 +180,9 @@ class Session:
         """One turn: gather the batches, compute the gradients, apply them."""
         points, examples = self.request(turn)
         if self.step is None:
-            self.apply_gradients(turn, *answer(self.backend, points, self.buffers, examples, join=self.joins))
+            self.apply_gradients(
+                turn, *compute_gradients(self.backend, points, self.buffers, examples, join=self.joins)
+            )
             return
         lr = self.rate(turn.t)
         self.state, self.buffers, seen = self.step(turn, points, self.state, self.buffers, examples, lr)

@@ -18,7 +18,7 @@ from suite.training.numerics import AS_WRITTEN, Numerics
 
 
 @dataclass
-class Quadratic:
+class QuadraticProblem:
     """Mean over a batch of sum_j h_j (x_j - b_ij)^2 / 2, with rows b [N, d] and curvatures h [d]."""
 
     rows: Tensor

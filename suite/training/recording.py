@@ -17,7 +17,7 @@ STREAMS = 8  # branches of a graph that may run side by side
 WARM = 3  # calls before the capture: libraries allocate their workspaces in the first ones
 
 
-class Recorder(Protocol):
+class GraphRecorder(Protocol):
     """Makes a call out of a body, which it may run several times before."""
 
     def record(self, body: Body) -> Body:

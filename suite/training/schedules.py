@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from suite.tables import Table
 
 
@@ -19,7 +19,7 @@ def rounds(workers: int, *, start: int = 0, first: int = 0, pool: bool = False) 
     """
     t = start
     while True:
-        yield Turn(t, tuple(Entry(first + j, t, t * workers + j if pool else t) for j in range(workers)))
+        yield Turn(t, tuple(GradientRef(first + j, t, t * workers + j if pool else t) for j in range(workers)))
         t += 1
 
 

@@ -23,7 +23,7 @@ from suite.training.flat import FlatModule
 from suite.training.numerics import AS_WRITTEN
 
 
-class Side(NamedTuple):
+class LanguageSide(NamedTuple):
     """Sentences of one language as piece numbers, each closed by the end mark."""
 
     rows: list[list[int]]
@@ -37,8 +37,8 @@ class Corpus:
     """Aligned training text: ``source`` German, ``target`` English, over one joint vocabulary."""
 
     vocabulary: Vocabulary
-    source: Side
-    target: Side
+    source: LanguageSide
+    target: LanguageSide
 
     @property
     def lengths(self) -> list[int]:
@@ -63,10 +63,10 @@ def prepare(
         raise ValueError(f"{name} has no pair of at most longest={longest} words; choose a larger limit")
     vocabulary = train_vocabulary([text for pair in pairs for text in pair], size)
     german, english = (vocabulary.encode([pair[i] for pair in pairs]) for i in (0, 1))
-    return Corpus(vocabulary, Side(german), Side(english))
+    return Corpus(vocabulary, LanguageSide(german), LanguageSide(english))
 
 
-class Batch(NamedTuple):
+class SentenceBatch(NamedTuple):
     """Sentences padded on the right."""
 
     source: Tensor  # [B, S] int64
@@ -75,11 +75,11 @@ class Batch(NamedTuple):
     target: Tensor  # [B, T] int64, PAD where there is no word
 
 
-def collate(source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> Batch:
+def collate(source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> SentenceBatch:
     """A batch of encoded sentences."""
     before, after = padded(source, PAD), padded(target, PAD)
     previous = torch.cat((torch.full((len(after), 1), BEGIN), after[:, :-1]), 1)
-    return Batch(before, before != PAD, previous, after)
+    return SentenceBatch(before, before != PAD, previous, after)
 
 
 class TeacherForced(nn.Module):
@@ -209,7 +209,7 @@ def translate(
     return problem.corpus.vocabulary.decode(found)
 
 
-class Score(NamedTuple):
+class TranslationScore(NamedTuple):
     """How good translations are. ``signature`` is sacrebleu's, without which a BLEU means nothing."""
 
     bleu: float
@@ -217,7 +217,7 @@ class Score(NamedTuple):
     exact: float  # share of sentences translated exactly
 
 
-def score(found: Sequence[str], pairs: Sequence[Pair]) -> Score:
+def score(found: Sequence[str], pairs: Sequence[Pair]) -> TranslationScore:
     """Corpus BLEU and exact matches of translations against the English side of test pairs."""
     from sacrebleu.metrics import BLEU
 
@@ -225,4 +225,4 @@ def score(found: Sequence[str], pairs: Sequence[Pair]) -> Score:
     metric = BLEU()
     bleu = metric.corpus_score(list(found), [wanted]).score
     same = sum(a.strip() == b.strip() for a, b in zip(found, wanted, strict=True))
-    return Score(bleu, str(metric.get_signature()), same / len(wanted))
+    return TranslationScore(bleu, str(metric.get_signature()), same / len(wanted))

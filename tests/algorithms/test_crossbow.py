@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from reference_impls.crossbow import SMA, continues, elastic_averaging
 from reference_impls.inverse_law import SGD
 from suite.battery.quadratic import BATCHES, LR, QUADRATIC, TABLE, D, close, drive, lockstep, one, streams
@@ -135,7 +135,7 @@ def test_growth_from_one_learner_to_four_equals_the_rules_written_out():
             w, v = [*w, z], [*v, torch.zeros_like(z)]
         w, v = w[:k], v[:k]
         for _ in range(6):
-            turn = Turn(t, tuple(Entry(j, t, used + j) for j in range(k)))
+            turn = Turn(t, tuple(GradientRef(j, t, used + j) for j in range(k)))
             state, _ = one(algorithm, state, turn, batches=lambda worker, number: TABLE[number % BATCHES])
             c = [(wj - z) / k for wj in w]
             for j in range(k):
@@ -161,7 +161,7 @@ def test_growth_on_two_devices_equals_the_rules_written_out(alpha, optimizer):
         w = [(device + [z] * m)[:m] for device in w]
         v = [(device + [0 * x0] * m)[:m] for device in v]
         for _ in range(5):
-            turn = Turn(t, tuple(Entry(j, t, used + j) for j in range(2 * m)))
+            turn = Turn(t, tuple(GradientRef(j, t, used + j) for j in range(2 * m)))
             state, _ = one(algorithm, state, turn, batches=lambda worker, number: TABLE[number % BATCHES])
             moved = z + 0.9 * (z - z_prev)
             for g in range(2):

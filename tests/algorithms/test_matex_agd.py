@@ -14,7 +14,7 @@ from reference_impls.contract import Turn
 from reference_impls.inverse_law import SGD
 from reference_impls.matex_agd import DelayedSGD
 from suite.battery.quadratic import BATCHES, LR, QUADRATIC, TABLE, D, Quadratic, close, drive, lockstep
-from suite.communication.collectives import Local, Settled
+from suite.communication.collectives import CompletedSum, Local
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 
 HEAVY = CaffeSGD(0.9, 1e-2)
@@ -172,7 +172,7 @@ def test_gradients_travel_without_send_too():
         sums = torch.tensor([[2.0, 4.0]])
         state = algorithm.update(state, lockstep(2, t), torch.zeros(2), sums, torch.tensor(1.0))
     assert state.x.tolist() == [-1, -2]
-    assert isinstance(state.late[0][0][1], Settled)
+    assert isinstance(state.late[0][0][1], CompletedSum)
 
 
 @pytest.mark.parametrize("wrong", [{"delay": -1}, {"order": "forward"}, {"solver": "later"}])

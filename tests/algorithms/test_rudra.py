@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from reference_impls import rudra, rudra_rates
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from reference_impls.inverse_law import SGD
 from suite.battery.quadratic import LR, QUADRATIC, D, close, drive, one, streams
 from suite.communication.collectives import Local
@@ -92,7 +92,7 @@ def test_unless_told_otherwise_an_update_takes_a_gradient_of_each_and_no_older_w
 
 
 def test_vector_clock_by_hand():
-    turn = Turn(5, tuple(Entry(worker, read, 0) for worker, read in enumerate((3, 4, 4, 5))))
+    turn = Turn(5, tuple(GradientRef(worker, read, 0) for worker, read in enumerate((3, 4, 4, 5))))
     assert rudra.average_staleness(turn) == 1
 
 
@@ -122,7 +122,7 @@ def test_softsync_over_all_learners_is_async_event_for_event():
     """Async (Eq. 4): each gradient is an update, on the weights its learner pulled after its last one."""
     held, sent = [0] * 7, Counter()
     for updates, (worker, turn) in enumerate(events(rudra.Server(7, 7), 500)):
-        assert turn == Turn(updates, (Entry(worker, held[worker], sent[worker]),))
+        assert turn == Turn(updates, (GradientRef(worker, held[worker], sent[worker]),))
         sent[worker] += 1
         held[worker] = updates + 1
 
@@ -187,15 +187,18 @@ def test_a_gradient_older_than_the_history_is_an_error():
     algorithm = softsync(4, 4, history=2)
     state = algorithm.init(torch.ones(D))
     with pytest.raises(ValueError, match="set history to at least 4"):
-        algorithm.points(state, Turn(5, (Entry(0, 2, 0),)))
+        algorithm.points(state, Turn(5, (GradientRef(0, 2, 0),)))
     with pytest.raises(ValueError, match="set history to at least 3"):
-        algorithm.points(state, Turn(5, (Entry(0, 3, 0),)))
+        algorithm.points(state, Turn(5, (GradientRef(0, 3, 0),)))
 
 
 def test_gradients_are_gathered_in_the_order_of_their_timestamps():
-    assert rudra.gather(Turn(9, tuple(Entry(i, read, 0) for i, read in enumerate((1, 1, 8))))) == ([1, 8], (2, 1))
+    assert rudra.gather(Turn(9, tuple(GradientRef(i, read, 0) for i, read in enumerate((1, 1, 8))))) == (
+        [1, 8],
+        (2, 1),
+    )
     with pytest.raises(ValueError, match="order of their reads"):
-        rudra.gather(Turn(9, (Entry(0, 8, 0), Entry(1, 1, 0))))
+        rudra.gather(Turn(9, (GradientRef(0, 8, 0), GradientRef(1, 1, 0))))
 
 
 def test_points_serve_a_later_turn_whose_weights_exist():
@@ -252,4 +255,4 @@ def test_refuses_an_unknown_learner(worker, asked):
 def test_a_learner_may_compute_several_gradients_before_it_pushes_one():
     """Each has a batch of its own, on the weights that it holds."""
     server = rudra.Server(2, 2)
-    assert [server.begin(1) for _ in range(3)] == [Entry(1, 0, number) for number in range(3)]
+    assert [server.begin(1) for _ in range(3)] == [GradientRef(1, 0, number) for number in range(3)]

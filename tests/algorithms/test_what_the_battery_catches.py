@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from reference_impls.contract import Points
-from reference_impls.inverse_law import SGD, State
+from reference_impls.inverse_law import SGD, SGDState
 from suite.battery.contract import AlikeWorkers, Case, Contract, Stackable
 from suite.battery.quadratic import BATCHES, EXAMPLES, QUADRATIC, D, close, drive, shares, streams
 from suite.communication.collectives import Local
@@ -46,15 +46,15 @@ class Widening(SGD):
     """Falls into double precision."""
 
     def update(self, state, turn, losses, gradients, lr, sent=()):
-        return State(*(part.double() for part in super().update(state, turn, losses, gradients, lr)))
+        return SGDState(*(part.double() for part in super().update(state, turn, losses, gradients, lr)))
 
 
 class Growing(SGD):
     """Keeps all memory it ever had."""
 
     def update(self, state, turn, losses, gradients, lr, sent=()):
-        after = super().update(State(state.x, state.memory[-D:]), turn, losses, gradients, lr)
-        return State(after.x, torch.cat((state.memory, after.memory)))
+        after = super().update(SGDState(state.x, state.memory[-D:]), turn, losses, gradients, lr)
+        return SGDState(after.x, torch.cat((state.memory, after.memory)))
 
 
 class Still(SGD):
@@ -69,7 +69,7 @@ class InPlace(SGD):
 
     def update(self, state, turn, losses, gradients, lr, sent=()):
         after = super().update(state, turn, losses, gradients, lr)
-        return State(state.x.copy_(after.x), after.memory)
+        return SGDState(state.x.copy_(after.x), after.memory)
 
 
 class Forgetful(SGD):
@@ -84,7 +84,7 @@ class Noting(SGD):
     """Notes in its memory, otherwise left as it is, how often it was evaluated."""
 
     def update(self, state, turn, losses, gradients, lr, sent=()):
-        return State(super().update(state, turn, losses, gradients, lr).x, state.memory)
+        return SGDState(super().update(state, turn, losses, gradients, lr).x, state.memory)
 
     def model(self, state):
         state.memory.add_(1)
@@ -102,7 +102,7 @@ class Aliased(SGD):
     """Starts from the tensor itself that it was given."""
 
     def init(self, x0):
-        return State(x0, self.optimizer.init(x0))
+        return SGDState(x0, self.optimizer.init(x0))
 
 
 class Peeking(SGD):

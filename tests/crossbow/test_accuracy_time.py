@@ -7,7 +7,7 @@ import math
 import pytest
 
 from suite.clock import Link
-from suite.model_averaging.time_to_accuracy import Server, epochs_to_accuracy, time_to_accuracy
+from suite.model_averaging.time_to_accuracy import MultiGpuServer, epochs_to_accuracy, time_to_accuracy
 
 
 def test_median_of_the_last_five_by_hand():
@@ -39,7 +39,7 @@ def test_refuses_what_means_nothing():
 
 def test_server_by_hand():
     """Two GPUs: a ring of two steps of half a model, 2 * (0.5e6 / 1e6) s, and 0.25 s for each of two learners."""
-    server = Server({1: 1.0, 2: 1.5}, 1e6, Link(0.0, 1e6), local_seconds=0.25)
+    server = MultiGpuServer({1: 1.0, 2: 1.5}, 1e6, Link(0.0, 1e6), local_seconds=0.25)
     assert server.synchronisation(2, 2) == 1.5
     assert server.iteration(2, 2) == 3.0
     assert server.iteration(2, 2, tau=3) == 2.0

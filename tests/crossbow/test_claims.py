@@ -13,7 +13,7 @@ from suite.claims.judge import FIGURE
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.published import entries
 from suite.papers.verdicts import verdicts
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Layered
 from suite.runs.store import Store
 
@@ -33,7 +33,7 @@ def store(tmp_path_factory) -> Store:
     """The runs that need no training, computed once."""
     path = tmp_path_factory.mktemp("crossbow") / "store"
     for spec in EXACT:
-        report = execute(spec, crossbow.EXPERIMENTS.__getitem__, Surroundings(path))
+        report = execute(spec, crossbow.EXPERIMENTS.__getitem__, RunnerConfig(path))
         assert report.state == "stored", report
     return Store(path)
 

@@ -7,7 +7,7 @@ import torch
 
 from paper_figures import crossbow
 from paper_figures.crossbow.experiments.throughput import Bench, classification
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Run, Store
 from suite.spec import RunSpec
 from suite.training.gradients.paths import backend, refusals
@@ -20,7 +20,7 @@ pytestmark = [
 
 def measured(tmp_path, experiment: str, settings: dict) -> Run:
     spec = RunSpec(experiment, settings)
-    report = execute(spec, crossbow.EXPERIMENTS.__getitem__, Surroundings(tmp_path / "store", device="cuda"))
+    report = execute(spec, crossbow.EXPERIMENTS.__getitem__, RunnerConfig(tmp_path / "store", device="cuda"))
     assert report.state == "stored", report
     return Store(tmp_path / "store").read(spec.id)
 

@@ -15,16 +15,16 @@ from suite.training.gradients.looped import Functional
 from suite.training.gradients.paths import backend, refusals
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.optimizers import CaffeSGD
-from suite.training.problem import Classification, Quadratic
+from suite.training.problem import Classification, QuadraticProblem
 
 D = 5
 LR = torch.tensor(0.1, dtype=torch.float64)
 
 
-def quadratic() -> Quadratic:
+def quadratic() -> QuadraticProblem:
     draw = torch.Generator().manual_seed(3)
     rows = torch.randn(200, D, generator=draw, dtype=torch.float64)
-    return Quadratic(rows, torch.linspace(0.3, 1.2, D, dtype=torch.float64))
+    return QuadraticProblem(rows, torch.linspace(0.3, 1.2, D, dtype=torch.float64))
 
 
 def two_each(numbers):

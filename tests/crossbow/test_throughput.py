@@ -9,18 +9,18 @@ import pytest
 from paper_figures import crossbow
 from suite.model_averaging.learners import Learners
 from suite.runner import execute as execution
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.comparison import identical
 from suite.runs.store import Store
 from suite.spec import RunSpec
 
 
 @pytest.fixture(scope="module")
-def around(tmp_path_factory) -> Surroundings:
-    return Surroundings(tmp_path_factory.mktemp("throughput") / "store")
+def around(tmp_path_factory) -> RunnerConfig:
+    return RunnerConfig(tmp_path_factory.mktemp("throughput") / "store")
 
 
-def stored(around: Surroundings, experiment: str, settings: dict):
+def stored(around: RunnerConfig, experiment: str, settings: dict):
     spec = RunSpec(experiment, settings)
     report = execute(spec, crossbow.EXPERIMENTS.__getitem__, around)
     assert report.state == "stored", report
@@ -78,7 +78,7 @@ FOLLOWED = {
 def test_followed_replicas_go_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Stopped after every iteration, of which none is computed twice: learners join in between."""
     spec = RunSpec("crossbow/followed", {**FOLLOWED, "images": 32, "learners": [[0, 1], [1, 2]]})
-    whole = Surroundings(tmp_path / "whole")
+    whole = RunnerConfig(tmp_path / "whole")
     assert execute(spec, crossbow.EXPERIMENTS.__getitem__, whole).state == "stored"
     steps, step = [], Learners.step
     monkeypatch.setattr(Learners, "step", lambda self, rate: steps.append(self.t) or step(self, rate))
@@ -86,7 +86,7 @@ def test_followed_replicas_go_on_to_the_same_bits(tmp_path: Path, monkeypatch: p
     while not states or states[-1] == "late":
         begun = len(steps)
         monkeypatch.setattr(execution, "asked_to_stop", lambda: len(steps) > begun)  # noqa: B023
-        states.append(execute(spec, crossbow.EXPERIMENTS.__getitem__, Surroundings(tmp_path / "parts")).state)
+        states.append(execute(spec, crossbow.EXPERIMENTS.__getitem__, RunnerConfig(tmp_path / "parts")).state)
     assert (states.count("late"), states[-1]) == (6, "stored")
     assert steps == list(range(6))
     assert identical(Store(tmp_path / "whole").read(spec.id), Store(tmp_path / "parts").read(spec.id))

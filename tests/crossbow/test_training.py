@@ -9,12 +9,12 @@ from torch.func import grad
 from reference_impls.crossbow import SMA
 from suite.experiment import Context
 from suite.runner.cost import TRAIN, seconds
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.build import assemble
 from suite.training.gradients.paths import backend
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import choose
 
 SETTINGS = {
@@ -47,7 +47,7 @@ def test_restarts_at_every_drop_if_asked(tmp_path, monkeypatch, restart, turns):
     monkeypatch.setattr(SMA, "restart", spy)
     monkeypatch.setattr(SMA, "update", count)
     spec = RunSpec("train", {**SETTINGS, "restart": restart})
-    report = execute(spec, lambda name: TRAIN, Surroundings(tmp_path / "store"))
+    report = execute(spec, lambda name: TRAIN, RunnerConfig(tmp_path / "store"))
     assert report.state == "stored", report
     assert seen == turns
     assert Store(tmp_path / "store").read(spec.id).results["updates"] == 7
@@ -61,7 +61,7 @@ def test_two_levels_train_as_written_out(tmp_path):
     spec = RunSpec("train", settings)
     execution = choose(spec, "cpu", 1)
     made = assemble(spec.settings, spec.seed, execution, None)
-    session = Session(spec, Context(tmp_path, execution), made, backend("looped", made.problem))
+    session = TrainingRun(spec, Context(tmp_path, execution), made, backend("looped", made.problem))
     written = assemble(spec.settings, spec.seed, execution, None)
     gradient = grad(lambda x, batch: written.problem.loss(x, written.problem.b0(), batch)[0])
     w, v = made.x0.repeat(4, 1), torch.zeros(4, len(made.x0), dtype=torch.float64)
@@ -87,7 +87,7 @@ def test_two_levels_train_as_written_out(tmp_path):
 
 def test_a_test_may_read_a_fixed_part_of_the_images(tmp_path):
     spec = RunSpec("train", {**SETTINGS, "updates": 0, "evaluate": {"every": 1, "test_examples": 60}})
-    assert execute(spec, lambda name: TRAIN, Surroundings(tmp_path / "store")).state == "stored"
+    assert execute(spec, lambda name: TRAIN, RunnerConfig(tmp_path / "store")).state == "stored"
     error = Store(tmp_path / "store").read(spec.id).results["test_error"]
     made = assemble(spec.settings, spec.seed, choose(spec, "cpu", 1), None)
     inputs, targets = made.test_inputs, made.test_targets

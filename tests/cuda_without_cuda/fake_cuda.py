@@ -21,14 +21,14 @@ from reference_impls import numbers
 from suite.data.order import FixedCycle, WithReplacement
 from suite.experiment import Context
 from suite.models.registry import construct
-from suite.parameter_server.training import ServerSession
+from suite.parameter_server.training import ServerRun
 from suite.spec import RunSpec
-from suite.training.build import Assembly
+from suite.training.build import Setup
 from suite.training.flat import FlatModule
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.vectorised import Vectorised
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import choose
 from suite.training.problem import Classification
 from suite.training.recording import Body
@@ -77,7 +77,11 @@ class Direct:
             branch()
 
 
-PATHS = {"looped": Bound, "vectorised": Vectorised, "captured": lambda problem: Captured(problem, Direct())}
+PATHS = {
+    "looped": AutogradGradients,
+    "vectorised": Vectorised,
+    "captured": lambda problem: Captured(problem, Direct()),
+}
 
 
 @contextmanager
@@ -111,7 +115,7 @@ def problem(network: str, channels_last: bool) -> Classification:
     return Classification(FlatModule(module, channels_last=channels_last), pixels, targets, lambda x: x.float() / 256)
 
 
-def session(network: str, algorithm: Any, path: str, *, channels_last: bool = True, **settings: Any) -> Session:
+def session(network: str, algorithm: Any, path: str, *, channels_last: bool = True, **settings: Any) -> TrainingRun:
     """A session of an algorithm whose updates go on for ever and are all recorded."""
     case, workers = problem(network, channels_last), algorithm.collective.workers
     served = "server" in settings
@@ -127,7 +131,7 @@ def session(network: str, algorithm: Any, path: str, *, channels_last: bool = Tr
     }
     spec = RunSpec("train", settings)
     order = (WithReplacement if served else FixedCycle)(EXAMPLES, BATCH, 0).to(torch.device("cuda"))
-    made = Assembly(case, case.flat.point(), order, algorithm, case.inputs, case.targets)
+    made = Setup(case, case.flat.point(), order, algorithm, case.inputs, case.targets)
     execution = choose(spec, "cuda", 1) | {"path": path, "channels_last": channels_last}
     gradients = PATHS[path](case)
-    return (ServerSession if served else Session)(spec, Context(Path(), execution), made, gradients)
+    return (ServerRun if served else TrainingRun)(spec, Context(Path(), execution), made, gradients)

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from suite.models import build, initialise
 from suite.papers.registry import experiment
-from suite.runner.execute import Surroundings, execute_pack
+from suite.runner.execute import RunnerConfig, execute_pack
 from suite.runner.packing import Pack
-from suite.runner.report import Report
+from suite.runner.run_report import RunReport
 from suite.runs.store import Run, Store
 from suite.spec import RunSpec
 from suite.training.flat import FlatModule
@@ -75,9 +75,9 @@ def digits(seed: int, **changes: Any) -> RunSpec:
     return RunSpec("train", settings | changes, seed)
 
 
-def compute(store: Path, *specs: RunSpec, **around: Any) -> list[Report]:
+def compute(store: Path, *specs: RunSpec, **around: Any) -> list[RunReport]:
     """Run specifications as one pack."""
-    return execute_pack(Pack(specs), experiment, Surroundings(store, **around))
+    return execute_pack(Pack(specs), experiment, RunnerConfig(store, **around))
 
 
 def stored(store: Path, spec: RunSpec) -> Run:

@@ -17,7 +17,7 @@ from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training.build import assemble
 from suite.training.evaluation import CapturedTest, score
-from suite.training.gradients.batching import answer
+from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.cuda_graph import (
     KEPT,
     Captured,
@@ -26,9 +26,9 @@ from suite.training.gradients.cuda_graph import (
     overwrite,
     update_refusal,
 )
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.paths import backend
-from suite.training.loop import Session, weights_digest
+from suite.training.loop import TrainingRun, weights_digest
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification
@@ -57,8 +57,8 @@ def test_one_recording_serves_all_points_and_batches(name, channels_last):
     captured = rehearsed(case)
     for factor in MOVED:
         moved, other = at._replace(parameters=factor * at.parameters), examples.flip(0).roll(int(2 * factor), 1)
-        ours = tuple(part.clone() for part in answer(captured, moved, factor * rows, other))
-        agree(ours, answer(Bound(case), moved, factor * rows, other), case.d)
+        ours = tuple(part.clone() for part in compute_gradients(captured, moved, factor * rows, other))
+        agree(ours, compute_gradients(AutogradGradients(case), moved, factor * rows, other), case.d)
     assert captured.recorder.recorded == 1
     assert captured.recorder.replays == len(MOVED)
     assert set(captured.recorder.branches) == {3}
@@ -69,9 +69,9 @@ def test_batches_of_another_shape_are_another_recording():
     at, rows, examples = three(case)
     captured = rehearsed(case)
     for width in (4, 2, 4):
-        answer(captured, at, rows, examples[:, :width])
+        compute_gradients(captured, at, rows, examples[:, :width])
     batches = [case.fetch(part) for part in examples]
-    agree(captured(at.parameters, rows, batches), Bound(case)(at.parameters, rows, batches), case.d)
+    agree(captured(at.parameters, rows, batches), AutogradGradients(case)(at.parameters, rows, batches), case.d)
     assert captured.recorder.recorded == 3
 
 
@@ -80,9 +80,9 @@ def test_buffers_outlive_the_next_call_and_the_modules_own_are_left_alone():
     at, rows, examples = three(case)
     own = {name: buffer.clone() for name, buffer in case.flat.module.named_buffers()}
     captured = rehearsed(case)
-    first = answer(captured, at, rows, examples)[2]
+    first = compute_gradients(captured, at, rows, examples)[2]
     kept = first.clone()
-    answer(captured, at, first, examples.flip(0))
+    compute_gradients(captured, at, first, examples.flip(0))
     assert torch.equal(first, kept)
     for name, buffer in case.flat.module.named_buffers():
         assert torch.equal(buffer, own[name]), name
@@ -96,7 +96,7 @@ def test_graphs_of_many_shapes_do_not_pile_up():
         captured.indexed(x, rows, torch.arange(size)[None])
     assert len(captured._graphs) == KEPT
     batch = [case.fetch(torch.arange(1))]  # the first, recorded again
-    expected = tuple(part.clone() for part in Bound(case)(x, rows, batch))
+    expected = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batch))
     agree(captured.indexed(x, rows, torch.arange(1)[None]), expected, case.d)
 
 
@@ -129,7 +129,7 @@ def session(tmp_path, gradients, **changes):
     spec = digits(0, precision="float64", evaluate={"every": 100}, updates=15, **changes)
     apply(execution := EXECUTION | {"precision": "float64"})
     made = assemble(spec.settings, spec.seed, execution, None)
-    return Session(spec, Context(tmp_path, execution), made, gradients(made.problem))
+    return TrainingRun(spec, Context(tmp_path, execution), made, gradients(made.problem))
 
 
 ALGORITHMS = {
@@ -144,7 +144,7 @@ ALGORITHMS = {
 def test_an_update_in_one_call_is_the_update(tmp_path, name):
     """All of it: state, velocity, statistics, learning rate, and what is recorded. In float64, over 15 updates."""
     ours = session(tmp_path, rehearsed, **ALGORITHMS[name])
-    theirs = session(tmp_path, Bound, **ALGORITHMS[name])
+    theirs = session(tmp_path, AutogradGradients, **ALGORITHMS[name])
     assert isinstance(ours.step, CapturedUpdate)
     assert theirs.step is None
     for turn in rounds(1):
@@ -189,7 +189,7 @@ def test_workers_at_one_point_are_one_batch_unless_every_gradient_is_to_be_compu
     made = assemble(spec.settings, spec.seed, EXECUTION | {"precision": "float64"}, None)
     states = []
     for options, branches in (({}, 1), ({"joins": False}, 3)):
-        one = Session(spec, Context(tmp_path, EXECUTION), made, rehearsed(made.problem), **options)
+        one = TrainingRun(spec, Context(tmp_path, EXECUTION), made, rehearsed(made.problem), **options)
         one.update(next(one.turns()))
         assert set(one.backend.recorder.branches) == {branches}
         states.append(one.state.x)
@@ -243,8 +243,8 @@ def test_captured_gradients_agree_with_looped_ones(name):
     captured = backend("captured", case)
     for factor in MOVED:  # the second call replays
         moved = at._replace(parameters=at.parameters * factor)
-        ours = tuple(part.clone() for part in answer(captured, moved, rows, examples))
-        agree(ours, answer(Bound(case), moved, rows, examples), case.d)
+        ours = tuple(part.clone() for part in compute_gradients(captured, moved, rows, examples))
+        agree(ours, compute_gradients(AutogradGradients(case), moved, rows, examples), case.d)
 
 
 @pytest.mark.gpu
@@ -254,16 +254,16 @@ def test_a_graph_outlives_the_workspaces_of_others():
     at, rows, examples = three(case)
     first, second = backend("captured", case), backend("captured", case)
     for captured in (first, second):
-        answer(captured, at, rows, examples)
+        compute_gradients(captured, at, rows, examples)
     del first, captured
     gc.collect()
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.empty_cache()
     others = torch.full((2**28,), torch.nan, device="cuda")  # 1 GiB, over what was freed
-    ours = tuple(part.clone() for part in answer(second, at, rows, examples))
+    ours = tuple(part.clone() for part in compute_gradients(second, at, rows, examples))
     torch.cuda.synchronize()
     assert bool(others.isnan().all())
-    agree(ours, answer(Bound(case), at, rows, examples), case.d)
+    agree(ours, compute_gradients(AutogradGradients(case), at, rows, examples), case.d)
 
 
 @pytest.mark.gpu
@@ -286,7 +286,7 @@ def test_captured_updates_agree_with_looped_ones(tmp_path, name):
     for path in ("captured", "looped"):
         apply(execution := EXECUTION | {"precision": "float64", "device": "cuda", "path": path})
         made = assemble(spec.settings, spec.seed, execution, None)
-        sessions.append(Session(spec, Context(tmp_path, execution), made, backend(path, made.problem)))
+        sessions.append(TrainingRun(spec, Context(tmp_path, execution), made, backend(path, made.problem)))
     for _, turn in zip(range(20), rounds(1), strict=False):
         for each in sessions:
             each.update(turn)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from suite.communication.collectives import Settled
+from suite.communication.collectives import CompletedSum
 from suite.training.checkpoint import NAME, load, save
 
 
@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 def test_a_state_comes_back_with_its_types_and_more_sums_under_way_than_it_began_with(tmp_path: Path):
     x = torch.arange(4.0)
-    sent = (slice(2, 4), Settled(x[2:])), (slice(0, 2), Settled(x[:2]))
+    sent = (slice(2, 4), CompletedSum(x[2:])), (slice(0, 2), CompletedSum(x[:2]))
     state = State(x, Moments(2 * x, 3 * x), sent, updates=7, rate=0.5, warm=True)
     save(tmp_path, state, {"t": 3}, {"buffers": 4 * x})
     found = load(tmp_path, State(torch.zeros(4), Moments(torch.zeros(4), torch.zeros(4)), ()), "cpu")

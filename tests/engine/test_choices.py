@@ -90,7 +90,7 @@ def test_a_measurement_times_what_can_run_and_says_what_cannot():
     }
     assert changes["measured"]["looped, channels-last"] == 1.0
     best = max(changes["measured"].values())
-    chosen = choices.Way(*(changes[name] for name in choices.Way._fields if name != "direct"))
+    chosen = choices.Candidate(*(changes[name] for name in choices.Candidate._fields if name != "direct"))
     if best > 1 / (1 - choices.MARGIN):
         assert changes["measured"][str(chosen)] == best
     if best < 1 / (1 - choices.STEADY):

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from suite.communication.collectives import Alone, Counted, Local, Processes, Settled, in_process
+from suite.communication.collectives import Alone, CompletedSum, CountingCollective, Local, Processes, in_process
 from suite.communication.group import Group
 
 
@@ -54,8 +54,8 @@ def test_a_collective_has_one_row_and_one_lane_unless_it_is_told_and_never_none(
 
 
 def test_sums_are_counted_by_how_many_numbers_they_have():
-    counted = Counted(Local(2))
+    counted = CountingCollective(Local(2))
     assert (counted.workers, counted.rows) == (2, 2)
     assert counted.sum(torch.ones(2, 3)).tolist() == [2.0] * 3
-    assert isinstance(counted.start(torch.ones(1, 5)), Settled)
+    assert isinstance(counted.start(torch.ones(1, 5)), CompletedSum)
     assert counted.sizes == [3, 5]

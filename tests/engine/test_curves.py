@@ -7,25 +7,25 @@ import math
 import pytest
 import torch
 
-from suite.training.curves import Recorder
+from suite.training.curves import CurveRecorder
 
 
-def recorded(losses: list[float], every: int = 1) -> Recorder:
-    recorder = Recorder(every)
+def recorded(losses: list[float], every: int = 1) -> CurveRecorder:
+    recorder = CurveRecorder(every)
     for update, loss in enumerate(losses):
         recorder.add(update, {"loss": torch.tensor(loss), "twice": torch.tensor(2 * loss)})
     return recorder
 
 
-def continued(recorder: Recorder) -> Recorder:
+def continued(recorder: CurveRecorder) -> CurveRecorder:
     """Another that takes up what a checkpoint of this one holds."""
-    again = Recorder(recorder.every)
+    again = CurveRecorder(recorder.every)
     again.restore(recorder.to_plain(), recorder.tensors())
     return again
 
 
 def test_every_update_is_kept_or_every_third_from_the_first_on():
-    assert all(map(Recorder().wants, range(5)))
+    assert all(map(CurveRecorder().wants, range(5)))
     recorder = recorded([0.5 * update for update in range(8)], every=3)
     recorder.settle()
     assert recorder.updates == {"update": [0, 3, 6], "loss": [0.0, 1.5, 3.0], "twice": [0.0, 3.0, 6.0]}

@@ -17,12 +17,12 @@ from suite.runner import autotune
 from suite.training import machine_code
 from suite.training.flat import FlatModule
 from suite.training.gradients import native
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.native import Native, NativeError, plan
 from suite.training.gradients.native_check import bound
 from suite.training.gradients.paths import refusals
 from suite.training.numerics import Numerics, choose
-from suite.training.problem import Classification, Quadratic
+from suite.training.problem import Classification, QuadraticProblem
 
 
 def rounded_badly() -> Chain:
@@ -58,7 +58,7 @@ def test_a_native_gradient_is_autograds(name, examples):
     case = of(rounded_badly()) if name == "rounded badly" else problem(name, examples=26)
     x, rows = points(case, 2), case.b0().repeat(2, 1)
     batches = [case.fetch(torch.arange(i * examples, (i + 1) * examples)) for i in range(2)]
-    expected = tuple(part.clone() for part in Bound(case)(x, rows, batches))
+    expected = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
     agree(expected, Native(case)(x, rows, batches), case.d)
 
 
@@ -85,7 +85,7 @@ def test_threads_share_a_batch_and_round_no_worse(name, torch_threads):
             here = tuple(part.clone() for part in ours(x, rows, batch))
             assert all(torch.equal(*pair) for pair in zip(found.setdefault(threads, here), here, strict=True))
         torch.manual_seed(0)
-        expected = tuple(part.clone() for part in Bound(case)(x, rows, batch))
+        expected = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batch))
         for here in found.values():
             agree(expected, here, case.d)
             assert torch.equal(here[1], found[1][1]) or not alike
@@ -114,9 +114,9 @@ def test_a_native_test_gives_the_loss_of_each_example_without_dropout(name, torc
 def test_single_precision_errs_no_more_than_autograd_does():
     exact, case = problem("digits_lenet"), problem("digits_lenet", dtype=torch.float32)
     x, rows = points(exact, 1), exact.b0()[None]
-    truth = Bound(exact)(x, rows, [exact.fetch(torch.arange(12))])[1].clone()
+    truth = AutogradGradients(exact)(x, rows, [exact.fetch(torch.arange(12))])[1].clone()
     batch = [case.fetch(torch.arange(12))]
-    errors = [float((kind(case)(x.float(), rows, batch)[1] - truth).norm()) for kind in (Bound, Native)]
+    errors = [float((kind(case)(x.float(), rows, batch)[1] - truth).norm()) for kind in (AutogradGradients, Native)]
     assert errors[1] < 4 * errors[0]
 
 
@@ -142,7 +142,7 @@ def test_native_dropout_draws_what_autograds_would(training):
     x, rows = points(case, 2), case.b0().repeat(2, 1)
     batches = [case.fetch(torch.arange(13)), case.fetch(torch.arange(13, 20))]
     found = []
-    for gradients, seed in ((Bound(case), 3), (native_of(case), 3), (Bound(case), 4)):
+    for gradients, seed in ((AutogradGradients(case), 3), (native_of(case), 3), (AutogradGradients(case), 4)):
         torch.manual_seed(seed)
         found.append(tuple(part.clone() for part in gradients(x, rows, batches)))
     agree(found[0], found[1], case.d)
@@ -273,7 +273,7 @@ def test_layers_without_a_native_form_are_named(layer, why):
 def test_what_else_has_no_native_gradient():
     channels_first = problem("digits_lenet", channels_last=False)
     assert Native.refusal(channels_first) == "weights of convolutions must lie channels-last"
-    assert "cross-entropy" in (Native.refusal(Quadratic(torch.ones(2, 2), torch.ones(2))) or "")
+    assert "cross-entropy" in (Native.refusal(QuadraticProblem(torch.ones(2, 2), torch.ones(2))) or "")
     other = problem("digits_lenet")
     other.criterion = nn.functional.nll_loss
     assert "cross-entropy" in (Native.refusal(other) or "")

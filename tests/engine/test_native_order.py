@@ -11,7 +11,7 @@ from torch import nn
 from suite.models.initialisers import Constant, Xavier
 from suite.models.layers import Conv2d, Linear
 from suite.models.network import Chain
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.native import Native, plan
 
 
@@ -39,6 +39,6 @@ def test_an_activation_is_taken_of_the_maximum_and_of_what_is_averaged(activatio
 def test_a_maximum_before_its_activation_has_autograds_gradient(activation: nn.Module):
     case = of(between(activation, nn.MaxPool2d(2)))
     x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(11))]
-    expected = tuple(part.clone() for part in Bound(case)(x, rows, batch))
+    expected = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batch))
     assert (case.flat.module.pool(case.flat.module.conv(batch[0][0])) < 0).any()
     agree(expected, Native(case)(x, rows, batch), case.d)

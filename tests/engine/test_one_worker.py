@@ -15,13 +15,13 @@ from suite.communication.collectives import Alone, in_process
 from suite.data.order import FixedCycle
 from suite.experiment import Context
 from suite.spec import RunSpec
-from suite.training.build import Assembly
+from suite.training.build import Setup
 from suite.training.fused_step import in_place
 from suite.training.gradients import native
 from suite.training.gradients.looped import ForeachStep, laid_as
 from suite.training.gradients.native import NativeStep
 from suite.training.gradients.paths import backend
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import choose
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 from suite.training.schedules import rounds
@@ -29,7 +29,9 @@ from suite.training.schedules import rounds
 UPDATES, RATE = 20, 0.01
 
 
-def session(name: str, path: str, rule: type, *, multipliers: bool, channels_last: bool = True, **solver) -> Session:
+def session(
+    name: str, path: str, rule: type, *, multipliers: bool, channels_last: bool = True, **solver
+) -> TrainingRun:
     case = problem(name, dtype=torch.float32, channels_last=channels_last)
     if multipliers:  # of rate and decay, and different along the network
         solver |= {
@@ -40,13 +42,13 @@ def session(name: str, path: str, rule: type, *, multipliers: bool, channels_las
     spec = RunSpec("train", {"model": {"name": name}, "batch": 4, **settings})
     order = FixedCycle(len(case.targets), 4, 0)
     algorithm = SGD(optimizer=rule(**solver), collective=Alone())
-    made = Assembly(case, case.flat.point(), order, algorithm, case.inputs, case.targets)
+    made = Setup(case, case.flat.point(), order, algorithm, case.inputs, case.targets)
     # Winograd's rounding makes a maximum flip in some of 20 updates, after which no two trainings stay together.
     gradients = native.Native(case, direct=True) if path == "native" else backend(path, case)
-    return Session(spec, Context(Path(), choose(spec, "cpu", 1) | {"path": path}), made, gradients)
+    return TrainingRun(spec, Context(Path(), choose(spec, "cpu", 1) | {"path": path}), made, gradients)
 
 
-def trained(one: Session) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def trained(one: TrainingRun) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     for turn, _ in zip(rounds(1), range(UPDATES), strict=False):
         one.update(turn)
     one.recorder.settle()

@@ -9,7 +9,7 @@ import pytest
 from engine_cases import compute, digest, digits, stored
 
 from suite.papers.registry import experiment
-from suite.runner.execute import Surroundings, execute_all
+from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.packing import WIDEST, Lockstep, packs
 from suite.runs.store import Store
 
@@ -95,16 +95,16 @@ class Stopped(Exception):
 
 def interrupted(monkeypatch, at: dict[int, int]):
     """Sessions of a seed stop after the update named, once its checkpoint is written."""
-    from suite.training.loop import Session
+    from suite.training.loop import TrainingRun
 
-    close = Session.close_turn
+    close = TrainingRun.close_turn
 
     def stop(session):
         close(session)
         if session.t == at.get(session.spec.seed):
             raise Stopped
 
-    monkeypatch.setattr(Session, "close_turn", stop)
+    monkeypatch.setattr(TrainingRun, "close_turn", stop)
 
 
 @pytest.mark.parametrize("again", ["together", "one by one"])
@@ -186,7 +186,7 @@ def test_dropout_and_slots_outside_the_width_are_refused(tmp_path):
 def test_worker_processes_take_packs_and_report_every_run(tmp_path):
     specs = [digits(seed, **TOGETHER) for seed in range(4)] + [digits(seed, batch=32) for seed in range(2)]
     seen: dict[str, float] = {}
-    reports = list(execute_all(specs, experiment, Surroundings(tmp_path), workers=2, progress=seen.__setitem__))
+    reports = list(execute_all(specs, experiment, RunnerConfig(tmp_path), workers=2, progress=seen.__setitem__))
     assert {report.spec for report in reports} == set(specs)
     assert set(states(reports)) == {"stored"}
     assert seen == dict.fromkeys((spec.id for spec in specs), 1.0)

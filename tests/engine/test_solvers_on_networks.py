@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from reference_impls.inverse_law import SGD
 from suite.communication.collectives import Alone
 from suite.training.build import make_optimizer
-from suite.training.gradients.batching import answer
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.batching import compute_gradients
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.schedules import rounds
 
 RATES = (0.1, 0.1, 0.02, 0.02)  # a change on the way tells the two velocity conventions apart
@@ -21,10 +21,10 @@ MOMENTUM, DECAY = 0.9, 0.01
 def through_the_engine(case, optimizer):
     algorithm = SGD(optimizer, Alone())
     state = algorithm.init(case.flat.point())
-    gradients = Bound(case)
+    gradients = AutogradGradients(case)
     for turn, rate in zip(rounds(1), RATES, strict=False):
         points = algorithm.points(state, turn)
-        losses, sums, _ = answer(gradients, points, case.b0()[None], batch_of(turn.t)[None])
+        losses, sums, _ = compute_gradients(gradients, points, case.b0()[None], batch_of(turn.t)[None])
         lr = torch.tensor(rate, dtype=sums.dtype)
         state = algorithm.update(state, turn, losses, sums, lr)
     case.flat.load(state.x)

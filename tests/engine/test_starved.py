@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from suite.runner.packing import Pack
-from suite.runner.report import Report
+from suite.runner.run_report import RunReport
 from suite.runner.workers import WorkerPool
 from suite.spec import RunSpec
 
 NO_ROOM = "OutOfMemoryError: CUDA out of memory"
 
 
-def on_a_small_device(pack: Pack, *, progress, folder: Path, room: int) -> list[Report]:
+def on_a_small_device(pack: Pack, *, progress, folder: Path, room: int) -> list[RunReport]:
     """Holds one of ``room`` places for a while, or fails for lack of one. Who was here stays on record."""
     places = [folder / f"place-{i}" for i in range(room)]
     for place in places:
@@ -27,11 +27,11 @@ def on_a_small_device(pack: Pack, *, progress, folder: Path, room: int) -> list[
             (folder / f"{pack.specs[0].seed}-{os.getpid()}").touch()
             time.sleep(0.6)
             place.unlink()
-            return [Report(spec, "stored", "finished") for spec in pack.specs]
-    return [Report(spec, "failed", why=NO_ROOM) for spec in pack.specs]
+            return [RunReport(spec, "stored", "finished") for spec in pack.specs]
+    return [RunReport(spec, "failed", why=NO_ROOM) for spec in pack.specs]
 
 
-def ended(folder: Path, workers: int, room: int, packs: int = 6) -> dict[int, Report]:
+def ended(folder: Path, workers: int, room: int, packs: int = 6) -> dict[int, RunReport]:
     wanted = [Pack((RunSpec("toy/run", {}, seed),)) for seed in range(packs)]
     with WorkerPool(workers, partial(on_a_small_device, folder=folder, room=room)) as pool:
         return {report.spec.seed: report for report in pool.compute(wanted, lambda run, fraction: None)}

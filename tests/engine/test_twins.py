@@ -13,14 +13,14 @@ from suite.models import names
 from suite.models.table import counts
 from suite.runner.packing import Seats
 from suite.training.flat import FlatModule
-from suite.training.gradients.batching import Work, answer, spread
+from suite.training.gradients.batching import GradientWork, compute_gradients, join_batches
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import Bound, Functional
+from suite.training.gradients.looped import AutogradGradients, Functional
 from suite.training.gradients.native import Native
 from suite.training.gradients.paths import backend, refusals
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.numerics import Numerics
-from suite.training.problem import Classification, Quadratic
+from suite.training.problem import Classification, QuadraticProblem
 
 SMALL = 1e8  # operations per example up to which a network is tested at every run
 
@@ -40,18 +40,20 @@ def test_every_way_agrees_on_every_network(name, channels_last):
     x, rows = points(case, 2), case.b0().repeat(2, 1)
     examples = torch.arange(6).view(2, 3)
     batches = [case.fetch(part) for part in examples]
-    looped = tuple(part.clone() for part in Bound(case)(x, rows, batches))
+    looped = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
     agree(looped, Functional(case)(x, rows, batches), case.d)
     agree(looped, (vectorised := Vectorised(case))(x, rows, batches), case.d)
-    agree(looped, Bound(case.under(Numerics(onednn=False)))(x, rows, batches), case.d)
-    works = {slot: Work(x[i : i + 1], rows[i : i + 1], examples[i : i + 1], False) for i, slot in ((0, 2), (1, 0))}
+    agree(looped, AutogradGradients(case.under(Numerics(onednn=False)))(x, rows, batches), case.d)
+    works = {
+        slot: GradientWork(x[i : i + 1], rows[i : i + 1], examples[i : i + 1], False) for i, slot in ((0, 2), (1, 0))
+    }
     packed = Seats(3, 1, 3, works[2]).compute(vectorised, works)
     agree(looped, tuple(torch.cat(parts) for parts in zip(packed[2], packed[0], strict=True)), case.d)
     if not case.dropout:
         agree(looped, Captured(case, Rehearsal()).indexed(x, rows, examples), case.d)
     at = Points(x[:1], (2,), torch.zeros(2, dtype=torch.int64))
-    joined = tuple(part.clone() for part in answer(Bound(case), at, rows, examples))
-    apart = answer(Bound(case), at, rows, examples, join=False)
+    joined = tuple(part.clone() for part in compute_gradients(AutogradGradients(case), at, rows, examples))
+    apart = compute_gradients(AutogradGradients(case), at, rows, examples, join=False)
     assert float((joined[1] - apart[1]).norm()) <= bound(apart[1], case.d)
 
 
@@ -78,7 +80,7 @@ def test_what_is_refused_is_what_cannot_be_had():
     masked = problem("crossbow_lenet")
     assert "vectorised" in refusals(masked)
     assert backend("vectorised", without_masks(masked)).name == "vectorised"
-    quadratic = Quadratic(torch.ones(2, 2), torch.ones(2))
+    quadratic = QuadraticProblem(torch.ones(2, 2), torch.ones(2))
     assert backend("vectorised", quadratic).name == "vectorised"
     for case in (problem("linear"), quadratic):
         assert set(refusals(case)) - {"native"} == {"captured"}
@@ -89,9 +91,9 @@ def test_joined_batches_drop_out_what_one_batch_of_all_would():
     at = Points(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
     examples, rows = torch.arange(8).view(2, 4), case.b0().repeat(2, 1)
     torch.manual_seed(3)
-    joined = answer(Bound(case), at, rows, examples)[1].clone()
+    joined = compute_gradients(AutogradGradients(case), at, rows, examples)[1].clone()
     torch.manual_seed(3)
-    whole = Bound(case)(at.parameters, rows[:1], [case.fetch(examples.reshape(-1))])[1]
+    whole = AutogradGradients(case)(at.parameters, rows[:1], [case.fetch(examples.reshape(-1))])[1]
     assert torch.equal(joined, 2 * whole)
 
 
@@ -101,7 +103,7 @@ def test_the_same_masks_of_dropout_give_the_same_gradients(name):
     assert case.dropout
     x, batch = points(case, 1), [case.fetch(torch.arange(4))]
     gradients = []
-    for function, mask in ((Bound(case), 3), (Functional(case), 3), (Bound(case), 4)):
+    for function, mask in ((AutogradGradients(case), 3), (Functional(case), 3), (AutogradGradients(case), 4)):
         torch.manual_seed(mask)
         gradients.append(function(x, case.b0()[None], batch)[1].clone())
     assert float((gradients[0] - gradients[1]).norm()) <= bound(gradients[0], case.d)
@@ -113,7 +115,7 @@ def test_the_bound_holds_in_single_precision(name):
     case = problem(name, dtype=torch.float32)
     x, rows = points(case, 3), case.b0().repeat(3, 1)
     batches = [case.fetch(torch.arange(4 * i, 4 * i + 4)) for i in range(3)]
-    looped = tuple(part.clone() for part in Bound(case)(x, rows, batches))
+    looped = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
     agree(looped, Vectorised(case)(x, rows, batches), case.d)
 
 
@@ -121,9 +123,9 @@ def test_rows_of_the_loop_have_the_bits_of_each_alone():
     case = problem("digits_lenet", dtype=torch.float32)
     x, rows = points(case, 3), case.b0().repeat(3, 1)
     batches = [case.fetch(torch.arange(i, i + 4)) for i in range(3)]
-    together = tuple(part.clone() for part in Bound(case)(x, rows, batches))
+    together = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
     for i, batch in enumerate(batches):
-        alone = Bound(case)(x[i : i + 1], rows[i : i + 1], [batch])
+        alone = AutogradGradients(case)(x[i : i + 1], rows[i : i + 1], [batch])
         assert torch.equal(together[0][i], alone[0][0])
         assert torch.equal(together[1][i], alone[1][0])
 
@@ -147,9 +149,9 @@ def test_entries_that_share_a_point_may_be_joined(path):
     x, examples = points(case, 2), torch.arange(12).view(4, 3)
     at = Points(x, (2, 2), torch.zeros(4, dtype=torch.int64))
     gradients, rows = backend(path, case), case.b0().repeat(4, 1)
-    joined = answer(gradients, at, rows, examples)
+    joined = compute_gradients(gradients, at, rows, examples)
     joined = tuple(part.clone() for part in joined)
-    apart = answer(gradients, at, rows, examples, join=False)
+    apart = compute_gradients(gradients, at, rows, examples, join=False)
     assert float((joined[1] - apart[1]).norm()) <= bound(apart[1], case.d)
     assert float((joined[0] - apart[0].view(2, 2).mean(1).repeat_interleave(2)).norm()) <= bound(apart[0], case.d)
 
@@ -164,17 +166,17 @@ def test_unequal_shares_are_joined_by_every_path(path):
     case = problem("digits_lenet")
     at = Points(points(case, 3), (1, 3, 1), torch.zeros(5, dtype=torch.int64))
     examples, rows = torch.arange(10).view(5, 2), case.b0().repeat(5, 1)
-    looped = tuple(part.clone() for part in answer(Bound(case), at, rows, examples))
-    agree(looped, answer(path(case), at, rows, examples), case.d)
+    looped = tuple(part.clone() for part in compute_gradients(AutogradGradients(case), at, rows, examples))
+    agree(looped, compute_gradients(path(case), at, rows, examples), case.d)
 
 
 def test_unequal_shares_that_are_not_joined_are_summed_point_by_point():
     case = problem("digits_lenet")
     at = Points(points(case, 3), (1, 3, 2), torch.zeros(6, dtype=torch.int64))
     examples, rows = torch.arange(12).view(6, 2), case.b0().repeat(6, 1)
-    assert spread(case, at, rows, examples).joined
-    joined = answer(Bound(case), at, rows, examples)[1].clone()
-    losses, sums, _ = answer(Bound(case), at, rows, examples, join=False)
+    assert join_batches(case, at, rows, examples).joined
+    joined = compute_gradients(AutogradGradients(case), at, rows, examples)[1].clone()
+    losses, sums, _ = compute_gradients(AutogradGradients(case), at, rows, examples, join=False)
     assert (losses.shape, sums.shape) == ((6,), (3, case.d))
     assert float((sums - joined).norm()) <= bound(joined, case.d)
 
@@ -183,18 +185,20 @@ def test_batches_of_a_network_with_batch_norm_are_never_joined():
     case = problem("tiny_bn")
     at = Points(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
     examples, rows = torch.arange(8).view(2, 4), case.b0().repeat(2, 1)
-    work = spread(case, at, rows, examples)
+    work = join_batches(case, at, rows, examples)
     assert not work.joined
     assert [len(part) for part in work.examples] == [4, 4]
-    _, sums, after = answer(Bound(case), at, rows, examples)
-    separate = Bound(case)(at.parameters.repeat(2, 1), rows, [case.fetch(part) for part in examples])
+    _, sums, after = compute_gradients(AutogradGradients(case), at, rows, examples)
+    separate = AutogradGradients(case)(at.parameters.repeat(2, 1), rows, [case.fetch(part) for part in examples])
     assert torch.equal(sums[0], separate[1].sum(0))
     assert not torch.equal(after[0], after[1])  # each worker's statistics are of its own batch
 
 
 def test_quadratics_have_twins_too():
     generator = torch.Generator().manual_seed(0)
-    case = Quadratic(torch.randn(20, 6, generator=generator, dtype=torch.float64), torch.linspace(1, 2, 6).double())
+    case = QuadraticProblem(
+        torch.randn(20, 6, generator=generator, dtype=torch.float64), torch.linspace(1, 2, 6).double()
+    )
     x, rows = torch.randn(3, 6, generator=generator, dtype=torch.float64), torch.zeros(3, 0, dtype=torch.float64)
     batches = [case.fetch(torch.arange(i, i + 5)) for i in range(3)]
     looped = backend("looped", case)(x, rows, batches)
@@ -226,7 +230,7 @@ def test_it_has_so_by_every_path_and_whatever_stood_there_before():
     pixels = torch.randint(256, (6, 1, 2, 2), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
     case = Classification(FlatModule(Half().double()), pixels, torch.arange(6) % 2, lambda x: x.double() / 256)
     x, rows, batches = points(case, 1), case.b0()[None], [case.fetch(torch.arange(6))]
-    looped = Bound(case)
+    looped = AutogradGradients(case)
     looped._grads.fill_(7.0)
     expected = tuple(part.clone() for part in looped(x, rows, batches))
     assert expected[1][0, :10].count_nonzero() == 10
@@ -258,9 +262,9 @@ def test_a_borrowed_point_has_the_bits_of_a_copied_one(dtype):
 def test_bf16_lowers_the_network_and_nothing_else():
     case = problem("digits_lenet", dtype=torch.float32)
     x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(12))]
-    plain = tuple(part.clone() for part in Bound(case)(x, rows, batch))
+    plain = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batch))
     low = case.under(Numerics(lowered=True))
-    for function in (Bound(low), Vectorised(low)):
+    for function in (AutogradGradients(low), Vectorised(low)):
         lowered = function(x, rows, batch)
         assert lowered[1].dtype == torch.float32
         distance = float((lowered[1] - plain[1]).norm() / plain[1].norm())

@@ -34,7 +34,7 @@ import toy
 from suite.experiment import Context
 from suite.papers.registry import experiment
 from suite.report.site.build import write_site
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge
 from suite.runs.comparison import identical
 from suite.runs.contest import relation
@@ -64,7 +64,7 @@ class Session:
 
 def runs(specs: tuple[RunSpec, ...], root: Path) -> list[str]:
     """Compute runs; returns those that are said to be stored."""
-    around = Surroundings(root / "store", checkpoint_seconds=0.0)
+    around = RunnerConfig(root / "store", checkpoint_seconds=0.0)
     return [spec.id for spec in specs if said(execute(spec, experiment, around)) in ("stored", "present")]
 
 

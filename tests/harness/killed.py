@@ -20,12 +20,12 @@ import torch
 import toy
 
 from suite.papers.registry import experiment
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.training import loop as training  # noqa: F401 (imported before the fork)
 
 
-def child(around: Surroundings) -> int:
+def child(around: RunnerConfig) -> int:
     """Execute the run in a forked process; returns its process id."""
     if (pid := os.fork()) == 0:
         report = execute(SPEC, experiment, around)
@@ -39,7 +39,7 @@ if __name__ == "__main__":
     toy.install()
     torch.set_num_threads(1)
     root, kills, draws = Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3]))
-    around = Surroundings(root, checkpoint_seconds=0.0)
+    around = RunnerConfig(root, checkpoint_seconds=0.0)
     store = Store(root, create=True)
     killed, under_way = 0, 0
     while killed < kills and not store.has(SPEC.id):

@@ -34,7 +34,7 @@ from suite.commands.plan import plan
 from suite.data.images import load_images
 from suite.papers.registry import experiment
 from suite.papers.selection import select
-from suite.runner.execute import Surroundings, execute_pack
+from suite.runner.execute import RunnerConfig, execute_pack
 from suite.runner.packing import Pack
 from suite.runs.comparison import identical
 from suite.runs.store import Store
@@ -76,7 +76,7 @@ KINDS = (
 
 def compute(kind: Kind, root: Path) -> bool:
     """Execute the runs of a kind on a store; whether all are there afterwards."""
-    around = Surroundings(root, checkpoint_seconds=0.0)
+    around = RunnerConfig(root, checkpoint_seconds=0.0)
     reports = execute_pack(Pack(kind.specs()), experiment, around)
     return all(report.state in ("stored", "present") for report in reports)
 

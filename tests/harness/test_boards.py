@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from suite.claims.board import Board, board, lines, word
+from suite.claims.estimate import EXACT, REDUCED, WHOLE, Estimate, exact
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import EXACT, REDUCED, WHOLE, Measured, exact
 
 
 def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
@@ -54,7 +54,7 @@ def test_rows_of_a_claim_are_counted_apart_from_claims():
 
 
 def test_the_board_says_what_chance_explains():
-    spread = replace(verdict("reproduced", REDUCED), measured=Measured((1.0,), (0.9,), (1.1,), 3))
+    spread = replace(verdict("reproduced", REDUCED), measured=Estimate((1.0,), (0.9,), (1.1,), 3))
     failed = replace(verdict("not reproduced", REDUCED), measured=spread.measured)
     of_code = replace(verdict("reproduced", EXACT), measured=spread.measured)
     counted = board([spread] * 40 + [failed, of_code, verdict("reproduced", REDUCED)])

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from suite.claims.estimate import Estimate, exact
 from suite.claims.judge import Claim, Verdict
-from suite.claims.measured import Measured, exact
 from suite.commands import check, falsify
 from suite.commands.falsify import Tried
 from suite.papers.trials import UNTRIED, Trial
@@ -25,7 +25,7 @@ NOTHING = Layered([])
 
 
 def test_what_json_cannot_hold_is_written_as_text():
-    ours = Measured((0.5, math.nan), (-math.inf, 0.25), (math.inf, 1.0), n=3, runs=("a",))
+    ours = Estimate((0.5, math.nan), (-math.inf, 0.25), (math.inf, 1.0), n=3, runs=("a",))
     found = check.row(Verdict(CLAIM, "inconclusive", "wide", ours, "smoke"))
     spans = {name: found["ours"][name] for name in ("values", "low", "high")}
     assert spans == {"values": [0.5, "nan"], "low": ["-inf", 0.25], "high": ["inf", 1.0]}

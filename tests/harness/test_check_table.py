@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from suite.claims.estimate import exact, interval
 from suite.claims.judge import Claim, Verdict, judge, not_run
-from suite.claims.measured import exact, interval
 from suite.commands.check_table import reasons, show, table
 from suite.runner.progress import Progress
 

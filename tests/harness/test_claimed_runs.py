@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from suite.runs import lease
-from suite.runs.lease import Claim, Locks, lease_seconds, probe
+from suite.runs.lease import Lease, Locks, lease_seconds, probe
 from suite.spec import RunSpec
 
 RUN = RunSpec("toy/draw", {"a": 1}).id
@@ -17,21 +17,21 @@ ANY = lambda left: True
 
 
 @pytest.fixture
-def claim(tmp_path: Path) -> Claim:
-    return Claim(tmp_path / "partial" / RUN, lambda: False)
+def claim(tmp_path: Path) -> Lease:
+    return Lease(tmp_path / "partial" / RUN, lambda: False)
 
 
-def test_a_claim_is_gone_when_another_has_it_or_has_taken_its_folder(claim: Claim):
+def test_a_claim_is_gone_when_another_has_it_or_has_taken_its_folder(claim: Lease):
     claim.open(ANY)
     assert not claim.gone
-    assert Claim(claim.root, lambda: True).lost
-    assert Claim(claim.root, lambda: True).gone
+    assert Lease(claim.root, lambda: True).lost
+    assert Lease(claim.root, lambda: True).gone
     claim.folder.rename(claim.root / "another's")
     assert claim.gone
     assert not claim.lost
 
 
-def test_a_claim_that_is_opened_again_keeps_its_own_work(claim: Claim):
+def test_a_claim_that_is_opened_again_keeps_its_own_work(claim: Lease):
     folder = claim.open(ANY)
     (folder / "checkpoint").write_text("mine")
     (claim.root / "leftover").mkdir()
@@ -40,14 +40,14 @@ def test_a_claim_that_is_opened_again_keeps_its_own_work(claim: Claim):
     assert list(claim.root.iterdir()) == [folder]
 
 
-def test_what_may_not_be_gone_on_with_is_removed(claim: Claim):
+def test_what_may_not_be_gone_on_with_is_removed(claim: Lease):
     (claim.root / "leftover").mkdir(parents=True)
     (claim.root / "leftover" / "checkpoint").touch()
     folder = claim.open(lambda left: False)
     assert list(claim.root.rglob("*")) == [folder]
 
 
-def test_what_was_never_opened_is_forgotten_without_a_word(claim: Claim):
+def test_what_was_never_opened_is_forgotten_without_a_word(claim: Lease):
     claim.forget()
     assert not claim.root.parent.exists()
     (claim.root / "another's").mkdir(parents=True)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import toy
 
-from suite.claims.measured import exact
+from suite.claims.estimate import exact
 from suite.commands.check import judge_selection
 from suite.commands.check_table import show
 from suite.papers import verdicts as verdicts_module

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import toy
 
+from suite.claims.estimate import Estimate, exact, point
 from suite.claims.judge import Claim
-from suite.claims.measured import Measured, exact, point
 from suite.commands.falsify import Tried
 from suite.papers import counterfeits
 from suite.papers.artifact import Artifact, Evidence
@@ -26,12 +26,12 @@ def runs(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     return {"slow": SLOW, "fast": FAST}
 
 
-def measured(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
+def measured(evidence: Evidence) -> Iterator[tuple[str, Estimate]]:
     slow, fast = (sum(run.results["seconds"] for run in evidence.runs(name)) / 3 for name in ("slow", "fast"))
     yield "gain", point(100 * (1 - fast / slow), spread=1.0, n=3)
 
 
-def constant(evidence: Evidence) -> Iterator[tuple[str, Measured]]:
+def constant(evidence: Evidence) -> Iterator[tuple[str, Estimate]]:
     """A planted fraud: the printed number, whatever the runs say."""
     yield "gain", exact(50.0)
 

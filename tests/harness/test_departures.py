@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from suite.claims.measured import REDUCED, STAND_IN
+from suite.claims.estimate import REDUCED, STAND_IN
 from suite.papers.described import describe
 from suite.papers.grades import departures
-from suite.papers.printed_settings import Experiment as PrintedExperiment
 from suite.papers.printed_settings import Printed
+from suite.papers.printed_settings import PrintedExperiment as PrintedExperiment
 from suite.spec import RunSpec
 
 OURS = {

@@ -73,7 +73,7 @@ def test_a_run_says_which_kernels_promised_no_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(execute, "same_bits", lambda device: same_bits("cuda"))
     experiment = Experiment(lambda: body, lambda spec: 1.0)
     specs = tuple(RunSpec("toy", {"pools": pools}) for pools in (True, False))
-    execute.execute_pack(execute.Pack(specs), lambda name: experiment, execute.Surroundings(tmp_path))
+    execute.execute_pack(execute.Pack(specs), lambda name: experiment, execute.RunnerConfig(tmp_path))
     for spec in specs:
         where = json.loads((tmp_path / "runs" / spec.id / "environment.json").read_text())
         assert ("not_deterministic" in where) is spec.settings["pools"]

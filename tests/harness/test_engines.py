@@ -19,7 +19,7 @@ from suite.commands.run import share_of
 from suite.commands.submit import jobs_for, memory_step
 from suite.engines import INDEX, EngineError, Job
 from suite.engines.slurm import Slurm
-from suite.runner.presence import SILENT, present
+from suite.runner.status_file import SILENT, present
 from suite.runs.store import Store
 from suite.spec import RunSpec
 

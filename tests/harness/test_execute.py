@@ -14,10 +14,10 @@ import toy
 
 from suite.experiment import Context
 from suite.papers.registry import experiment
-from suite.runner import spent
+from suite.runner import cpu_time
 from suite.runner.cost import TRAIN
-from suite.runner.execute import Surroundings, execute, execute_all
-from suite.runner.report import NOT_BEGUN
+from suite.runner.execute import RunnerConfig, execute, execute_all
+from suite.runner.run_report import NOT_BEGUN
 from suite.runner.timing import alternating
 from suite.runs import source
 from suite.runs import store as store_module
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("papers")
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
-    return Surroundings(tmp_path / "store")
+def around(tmp_path: Path) -> RunnerConfig:
+    return RunnerConfig(tmp_path / "store")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def draw(**settings: object) -> RunSpec:
     return RunSpec("toy/draw", settings)
 
 
-def test_a_run_is_computed_once(around: Surroundings, counted):
+def test_a_run_is_computed_once(around: RunnerConfig, counted):
     spec = draw()
     assert execute(spec, experiment, around).state == "stored"
     assert execute(spec, experiment, around).state == "present"
@@ -57,7 +57,7 @@ def test_a_run_is_computed_once(around: Surroundings, counted):
     assert list((around.store / "partial").iterdir()) == []
 
 
-def test_a_damaged_run_is_named_moved_aside_and_computed_again(around: Surroundings, counted):
+def test_a_damaged_run_is_named_moved_aside_and_computed_again(around: RunnerConfig, counted):
     spec = draw()
     execute(spec, experiment, around)
     before = Store(around.store).read(spec.id).curve("draws")
@@ -71,7 +71,7 @@ def test_a_damaged_run_is_named_moved_aside_and_computed_again(around: Surroundi
     assert len(list((around.store / "refused").iterdir())) == 1
 
 
-def test_nan_ends_as_diverged_and_not_as_a_failure(around: Surroundings):
+def test_nan_ends_as_diverged_and_not_as_a_failure(around: RunnerConfig):
     spec = draw(does="diverge")
     report = execute(spec, experiment, around)
     assert (report.state, report.status) == ("stored", "diverged")
@@ -81,7 +81,7 @@ def test_nan_ends_as_diverged_and_not_as_a_failure(around: Surroundings):
 @pytest.mark.parametrize(
     ("does", "why"), [("raise", "KeyError: 'no such thing'"), ("refuse", "size=7 must be even; use 6 or 8")]
 )
-def test_a_failing_run_says_why_keeps_its_traceback_and_lets_others_go_on(around: Surroundings, does: str, why: str):
+def test_a_failing_run_says_why_keeps_its_traceback_and_lets_others_go_on(around: RunnerConfig, does: str, why: str):
     specs = [draw(does=does), draw(value=1.0)]
     reports = {r.spec.id: r for r in execute_all(specs, experiment, around)}
     failed = reports[specs[0].id]
@@ -93,17 +93,17 @@ def test_a_failing_run_says_why_keeps_its_traceback_and_lets_others_go_on(around
     assert Store(around.store).ids() == {specs[1].id}
 
 
-def test_a_run_that_another_holds_is_left_alone(around: Surroundings, counted):
+def test_a_run_that_another_holds_is_left_alone(around: RunnerConfig, counted):
     spec = draw()
     with Store(around.store, create=True).claim(spec.id):
         assert execute(spec, experiment, around).state == "busy"
     assert counted() == 0
 
 
-def test_processor_seconds_of_all_sessions_are_counted(around: Surroundings, monkeypatch: pytest.MonkeyPatch):
+def test_processor_seconds_of_all_sessions_are_counted(around: RunnerConfig, monkeypatch: pytest.MonkeyPatch):
     """By a processor on which 10 seconds pass between two looks: a body that is interrupted, then one that ends."""
     looks = itertools.count(step=10.0)
-    monkeypatch.setattr(spent, "processor_seconds", lambda: next(looks))
+    monkeypatch.setattr(cpu_time, "processor_seconds", lambda: next(looks))
     spec = draw(does="late")
     assert execute(spec, experiment, replace(around, deadline=time.monotonic() + 60)).state == "late"
     assert execute(spec, experiment, around).state == "stored"
@@ -116,24 +116,24 @@ def test_runs_of_a_pack_share_what_was_spent_on_all(tmp_path: Path):
     folders = [tmp_path / name for name in ("a", "b")]
     for folder in folders:
         folder.mkdir()
-    spent.charge(folders, 6.0)
-    spent.charge(folders[:1], 1.0)
-    assert [spent.spent(folder) for folder in folders] == [4.0, 3.0]
-    (folders[0] / spent.SPENT).write_text("{")
-    spent.charge([folders[0], tmp_path / "gone"], 1.0)
-    assert [spent.spent(folder) for folder in (*folders, tmp_path / "gone")] == [0.5, 3.0, 0.0]
+    cpu_time.charge(folders, 6.0)
+    cpu_time.charge(folders[:1], 1.0)
+    assert [cpu_time.charged_seconds(folder) for folder in folders] == [4.0, 3.0]
+    (folders[0] / cpu_time.CPU_TIME_FILE).write_text("{")
+    cpu_time.charge([folders[0], tmp_path / "gone"], 1.0)
+    assert [cpu_time.charged_seconds(folder) for folder in (*folders, tmp_path / "gone")] == [0.5, 3.0, 0.0]
 
 
-def test_out_of_time_is_no_failure(around: Surroundings, counted):
-    late = Surroundings(around.store, deadline=time.monotonic() - 1)
+def test_out_of_time_is_no_failure(around: RunnerConfig, counted):
+    late = RunnerConfig(around.store, deadline=time.monotonic() - 1)
     assert execute(draw(), experiment, late).state == "late"
     assert counted() == 0
-    soon = Surroundings(around.store, deadline=time.monotonic() + 60)
+    soon = RunnerConfig(around.store, deadline=time.monotonic() + 60)
     assert execute(draw(does="late"), experiment, soon).state == "late"
     assert execute(draw(does="late"), experiment, around).state == "stored"
 
 
-def test_a_full_disk_fails_the_run_in_a_sentence_and_stores_nothing(around: Surroundings, monkeypatch):
+def test_a_full_disk_fails_the_run_in_a_sentence_and_stores_nothing(around: RunnerConfig, monkeypatch):
     def full(handle: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -146,18 +146,18 @@ def test_a_full_disk_fails_the_run_in_a_sentence_and_stores_nothing(around: Surr
     assert execute(draw(), experiment, around).state == "stored"
 
 
-def test_runs_start_with_the_largest(around: Surroundings):
+def test_runs_start_with_the_largest(around: RunnerConfig):
     seeds = [r.spec.seed for r in execute_all(toy.specs(), experiment, around)]
     assert seeds == [2, 1, 0]
 
 
-def finished(around: Surroundings, spec: RunSpec):
+def finished(around: RunnerConfig, spec: RunSpec):
     run = Store(around.store).read(spec.id)
     evaluations = run.curve("evaluations").drop(columns="seconds")  # the only column that is not a function of spec
     return run.results["weights_digest"], run.curve("updates"), evaluations
 
 
-def interrupted(around: Surroundings, spec: RunSpec) -> Path:
+def interrupted(around: RunnerConfig, spec: RunSpec) -> Path:
     """The partial folder of a training run stopped after its first checkpoint."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Context, "late", property(lambda context: True))
@@ -182,7 +182,7 @@ SPOILED = {
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory):
     """An undisturbed training run."""
-    around = Surroundings(tmp_path_factory.mktemp("reference") / "store")
+    around = RunnerConfig(tmp_path_factory.mktemp("reference") / "store")
     spec = toy.digits(updates=240)
     report = execute(spec, lambda name: TRAIN, around)
     assert report.state == "stored", report.why
@@ -190,7 +190,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_a_spoiled_checkpoint_means_starting_again_to_the_same_bits(around: Surroundings, reference, spoil):
+def test_a_spoiled_checkpoint_means_starting_again_to_the_same_bits(around: RunnerConfig, reference, spoil):
     spec, expected = reference
     spoil(interrupted(around, spec) / checkpoint.NAME)
     report = execute(spec, experiment, around)
@@ -201,7 +201,7 @@ def test_a_spoiled_checkpoint_means_starting_again_to_the_same_bits(around: Surr
 
 @pytest.mark.parametrize(("seconds", "written"), [(0.0, 6), (3600.0, 0)])
 def test_a_checkpoint_is_written_when_it_is_due_and_not_before(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch, seconds: float, written: int
+    around: RunnerConfig, monkeypatch: pytest.MonkeyPatch, seconds: float, written: int
 ):
     saved, save = [], checkpoint.save
     monkeypatch.setattr(checkpoint, "save", lambda *given: (saved.append(given), save(*given)))
@@ -210,7 +210,7 @@ def test_a_checkpoint_is_written_when_it_is_due_and_not_before(
     assert len(saved) == written
 
 
-def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: Surroundings, reference, monkeypatch):
+def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: RunnerConfig, reference, monkeypatch):
     spec, expected = reference
     left = [0]  # updates until the budget ends, counted instead of timed
 
@@ -230,7 +230,7 @@ def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: Surroundings,
     assert same(finished(around, spec), expected)
 
 
-def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun(around: Surroundings):
+def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun(around: RunnerConfig):
     spec, taken = toy.digits(), []
 
     def measure(spec: RunSpec, execution: object, width: int) -> dict[str, object]:
@@ -244,12 +244,12 @@ def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun
     assert not Store(around.store).partial(spec.id).exists()
 
 
-def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, reference, monkeypatch):
+def test_other_code_does_not_continue_a_checkpoint(around: RunnerConfig, reference, monkeypatch):
     spec, expected = reference
     folder = interrupted(around, spec)
     monkeypatch.setattr(source, "digest", lambda: "another")
     seen = []
-    report = execute(spec, experiment, Surroundings(around.store, deadline=time.monotonic() + 60), seen.append)
+    report = execute(spec, experiment, RunnerConfig(around.store, deadline=time.monotonic() + 60), seen.append)
     assert report.state == "stored"
     assert seen[:2] == [0.0, 20 / 240]  # under way, then the first evaluation after the start
     assert same(finished(around, spec), expected)
@@ -260,7 +260,7 @@ def test_other_code_does_not_continue_a_checkpoint(around: Surroundings, referen
 def test_when_checkpoints_fall_does_not_change_a_diverging_run(tmp_path: Path, seconds: float):
     """Divergence is looked for on the evaluation grid, so the curve ends there and not at a checkpoint."""
     spec = toy.digits(updates=60, rate=1e12)
-    around = Surroundings(tmp_path / "store", checkpoint_seconds=seconds)
+    around = RunnerConfig(tmp_path / "store", checkpoint_seconds=seconds)
     assert execute(spec, experiment, around).status == "diverged"
     run = Store(around.store).read(spec.id)
     assert run.results["updates"] == 20

@@ -9,10 +9,10 @@ import pytest
 
 from suite.experiment import Experiment
 from suite.papers.registry import experiment
-from suite.runner import spent
-from suite.runner.execute import Surroundings, execute, execute_all, execute_pack
+from suite.runner import cpu_time
+from suite.runner.execute import RunnerConfig, execute, execute_all, execute_pack
 from suite.runner.packing import Pack
-from suite.runner.report import Report
+from suite.runner.run_report import RunReport
 from suite.runs.store import Outcome, Store
 from suite.spec import RunSpec
 
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.usefixtures("papers")
 
 
 @pytest.fixture
-def around(tmp_path) -> Surroundings:
-    return Surroundings(tmp_path / "store")
+def around(tmp_path) -> RunnerConfig:
+    return RunnerConfig(tmp_path / "store")
 
 
 def draw(**settings: object) -> RunSpec:
     return RunSpec("toy/draw", settings)
 
 
-def test_what_an_interrupted_session_left_of_a_run_that_is_stored_is_removed(around: Surroundings):
+def test_what_an_interrupted_session_left_of_a_run_that_is_stored_is_removed(around: RunnerConfig):
     spec = draw()
     execute(spec, experiment, around)
     left = Store(around.store).partial(spec.id) / "left"
@@ -52,10 +52,10 @@ class Pool:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def compute(self, packs: list[Pack], progress: object) -> Iterator[Report]:
+    def compute(self, packs: list[Pack], progress: object) -> Iterator[RunReport]:
         Pool.made.append((self.size, sorted(pack.specs[0].experiment for pack in packs)))
         for pack in packs:
-            yield from (Report(spec, "stored") for spec in pack.specs)
+            yield from (RunReport(spec, "stored") for spec in pack.specs)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def runs(**counts: int) -> list[RunSpec]:
     ],
 )
 def test_workers_share_the_runs_and_times_are_taken_one_by_one_at_the_end(
-    around: Surroundings, pools, counts: dict[str, int], workers: int, expected: list
+    around: RunnerConfig, pools, counts: dict[str, int], workers: int, expected: list
 ):
     specs = runs(**counts)
     reports = list(execute_all(specs, kinds, around, workers=workers))
@@ -94,20 +94,20 @@ def test_workers_share_the_runs_and_times_are_taken_one_by_one_at_the_end(
 
 @pytest.mark.parametrize("fails_after", [0, 1, 3])
 def test_runs_that_share_their_steps_share_what_was_spent_until_each_ended(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch, fails_after: int
+    around: RunnerConfig, monkeypatch: pytest.MonkeyPatch, fails_after: int
 ):
     """On a processor on which 6 seconds pass between two looks; what is left when all fail was spent on those."""
     looks = iter(range(0, 600, 6))
-    monkeypatch.setattr(spent, "processor_seconds", lambda: next(looks))
+    monkeypatch.setattr(cpu_time, "processor_seconds", lambda: next(looks))
     charged: dict[str, float] = {}
-    charge = spent.charge
+    charge = cpu_time.charge
 
     def noted(folders, seconds):
         charge(folders, seconds)
         for folder in folders:
             charged[folder.parent.name] = charged.get(folder.parent.name, 0.0) + seconds / len(folders)
 
-    monkeypatch.setattr(spent, "charge", noted)
+    monkeypatch.setattr(cpu_time, "charge", noted)
 
     def together(pairs):
         for place in (1, 0, 2)[:fails_after]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.runs import kept
+from suite.runs import disk_cache
 from suite.runs.files import check_file, check_writable, nearest, write_whole
 
 
@@ -52,12 +52,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_oldest_states_of_a_kind_are_dropped_and_no_others(cache: Path):
     for age, state in enumerate(["d", "a", "c", "b", "e"]):
-        kept.keep(kept.place("kind", state, "x"), b"")
-        kept.keep(kept.place("other", "state", "x"), b"")
+        disk_cache.keep(disk_cache.place("kind", state, "x"), b"")
+        disk_cache.keep(disk_cache.place("other", "state", "x"), b"")
         for folder in (cache / "kind").iterdir():
             if folder.name == state:
                 os.utime(folder, (age, age))
     assert {path.name for path in (cache / "kind").iterdir()} == {"c", "b", "e"}
-    kept.keep(kept.place("kind", "c", "y"), b"")
+    disk_cache.keep(disk_cache.place("kind", "c", "y"), b"")
     assert {path.name for path in (cache / "kind").iterdir()} == {"c", "b", "e"}
-    assert kept.place("other", "state", "x").exists()
+    assert disk_cache.place("other", "state", "x").exists()

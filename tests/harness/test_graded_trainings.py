@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from test_departures import printed, spec
 
-from suite.claims.measured import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
+from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.experiment import Experiment
 from suite.papers import grades
 from suite.papers.grades import Grade, ReadOf, Rests, grade, machine_of, read_of
-from suite.papers.printed_settings import Experiment as PrintedExperiment
-from suite.papers.printed_settings import Printed, Settings
+from suite.papers.printed_settings import Printed, PrintedSettings
+from suite.papers.printed_settings import PrintedExperiment as PrintedExperiment
 from suite.runs.store import Outcome, encode, verified
 from suite.spec import RunSpec
 
@@ -29,7 +29,7 @@ def table(monkeypatch):
     def made(*experiments, machine=None, entry=None, **more):
         by_name = {each.name: each for each in experiments}
         artifacts = {"fig1": {"from": tuple(by_name), **(entry or {})}}
-        settings = Settings("toy", by_name, machine, artifacts, **more)
+        settings = PrintedSettings("toy", by_name, machine, artifacts, **more)
         monkeypatch.setattr(grades, "settings", lambda paper: {"toy": settings}[paper])
 
     return made

@@ -10,7 +10,7 @@ import pytest
 
 from paper_figures.crossbow.settings import lenet
 from paper_figures.isgd.fig1 import iid_runs
-from suite.claims.measured import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE, exact
+from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE, exact
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.artifact import Artifact, Evidence

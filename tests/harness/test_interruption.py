@@ -19,13 +19,13 @@ from reference_impls.contract import Turn
 from suite import interruption
 from suite.cli import errors
 from suite.papers.registry import experiment
-from suite.runner import presence, workers
-from suite.runner.execute import Surroundings, execute
+from suite.runner import status_file, workers
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.comparison import identical
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 
 pytestmark = pytest.mark.processes
 
@@ -35,7 +35,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
 def wait_until_training(store: Path, process: subprocess.Popen[str]) -> None:
     """Until the training of the store says that it has made updates; its other runs begin with a half."""
     folders = lambda: (store / "partial").glob("*/*")
-    while not any(0 < note["fraction"] < 0.5 for note in map(presence.note_in, folders()) if note):
+    while not any(0 < note["fraction"] < 0.5 for note in map(status_file.note_in, folders()) if note):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
 
@@ -86,18 +86,18 @@ def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path, numbe
 
 def test_no_update_is_lost_or_computed_twice(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch):
     """A signal comes while the third and the seventh update are computed, and no checkpoint is due for an hour."""
-    spec, computed, update = toy.digits(updates=12, evaluate={"every": 4}), [], Session.update
+    spec, computed, update = toy.digits(updates=12, evaluate={"every": 4}), [], TrainingRun.update
 
-    def signalled(session: Session, turn: Turn) -> None:
+    def signalled(session: TrainingRun, turn: Turn) -> None:
         if len(computed) in (2, 6):
             signal.raise_signal(SIGNALS[len(computed) // 4])
         update(session, turn)
         computed.append(turn.t)
 
-    whole = Surroundings(tmp_path / "whole")
+    whole = RunnerConfig(tmp_path / "whole")
     assert execute(spec, experiment, whole).state == "stored"
-    monkeypatch.setattr(Session, "update", signalled)
-    around = Surroundings(tmp_path / "parts", checkpoint_seconds=3600)
+    monkeypatch.setattr(TrainingRun, "update", signalled)
+    around = RunnerConfig(tmp_path / "parts", checkpoint_seconds=3600)
     for state in ("late", "late", "stored"):
         with interruption.watched():
             assert execute(spec, experiment, around).state == state

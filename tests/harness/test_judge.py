@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, exact, interval, point
 from suite.claims.judge import PROFILES, Claim, ClaimError, KnownDifference, judge, load, not_run
-from suite.claims.measured import EXACT, MODELLED, STAND_IN, WHOLE, Measured, exact, interval, point
 from suite.report.numerals import printed
 
 HALF = st.integers(-8, 8).map(lambda n: n / 2)
@@ -31,11 +31,11 @@ def claim(**changes: Any) -> Claim:
     return Claim(**plain | changes)
 
 
-def spans(*ends: tuple[float, float], proxy: bool = False) -> Measured:
+def spans(*ends: tuple[float, float], proxy: bool = False) -> Estimate:
     return interval([(a + b) / 2 for a, b in ends], [a for a, _ in ends], [b for _, b in ends], proxy=proxy)
 
 
-def verdict(made: Claim, ours: Measured, shown: Measured | None = None) -> str:
+def verdict(made: Claim, ours: Estimate, shown: Estimate | None = None) -> str:
     return judge(made, ours, "reduced", shown).verdict
 
 
@@ -145,7 +145,7 @@ def test_a_proxy_never_decides():
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_not_finite_is_inconclusive(bad: float):
-    assert verdict(WITHIN, Measured((10.0,), (-math.inf,), (bad,))) == MAYBE
+    assert verdict(WITHIN, Estimate((10.0,), (-math.inf,), (bad,))) == MAYBE
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -309,7 +309,7 @@ def test_a_published_file_with_a_mistake_is_refused_by_name(tmp_path: Path, old:
 
 def test_measured_values_are_checked():
     with pytest.raises(ValueError, match="as many bounds"):
-        Measured((1.0, 2.0), (1.0,), (1.0,))
+        Estimate((1.0, 2.0), (1.0,), (1.0,))
     with pytest.raises(ValueError, match="out of order"):
         point(1.0, spread=-1.0)
     with pytest.raises(ValueError, match="at least one"):

@@ -15,7 +15,7 @@ import pytest
 import toy
 
 from suite.runner.cost import TRAIN
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 
 pytestmark = pytest.mark.processes
@@ -34,7 +34,7 @@ def finished(root: Path):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory):
     root = tmp_path_factory.mktemp("undisturbed")
-    report = execute(killed.SPEC, lambda name: TRAIN, Surroundings(root))
+    report = execute(killed.SPEC, lambda name: TRAIN, RunnerConfig(root))
     assert report.state == "stored", report.why
     return finished(root)
 
@@ -114,11 +114,11 @@ def test_a_worker_that_is_killed_costs_its_run_one_attempt(tmp_path: Path, sgd):
         "import sys, toy; toy.install()\n"
         "from pathlib import Path\n"
         "from suite.papers.registry import experiment\n"
-        "from suite.runner.execute import Surroundings, execute_all\n"
+        "from suite.runner.execute import RunnerConfig, execute_all\n"
         "from suite.spec import RunSpec\n"
         "if __name__ == '__main__':\n"
         "    specs = [RunSpec('toy/draw', {'does': 'die'}, 9)] + [RunSpec('toy/draw', {'n': n}) for n in range(4)]\n"
-        "    for r in execute_all(specs, experiment, Surroundings(Path(sys.argv[1])), workers=2):\n"
+        "    for r in execute_all(specs, experiment, RunnerConfig(Path(sys.argv[1])), workers=2):\n"
         "        print(r.spec.seed, r.state, r.why)\n"
     )
     (tmp_path / "two_workers.py").write_text(script)
@@ -143,13 +143,13 @@ def test_what_is_timed_comes_after_the_others_and_alone(tmp_path: Path):
         "from dataclasses import replace\n"
         "from pathlib import Path\n"
         "from suite.papers.registry import experiment\n"
-        "from suite.runner.execute import Surroundings, execute_all\n"
+        "from suite.runner.execute import RunnerConfig, execute_all\n"
         "from suite.spec import RunSpec\n"
         "def resolve(name):\n"
         "    return replace(experiment('toy/draw'), timed=name == 'toy/timed')\n"
         "if __name__ == '__main__':\n"
         "    specs = [RunSpec(f'toy/{name}', {'sleep': 0.3}, s) for name in ('timed', 'draw') for s in range(3)]\n"
-        "    for r in execute_all(specs, resolve, Surroundings(Path(sys.argv[1])), workers=2):\n"
+        "    for r in execute_all(specs, resolve, RunnerConfig(Path(sys.argv[1])), workers=2):\n"
         "        print(r.spec.id, r.spec.experiment, r.state)\n"
     )
     (tmp_path / "timed.py").write_text(script)

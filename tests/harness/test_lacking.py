@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from suite.claims.measured import Measured, exact
+from suite.claims.estimate import Estimate, exact
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities, row_by_row
 from suite.papers.grades import Rests
 from suite.papers.registry import paper
@@ -60,7 +60,7 @@ def test_where_nobody_knows_which_function_it_is_no_reason_is_guessed():
 
 
 def test_rows_say_what_each_lacks():
-    def row(evidence: Evidence, group: str) -> Measured:
+    def row(evidence: Evidence, group: str) -> Estimate:
         return exact(len(evidence.runs(group)))
 
     def measure(evidence: Evidence) -> Quantities:

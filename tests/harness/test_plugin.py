@@ -12,7 +12,7 @@ import pytest
 import toy
 
 from suite.papers.registry import experiment
-from suite.runner.execute import Surroundings, execute_all
+from suite.runner.execute import RunnerConfig, execute_all
 
 PUBLISHED = toy.HERE / "published"
 
@@ -20,7 +20,7 @@ PUBLISHED = toy.HERE / "published"
 @pytest.fixture
 def filled(papers, tmp_path: Path) -> Path:
     """A store with the toy paper's reduced runs."""
-    list(execute_all(toy.runs("reduced")["draws"], experiment, Surroundings(tmp_path / "store")))
+    list(execute_all(toy.runs("reduced")["draws"], experiment, RunnerConfig(tmp_path / "store")))
     return tmp_path / "store"
 
 

@@ -12,7 +12,7 @@ import pytest
 from suite import interruption
 from suite.runner import workers
 from suite.runner.packing import Pack
-from suite.runner.report import Report
+from suite.runner.run_report import RunReport
 from suite.runner.workers import Worker, WorkerPool, work
 from suite.spec import RunSpec
 
@@ -47,18 +47,18 @@ def packs(count: int) -> list[Pack]:
     return [Pack((RunSpec("toy/run", {}, seed),)) for seed in range(count)]
 
 
-def stored(pack: Pack) -> list[Report]:
-    return [Report(spec, "stored") for spec in pack.specs]
+def stored(pack: Pack) -> list[RunReport]:
+    return [RunReport(spec, "stored") for spec in pack.specs]
 
 
-def seeds(reports: Iterator[Report]) -> list[int]:
+def seeds(reports: Iterator[RunReport]) -> list[int]:
     return [report.spec.seed for report in reports]
 
 
 def test_one_worker_takes_the_packs_in_order_and_tells_how_far_each_is():
     told: list[tuple[str, float]] = []
 
-    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[Report]:
+    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[RunReport]:
         progress(0.5)
         progress(1)
         return stored(pack)
@@ -70,7 +70,7 @@ def test_one_worker_takes_the_packs_in_order_and_tells_how_far_each_is():
 
 
 def test_the_runs_of_a_worker_that_dies_have_failed_and_another_takes_its_place():
-    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[Report]:
+    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[RunReport]:
         if pack.specs[0].seed == 1:
             raise BrokenPipeError  # as where its parent were gone: the worker leaves without a word
         return stored(pack)
@@ -86,7 +86,7 @@ def test_a_pack_that_finds_no_memory_beside_others_comes_later_with_one_worker_l
     """Of three places two are free: who comes third at the same time is sent away once."""
     three, lock, refused = threading.Barrier(3), threading.Lock(), []
 
-    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[Report]:
+    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[RunReport]:
         with lock:
             first = pack.specs[0].seed < 3 and pack.specs[0].seed not in refused
             full = first and pack.specs[0].seed == 1
@@ -95,7 +95,7 @@ def test_a_pack_that_finds_no_memory_beside_others_comes_later_with_one_worker_l
         if first:
             three.wait(PATIENCE)
         if full:
-            return [Report(spec, "failed", why=NO_ROOM) for spec in pack.specs]
+            return [RunReport(spec, "failed", why=NO_ROOM) for spec in pack.specs]
         if first:
             gone.wait(PATIENCE)
         return stored(pack)

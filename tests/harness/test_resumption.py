@@ -13,7 +13,7 @@ from suite.commands.status import status
 from suite.experiment import Context
 from suite.runner import autotune
 from suite.runner.cost import TRAIN
-from suite.runner.execute import Surroundings, execute_pack
+from suite.runner.execute import RunnerConfig, execute_pack
 from suite.runner.packing import Pack
 from suite.runner.resumption import with_build
 from suite.runs import source
@@ -28,7 +28,7 @@ SPEC = toy.digits(updates=4, evaluate={"every": 2})
 
 
 def compute(store: Path, *specs: RunSpec):
-    return execute_pack(Pack(specs or (SPEC,)), lambda name: TRAIN, Surroundings(store))
+    return execute_pack(Pack(specs or (SPEC,)), lambda name: TRAIN, RunnerConfig(store))
 
 
 def result(store: Path) -> str:

@@ -13,7 +13,7 @@ import toy
 from suite.commands.check import judge_selection
 from suite.commands.list_ import listing
 from suite.papers.registry import experiment
-from suite.runner.execute import Surroundings, execute_all
+from suite.runner.execute import RunnerConfig, execute_all
 from suite.runs.archive import open_runs
 from suite.runs.store import Store
 
@@ -37,7 +37,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def crowded(root: Path, count: int) -> Path:
     """A store with the toy paper's runs and ``count`` others, whose folders need not be read."""
-    list(execute_all(toy.runs("reduced")["draws"], experiment, Surroundings(root)))
+    list(execute_all(toy.runs("reduced")["draws"], experiment, RunnerConfig(root)))
     for i in range(count):
         (root / "runs" / f"{i:020x}").mkdir()
     return root

@@ -16,10 +16,10 @@ import toy
 from suite.commands import run as command
 from suite.commands.status import lines, status
 from suite.papers.registry import experiment
-from suite.runner.execute import Surroundings, execute, execute_all
-from suite.runner.presence import NOTE
+from suite.runner.execute import RunnerConfig, execute, execute_all
 from suite.runner.progress import Progress
-from suite.runs.store import Entry, Store, StoreError
+from suite.runner.status_file import NOTE
+from suite.runs.store import NewRun, Store, StoreError
 from suite.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("papers")
@@ -58,19 +58,19 @@ def test_the_lock_file_of_another_user_locks_as_one_s_own(store: Store, monkeypa
     with store.claim(SPECS[0].id) as mine:
         assert mine
         assert store.busy(SPECS[0].id)
-    assert execute(SPECS[0], experiment, Surroundings(store.root)).state == "stored"
+    assert execute(SPECS[0], experiment, RunnerConfig(store.root)).state == "stored"
 
 
 def test_a_lock_that_cannot_be_taken_fails_its_run_alone(store: Store, monkeypatch: pytest.MonkeyPatch):
     path = store.root / "locks" / SPECS[1].id
     of_another_user(path, monkeypatch, readable=False)
-    reports = {report.spec.seed: report for report in execute_all(SPECS, experiment, Surroundings(store.root))}
+    reports = {report.spec.seed: report for report in execute_all(SPECS, experiment, RunnerConfig(store.root))}
     assert [reports[seed].state for seed in range(3)] == ["stored", "failed", "stored"]
     assert reports[1].why == f"its lock cannot be taken (Permission denied: {path})"
 
 
 def test_a_stored_run_needs_no_lock(store: Store, monkeypatch: pytest.MonkeyPatch):
-    around = Surroundings(store.root)
+    around = RunnerConfig(store.root)
     execute(SPECS[0], experiment, around)
     of_another_user(store.root / "locks" / SPECS[0].id, monkeypatch, readable=False)
     assert execute(SPECS[0], experiment, around).state == "present"
@@ -109,12 +109,12 @@ def test_an_import_stands_whatever_the_clock_of_another_process(store: Store, mo
     """Its clock is two hours ahead, and it opens the store between two runs."""
     real = time.time
 
-    def entries() -> Iterator[Entry]:
+    def entries() -> Iterator[NewRun]:
         for spec in SPECS:
             with monkeypatch.context() as patch:
                 patch.setattr(time, "time", lambda: real() + 2 * HOUR)
                 Store(store.root, create=True)
-            yield Entry(spec.id, toy.files_of(spec))
+            yield NewRun(spec.id, toy.files_of(spec))
 
     assert store.commit_all(entries()) == [True] * 3
 
@@ -122,9 +122,9 @@ def test_an_import_stands_whatever_the_clock_of_another_process(store: Store, mo
 def test_an_import_may_take_longer_than_a_dead_one_is_left(store: Store):
     """Each run takes two hours to stage."""
 
-    def entries() -> Iterator[Entry]:
+    def entries() -> Iterator[NewRun]:
         for spec in SPECS:
-            yield Entry(spec.id, toy.files_of(spec))
+            yield NewRun(spec.id, toy.files_of(spec))
             for path in (store.root / "staging").rglob("*"):
                 past = path.stat().st_mtime - 0.9 * HOUR
                 os.utime(path, (past, past))

@@ -17,7 +17,7 @@ from suite.runs import store as store_module
 from suite.runs.store import (
     CHECKSUMS,
     DamagedRun,
-    Entry,
+    NewRun,
     Outcome,
     Store,
     StoreError,
@@ -258,14 +258,14 @@ def test_what_is_in_the_way_of_a_run_is_no_run_that_was_there_already(store: Sto
 
 def test_of_several_runs_each_is_said_to_be_new_or_not(store: Store, folder: Path):
     other = RunSpec("toy/draw", {"a": 2})
-    entries = [Entry(spec.id, files_of(spec)) for spec in (other, SPEC)]
+    entries = [NewRun(spec.id, files_of(spec)) for spec in (other, SPEC)]
     assert store.commit_all(entries) == [True, False]
     assert store.commit_all(entries) == [False, False]
 
 
 def test_a_run_that_replaces_another_moves_it_aside_and_one_that_does_not_leaves_it(store: Store, folder: Path):
     for times in (1, 2):
-        assert store.commit_all([Entry(SPEC.id, files_of(SPEC, value=float(times)), replaces=True)]) == [True]
+        assert store.commit_all([NewRun(SPEC.id, files_of(SPEC, value=float(times)), replaces=True)]) == [True]
         assert store.read(SPEC.id).results == {"value": float(times)}
         assert len(list((store.root / "refused").iterdir())) == times
 
@@ -273,7 +273,7 @@ def test_a_run_that_replaces_another_moves_it_aside_and_one_that_does_not_leaves
 def test_versions_come_after_the_stored_one_by_their_checksums(store: Store, folder: Path):
     brought = sorted((files_of(SPEC, value=float(i)) for i in range(6)), key=lambda files: digest(files[CHECKSUMS]))
     for files in reversed(brought):
-        store.commit_all([Entry(SPEC.id, files, contests=True)])
+        store.commit_all([NewRun(SPEC.id, files, contests=True)])
     values = [run.results["value"] for run in store.versions(SPEC.id)]
     assert values == [0.1, *(verified(SPEC.id, files).results["value"] for files in brought)]
     assert store.ids() == {SPEC.id}

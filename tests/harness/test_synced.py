@@ -13,7 +13,7 @@ from suite.data import cache
 from suite.experiment import Context
 from suite.papers.registry import experiment
 from suite.report.drawing import write
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge
 from suite.runs.contest import relation
 from suite.runs.files import write_whole
@@ -51,7 +51,7 @@ def renamed(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 def test_a_run_its_checkpoint_and_its_exports_are(tmp_path: Path, renamed, papers, monkeypatch: pytest.MonkeyPatch):
     """The run is interrupted and gone on with, exported, and taken into another store."""
     spec = toy.digits(updates=6, evaluate={"every": 3})
-    around = Surroundings(tmp_path / "store", checkpoint_seconds=0.0)
+    around = RunnerConfig(tmp_path / "store", checkpoint_seconds=0.0)
     with monkeypatch.context() as patch:
         patch.setattr(Context, "late", property(lambda context: (context.folder / checkpoint.NAME).exists()))
         assert execute(spec, experiment, around).state == "late"

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 import toy
 
+from suite.claims.estimate import Estimate, exact, interval, point
 from suite.claims.judge import Claim, KnownDifference, Verdict
-from suite.claims.measured import Measured, exact, interval, point
 from suite.papers import counterfeits
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.counterfeits import counterfeit, edited, exchanged, forged, genuine, replaced, rerun, told_as
@@ -249,4 +249,4 @@ def test_runs_computed_again_with_other_settings_are_told_under_the_old_ones(pap
     assert [run.spec for run in runs] == list(specs)
     assert all(5.0 <= run.results["value"] < 6.0 for run in runs)
     assert all(run.results["value"] == 5.0 + run.curve("draws")["draw"][0] for run in runs)
-    assert isinstance(exact(1.0), Measured)
+    assert isinstance(exact(1.0), Estimate)

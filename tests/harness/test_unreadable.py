@@ -19,13 +19,13 @@ from suite.papers.registry import experiment, paper
 from suite.papers.verdicts import verdicts
 from suite.report.drawing import draw_selection
 from suite.runner.cost import TRAIN
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge
 from suite.runs.contest import relation
 from suite.runs.store import Store, UnreadableRun
 from suite.spec import RunSpec
 from suite.training import checkpoint_file
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 
 pytestmark = pytest.mark.usefixtures("papers")
 
@@ -35,8 +35,8 @@ every_error = pytest.mark.parametrize("number", PASSING, ids=[errno.errorcode[nu
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
-    return Surroundings(tmp_path / "store")
+def around(tmp_path: Path) -> RunnerConfig:
+    return RunnerConfig(tmp_path / "store")
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -44,7 +44,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @every_error
-def test_a_stored_run_stays_and_is_found_the_next_time(around: Surroundings, number: int):
+def test_a_stored_run_stays_and_is_found_the_next_time(around: RunnerConfig, number: int):
     execute(SPEC, experiment, around)
     before = content(around.store / "runs")
     for at in itertools.count(1):
@@ -63,7 +63,7 @@ def test_a_stored_run_stays_and_is_found_the_next_time(around: Surroundings, num
     assert at > len(before)
 
 
-def test_a_handle_that_stays_stale_is_said(around: Surroundings):
+def test_a_handle_that_stays_stale_is_said(around: RunnerConfig):
     execute(SPEC, experiment, around)
     with failing(around.store / "runs", errno.ESTALE, 1, times=2):
         report = execute(SPEC, experiment, around)
@@ -72,7 +72,7 @@ def test_a_handle_that_stays_stale_is_said(around: Surroundings):
 
 
 @every_error
-def test_an_import_replaces_no_run_that_it_cannot_read(around: Surroundings, tmp_path: Path, number: int):
+def test_an_import_replaces_no_run_that_it_cannot_read(around: RunnerConfig, tmp_path: Path, number: int):
     execute(SPEC, experiment, around)
     store = Store(around.store)
     export({SPEC.id: store.files(SPEC.id)}, tmp_path / "runs.zip", {})
@@ -93,7 +93,7 @@ def test_an_import_replaces_no_run_that_it_cannot_read(around: Surroundings, tmp
     assert readings > len(before)
 
 
-def test_what_reads_evidence_says_it_in_a_sentence(around: Surroundings, tmp_path: Path):
+def test_what_reads_evidence_says_it_in_a_sentence(around: RunnerConfig, tmp_path: Path):
     specs = [spec for group in paper("toy").artifacts[0].runs("smoke").values() for spec in group]
     for spec in specs:
         execute(spec, experiment, around)
@@ -115,7 +115,7 @@ def cut_short(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunSpec, Path]:
     spec, looks = toy.digits(updates=4, evaluate={"every": 4}), iter((False, False, True, True, True, True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Context, "late", property(lambda context: next(looks)))
-        assert execute(spec, training, Surroundings(store)).state == "late"
+        assert execute(spec, training, RunnerConfig(store)).state == "late"
     return spec, store
 
 
@@ -131,26 +131,26 @@ def test_a_run_under_way_keeps_its_checkpoint(cut_short, tmp_path: Path, number:
     """Whichever reading fails: the run goes on from its checkpoint, then or the next time."""
     spec, origin = cut_short
     taken_up: list[int] = []
-    restore: Callable[..., None] = Session.restore
+    restore: Callable[..., None] = TrainingRun.restore
 
-    def watched(session: Session, values: dict, tensors: dict) -> None:
+    def watched(session: TrainingRun, values: dict, tensors: dict) -> None:
         taken_up.append(values["t"])
         restore(session, values, tensors)
 
-    monkeypatch.setattr(Session, "restore", watched)
+    monkeypatch.setattr(TrainingRun, "restore", watched)
     began = at_update(origin, spec)
     for at in itertools.count(1):
         store = tmp_path / str(at)
         shutil.copytree(origin, store)
         taken_up.clear()
         with failing(store / "partial", number, at) as fault:
-            report = execute(spec, training, Surroundings(store))
+            report = execute(spec, training, RunnerConfig(store))
         if not fault.struck:
             break
         if report.state == "failed":
             assert at_update(store, spec) == began
             assert os.strerror(number) in report.why
-            report = execute(spec, training, Surroundings(store))
+            report = execute(spec, training, RunnerConfig(store))
         assert (report.state, report.why) == ("stored", "")
         assert taken_up[-1] == began
     assert at > 5

@@ -15,7 +15,7 @@ from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import registry
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.registry import paper
-from suite.report.varied import Comparison, UndrawableError
+from suite.report.overlay import Comparison, UndrawableError
 from suite.spec import RunSpec
 
 FIG5A = paper("isgd").artifact("isgd/fig5a").runs("smoke")

@@ -14,7 +14,7 @@ from pathlib import Path
 import live_register
 import pandas as pd
 
-from suite.claims.measured import Measured, exact, point
+from suite.claims.estimate import Estimate, exact, point
 from suite.experiment import Context, Experiment, OutOfTime
 from suite.papers import evidence, register, registry
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper
@@ -79,7 +79,7 @@ def runs(profile: str) -> Groups:
     return {"draws": specs(profile=profile, sleep=float(os.environ.get("TOY_SLEEP", "0")), **does)}
 
 
-def measures(found: Evidence) -> Iterator[tuple[str, Measured]]:
+def measures(found: Evidence) -> Iterator[tuple[str, Estimate]]:
     yield "seven", exact(7)
     drawn = found.runs("draws")
     mean = sum(run.results["value"] for run in drawn) / len(drawn)

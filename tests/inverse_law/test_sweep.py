@@ -14,12 +14,12 @@ from paper_figures.inverse_law.experiments.sweep import Trainer, sweep
 from paper_figures.inverse_law.settings import DIGITS
 from suite.experiment import Context, OutOfTime
 from suite.runner import packing
-from suite.runner.execute import Surroundings, execute_pack
+from suite.runner.execute import RunnerConfig, execute_pack
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import Bound, ForeachStep
+from suite.training.gradients.looped import AutogradGradients, ForeachStep
 from suite.training.gradients.native import NativeStep
 
 EXECUTION = {"device": "cpu", "precision": "float64", "channels_last": True, "path": "looped", "threads": 1,
@@ -48,7 +48,7 @@ def test_the_sweep_reports_the_definition(tmp_path):
     spec = spec_of(sample=60)
     found = sweep(spec, context_in(tmp_path))
     trainer = Trainer(spec, context_in(tmp_path))
-    assert isinstance(trainer.backend, Bound)
+    assert isinstance(trainer.backend, AutogradGradients)
     read = {name: trainer.reader(name) for name in ("training", "validation")}
     state, losses = trainer.start(), {"training": [], "validation": []}
     for update in range(found.results["updates"]):
@@ -180,7 +180,7 @@ def pack_of(**changes) -> list[RunSpec]:
 
 
 def computed(store: Path, specs: list[RunSpec], **more) -> list[str]:
-    reports = execute_pack(packing.Pack(tuple(specs)), EXPERIMENTS.__getitem__, Surroundings(store, **more))
+    reports = execute_pack(packing.Pack(tuple(specs)), EXPERIMENTS.__getitem__, RunnerConfig(store, **more))
     assert not any(report.why for report in reports), reports
     return [report.state for report in reports]
 

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from suite.batch_size.threshold import Monitor, Search, drive, next_test
-from suite.training.reading import read_loss
+from suite.training.loss_reading import read_loss
 
 
 class Trajectory:

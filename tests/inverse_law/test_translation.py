@@ -9,7 +9,7 @@ from paper_figures.inverse_law import eq17, fig2
 from suite.data.text import load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD
 from suite.models import build, initialise
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.translation import (
     Translation,
     beam_search,
@@ -125,7 +125,7 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
 
     context = Context(Path("."), {"device": "cpu"})
     trainer = Trainer(spec, context)
-    assert isinstance(trainer.backend, Bound)
+    assert isinstance(trainer.backend, AutogradGradients)
     read = trainer.reader("training")
     start = trainer.start()
     before = read(start, 99.0).loss

@@ -9,7 +9,7 @@ import pytest
 
 from paper_figures.isgd import settings
 from suite.runner.cost import TRAIN
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 
 
@@ -24,7 +24,7 @@ def updates(workers: int, store: Path) -> dict[str, np.ndarray]:
         workers=workers,
         order={"kind": "fixed-cycle", "share": "split"},
     )
-    report = execute(spec, lambda name: TRAIN, Surroundings(store))
+    report = execute(spec, lambda name: TRAIN, RunnerConfig(store))
     assert report.state == "stored", report
     table = Store(store).read(spec.id).curve("updates").sort_values("update")
     return {name: table[name].to_numpy() for name in table}

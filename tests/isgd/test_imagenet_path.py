@@ -11,9 +11,9 @@ import pytest
 from paper_figures.isgd import settings
 from paper_figures.isgd.experiments import EXPERIMENTS
 from paper_figures.isgd.experiments.imagenet import imagenet
-from suite.data.imagenet import Batch, ImageNetStream
+from suite.data.imagenet import ImageBatch, ImageNetStream
 from suite.experiment import Context, OutOfTime
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Outcome, Store
 from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution
@@ -33,7 +33,7 @@ def spec(updates: int, stop: int = 5, margin: float = 0.0) -> RunSpec:
 
 
 def run(chosen: RunSpec, root: Path, store: Path, **more: object) -> dict[str, object]:
-    around = Surroundings(store, data=root, **more)
+    around = RunnerConfig(store, data=root, **more)
     report = execute(chosen, EXPERIMENTS.__getitem__, around)
     assert report.state == "stored", report
     return Store(store).read(chosen.id).results
@@ -47,7 +47,7 @@ class Watched(ImageNetStream):
     def __init__(self, *given: object, **options: object):
         super().__init__(*given, **{**options, "processes": 0})
 
-    def batches(self, first: int = 0) -> Iterator[Batch]:
+    def batches(self, first: int = 0) -> Iterator[ImageBatch]:
         self.opened.append(first)
         return super().batches(first)
 
@@ -57,7 +57,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The batches at which streams are opened from here on."""
     found: list[int] = []
     monkeypatch.setattr(Watched, "opened", found, raising=False)
-    monkeypatch.setattr("suite.training.streamed.ImageNetStream", Watched)
+    monkeypatch.setattr("suite.training.streaming.ImageNetStream", Watched)
     return found
 
 
@@ -108,7 +108,7 @@ def test_a_run_that_is_cut_off_after_every_update_ends_in_the_same_bits(root: Pa
 
 
 def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
-    around = Surroundings(tmp_path / "store", data=tmp_path / "nowhere")
+    around = RunnerConfig(tmp_path / "store", data=tmp_path / "nowhere")
     report = execute(spec(4), EXPERIMENTS.__getitem__, around)
     assert report.state == "failed"
     assert "imagenet" in report.why

@@ -18,7 +18,7 @@ from paper_figures.isgd.settings import SYSTEMS
 from suite.claims.judge import BOARD, TEST
 from suite.papers.published import entries
 from suite.papers.verdicts import verdicts
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def judged(made_once):
 
     def fill(root):
         for spec in specs.values():
-            report = execute(spec, PAPER.experiments.__getitem__, Surroundings(root / "store"))
+            report = execute(spec, PAPER.experiments.__getitem__, RunnerConfig(root / "store"))
             assert report.state == "stored", report
 
     store = Store(made_once("quick-isgd", fill) / "store")

@@ -14,7 +14,7 @@ from suite.claims.judge import judge
 from suite.papers.counterfeits import Forged
 from suite.papers.published import entries
 from suite.papers.registry import paper
-from suite.runner.execute import Surroundings, execute
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec
 
@@ -70,7 +70,7 @@ def test_processes_time_an_update_and_the_sum_within_it(tmp_path):
     spec = RunSpec(
         "isgd/update-times", {"model": "digits_lenet", "processes": 2, "batches": (4, 16, 64), "repeats": 2}
     )
-    ended = execute(spec, paper("isgd").experiments.__getitem__, Surroundings(store=tmp_path))
+    ended = execute(spec, paper("isgd").experiments.__getitem__, RunnerConfig(store=tmp_path))
     assert ended.state == "stored", ended.why
     table = store.read(spec.id).curve("updates")
     assert sorted(zip(table["batch"], table["repeat"], strict=True)) == [(b, r) for b in (4, 16, 64) for r in (0, 1)]

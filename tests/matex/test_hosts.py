@@ -11,7 +11,7 @@ from test_matex_rates import verdict
 from paper_figures.matex_agd import hosts
 from paper_figures.matex_agd.experiments import link, sleeping
 from suite.communication.link import PAYLOAD
-from suite.cost_models.overlap import AllReduce, Layer
+from suite.cost_models.overlap import AllReduce, LayerTimes
 from suite.papers.artifact import Missing
 from suite.papers.counterfeits import COUNTERFEITS
 
@@ -98,8 +98,8 @@ def test_computing_over_exchanging_is_that_of_the_machine(monkeypatch):
 
 
 def test_stages_keep_all_seconds_and_bytes():
-    layers = [Layer(1.0, 2.0, (40.0, 4.0)), Layer(1.0, 2.0, (8.0,)), Layer(2.0, 4.0, (16.0, 4.0))]
-    assert link.stages(layers, 2) == (Layer(2.0, 4.0, (48.0, 4.0)), Layer(2.0, 4.0, (16.0, 4.0)))
+    layers = [LayerTimes(1.0, 2.0, (40.0, 4.0)), LayerTimes(1.0, 2.0, (8.0,)), LayerTimes(2.0, 4.0, (16.0, 4.0))]
+    assert link.stages(layers, 2) == (LayerTimes(2.0, 4.0, (48.0, 4.0)), LayerTimes(2.0, 4.0, (16.0, 4.0)))
     assert link.stages(layers, 9) == tuple(layers)
 
 

@@ -12,12 +12,12 @@ from paper_figures.matex_agd.experiments.imagenet import imagenet
 from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution
-from suite.training.streamed import assembled_streamed
+from suite.training.streaming import assembled_streamed
 
 
 @pytest.fixture
 def root(small_imagenet, monkeypatch):
-    monkeypatch.setattr("suite.training.streamed.os.cpu_count", lambda: 1)
+    monkeypatch.setattr("suite.training.streaming.os.cpu_count", lambda: 1)
     return small_imagenet
 
 
@@ -43,7 +43,7 @@ def context_of(spec, folder, root, **more) -> Context:
 def test_workers_read_their_own_parts_in_stored_order(root, monkeypatch):
     """Four workers, batches of two: six rows each, in a cycle, none of another's."""
     spec = small("sgd", 4)
-    monkeypatch.setattr("suite.training.streamed.ImageNetStream", in_this_process)
+    monkeypatch.setattr("suite.training.streaming.ImageNetStream", in_this_process)
     seen = []
     with assembled_streamed(spec.settings, 0, execution.choose(spec, "cpu", 1), root) as made:
         for number in (0, 1, 2, 3):
@@ -64,7 +64,7 @@ def in_this_process(*given, **options):
 
 
 def test_a_delayed_row_trains_and_resumes_to_the_same_bits(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("suite.training.streamed.ImageNetStream", in_this_process)
+    monkeypatch.setattr("suite.training.streaming.ImageNetStream", in_this_process)
     spec = small("agd2", 12)
     whole = imagenet(spec, context_of(spec, tmp_path / "whole", root))
     assert whole.results["test_error"] <= 0.5, "colours are easy to tell"

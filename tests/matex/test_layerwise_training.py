@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from paper_figures.matex_agd.settings import DIGITS
-from suite.communication.collectives import Counted
+from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec
 from suite.training import loop as training
-from suite.training.loop import Session, train
+from suite.training.loop import TrainingRun, train
 
 EXECUTION = {"device": "cpu", "precision": "float32", "channels_last": True, "path": "looped", "threads": 1,
              "deterministic": True}  # fmt: skip
@@ -47,12 +47,12 @@ def synchronous(tmp_path_factory):
 def test_layer_wise_ends_in_the_bits_of_synchronous(tmp_path, monkeypatch, synchronous, order, bucket_bytes):
     sums = []
 
-    class Watched(Session):
+    class Watched(TrainingRun):
         def __init__(self, *given):
             super().__init__(*given)
-            self.algorithm = replace(self.algorithm, collective=Counted(self.algorithm.collective, sums))
+            self.algorithm = replace(self.algorithm, collective=CountingCollective(self.algorithm.collective, sums))
 
-    monkeypatch.setattr(training, "Session", Watched)
+    monkeypatch.setattr(training, "TrainingRun", Watched)
     found = results(train(spec_of(bucket_bytes, segmented=True, order=order), Context(tmp_path, EXECUTION)))
     assert found == synchronous
     parameters, tensors = found["parameters"], 8  # two convolutions and two layers, weights and biases

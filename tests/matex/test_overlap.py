@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Setting, network
-from suite.cost_models.overlap import AllReduce, Layer, Network, Wire, delayed, layer_wise, rates, synchronous
+from suite.cost_models.overlap import (
+    AllReduce,
+    LayerTimes,
+    NetworkTimes,
+    Wire,
+    delayed,
+    layer_wise,
+    rates,
+    synchronous,
+)
 
 # first to last: forward 1 + 2, backward 2 + 4, apply 1 + 1 seconds; 60 and 20 bytes to send
-SMALL = Network((Layer(1, 2, (50, 10), apply=1), Layer(2, 4, (20,), apply=1)))
+SMALL = NetworkTimes((LayerTimes(1, 2, (50, 10), apply=1), LayerTimes(2, 4, (20,), apply=1)))
 
 
 def bus(beta: float, call: float = 0.0) -> AllReduce:
@@ -41,7 +50,9 @@ def test_layer_wise_by_hand():
 
 
 def test_copies_delay_what_follows():
-    copied = Network(tuple(Layer(x.forward, x.backward, x.tensors, x.apply, copy=0.5) for x in SMALL.layers))
+    copied = NetworkTimes(
+        tuple(LayerTimes(x.forward, x.backward, x.tensors, x.apply, copy=0.5) for x in SMALL.layers)
+    )
     assert layer_wise(copied, bus(10), "all") == 18
 
 
@@ -118,8 +129,8 @@ def test_a_layer_costs_its_operations_and_the_bytes_that_move():
     """At 10 operations and 2 bytes a second: 3 examples of 5 operations; 7 numbers of 4 bytes, moved 5 or 2 times."""
     setting = Setting(flops=10.0, memory=2.0, alpha=0.0, beta=1.0, call=0.0)
     first, second = network((LayerCost(5.0, ()), LayerCost(5.0, (6, 1))), 3, setting).layers
-    assert first == Layer(forward=1.5, backward=1.5)
-    assert second == Layer(forward=1.5, backward=3.0, tensors=(24.0, 4.0), apply=5 * 28 / 2, copy=2 * 28 / 2)
+    assert first == LayerTimes(forward=1.5, backward=1.5)
+    assert second == LayerTimes(forward=1.5, backward=3.0, tensors=(24.0, 4.0), apply=5 * 28 / 2, copy=2 * 28 / 2)
 
 
 def test_refuses_what_means_nothing():

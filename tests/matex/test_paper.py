@@ -13,7 +13,7 @@ from paper_figures.matex_agd.experiments.sleeping import SleepingNetwork
 from paper_figures.matex_agd.link_readings import ASLEEP, asleep
 from paper_figures.matex_agd.overlap_cases import ALEXNET, LAYERS, layer_costs, layer_runs
 from suite.cost_models.machines import DGX1, network
-from suite.cost_models.overlap import AllReduce, Network, rates
+from suite.cost_models.overlap import AllReduce, NetworkTimes, rates
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.published import published
 from suite.papers.verdicts import verdicts
@@ -114,7 +114,7 @@ def test_layers_come_out_as_they_did(evidence):
 def test_the_sleeping_network_takes_its_time_and_no_less():
     import time
 
-    module = SleepingNetwork(Network(asleep(ASLEEP)))
+    module = SleepingNetwork(NetworkTimes(asleep(ASLEEP)))
     began = time.perf_counter()
     module(torch.rand(1)).sum().backward()
     assert time.perf_counter() - began >= 3 * sum(seconds for _, seconds in ASLEEP)
@@ -172,11 +172,13 @@ def test_rounding_sets_synchronous_and_serial_training_apart_by_next_to_nothing(
     from paper_figures.matex_agd.experiments.serial_gap import serial_gap
     from suite.experiment import Context
     from suite.training import numerics as execution
-    from suite.training.gradients.looped import Bound
+    from suite.training.gradients.looped import AutogradGradients
 
     batches = []
-    compute = Bound.tensors
-    monkeypatch.setattr(Bound, "tensors", lambda self, *at: batches.append(len(at[-1][1])) or compute(self, *at))
+    compute = AutogradGradients.tensors
+    monkeypatch.setattr(
+        AutogradGradients, "tensors", lambda self, *at: batches.append(len(at[-1][1])) or compute(self, *at)
+    )
     spec = RunSpec("matex_agd/serial_gap", {**settings.GAP.settings, "seeds": 1, "updates": 4, "every": 1})
     table = serial_gap(spec, Context(tmp_path, execution.choose(spec, "cpu", 1))).curves["gap"]
     loss = table.pivot_table(index="update", columns="arm", values="loss")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.sgd import sgd
 
-from reference_impls.contract import Algorithm, Entry, Turn
+from reference_impls.contract import Algorithm, GradientRef, Turn
 from reference_impls.crossbow import SMA as Averaging
 from reference_impls.crossbow import elastic_averaging
 from reference_impls.isgd import ISGD as Chart
@@ -17,7 +17,7 @@ from reference_impls.local_sgd import DiLoCo as Outer
 from reference_impls.local_sgd import LocalSGD as Mean
 from reference_impls.local_sgd import PostLocalSGD as LateMean
 from reference_impls.matex_agd import DelayedSGD as Exchange
-from suite.communication.collectives import Local, Settled
+from suite.communication.collectives import CompletedSum, Local
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD
 from suite.training.optimizers import ALL, Stepped, TorchSGD
 
@@ -167,7 +167,7 @@ class Reference:
         return loss.detach(), torch.cat([grad.reshape(-1) for grad in grads])
 
     def update(self) -> None:
-        turn = Turn(self.t, tuple(Entry(worker, self.t, self.t) for worker in range(self.workers)))
+        turn = Turn(self.t, tuple(GradientRef(worker, self.t, self.t) for worker in range(self.workers)))
         ask = self.algorithm.points(self.state, turn)
         points = ask.parameters.repeat_interleave(torch.tensor(ask.shares), 0)
         pairs = [self.gradient(j, points[j].clone(), int(ask.batch[j])) for j in range(self.workers)]
@@ -183,7 +183,7 @@ class Reference:
             return ((ALL, self.algorithm.send(sums)),)
         ends = torch.tensor([p.numel() for p in self.modules[0].parameters()]).cumsum(0).tolist()
         parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-        return tuple((part, Settled(sums[0, part])) for part in reversed(parts))
+        return tuple((part, CompletedSum(sums[0, part])) for part in reversed(parts))
 
     def apply(self, turn: Turn, losses: Tensor, sums: Tensor, sent: Any = ()) -> None:
         self.state = self.algorithm.update(self.state, turn, losses, sums, self.rate, sent)

@@ -12,7 +12,7 @@ import torch
 from door import RATE, closure, examples, network, rows, weights
 from torch import Tensor, nn
 
-from suite.communication.collectives import Alone, Counted, Settled
+from suite.communication.collectives import Alone, CompletedSum, CountingCollective
 from suite.communication.launch import spawn
 from suite.optim import DelayedSGD
 from suite.optim.vector import Vector
@@ -43,7 +43,7 @@ def test_segments_leave_during_backward_in_one_order():
     for layerwise in (True, False):
         module = network()
         opt = DelayedSGD(module, lr=RATE, layerwise=layerwise, fused=False)
-        counted, seen = Counted(opt.core.algorithm.collective), []
+        counted, seen = CountingCollective(opt.core.algorithm.collective), []
         opt.core.algorithm = replace(opt.core.algorithm, collective=counted)
         first = next(module.parameters())
         first.register_post_accumulate_grad_hook(lambda _, counted=counted, seen=seen: seen.extend(counted.sizes))
@@ -127,7 +127,7 @@ def test_refuses_settings_that_mean_nothing(options: dict, message: str):
 
 
 @dataclass(frozen=True)
-class Awaited(Settled):
+class Awaited(CompletedSum):
     """A sum that is there, and is told whether it was waited for."""
 
     seen: list[Tensor]
@@ -145,7 +145,7 @@ class Watched(Alone):
         self.sent: list[Tensor] = []
         self.awaited: list[Tensor] = []
 
-    def start(self, rows: Tensor, each: int | None = None) -> Settled:
+    def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
         self.sent.append(value := rows[0])
         return Awaited(value, self.awaited)
 

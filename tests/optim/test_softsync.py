@@ -14,7 +14,7 @@ import torch.distributed as dist
 from door import DECAY, MOMENTUM, RATE, UPDATES, FusedTorch, closure, examples, network, rows, weights
 
 from reference_impls import rudra
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra_rates import softsync_rate
 from suite.communication.collectives import Local
 from suite.communication.group import Group
@@ -51,7 +51,7 @@ def replayed(
     rate = RATE if per_gradient else softsync_rate(RATE, max(n, 1))
     lr = torch.tensor(rate, dtype=torch.float64 if fused else dtype)
 
-    def gradient(point: torch.Tensor, entry: Entry) -> torch.Tensor:
+    def gradient(point: torch.Tensor, entry: GradientRef) -> torch.Tensor:
         module, batch = modules[entry.worker], rows(entry.number, entry.worker, LEARNERS)
         torch.nn.utils.vector_to_parameters(point.clone(), module.parameters())
         loss = torch.nn.functional.cross_entropy(module(inputs[batch]), targets[batch])
@@ -94,7 +94,7 @@ def test_one_learner_is_torchs_sgd():
 def test_processes_equal_the_replayed_clock(n: int, per_gradient: bool):
     """Arrival decides the order of sums, so to 1e-12 in float64. Learners end with the server's weights."""
     served, *learners = spawn(bodies.serve, LEARNERS + 1, n, UPDATES, per_gradient, timeout=60)
-    turns = [Turn(t, tuple(Entry(*entry) for entry in entries)) for t, entries in served["turns"]]
+    turns = [Turn(t, tuple(GradientRef(*entry) for entry in entries)) for t, entries in served["turns"]]
     assert [turn.t for turn in turns] == list(range(UPDATES))
     if n == 0:  # how stale the others' gradients are, and so how well they learn, is the machine's to say
         assert sum(served["losses"][-5:]) < sum(served["losses"][:5])

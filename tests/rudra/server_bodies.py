@@ -15,7 +15,7 @@ from torch import Tensor
 from suite.communication.group import Group, WorkerLost
 from suite.parameter_server import tree_processes
 from suite.parameter_server.processes import Served, train
-from suite.parameter_server.tree_messages import Job
+from suite.parameter_server.tree_messages import TrainingJob
 from suite.training.optimizers import CaffeSGD
 
 DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9
@@ -97,8 +97,8 @@ def dyadic_rows(learner: int, number: int) -> Tensor:
     return (torch.arange(4, dtype=torch.float64) * (3 * learner + 1) + 5 * number) % 8
 
 
-def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) -> Job:
-    return Job(
+def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) -> TrainingJob:
+    return TrainingJob(
         architecture, n, torch.zeros(4, dtype=torch.float64), dyadic_rows, gradient,
         CaffeSGD(0.5), lambda t: 0.125, updates, per_leaf=2, fan_out=2,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 import pytest
 from simulated_systems import COSTS, system
 
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra import Server, average_staleness
 from suite.clock import Link
 from suite.parameter_server.flat import Base, Messages
@@ -58,7 +58,7 @@ def literal_async(learners: int, updates: int, draw: GammaDurations) -> list[Tur
     turns = []
     for t in range(updates):
         worker = min(range(learners), key=lambda w: (ends[w], w))
-        turns.append(Turn(t, (Entry(worker, read[worker], number[worker]),)))
+        turns.append(Turn(t, (GradientRef(worker, read[worker], number[worker]),)))
         read[worker], number[worker] = t + 1, number[worker] + 1
         ends[worker] += draw(worker)
     return turns
@@ -138,7 +138,7 @@ def test_nobody_computes_on_weights_that_are_not_made_yet(architecture: str, mon
     made = system(architecture, 20, 3)
     begin, began = made.server.begin, []
 
-    def watched(worker: int) -> Entry:
+    def watched(worker: int) -> GradientRef:
         entry = begin(worker)
         began.append((entry.read, made.server.timestamp))
         return entry

@@ -13,7 +13,7 @@ import server_bodies as bodies
 import torch
 import torch.distributed as dist
 
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from suite.communication.launch import WorkersFailed, spawn
 from suite.parameter_server.processes import Connection
 from suite.parameter_server.protocol import Staleness
@@ -31,7 +31,7 @@ def test_a_learner_is_three_times_as_patient_as_the_server(monkeypatch: pytest.M
 
 
 def turns_of(served: dict[str, Any]) -> list[Turn]:
-    return [Turn(t, tuple(Entry(*entry) for entry in entries)) for t, entries in served["turns"]]
+    return [Turn(t, tuple(GradientRef(*entry) for entry in entries)) for t, entries in served["turns"]]
 
 
 def replayed(turns: list[Turn]) -> torch.Tensor:

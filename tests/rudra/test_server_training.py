@@ -22,12 +22,12 @@ from suite.parameter_server.protocol import GammaDurations, Staleness, play
 from suite.parameter_server.training import train
 from suite.parameter_server.waves import Waves, jobs_of, wave_points, wave_turn
 from suite.spec import RunSpec, thaw
-from suite.training.gradients.batching import answer
+from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.looped import Functional
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.loop import train as train_plainly
 from suite.training.optimizers import CaffeSGD
-from suite.training.problem import Quadratic
+from suite.training.problem import QuadraticProblem
 
 EXECUTION = {
     "path": "looped",
@@ -97,14 +97,14 @@ def test_a_run_cut_short_ends_in_the_same_bits(
     execution = {**EXECUTION, "path": path}
     wanted = spec(n, 6, 8 if n == 0 else 24, lookahead=lookahead)
     whole = train(wanted, Context(folder(tmp_path, "whole"), execution))
-    update = server_training.ServerSession.update
+    update = server_training.ServerRun.update
 
     def update_until_late(session: Any, turn: Turn) -> None:
         update(session, turn)
         if session.t in (3, 5):
             object.__setattr__(session.context, "deadline", 0.0)
 
-    monkeypatch.setattr(server_training.ServerSession, "update", update_until_late)
+    monkeypatch.setattr(server_training.ServerRun, "update", update_until_late)
     place = folder(tmp_path, "cut")
     for _ in range(2):
         with pytest.raises(OutOfTime):
@@ -177,10 +177,10 @@ def test_batch_norm_is_refused(tmp_path: Path) -> None:
 LEARNERS, BATCH = 6, 3
 
 
-def problem() -> Quadratic:
+def problem() -> QuadraticProblem:
     generator = torch.Generator().manual_seed(2)
     rows = torch.randn(90, 8, generator=generator, dtype=torch.float64)
-    return Quadratic(rows, torch.linspace(0.5, 2.0, 8, dtype=torch.float64))
+    return QuadraticProblem(rows, torch.linspace(0.5, 2.0, 8, dtype=torch.float64))
 
 
 def examples(workers: list[int], numbers: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ def in_waves(n: int, updates: int, lookahead: int, paths: type, sizes: list[int]
             together = wave_turn(turn.t, wave)
             points = wave_points(algorithm.points(state, together), wave)
             chosen = examples([entry.worker for entry in together.entries], points.batch)
-            losses, sums, _ = answer(gradients, points, buffers.expand(len(chosen), 0), chosen)
+            losses, sums, _ = compute_gradients(gradients, points, buffers.expand(len(chosen), 0), chosen)
             sizes.append(len(wave))
             for job, loss, total in zip(wave, losses.split(points.shares), sums, strict=True):
                 ready[job.update, job.read] = loss, total.clone()

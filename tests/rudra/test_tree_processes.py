@@ -10,7 +10,7 @@ import server_bodies as bodies
 import torch
 
 from reference_impls import rudra
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from suite.communication.collectives import Local
 from suite.communication.launch import WorkersFailed, spawn
 from suite.training.optimizers import CaffeSGD
@@ -39,7 +39,7 @@ def followed(turns: list[Turn], n: int) -> torch.Tensor:
 def test_weights_are_those_of_the_recorded_clocks_to_the_bit(architecture: str, n: int) -> None:
     servers = 1 if architecture == "base" else 3
     served, *others = spawn(bodies.serve_tree, servers + LEARNERS, architecture, n, UPDATES, timeout=30)
-    turns = [Turn(t, tuple(Entry(*entry) for entry in entries)) for t, entries in served["turns"]]
+    turns = [Turn(t, tuple(GradientRef(*entry) for entry in entries)) for t, entries in served["turns"]]
     assert [turn.t for turn in turns] == list(range(UPDATES))
     assert served["x"] == followed(turns, n).tolist()
     if architecture != "adv*":  # there nobody waits for a learner that is late

@@ -10,14 +10,14 @@ import pytest
 import simpy
 from simulated_systems import COSTS
 
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra import Server
 from suite.clock import Link
-from suite.parameter_server.flat import Base, Ledger, Messages, Port
+from suite.parameter_server.flat import Base, Messages, Port, TimeLedger
 from suite.parameter_server.placement import learner_seconds, placement, simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness
 from suite.parameter_server.tree import Adv, AdvStar
-from suite.parameter_server.waves import Job, jobs_of
+from suite.parameter_server.waves import GradientJob, jobs_of
 
 PUSH, ASK, COPY = 4.0, 1.004, 0.25  # seconds of a push or a pull, of an inquiry, and between two processes
 
@@ -50,8 +50,8 @@ def test_a_port_works_through_messages_one_by_one() -> None:
 
 
 def test_overlap_is_the_share_of_computation() -> None:
-    assert Ledger(computing=3.0, communicating=1.0).overlap == 0.75
-    assert Ledger() == Ledger(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0)
+    assert TimeLedger(computing=3.0, communicating=1.0).overlap == 0.75
+    assert TimeLedger() == TimeLedger(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def test_a_server_spends_no_time_on_an_update_unless_told() -> None:
@@ -63,11 +63,11 @@ def test_the_ledger_of_a_learner_whose_first_gradient_makes_no_update() -> None:
     system = made(Base, Server(2, 1), [1.0, 1_000.0])
     first = 1 + PUSH + ASK
     system.env.run(until=first + 0.01)
-    book = Ledger(computing=1.0, communicating=PUSH + ASK, pushes=1, inquiries=1, skipped=1, pushed_bytes=3_000)
+    book = TimeLedger(computing=1.0, communicating=PUSH + ASK, pushes=1, inquiries=1, skipped=1, pushed_bytes=3_000)
     assert vars(system.ledger) == pytest.approx(vars(book))
     assert ends(system, 1) == pytest.approx([first + 1 + PUSH])
     system.env.run(until=first + first + PUSH + 0.01)
-    book = Ledger(2.0, 3 * PUSH + 2 * ASK, 2, 1, 2, 1, 0, 6_000, 3_000)
+    book = TimeLedger(2.0, 3 * PUSH + 2 * ASK, 2, 1, 2, 1, 0, 6_000, 3_000)
     assert vars(system.ledger) == pytest.approx(vars(book))
 
 
@@ -78,7 +78,7 @@ def test_learners_of_a_leaf_wait_for_the_slower_and_share_the_way_to_the_root() 
     fetched = update + 0.5 + ASK + PUSH
     assert ends(system, 2) == pytest.approx([update, fetched + 2 * COPY + update])
     waited = (fetched + COPY - 1) + (fetched + 2 * COPY - 2)
-    book = Ledger(3.0, waited, 2, 2, 2, 0, 0, 6_000, 6_000)
+    book = TimeLedger(3.0, waited, 2, 2, 2, 0, 0, 6_000, 6_000)
     assert vars(system.ledger) == pytest.approx(vars(book))
     assert system.port.served == 4, "the second relay, and three messages before it"
 
@@ -88,7 +88,7 @@ def test_a_leaf_asks_and_pulls_only_what_is_newer(n: int) -> None:
     """Of three learners, each on its leaf, one is quick: its gradients make no update, and hardsync holds it."""
     system = made(Adv, Server(3, n), [1.0, 1_000.0, 1_000.0], {"per_leaf": 1})
     system.env.run(until=13.0)
-    book = Ledger(2.0, 2 * (COPY + PUSH + ASK), 2, 0, 2, 2, 0, 6_000, 0) if n else Ledger()
+    book = TimeLedger(2.0, 2 * (COPY + PUSH + ASK), 2, 0, 2, 2, 0, 6_000, 0) if n else TimeLedger()
     assert vars(system.ledger) == pytest.approx(vars(book))
 
 
@@ -126,9 +126,9 @@ def test_weights_go_from_the_root_to_learner_0_and_on_over_its_own_link_to_one_c
         [2, 2, 2],
         [3, 2, 2],
     ]
-    assert list(system.turns) == [(14.25 + 10 * t, Turn(t, (Entry(1, 0, t),))) for t in range(3)]
+    assert list(system.turns) == [(14.25 + 10 * t, Turn(t, (GradientRef(1, 0, t),))) for t in range(3)]
     assert system.port.served == 3 + 3, "a gradient and the weights for each update"
-    assert system.ledger == Ledger(30.0, 0.0, 3, 1, 3, 2, 0, 9_000, 3_000)
+    assert system.ledger == TimeLedger(30.0, 0.0, 3, 1, 3, 2, 0, 9_000, 3_000)
 
 
 def test_a_learner_that_swaps_its_buffers_takes_so_long_and_computes_on_the_newer_weights() -> None:
@@ -190,9 +190,9 @@ def test_jitter_is_the_relative_standard_deviation(jitter: float) -> None:
 
 def test_staleness_is_counted_by_hand() -> None:
     turns = [
-        Turn(0, (Entry(0, 0, 0),)),
-        Turn(1, (Entry(0, 0, 1), Entry(1, 0, 0))),
-        Turn(2, (Entry(1, 0, 1), Entry(0, 2, 2))),
+        Turn(0, (GradientRef(0, 0, 0),)),
+        Turn(1, (GradientRef(0, 0, 1), GradientRef(1, 0, 0))),
+        Turn(2, (GradientRef(1, 0, 1), GradientRef(0, 2, 2))),
     ]
     counted = Staleness()
     assert (counted.seconds, counted.total) == (0.0, 0)
@@ -206,6 +206,10 @@ def test_staleness_is_counted_by_hand() -> None:
 
 
 def test_the_jobs_of_an_update_begin_with_the_oldest_weights() -> None:
-    entries = (Entry(0, 9, 4), Entry(1, 2, 3), Entry(2, 9, 1), Entry(3, 8, 0))
-    jobs = [Job(9, 2, entries[1:2]), Job(9, 8, entries[3:]), Job(9, 9, (entries[0], entries[2]))]
+    entries = (GradientRef(0, 9, 4), GradientRef(1, 2, 3), GradientRef(2, 9, 1), GradientRef(3, 8, 0))
+    jobs = [
+        GradientJob(9, 2, entries[1:2]),
+        GradientJob(9, 8, entries[3:]),
+        GradientJob(9, 9, (entries[0], entries[2])),
+    ]
     assert jobs_of(Turn(9, entries)) == jobs

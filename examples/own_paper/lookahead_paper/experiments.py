@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 
 from lookahead_paper.algorithm import Lookahead
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.runs.store import Outcome
@@ -29,7 +29,7 @@ def quadratic(spec: RunSpec, context: Context) -> Outcome:
     state = algorithm.init(torch.zeros(s["coordinates"], dtype=torch.float64))
     variances = []
     for t in range(s["rounds"] * s["k"]):
-        turn = Turn(t, (Entry(0, t, t),))
+        turn = Turn(t, (GradientRef(0, t, t),))
         apart = algorithm.points(state, turn).parameters - torch.randn(
             1, s["coordinates"], generator=draw, dtype=torch.float64
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suite.claims.intervals import paired_ratio
-from suite.claims.measured import over_seeds
+from suite.claims.estimate import over_seeds
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
 from suite.papers.counterfeits import as_if, counterfeit
 from suite.papers.published import printed_value

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from reference_impls import crossbow
-from reference_impls.contract import Collective, Entry, Turn
+from reference_impls.contract import Collective, GradientRef, Turn
 from reference_impls.crossbow import SMA
-from suite.communication.collectives import Local, Settled, check_rows
+from suite.communication.collectives import CompletedSum, Local, check_rows
 from suite.data.order import Shuffled
 from suite.experiment import Context
 from suite.model_averaging.learners import Learners
@@ -27,7 +27,7 @@ from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.gradients.looped import Functional
 from suite.training.optimizers import CaffeSGD
-from suite.training.problem import Quadratic
+from suite.training.problem import QuadraticProblem
 
 Gradient = Callable[[Tensor, int], Tensor]  # points [k, d], iteration -> gradients [k, d]
 D, EXAMPLES, BATCH = 40, 480, 4
@@ -46,8 +46,8 @@ class CountingSum:
     def rows(self) -> int:
         return self.workers
 
-    def start(self, rows: Tensor, each: int | None = None) -> Settled:
-        return Settled(self.sum(rows, each))
+    def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
+        return CompletedSum(self.sum(rows, each))
 
     def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
         check_rows(rows, self.workers, each)
@@ -78,8 +78,8 @@ class DeviceSum:
     def workers(self) -> int:
         return self.rows * self.meeting.devices
 
-    def start(self, rows: Tensor, each: int | None = None) -> Settled:
-        return Settled(self.sum(rows, each))
+    def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
+        return CompletedSum(self.sum(rows, each))
 
     def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
         check_rows(rows, self.rows, each)
@@ -94,10 +94,10 @@ def problem(run_seed: int) -> Any:
     """A quadratic whose batches differ."""
     draw = torch.Generator().manual_seed(seed(run_seed, "quadratic"))
     rows = torch.randn(EXAMPLES, D, generator=draw, dtype=torch.float64)
-    return Quadratic(rows, torch.linspace(0.2, 1.5, D, dtype=torch.float64))
+    return QuadraticProblem(rows, torch.linspace(0.2, 1.5, D, dtype=torch.float64))
 
 
-def noisy(made: Quadratic, k: int) -> Gradient:
+def noisy(made: QuadraticProblem, k: int) -> Gradient:
     """Learner j of iteration t reads batch t * k + j."""
     table = torch.arange(EXAMPLES).view(-1, BATCH)
 
@@ -120,13 +120,13 @@ def walk(
     gradient: Gradient,
     *,
     rate: Tensor = RATE,
-    state: crossbow.State | None = None,
-) -> list[crossbow.State]:
+    state: crossbow.SMAState | None = None,
+) -> list[crossbow.SMAState]:
     """The states of SMA, the initial one first."""
     k = algorithm.collective.rows
     states = [state or algorithm.init(start)]
     for t in range(turns):
-        turn = Turn(t, tuple(Entry(j, t, t * k + j) for j in range(k)))
+        turn = Turn(t, tuple(GradientRef(j, t, t * k + j) for j in range(k)))
         points, losses = algorithm.points(states[-1], turn).parameters, torch.zeros(k, dtype=torch.float64)
         states.append(algorithm.update(states[-1], turn, losses, gradient(points, t), rate))
     return states
@@ -141,11 +141,11 @@ def written_out(k: int, start: Tensor, turns: int, gradient: Gradient) -> tuple[
     return w, z
 
 
-def on_devices(k: int, devices: int, start: Tensor, turns: int, gradient: Gradient) -> list[crossbow.State]:
+def on_devices(k: int, devices: int, start: Tensor, turns: int, gradient: Gradient) -> list[crossbow.SMAState]:
     """The last state of each device: replicas of its own and a copy of the average model, sums exchanged."""
     meeting, m = Meeting(devices), k // devices
 
-    def run(device: int) -> crossbow.State:
+    def run(device: int) -> crossbow.SMAState:
         own = slice(device * m, (device + 1) * m)
         mine = lambda points, t: gradient(points.repeat(devices, 1), t)[own]  # row j is the gradient of learner j
         return walk(sma(m, DeviceSum(meeting, device, m)), start, turns, mine)[-1]
@@ -187,7 +187,7 @@ def algebra(spec: RunSpec, context: Context) -> Outcome:
 
 def paths() -> pd.DataFrame:
     """Two replicas and their average model over 40 iterations in a plane, batches drawn around the minimum."""
-    made = Quadratic(
+    made = QuadraticProblem(
         torch.randn(400, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64) * 1.5,
         torch.tensor([0.3, 1.0], dtype=torch.float64),
     )
@@ -205,7 +205,7 @@ def paths() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def one_learner(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
+def one_learner(made: QuadraticProblem, start: Tensor) -> dict[str, float | list[float]]:
     gradient = noisy(made, 1)
     states = walk(sma(1, alpha=1.0, momentum=0.0), start, 30, gradient)
     w = [state.replicas for state in states]
@@ -223,12 +223,12 @@ def one_learner(made: Quadratic, start: Tensor) -> dict[str, float | list[float]
     }
 
 
-def lag_of_previous(states: list[crossbow.State], i: int) -> int:
+def lag_of_previous(states: list[crossbow.SMAState], i: int) -> int:
     """How many iterations before i the average model stood where ``previous`` of state i says."""
     return min(range(1, i + 1), key=lambda lag: apart(states[i].previous, states[i - lag].centre))
 
 
-def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
+def many_learners(made: QuadraticProblem, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
     k, gradient = 4, noisy(made, 4)
     found: dict[str, float | list[float]] = {}
     states = walk(sma(k, momentum=0.0), start, 30, gradient)
@@ -251,7 +251,7 @@ def many_learners(made: Quadratic, start: Tensor, run_seed: int) -> dict[str, fl
     found["previous_lag"] = [float(min(lags)), float(max(lags))]
     equal = walk(algorithm, start, 30, lambda points, t: noisy(made, 1)(points[:1], t).expand(k, -1))
     found["equal_data"] = apart(equal[-1].replicas, equal[-1].replicas[:1])
-    turn = Turn(5, tuple(Entry(j, 5, j) for j in range(k)))
+    turn = Turn(5, tuple(GradientRef(j, 5, j) for j in range(k)))
     asked = [algorithm.points(state, turn).parameters for state in states]
     found["present_position"] = sum(apart(p, s.replicas) == 0 for p, s in zip(asked, states, strict=True)) / len(
         states
@@ -325,7 +325,7 @@ def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, fl
     return found
 
 
-def devices(made: Quadratic, start: Tensor) -> dict[str, float | list[float]]:
+def devices(made: QuadraticProblem, start: Tensor) -> dict[str, float | list[float]]:
     """Two levels (section 3.3), and differences added up on each device first (section 4.2)."""
     found: dict[str, float | list[float]] = {}
     k, gradient = 4, noisy(made, 4)

@@ -23,8 +23,8 @@ from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.fused_step import in_place
 from suite.training.gradients.backend import Backend
-from suite.training.gradients.batching import answer
-from suite.training.reading import Reading
+from suite.training.gradients.batching import compute_gradients
+from suite.training.loss_reading import LossReading
 from suite.training.schedules import rounds
 
 Judge = Callable[[Any], dict[str, Any]]
@@ -52,7 +52,7 @@ class SteppedSgd:
         """Numbers of the examples [workers, b] of update t."""
         raise NotImplementedError
 
-    def reader(self, sample: str) -> Callable[[Any, float], Reading]:
+    def reader(self, sample: str) -> Callable[[Any, float], LossReading]:
         """How a monitor reads the loss of a state on a sample, against a threshold."""
         raise NotImplementedError
 
@@ -76,7 +76,7 @@ class SteppedSgd:
         turn = self.turn(t)
         points, examples = self.request(state, turn)
         if self.step is None:
-            return self.apply_gradients(state, turn, *answer(self.backend, points, self.buffers, examples))
+            return self.apply_gradients(state, turn, *compute_gradients(self.backend, points, self.buffers, examples))
         state, self.buffers, _ = self.step(turn, points, state, self.buffers, examples, self.rate)
         return state
 
@@ -229,5 +229,5 @@ def resume(spec: RunSpec, context: Context, trainer: SteppedSgd) -> Search:
     for monitor in watched:
         monitor.crossed = dict(values["crossed"][monitor.name])
     search = Search(watched, state, **grid, update=update)
-    search.tests = [Test(name, at, Reading(*reading)) for name, at, *reading in values["tests"]]
+    search.tests = [Test(name, at, LossReading(*reading)) for name, at, *reading in values["tests"]]
     return search

@@ -33,9 +33,9 @@ from suite.spec import RunSpec, seed
 from suite.training.build import DTYPES, make_network, make_optimizer
 from suite.training.flat import FlatModule
 from suite.training.gradients.paths import backend_of
+from suite.training.loss_reading import LossReading
 from suite.training.numerics import Numerics, apply
 from suite.training.problem import Classification
-from suite.training.reading import Reading
 
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "digits": lambda targets: targets,
@@ -94,7 +94,7 @@ class Trainer(SteppedSgd):
     def examples(self, t: int) -> Tensor:
         return self.order.indices(torch.tensor([t])).view(self.workers, -1)
 
-    def reader(self, sample: str) -> Callable[[Any, float], Reading]:
+    def reader(self, sample: str) -> Callable[[Any, float], LossReading]:
         """How a monitor reads the loss of a state on a sample."""
         reader = self.backend.reader(*self.samples[sample])
         if reader.last is not None:

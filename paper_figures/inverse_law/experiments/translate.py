@@ -27,9 +27,9 @@ from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import checkpoint
 from suite.training.build import make_optimizer
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
+from suite.training.loss_reading import LossReading, read_loss
 from suite.training.numerics import apply
-from suite.training.reading import Reading, read_loss
 from suite.training.translation import Translation, prepare, score, translate, word_loss
 
 CHUNK = 50  # sentences of a test read at a time
@@ -49,7 +49,7 @@ class Trainer(SteppedSgd):
         )
         problem = Translation(corpus, dict(settings["model"]), seed(spec.seed, "weights"), context.device)
         rate = torch.tensor(settings["rate"], device=context.device)
-        super().__init__(Bound(problem), make_optimizer(settings["descent"], problem.flat), rate)
+        super().__init__(AutogradGradients(problem), make_optimizer(settings["descent"], problem.flat), rate)
         self.order = WordOrder(corpus.lengths, settings["words"], seed(spec.seed, "order"))
         drawn = torch.randperm(
             len(corpus.lengths), generator=torch.Generator().manual_seed(seed("samples", settings["corpus"]))
@@ -61,7 +61,7 @@ class Trainer(SteppedSgd):
     def examples(self, t: int) -> Tensor:
         return self.order.sentences(t)[None]
 
-    def reader(self, sample: str) -> Callable[[Any, float], Reading]:
+    def reader(self, sample: str) -> Callable[[Any, float], LossReading]:
         """How the monitor reads the mean loss per word over the sample of training sentences."""
         if sample != "training":
             raise ValueError(f"translation has a training sample only, not {sample!r}")
@@ -72,7 +72,7 @@ class Trainer(SteppedSgd):
                 logits = self.flat.module(inputs)
                 yield word_loss(logits, target, "sum").item(), int((target != 0).sum())
 
-        def read(state: Any, threshold: float) -> Reading:
+        def read(state: Any, threshold: float) -> LossReading:
             self.load(state)
             return read_loss(chunks(), self.test_examples, threshold)
 

@@ -12,9 +12,9 @@ from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.gradients.paths import backend
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
-from suite.training.streamed import assembled_streamed, validated
+from suite.training.streaming import assembled_streamed, validated
 
 
 def imagenet(spec: RunSpec, context: Context) -> Outcome:
@@ -27,4 +27,4 @@ def imagenet(spec: RunSpec, context: Context) -> Outcome:
             scores = validated(made.problem.flat, x, buffers, spec.settings, context.data)
             return dict(zip(("test_loss", "test_error", "top5_error"), scores, strict=True))
 
-        return Session(spec, context, made, backend("looped", made.problem), test=test).run()
+        return TrainingRun(spec, context, made, backend("looped", made.problem), test=test).run()

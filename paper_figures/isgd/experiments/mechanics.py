@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from paper_figures.isgd.experiments.trace import gap, prepare
 from reference_impls import isgd
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from suite.communication.collectives import Local
 from suite.data.order import FixedCycle
 from suite.experiment import Context
@@ -20,7 +20,7 @@ from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.optimizers import CaffeSGD
 
-TURN = Turn(0, (Entry(0, 0, 0),))
+TURN = Turn(0, (GradientRef(0, 0, 0),))
 
 
 class Dispatched(TorchDispatchMode):

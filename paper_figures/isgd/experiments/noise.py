@@ -11,7 +11,7 @@ from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import assemble
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.numerics import apply
 
 
@@ -24,7 +24,7 @@ def variance(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings = {**spec.settings, "algorithm": {"name": "sgd"}}
     made = assemble(settings, spec.seed, context.execution, context.data)
-    gradients, x, b0 = Bound(made.problem), made.x0, made.problem.b0()[None]
+    gradients, x, b0 = AutogradGradients(made.problem), made.x0, made.problem.b0()[None]
     examples = len(made.problem.targets)
     for number in range(settings["warm"]):
         batch = made.problem.fetch(made.order.indices(on_device([number], x.device))[0])

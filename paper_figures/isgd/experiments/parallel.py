@@ -10,7 +10,7 @@ from torch import Tensor
 
 from paper_figures.isgd.experiments.trace import gap, isgd_of, prepare
 from paper_figures.isgd.reduction_tree import tree
-from suite.communication.collectives import Settled
+from suite.communication.collectives import CompletedSum
 from suite.data.order import FixedCycle, SplitBatch
 from suite.experiment import Context
 from suite.runs.store import Outcome
@@ -28,8 +28,8 @@ class Tree:
     def rows(self) -> int:
         return self.workers
 
-    def start(self, rows: Tensor, each: int | None = None) -> Settled:
-        return Settled(self.sum(rows, each))
+    def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
+        return CompletedSum(self.sum(rows, each))
 
     def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
         """Rows [k, s] -> [s]; a row always stands for one worker."""

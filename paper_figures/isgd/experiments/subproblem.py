@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from paper_figures.isgd.experiments.trace import Setting, gap, isgd_of, prepare, step, updates
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
@@ -62,7 +62,7 @@ def subproblem(spec: RunSpec, context: Context) -> Outcome:
         excess.append(float(first - limit))
         for t in range(spec.settings["steps"]):
             slope, value = value_and_grad(state.x, case, limit, anchor)
-            after = step(setting, small, state, Turn(t, (Entry(0, t, t),))).after
+            after = step(setting, small, state, Turn(t, (GradientRef(0, t, t),))).after
             derivative.append(gap((state.x - after.x) / zeta, slope))
             decrease.append(float(1 - objective(setting, case, after.x, limit, anchor) / value))
             # the chasing term alone: Eq. 12 about its own point, where the penalty's derivative is zero

@@ -15,9 +15,9 @@ from reference_impls.isgd import ISGD
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.training.build import Assembly, assemble
+from suite.training.build import Setup, assemble
 from suite.training.gradients.backend import Backend
-from suite.training.gradients.batching import answer
+from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.paths import backend
 from suite.training.numerics import apply
 from suite.training.schedules import rounds
@@ -37,7 +37,7 @@ class Update(NamedTuple):
 class Setting(NamedTuple):
     """An assembled single-worker run and what computes its gradients."""
 
-    made: Assembly
+    made: Setup
     gradients: Backend
     buffers: Tensor
     rate: Tensor
@@ -54,7 +54,9 @@ def prepare(settings: Mapping[str, Any], seed: int, context: Context) -> Setting
 def step(setting: Setting, algorithm: Algorithm[Any], state: Any, turn: Turn) -> Update:
     """One turn of an algorithm on the assembled problem."""
     points = algorithm.points(state, turn)
-    losses, sums, _ = answer(setting.gradients, points, setting.buffers, setting.made.order.indices(points.batch))
+    losses, sums, _ = compute_gradients(
+        setting.gradients, points, setting.buffers, setting.made.order.indices(points.batch)
+    )
     after = algorithm.update(state, turn, losses, sums, setting.rate)
     return Update(turn, int(points.batch[0]), float(losses[0]), sums[0], state, after)
 

@@ -10,13 +10,13 @@ from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.gradients.paths import backend
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
-from suite.training.streamed import assembled_streamed
+from suite.training.streaming import assembled_streamed
 
 
 def imagenet(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a row. Raises DataError where ImageNet is absent."""
     apply(context.execution)
     with assembled_streamed(spec.settings, spec.seed, context.execution, context.data) as made:
-        return Session(spec, context, made, backend("looped", made.problem)).run()
+        return TrainingRun(spec, context, made, backend("looped", made.problem)).run()

@@ -31,7 +31,7 @@ from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.cost_models.machines import LayerCost, Setting, network
-from suite.cost_models.overlap import Layer, Network
+from suite.cost_models.overlap import LayerTimes, NetworkTimes
 from suite.experiment import Context
 from suite.models import build, initialise
 from suite.optim import DelayedSGD
@@ -60,7 +60,7 @@ def lenet() -> nn.Module:
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
-    "sleeping": (partial(SleepingNetwork, Network(asleep(ASLEEP))), (1,)),
+    "sleeping": (partial(SleepingNetwork, NetworkTimes(asleep(ASLEEP))), (1,)),
     "computing": (lenet, (8, 1, 28, 28)),
 }
 
@@ -110,7 +110,7 @@ def over_speeds(group: Group, workload: str, speeds: list[float], repeats: int) 
     return rows
 
 
-def on_hosts(group: Group, network: Network, repeats: int) -> list[dict[str, Any]]:
+def on_hosts(group: Group, network: NetworkTimes, repeats: int) -> list[dict[str, Any]]:
     """Rows of :func:`timed` for a network that sleeps, by the paper's methods."""
     methods = steps(group, partial(SleepingNetwork, network), torch.rand(1), PAPERS, fused=True)
     return timed(group, methods, repeats, warm=3, updates=4)
@@ -143,20 +143,20 @@ def timed(
     return [row for row in rows if row["repeat"]]  # the first repetition warms up
 
 
-def stages(layers: Sequence[Layer], most: int) -> tuple[Layer, ...]:
+def stages(layers: Sequence[LayerTimes], most: int) -> tuple[LayerTimes, ...]:
     """Neighbouring layers joined into about ``most`` of equal seconds, their weights and their biases each into one.
 
     A start-up takes a thousand times as long here as on the paper's networks, so GoogLeNet's 128 sums would be all
     that is seen.
     """
     whole = math.fsum(n.forward + n.backward for n in layers)
-    groups: dict[int, list[Layer]] = {}
+    groups: dict[int, list[LayerTimes]] = {}
     passed = 0.0
     for layer in layers:
         groups.setdefault(int(most * passed / whole), []).append(layer)
         passed += layer.forward + layer.backward
     return tuple(
-        Layer(
+        LayerTimes(
             math.fsum(n.forward for n in group),
             math.fsum(n.backward for n in group),
             tuple(math.fsum(sizes) for sizes in zip_longest(*(n.tensors for n in group), fillvalue=0.0)),
@@ -165,7 +165,7 @@ def stages(layers: Sequence[Layer], most: int) -> tuple[Layer, ...]:
     )
 
 
-def dilated(settings: Mapping[str, Any], devices: int) -> tuple[Network, float]:
+def dilated(settings: Mapping[str, Any], devices: int) -> tuple[NetworkTimes, float]:
     """The layers of a network as they are slept on one of ``devices``, and the bits per second of a link.
 
     ``seconds`` of computing and ``numbers`` of parameters are what an update comes to here, whatever it is there.
@@ -180,10 +180,12 @@ def dilated(settings: Mapping[str, Any], devices: int) -> tuple[Network, float]:
     slower = settings["seconds"] / (model.forward + model.backward)
     smaller = 4 * settings["numbers"] / model.size
     layers = tuple(
-        Layer(slower * n.forward, slower * n.backward, tuple(4.0 * max(1, round(smaller * s / 4)) for s in n.tensors))
+        LayerTimes(
+            slower * n.forward, slower * n.backward, tuple(4.0 * max(1, round(smaller * s / 4)) for s in n.tensors)
+        )
         for n in stages(model.layers, settings["stages"])
     )
-    return Network(layers), there.beta * 8 / netlab.PAYLOAD * smaller / slower
+    return NetworkTimes(layers), there.beta * 8 / netlab.PAYLOAD * smaller / slower
 
 
 def hosts(spec: RunSpec, context: Context) -> Outcome:

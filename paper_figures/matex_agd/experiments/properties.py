@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from paper_figures.matex_agd.experiments import backpropagation as backprop
 from reference_impls.contract import Turn
 from reference_impls.matex_agd import DelayedSGD
-from suite.communication.collectives import Counted, Local
+from suite.communication.collectives import CountingCollective, Local
 from suite.data.order import FixedCycle, Partitioned, SplitBatch
 from suite.experiment import Context
 from suite.models import build, initialise
@@ -49,7 +49,7 @@ class Trainer:
         nn.functional.cross_entropy(self.flat.module(self.inputs[examples]), self.targets[examples]).backward()
         return self.flat.grad.clone()
 
-    def run(self, workers: int, *, counted: Counted | None = None, **settings: Any) -> list[Tensor]:
+    def run(self, workers: int, *, counted: CountingCollective | None = None, **settings: Any) -> list[Tensor]:
         """Weights [d] before the first update and after each, and after each drained exchange."""
         algorithm = DelayedSGD(self.optimizer, counted or Local(workers), **settings)
         order = SplitBatch(self.joint, workers)
@@ -114,7 +114,7 @@ def synchronous(run_seed: int) -> dict[str, Any]:
     rows = exact.joint.indices(torch.tensor([0]))[0]
     parts = rows.view(WORKERS, -1)
     mean = torch.stack([exact.gradient(exact.x0, part) for part in parts]).mean(0)
-    counted = Counted(Local(WORKERS))
+    counted = CountingCollective(Local(WORKERS))
     ours, serial = exact.run(WORKERS, counted=counted), exact.run(1)
     ours32, serial32 = single.run(WORKERS), single.run(1)
     return {
@@ -152,7 +152,7 @@ def layer_wise(run_seed: int) -> dict[str, Any]:
     trainer = Trainer(run_seed)
     serial = trainer.run(1)[-1]
     synchronous = trainer.run(WORKERS)[-1]
-    counted = Counted(Local(WORKERS))
+    counted = CountingCollective(Local(WORKERS))
     ends = [
         trainer.run(WORKERS, counted=counted, order=order, segmented=True)[-1]
         for order in ("all", "backward", "completed")

@@ -21,7 +21,7 @@ from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.build import assemble
 from suite.training.gradients.paths import backend_of
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
 ARMS = {
@@ -61,7 +61,7 @@ def serial_gap(spec: RunSpec, context: Context) -> Outcome:
             made = assemble(inner.settings, seed, context.execution, context.data)
             gradients = backend_of(context.execution, made.problem)
             around = Context(folder, context.execution, context.data)
-            found = Session(inner, around, made, gradients, joins=False).run()  # workers' batches stay apart
+            found = TrainingRun(inner, around, made, gradients, joins=False).run()  # workers' batches stay apart
             table = found.curves["evaluations"]
             table = table.assign(arm=arm, seed=seed, accuracy=1 - table["test_error"], loss=table["test_loss"])
             parts.append(table[["arm", "seed", "update", "accuracy", "loss"]])

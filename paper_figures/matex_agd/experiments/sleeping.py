@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from suite.cost_models.overlap import Network
+from suite.cost_models.overlap import NetworkTimes
 
 
 class Device:
@@ -61,7 +61,7 @@ class SleepingLayer(nn.Module):
 class SleepingNetwork(nn.Module):
     """``[B] -> [B]``; the layers of a cost model's network, with their seconds and tensors."""
 
-    def __init__(self, network: Network):
+    def __init__(self, network: NetworkTimes):
         super().__init__()
         self._device = Device()
         self.layers = nn.Sequential(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from reference_impls.contract import Pending
-from suite.communication.collectives import Counted, Processes
+from suite.communication.collectives import CountingCollective, Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.experiment import Context
@@ -30,7 +30,7 @@ LARGE, BLOBS = 4_000_000, 64  # bytes of one sum, and the number of small ones i
 
 
 @dataclass
-class Kept(Counted):
+class Kept(CountingCollective):
     """Counts the sums and keeps them, to see where they lie."""
 
     sums: list[Pending] = field(default_factory=list)

@@ -11,7 +11,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Entry, Turn
+from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra import Server, Softsync
 from suite.communication.collectives import Local
 from suite.experiment import Context
@@ -20,18 +20,18 @@ from suite.parameter_server.tree import server_tree, weighted_mean
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.optimizers import CaffeSGD
-from suite.training.problem import Quadratic
+from suite.training.problem import QuadraticProblem
 
 EXAMPLES, DIMENSIONS, RATE = 240, 12, 0.05
 
 
-def problem(seed: int) -> Quadratic:
+def problem(seed: int) -> QuadraticProblem:
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(EXAMPLES, DIMENSIONS, generator=generator, dtype=torch.float64)
-    return Quadratic(rows, torch.linspace(0.5, 2.0, DIMENSIONS, dtype=torch.float64))
+    return QuadraticProblem(rows, torch.linspace(0.5, 2.0, DIMENSIONS, dtype=torch.float64))
 
 
-def gradient(made: Quadratic, x: Tensor, examples: Tensor) -> Tensor:
+def gradient(made: QuadraticProblem, x: Tensor, examples: Tensor) -> Tensor:
     """Mean over the examples of h (x - b_i)."""
     return (made.curvature * (x - made.rows[examples])).mean(0)
 
@@ -41,7 +41,9 @@ def batch(worker: int, number: int, size: int) -> Tensor:
     return torch.arange(size) + (worker + 31 * number) * size
 
 
-def follow(made: Quadratic, turns: Iterable[Turn], learners: int, n: int, size: int, momentum: float) -> Tensor:
+def follow(
+    made: QuadraticProblem, turns: Iterable[Turn], learners: int, n: int, size: int, momentum: float
+) -> Tensor:
     """Weights after the turns, computed by the reference implementation."""
     algorithm = Softsync(CaffeSGD(momentum), Local(learners), learners, n, history=4 * learners + 4)
     state = algorithm.init(torch.zeros(DIMENSIONS, dtype=torch.float64))
@@ -60,7 +62,7 @@ def follow(made: Quadratic, turns: Iterable[Turn], learners: int, n: int, size: 
     return algorithm.model(state)
 
 
-def plain(made: Quadratic, batches: Sequence[Tensor], momentum: float) -> Tensor:
+def plain(made: QuadraticProblem, batches: Sequence[Tensor], momentum: float) -> Tensor:
     """Single-learner SGD over the batches."""
     x = torch.zeros(DIMENSIONS, dtype=torch.float64)
     optimizer = CaffeSGD(momentum)
@@ -100,11 +102,11 @@ def run(spec: RunSpec, context: Context) -> Outcome:
     )
 
     one_by_one = [gradient(made, x, batch(w, 0, size)) for w in range(learners)]
-    first = Turn(0, tuple(Entry(w, 0, 0) for w in range(learners)))
+    first = Turn(0, tuple(GradientRef(w, 0, 0) for w in range(learners)))
     mean_step = follow(made, [first], learners, 0, size, 0.0)
     zero = torch.zeros(DIMENSIONS, dtype=torch.float64)
     mean = sum(gradient(made, zero, batch(w, 0, size)) for w in range(learners)) / learners
-    single_step = follow(made, [Turn(0, (Entry(3, 0, 0),))], learners, learners, size, 0.0)
+    single_step = follow(made, [Turn(0, (GradientRef(3, 0, 0),))], learners, learners, size, 0.0)
 
     equal, unequal = server_tree(learners, learners // 4, 2), server_tree(learners, 5, 3)
     flat = sum(one_by_one) / learners
@@ -126,7 +128,7 @@ def run(spec: RunSpec, context: Context) -> Outcome:
     return Outcome("finished", results)
 
 
-def asynchronous(turns: Sequence[Turn], made: Quadratic, learners: int, size: int, momentum: float) -> Tensor:
+def asynchronous(turns: Sequence[Turn], made: QuadraticProblem, learners: int, size: int, momentum: float) -> Tensor:
     """Eq. 4 written out: one gradient, on the weights its learner read, moves the weights at once."""
     x = torch.zeros(DIMENSIONS, dtype=torch.float64)
     velocity = torch.zeros_like(x)
@@ -143,7 +145,7 @@ def asynchronous(turns: Sequence[Turn], made: Quadratic, learners: int, size: in
     return x
 
 
-def full_batch_step(made: Quadratic) -> Tensor:
+def full_batch_step(made: QuadraticProblem) -> Tensor:
     """One step of gradient descent on the whole set, from its closed form: -rate h (0 - mean b)."""
     return RATE * made.curvature * made.rows.mean(0)
 

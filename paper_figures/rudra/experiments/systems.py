@@ -21,7 +21,7 @@ from suite.communication.launch import spawn
 from suite.experiment import Context
 from suite.parameter_server.processes import Served
 from suite.parameter_server.protocol import GammaDurations
-from suite.parameter_server.tree_messages import Job, Layout
+from suite.parameter_server.tree_messages import Layout, TrainingJob
 from suite.parameter_server.tree_processes import Learnt, train
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
@@ -33,9 +33,9 @@ def asleep(x: Tensor, seconds: float) -> tuple[float, Tensor]:
     return 0.0, torch.zeros_like(x)
 
 
-def job_of(settings: Mapping[str, Any], system: str, run_seed: int) -> Job:
+def job_of(settings: Mapping[str, Any], system: str, run_seed: int) -> TrainingJob:
     drawn = GammaDurations(settings["seconds"], settings["jitter"], run_seed)
-    return Job(
+    return TrainingJob(
         system, settings["n"], torch.zeros(settings["numbers"]), lambda learner, number: drawn(learner), asleep,
         CaffeSGD(0.0), lambda t: 0.0, settings["updates"], per_leaf=settings["per_leaf"],
     )  # fmt: skip

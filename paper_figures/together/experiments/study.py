@@ -26,13 +26,13 @@ from torch import Tensor
 
 from suite.data import images
 from suite.experiment import Context
-from suite.parameter_server.training import ServerSession
+from suite.parameter_server.training import ServerRun
 from suite.runner.pilot import build
 from suite.runs.files import write_whole
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
 from suite.training.build import assemble, subset_draw
-from suite.training.loop import Session
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
 RESULT = "ended.json"  # of a training that has ended, in its folder
@@ -85,7 +85,7 @@ def training(
 class HeldOut:
     """Tests a session's model on held-out training images, and at its end on test images if it ``reads_test``."""
 
-    def __init__(self, session: Session, plan: Mapping[str, Any], context: Context, *, reads_test: bool):
+    def __init__(self, session: TrainingRun, plan: Mapping[str, Any], context: Context, *, reads_test: bool):
         self.session, self.plan, self.reads_test = session, plan, reads_test
         data = thaw(session.spec.settings["data"])
         name, subset = data.pop("name"), data.pop("subset")
@@ -108,7 +108,7 @@ class HeldOut:
     def gradients(self) -> float:
         """Gradient evaluations so far, in batches of the study's size."""
         session = self.session
-        if isinstance(session, ServerSession):
+        if isinstance(session, ServerRun):
             return session.examples / self.plan["batch"]
         return session.t * session.workers * session.spec.settings["batch"] / self.plan["batch"]
 

@@ -14,10 +14,10 @@ from suite.papers.selection import select
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
 from suite.report.provenance import departures
 from suite.report.readme import first_told
-from suite.report.site.changed import key_of, read_once, seals, state
 from suite.report.site.exhibit import module_of, text_of
+from suite.report.site.page_cache import key_of, read_once, seals, state
 from suite.report.site.render import ASSETS, HERE, render
-from suite.report.site.rows import ALL_WORDS, Place, Reopen, Row, Section, judged, makers, rows_of
+from suite.report.site.rows import ALL_WORDS, PagePlace, Reopen, Row, Section, judged, makers, rows_of
 from suite.report.site.stamp import Folder, digest_of
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
@@ -97,15 +97,17 @@ def write_site(
     return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
 
 
-def chosen(selectors: Sequence[str]) -> tuple[list[Section], dict[str, Place]]:
+def chosen(selectors: Sequence[str]) -> tuple[list[Section], dict[str, PagePlace]]:
     """The selected artifacts by paper, and by id where each stands. Raises SelectorError."""
-    sections, places = list[Section](), dict[str, Place]()
+    sections, places = list[Section](), dict[str, PagePlace]()
     for which, artifacts in select(selectors):
         rows = rows_of(which)
         wanted = {artifact.id for artifact in artifacts} if selectors else {row.id for row in rows}
         among = tuple(wanted) if selectors else ()
         sections.append(Section(which, [row for row in rows if row.id in wanted]))
-        places |= {row.id: Place(which.name, number, among) for number, row in enumerate(rows) if row.id in wanted}
+        places |= {
+            row.id: PagePlace(which.name, number, among) for number, row in enumerate(rows) if row.id in wanted
+        }
     return sections, places
 
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
-from suite.claims.measured import Measured
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.trials import UNTRIED, Trial, counted
 from suite.papers.verdicts import Measurement, besides
-from suite.report.behind import function_of, reasons, runs_behind, tried
 from suite.report.data import encoded, table_of
 from suite.report.drawing import Drawing, DrawingError, drawing, image
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
+from suite.report.verdict_details import function_of, reasons, runs_behind, tried
 from suite.runs.archive import Runs
 from suite.runs.store import UnusableRun
 
@@ -62,7 +62,7 @@ class Shown:
     fault: str = ""
     command: str = ""
     runs: list[str] = field(default_factory=list)
-    besides: list[tuple[str, str, Measured]] = field(default_factory=list)  # name, profile and value of others
+    besides: list[tuple[str, str, Estimate]] = field(default_factory=list)  # name, profile and value of others
 
     def not_drawn(self, error: DrawingError) -> None:
         self.drawn, self.fault, self.undrawn = None, str(error), f"Not drawn: {error}."

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from suite.claims.board import MEANINGS as GRADE_MEANINGS
 from suite.claims.board import NOTHING, WORDS, board, word
+from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, VERDICTS
-from suite.claims.measured import GRADES
 from suite.report.numerals import ours, printed, tolerance, values
 from suite.report.readme import few, headline
 

@@ -14,15 +14,15 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from suite.claims.board import NOTHING, WORDS, word
+from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, VERDICTS, Verdict
-from suite.claims.measured import GRADES
 from suite.papers import remembered
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.published import published
 from suite.papers.registry import paper
 from suite.papers.verdicts import verdicts
-from suite.report.site.changed import read_once
 from suite.report.site.exhibit import files
+from suite.report.site.page_cache import read_once
 from suite.runs.archive import Runs
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
@@ -32,7 +32,7 @@ PROCESSES = 8  # at most
 Reopen = Callable[[], Runs]
 
 
-class Place(NamedTuple):
+class PagePlace(NamedTuple):
     """A paper, which of its rows, and between which ids its page stands; none: between all of the paper's."""
 
     paper: str
@@ -129,7 +129,7 @@ def judged(which: Paper, row: Row, source: Runs, measured: dict[tuple[str, str],
     return remembered.judge_artifacts(which, [row.id], None, source, measured=measured)
 
 
-def make(place: Place, source: Runs) -> Made:
+def make(place: PagePlace, source: Runs) -> Made:
     """An artifact's verdicts and files, and the programming error that kept it from being drawn."""
     which = paper(place.paper)
     row, measured = rows_of(which)[place.number], dict[tuple[str, str], Any]()
@@ -144,7 +144,7 @@ def make(place: Place, source: Runs) -> Made:
 
 
 @contextlib.contextmanager
-def makers(source: Runs, todo: Sequence[Place], reopen: Reopen | None) -> Iterator[Iterator[Made]]:
+def makers(source: Runs, todo: Sequence[PagePlace], reopen: Reopen | None) -> Iterator[Iterator[Made]]:
     """``make`` of each place in order; in several processes where there are many."""
     processes = min(len(os.sched_getaffinity(0)), PROCESSES)
     if reopen is None or processes == 1 or len(todo) <= FEW:
@@ -176,5 +176,5 @@ def _end_with(parent: BaseProcess | None) -> None:
         os._exit(1)
 
 
-def _make(place: Place) -> Made:
+def _make(place: PagePlace) -> Made:
     return make(place, _OPENED[0])

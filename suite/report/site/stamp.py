@@ -15,7 +15,7 @@ NAME = "site.json"
 
 
 @dataclass
-class Group:
+class RunGroup:
     """Files that are made together: ``key`` of what they were made from, digest of each by its path in the site."""
 
     key: str
@@ -30,11 +30,11 @@ class Folder:
         self.key, self.groups = self._stamp()
         self.written: list[str] = []
 
-    def _stamp(self) -> tuple[str, dict[str, Group]]:
+    def _stamp(self) -> tuple[str, dict[str, RunGroup]]:
         """The stamp's contents; nothing where there is none or it cannot be read."""
         try:
             known = json.loads((self.root / NAME).read_bytes())
-            groups = {name: Group(str(row["key"]), dict(row["files"])) for name, row in known["groups"].items()}
+            groups = {name: RunGroup(str(row["key"]), dict(row["files"])) for name, row in known["groups"].items()}
             if not all(_inside(path) for group in groups.values() for path in group.files):
                 return "", {}
             return str(known["key"]), groups
@@ -65,8 +65,8 @@ class Folder:
 
         Raises StoreError when one cannot be written.
         """
-        before = self.groups.get(name, Group(""))
-        group = Group(key, {path: digest_of(data) for path, data in files.items()})
+        before = self.groups.get(name, RunGroup(""))
+        group = RunGroup(key, {path: digest_of(data) for path, data in files.items()})
         for path, digest in group.files.items():
             if not self._intact(path, digest):
                 write(self.root / path, files[path])

@@ -12,8 +12,8 @@ from torch import Tensor
 from reference_impls.contract import Algorithm, Points, Turn
 from suite.training.evaluation import CapturedTest, already, read
 from suite.training.gradients.types import Batch, Rows
-from suite.training.reading import Reading
-from suite.training.recording import CudaGraphs, Recorder, refusal
+from suite.training.loss_reading import LossReading
+from suite.training.recording import CudaGraphs, GraphRecorder, refusal
 
 CHUNKS = {"cpu": 50, "cuda": 2000}  # examples read at a time: small chunks let a test end early
 Updated = tuple[Any, Tensor, dict[str, Tensor]]  # state, buffers [1, q], scalars worth a curve (0-d)
@@ -30,7 +30,7 @@ class Step(Protocol):
 class Reader(NamedTuple):
     """Reads the loss of one sample again and again."""
 
-    read: Callable[[Tensor, Tensor, float], Reading]  # at a point [d] with buffers [q], against a threshold
+    read: Callable[[Tensor, Tensor, float], LossReading]  # at a point [d] with buffers [q], against a threshold
     last: Tensor | None = None  # [N] decides in which order the sample is read next, so that checkpoints hold it
 
 
@@ -44,7 +44,7 @@ class Backend:
 
     name: ClassVar[str]
     one_length: ClassVar[bool] = False  # whether the batches of one call must have one length
-    recorder: Recorder | None = None  # of calls beside these gradients, tests among them
+    recorder: GraphRecorder | None = None  # of calls beside these gradients, tests among them
 
     def __init__(self, problem: Any):
         self.problem = problem

@@ -14,7 +14,7 @@ from suite.training.gradients.backend import Backend
 from suite.training.gradients.types import Problem, Rows
 
 
-class Work(NamedTuple):
+class GradientWork(NamedTuple):
     """What gradients are computed: r points with a batch each."""
 
     parameters: Tensor  # [r, d]
@@ -23,7 +23,9 @@ class Work(NamedTuple):
     joined: bool  # whether the entries that share a point became one batch
 
 
-def spread(problem: Problem, points: Points, buffers: Tensor, examples: Tensor, *, join: bool = True) -> Work:
+def join_batches(
+    problem: Problem, points: Points, buffers: Tensor, examples: Tensor, *, join: bool = True
+) -> GradientWork:
     """What has to be computed for points with examples [n, b].
 
     Entries that share a point are joined into one larger batch when ``join`` allows: the mean gradient is the
@@ -31,16 +33,16 @@ def spread(problem: Problem, points: Points, buffers: Tensor, examples: Tensor, 
     """
     shares = points.shares
     if max(shares) == 1:
-        return Work(points.parameters, buffers, examples.unbind(), False)
+        return GradientWork(points.parameters, buffers, examples.unbind(), False)
     if join and not problem.batch_norm:
         parts = [rows.reshape(-1) for rows in examples.split(shares)]
-        return Work(points.parameters, buffers[: len(shares)], parts, True)
+        return GradientWork(points.parameters, buffers[: len(shares)], parts, True)
     repeats = on_device(shares, points.parameters.device)
     rows = points.parameters.repeat_interleave(repeats, 0, output_size=sum(shares))
-    return Work(rows, buffers, examples.unbind(), False)
+    return GradientWork(rows, buffers, examples.unbind(), False)
 
 
-def collect(points: Points, work: Work, buffers: Tensor, rows: Rows) -> Rows:
+def split_results(points: Points, work: GradientWork, buffers: Tensor, rows: Rows) -> Rows:
     """Losses [n], sums of gradients [p, d] and buffers [n, q] from the rows of the work."""
     losses, grads, after = rows
     if work.joined:
@@ -52,7 +54,9 @@ def collect(points: Points, work: Work, buffers: Tensor, rows: Rows) -> Rows:
     return losses, torch.stack([part.sum(0) for part in grads.split(points.shares)]), after
 
 
-def answer(backend: Backend, points: Points, buffers: Tensor, examples: Tensor, *, join: bool = True) -> Rows:
-    """Losses [n], sums of gradients [p, d] and buffers [n, q] for points with examples [n, b]; see ``spread``."""
-    work = spread(backend.problem, points, buffers, examples, join=join)
-    return collect(points, work, buffers, backend.of_examples(work.parameters, work.buffers, work.examples))
+def compute_gradients(
+    backend: Backend, points: Points, buffers: Tensor, examples: Tensor, *, join: bool = True
+) -> Rows:
+    """Losses [n], sums of gradients [p, d], buffers [n, q] for points with examples [n, b]; see ``join_batches``."""
+    work = join_batches(backend.problem, points, buffers, examples, join=join)
+    return split_results(points, work, buffers, backend.of_examples(work.parameters, work.buffers, work.examples))

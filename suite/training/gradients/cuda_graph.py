@@ -24,7 +24,7 @@ from suite.training.evaluation import CapturedTest
 from suite.training.flat import aligned
 from suite.training.gradients.backend import Backend, Updated
 from suite.training.gradients.types import Batch, Rows
-from suite.training.recording import Body, CudaGraphs, Recorder, mask_refusal, refusal
+from suite.training.recording import Body, CudaGraphs, GraphRecorder, mask_refusal, refusal
 
 KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own
 WORTH_COPYING = 4_000_000  # parameters above which copying the state is taken to cost more than launching the update
@@ -39,9 +39,9 @@ class Captured(Backend):
 
     name = "captured"
     one_length = True
-    recorder: Recorder
+    recorder: GraphRecorder
 
-    def __init__(self, problem: Any, recorder: Recorder | None = None):
+    def __init__(self, problem: Any, recorder: GraphRecorder | None = None):
         if why := refusal(problem) if recorder is None else mask_refusal(problem):
             raise CaptureError(f"gradients cannot be captured: {why}; use path looped or vectorised")
         super().__init__(problem)
@@ -89,7 +89,7 @@ class RowGradients:
     def __init__(
         self,
         problem: Any,
-        recorder: Recorder,
+        recorder: GraphRecorder,
         points: Tensor,
         buffers: Tensor,
         inputs: tuple[Tensor, ...],

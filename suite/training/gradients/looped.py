@@ -16,7 +16,7 @@ from suite.training.gradients.backend import Backend
 from suite.training.gradients.types import Batch, Rows
 
 
-class Bound(Backend):
+class AutogradGradients(Backend):
     """One gradient at a time through a module bound to flat views.
 
     Fresh gradients are taken from autograd and written once: clearing a vector and adding to it would read and
@@ -80,9 +80,9 @@ class Bound(Backend):
 class ForeachStep(OneWorker):
     """Along autograd's tensors, by torch's fused kernel on the list of them."""
 
-    backend: Bound
+    backend: AutogradGradients
 
-    def __init__(self, backend: Bound, solver: InPlace):
+    def __init__(self, backend: AutogradGradients, solver: InPlace):
         super().__init__(backend, solver)
         self._groups = alike(self.multipliers())
         self._views: dict[int, list[Tensor]] = {}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.types import Batch
 
 Pair = tuple[Tensor, Tensor]  # what machine code gives, and what autograd does
@@ -43,7 +43,7 @@ def _compared(native: Any, point: Tensor, batch: Batch) -> Iterator[Pair]:
     """Loss, gradient and losses of a test at a point [d], and updates from there without and with momentum."""
     flat, rows = native.flat, native.flat.buffers[None]
     torch.default_generator.manual_seed(0)  # the masks of dropout
-    expected, wanted, _ = (part.clone() for part in Bound(native.problem)(point[None], rows, [batch]))
+    expected, wanted, _ = (part.clone() for part in AutogradGradients(native.problem)(point[None], rows, [batch]))
     torch.default_generator.manual_seed(0)
     loss, gradient, _ = native(point[None], rows, [batch])
     yield loss, expected

@@ -9,11 +9,11 @@ import torch
 
 from suite.training.gradients.backend import Backend
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import Bound
+from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.native import Native
 from suite.training.gradients.vectorised import Vectorised
 
-BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bound, Vectorised, Captured, Native)}
+BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (AutogradGradients, Vectorised, Captured, Native)}
 
 
 def backend(path: str, problem: Any, build: str | None = None) -> Backend:

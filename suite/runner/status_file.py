@@ -16,9 +16,9 @@ from typing import Any
 
 import psutil
 
+from suite.runs.background import every
 from suite.runs.files import write_whole
 from suite.runs.notes import NUMBER, Fields, read_note
-from suite.runs.periodic import every
 
 NOTE = "progress.json"
 FIELDS: Fields = {"host": str, "pid": int, "job": str, "since": NUMBER, "fraction": NUMBER}

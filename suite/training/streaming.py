@@ -18,10 +18,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suite.communication.collectives import in_process
-from suite.data.imagenet import SIDE, Batch, ImageNetStream
+from suite.data.imagenet import SIDE, ImageBatch, ImageNetStream
 from suite.data.transforms import CropFlip, centre_crop
 from suite.spec import seed
-from suite.training.build import DTYPES, Assembly, make_algorithm, make_network, make_optimizer
+from suite.training.build import DTYPES, Setup, make_algorithm, make_network, make_optimizer
 from suite.training.flat import FlatModule
 from suite.training.numerics import Numerics
 
@@ -84,7 +84,7 @@ class StreamedImages:
         ]
         self.part = self.streams[0].batches_per_epoch // workers  # batches of a worker
         # of each worker the last batch, and where the next comes from
-        self._open: list[tuple[Batch, Iterator[Batch]] | None] = [None] * workers
+        self._open: list[tuple[ImageBatch, Iterator[ImageBatch]] | None] = [None] * workers
         self._initial_buffers = flat.buffers.clone()
 
     def close(self) -> None:
@@ -157,14 +157,14 @@ def validated(
 @contextmanager
 def assembled_streamed(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], root: Path | None
-) -> Iterator[Assembly]:
+) -> Iterator[Setup]:
     """What :func:`suite.training.build.assemble` makes, with pictures streamed until the block ends."""
     network = make_network(settings["model"], run_seed, execution["device"], DTYPES[execution["precision"]])
     flat = FlatModule(network, channels_last=execution["channels_last"])
     workers = settings.get("workers", 1)
     problem: Any = StreamedImages(settings, flat, run_seed, workers, root, Numerics.of(execution))
     nothing = flat.x.new_zeros(0)
-    made = Assembly(
+    made = Setup(
         problem=problem,
         x0=flat.point(),
         order=Named(settings["batch"], problem.part),

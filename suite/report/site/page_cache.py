@@ -28,7 +28,7 @@ def state() -> str:
     return digest_of(repr(parts + [digest_of(path.read_bytes()) for path in read]).encode())
 
 
-class Once:
+class ReadOnce:
     """A source that reads each run once: verdicts, drawings and the list of runs share what was verified."""
 
     def __init__(self, source: Runs):
@@ -59,8 +59,8 @@ class Once:
 def read_once(source: Runs) -> Runs:
     """The same source, which verifies each of the user's runs once; committed evidence remembers by itself."""
     if isinstance(source, Layered):
-        return Layered(layer if isinstance(layer, Archive) else Once(layer) for layer in source.sources)
-    return source if isinstance(source, Archive) else Once(source)
+        return Layered(layer if isinstance(layer, Archive) else ReadOnce(layer) for layer in source.sources)
+    return source if isinstance(source, Archive) else ReadOnce(source)
 
 
 def seals(source: Runs) -> dict[str, str]:

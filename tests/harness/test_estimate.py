@@ -7,17 +7,17 @@ import math
 import pytest
 
 from suite.claims.board import apart, board, lines
-from suite.claims.intervals import Interval, paired_difference, percent_saved, wilson
-from suite.claims.judge import Claim, ClaimError, Verdict, judge, load
-from suite.claims.measured import (
+from suite.claims.estimate import (
     REDUCED,
     WHOLE,
-    Measured,
+    Estimate,
     exact,
     interval,
     over_seeds,
     point,
 )
+from suite.claims.intervals import Interval, paired_difference, percent_saved, wilson
+from suite.claims.judge import Claim, ClaimError, Verdict, judge, load
 
 
 def claim(rule="within", printed=(10.0,), **changes):
@@ -33,16 +33,16 @@ def decided(made, *spans):
 
 def test_everything_that_is_said_of_a_quantity_is_kept():
     about = {"n": 4, "runs": iter("ab"), "note": "so", "proxy": True}
-    assert point(1.0, **about) == Measured((1.0,), (1.0,), (1.0,), 4, ("a", "b"), "so", True)
-    assert interval(1, 0, 2, **about | {"runs": "cd"}) == Measured((1.0,), (0.0,), (2.0,), 4, ("c", "d"), "so", True)
-    assert exact([1, 2], runs="ab", note="so") == Measured((1.0, 2.0), (1.0, 2.0), (1.0, 2.0), 1, ("a", "b"), "so")
+    assert point(1.0, **about) == Estimate((1.0,), (1.0,), (1.0,), 4, ("a", "b"), "so", True)
+    assert interval(1, 0, 2, **about | {"runs": "cd"}) == Estimate((1.0,), (0.0,), (2.0,), 4, ("c", "d"), "so", True)
+    assert exact([1, 2], runs="ab", note="so") == Estimate((1.0, 2.0), (1.0, 2.0), (1.0, 2.0), 1, ("a", "b"), "so")
     assert point([1.0, 2.0], spread=0.5).spans == ((1.0, 0.5, 1.5), (2.0, 1.5, 2.5))
 
 
 def test_a_quantity_over_seeds_has_the_fewest_of_them():
     one, other = Interval(1.0, 0.0, 2.0, 5), Interval(3.0, 2.0, 4.0, 3)
-    assert over_seeds(one) == Measured((1.0,), (0.0,), (2.0,), 5)
-    assert over_seeds([one, other], "ab", "so") == Measured((1.0, 3.0), (0.0, 2.0), (2.0, 4.0), 3, ("a", "b"), "so")
+    assert over_seeds(one) == Estimate((1.0,), (0.0,), (2.0,), 5)
+    assert over_seeds([one, other], "ab", "so") == Estimate((1.0, 3.0), (0.0, 2.0), (2.0, 4.0), 3, ("a", "b"), "so")
     assert over_seeds(other, proxy=True).proxy
 
 
@@ -52,7 +52,7 @@ def test_a_quantity_over_seeds_has_the_fewest_of_them():
 )
 def test_no_interval_may_end_before_it_begins(values, low, high):
     with pytest.raises(ValueError, match="interval ends out of order"):
-        Measured(values, low, high)
+        Estimate(values, low, high)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_no_interval_may_end_before_it_begins(values, low, high):
     ],
 )
 def test_an_open_interval_can_be_judged_and_what_is_no_number_cannot(values, low, high, finite, decidable):
-    ours = Measured(values, low, high)
+    ours = Estimate(values, low, high)
     assert (ours.finite, ours.decidable) == (finite, decidable)
 
 

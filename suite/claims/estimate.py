@@ -16,7 +16,7 @@ COMPUTED = (MODELLED, EXACT)  # no training and no clock had a say in it
 
 
 @dataclass(frozen=True)
-class Measured:
+class Estimate:
     """One or several values with intervals.
 
     ``n``: independent repetitions behind each value; ``runs``: ids of the stored runs it was read from.
@@ -58,10 +58,10 @@ def _tuple(value: float | Iterable[float]) -> tuple[float, ...]:
     return tuple(float(v) for v in value) if isinstance(value, Iterable) else (float(value),)
 
 
-def exact(value: float | Sequence[float], *, runs: Iterable[str] = (), note: str = "") -> Measured:
+def exact(value: float | Sequence[float], *, runs: Iterable[str] = (), note: str = "") -> Estimate:
     """A value without uncertainty."""
     values = _tuple(value)
-    return Measured(values, values, values, 1, tuple(runs), note)
+    return Estimate(values, values, values, 1, tuple(runs), note)
 
 
 def point(
@@ -72,13 +72,13 @@ def point(
     runs: Iterable[str] = (),
     note: str = "",
     proxy: bool = False,
-) -> Measured:
+) -> Estimate:
     """A value with a symmetric half-width ``spread`` in the value's unit."""
     values = _tuple(value)
     half = _tuple(spread) if isinstance(spread, Iterable) else (float(spread),) * len(values)
     low = tuple(v - h for v, h in zip(values, half, strict=True))
     high = tuple(v + h for v, h in zip(values, half, strict=True))
-    return Measured(values, low, high, n, tuple(runs), note, proxy)
+    return Estimate(values, low, high, n, tuple(runs), note, proxy)
 
 
 def interval(
@@ -90,17 +90,17 @@ def interval(
     runs: Iterable[str] = (),
     note: str = "",
     proxy: bool = False,
-) -> Measured:
+) -> Estimate:
     """Values with the ends of their intervals, as ``statistics`` gives them."""
-    return Measured(_tuple(values), _tuple(low), _tuple(high), n, tuple(runs), note, proxy)
+    return Estimate(_tuple(values), _tuple(low), _tuple(high), n, tuple(runs), note, proxy)
 
 
 def over_seeds(
     found: Interval | Sequence[Interval], runs: Iterable[str] = (), note: str = "", *, proxy: bool = False
-) -> Measured:
+) -> Estimate:
     """An interval over seeds, or several as the values of one quantity; ``n`` is the fewest seeds among them."""
     several = [found] if isinstance(found, Interval) else found
-    return Measured(
+    return Estimate(
         tuple(float(i.mean) for i in several),
         tuple(float(i.low) for i in several),
         tuple(float(i.high) for i in several),

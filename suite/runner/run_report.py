@@ -10,7 +10,7 @@ NOT_BEGUN = "not begun"  # status of a run that is late before anything of it wa
 
 
 @dataclass(frozen=True)
-class Report:
+class RunReport:
     """What became of one run: stored, there already, busy elsewhere, out of time, or failed with a reason."""
 
     spec: RunSpec

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from suite.runs.long_table import tidy
 from suite.runs.store import Outcome, encode, verified
-from suite.runs.tidy import tidy
 from suite.spec import RunSpec
 
 

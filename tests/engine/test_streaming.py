@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suite.data.imagenet import Batch
+from suite.data.imagenet import ImageBatch
 from suite.spec import RunSpec
-from suite.training import streamed
+from suite.training import streaming
 from suite.training.build import make_network
 from suite.training.flat import FlatModule
 from suite.training.numerics import Numerics, choose
@@ -47,12 +47,12 @@ class Pictures:
     def close(self) -> None:
         self.closed.append(self.splits[-1][0])
 
-    def batches(self, first: int = 0) -> Iterator[Batch]:
+    def batches(self, first: int = 0) -> Iterator[ImageBatch]:
         self.starts.append(first)
         number = first
         while True:
             rows = (torch.arange(self.batch) + number % self.batches_per_epoch * self.batch) % 450
-            yield Batch(number, self.pixels[rows], self.targets[rows])
+            yield ImageBatch(number, self.pixels[rows], self.targets[rows])
             number += 1
 
 
@@ -60,7 +60,7 @@ class Pictures:
 def pictures(monkeypatch: pytest.MonkeyPatch) -> type[Pictures]:
     for noted in ("splits", "starts", "processes", "closed"):
         monkeypatch.setattr(Pictures, noted, [], raising=False)
-    monkeypatch.setattr(streamed, "ImageNetStream", Pictures)
+    monkeypatch.setattr(streaming, "ImageNetStream", Pictures)
     return Pictures
 
 
@@ -69,10 +69,10 @@ def flat() -> FlatModule:
     return FlatModule(make_network(MODEL, 0, "cpu", torch.float32), channels_last=True)
 
 
-def images_of(flat: FlatModule, seed: int, workers: int) -> streamed.StreamedImages:
+def images_of(flat: FlatModule, seed: int, workers: int) -> streaming.StreamedImages:
     """Training pictures in batches of 30."""
     settings = {"batch": 30, "crop": CROP, "side": SIDE, "evaluate": {"examples": 1}}
-    return streamed.StreamedImages(settings, flat, seed, workers, None, NUMERICS)
+    return streaming.StreamedImages(settings, flat, seed, workers, None, NUMERICS)
 
 
 def scores(flat: FlatModule, x: Tensor, count: int) -> tuple[float, float, float]:
@@ -95,7 +95,7 @@ def scores(flat: FlatModule, x: Tensor, count: int) -> tuple[float, float, float
 def test_a_point_is_scored_on_the_first_validation_pictures_and_no_others(flat, pictures, count):
     x = flat.point() + 0.3 * torch.randn(flat.d, generator=torch.Generator().manual_seed(1))
     settings = {"evaluate": {"examples": count}, "side": SIDE, "crop": CROP}
-    loss, top1, top5 = streamed.validated(flat, x, flat.buffers.clone(), settings, None)
+    loss, top1, top5 = streaming.validated(flat, x, flat.buffers.clone(), settings, None)
     assert flat.module.training
     assert pictures.splits == [("validation", min(200, count))]
     expected = scores(flat, x, count)
@@ -160,10 +160,10 @@ def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers):
     }
     spec = RunSpec("train", settings)
     execution = choose(spec, "cpu", 1)
-    with streamed.assembled_streamed(spec.settings, 0, execution, None) as made:
+    with streaming.assembled_streamed(spec.settings, 0, execution, None) as made:
         assert made.algorithm.collective.workers == (workers or 1)
         assert pictures.closed == []
     assert pictures.closed == ["train"] * (workers or 1)
-    with pytest.raises(KeyboardInterrupt), streamed.assembled_streamed(spec.settings, 0, execution, None):
+    with pytest.raises(KeyboardInterrupt), streaming.assembled_streamed(spec.settings, 0, execution, None):
         raise KeyboardInterrupt
     assert pictures.closed == ["train"] * 2 * (workers or 1)

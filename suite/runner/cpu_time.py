@@ -11,7 +11,7 @@ from pathlib import Path
 from suite.runs.files import write_whole
 from suite.runs.notes import NUMBER, read_note
 
-SPENT = "spent.json"  # in the folder of a run under way
+CPU_TIME_FILE = "spent.json"  # in the folder of a run under way
 
 
 def processor_seconds() -> float:
@@ -19,10 +19,10 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def spent(folder: Path) -> float:
+def charged_seconds(folder: Path) -> float:
     """Processor seconds charged to the run in ``folder``; none where nothing readable says so."""
     with contextlib.suppress(OSError):
-        if note := read_note(folder / SPENT, {"processor_seconds": NUMBER}):
+        if note := read_note(folder / CPU_TIME_FILE, {"processor_seconds": NUMBER}):
             return float(note["processor_seconds"])
     return 0.0
 
@@ -30,9 +30,9 @@ def spent(folder: Path) -> float:
 def charge(folders: Sequence[Path], seconds: float) -> None:
     """Add to each run its share of what was spent on all of them together; where that fails, the run goes on."""
     for folder in folders:
-        total = spent(folder) + seconds / len(folders)
+        total = charged_seconds(folder) + seconds / len(folders)
         with contextlib.suppress(OSError):
-            write_whole(folder / SPENT, json.dumps({"processor_seconds": total}).encode())
+            write_whole(folder / CPU_TIME_FILE, json.dumps({"processor_seconds": total}).encode())
 
 
 class Meter:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Reading(NamedTuple):
+class LossReading(NamedTuple):
     """A test. ``loss`` is the mean over all examples or, if ``cut``, a lower bound of it above the threshold."""
 
     loss: float
@@ -15,7 +15,7 @@ class Reading(NamedTuple):
     examples: int  # looked at
 
 
-def read_loss(chunks: Iterable[tuple[float, int]], examples: int, threshold: float) -> Reading:
+def read_loss(chunks: Iterable[tuple[float, int]], examples: int, threshold: float) -> LossReading:
     """The mean of ``examples`` losses from (sum, count) of consecutive chunks, given up above ``threshold``.
 
     Chunks are consumed only as far as needed. NaN counts as infinite. Raises ValueError for a negative sum,
@@ -28,9 +28,9 @@ def read_loss(chunks: Iterable[tuple[float, int]], examples: int, threshold: flo
         total += part
         seen += count
         if math.isnan(total):
-            return Reading(math.inf, True, seen)
+            return LossReading(math.inf, True, seen)
         if total > limit and seen < examples:
-            return Reading(total / examples, True, seen)
+            return LossReading(total / examples, True, seen)
     if seen != examples:
         raise ValueError(f"the chunks hold {seen} losses, not the {examples} announced")
-    return Reading(total / examples, False, seen)
+    return LossReading(total / examples, False, seen)

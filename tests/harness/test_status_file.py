@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.runner.presence import at_work, note_in, present
+from suite.runner.status_file import at_work, note_in, present
 
 HERE = {"host": platform.node(), "pid": os.getpid()}
 ELSEWHERE = {"host": "elsewhere", "pid": -1}
