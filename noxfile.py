@@ -14,6 +14,7 @@ nox -s gpu -- --data DIR            everything that a GPU is borrowed for, withi
 nox -s nightly -- --data DIR        one training per paper on real data against the spread of its seeds
 nox -s docs                         the documentation as a site, every link of it checked
 nox -s pages                        the report in a browser, against the rules of accessibility
+nox -s mutants -- ...               how many of a sample of mutants the tests notice
 nox -s lock                         the hashes of what runners of one's own install, written again
 nox -s wheel                        that an installed wheel does what the checkout does
 nox -s sixth                        that a paper in a package of its own, installed, goes through every command
@@ -51,6 +52,7 @@ if kept := os.environ.get("NOX_ENVDIR"):  # what is in it is executed, whoever m
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
 OLDEST = ("torch==2.11.*", "torchvision==0.26.*")
 NEWEST = ("torch<2.16", "torchvision", "numpy", "pandas")
+COSMIC_RAY = "cosmic-ray==8.7.0"
 
 
 def install(session: nox.Session, *extras: str) -> None:
@@ -201,20 +203,26 @@ def issue(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation into site/: strict, every link and anchor checked, nothing fetched."""
+    """The documentation into site/: strict, links and anchors checked, nothing fetched."""
     install(session, "docs")
     session.run("python", "-m", "suite.report.gallery", "docs", env=ENVIRONMENT)
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "true"})
-    session.run("python", "-m", "ci.links", "--served", "site", *session.posargs)
 
 
 @nox.session
 def pages(session: nox.Session) -> None:
-    """The report in the system's Chromium, with axe: no violation, no request, no dead link, nothing too wide."""
+    """The report in the system's Chromium, with axe: no violation, no request, nothing too wide."""
     install(session, "pages")
     session.run("python", "-m", "suite", "report", "--out", "report", env=ENVIRONMENT)
-    session.run("python", "-m", "ci.links", "report")
     session.run("python", "-m", "ci.accessibility", "--site", "report", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """How hard the tests are; arguments after -- go to ``ci.mutants``: modules, ``--tests``, ``--count``."""
+    install(session, "test")
+    session.install(COSMIC_RAY)
+    session.run("python", "-m", "ci.mutants", *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session

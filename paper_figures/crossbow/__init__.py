@@ -6,6 +6,7 @@ from paper_figures.crossbow import (
     alg1,
     alg2,
     algorithms,
+    engine,
     equations,
     fig1,
     fig2,
@@ -53,6 +54,7 @@ MODULES = (  # in the paper's order
     alg2,
     algorithms,
     equations,
+    engine,
     lenet,
 )
 

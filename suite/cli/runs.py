@@ -118,6 +118,9 @@ def run(
         int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")
     ] = None,
     seeds: Seeds = None,
+    track: Annotated[
+        str | None, typer.Option(help="tell each stored run to this tracker: tensorboard or wandb", metavar="NAME")
+    ] = None,
     on: Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="with --on: how many workers")] = None,
     engine_options: Annotated[
@@ -134,11 +137,13 @@ def run(
         if jobs or engine_options or dry_run or wait:
             raise typer.BadParameter("--jobs, --engine-options, --dry-run and --wait need --on")
         around = (chosen, profile, store, data, device, workers, budget)
-        raise typer.Exit(run_selection(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds))
+        raise typer.Exit(
+            run_selection(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track)
+        )
     from suite.commands.submit import Request, submit_selection
 
-    if budget or share or memory or seeds or no_wait:
-        raise typer.BadParameter("--budget, --share, --memory, --seeds and --no-wait do not go with --on")
+    if budget or share or memory or seeds or no_wait or track:
+        raise typer.BadParameter("--budget, --share, --memory, --seeds, --track and --no-wait do not go with --on")
     to = Request(on, jobs, engine_options, dry_run, wait)
     raise typer.Exit(submit_selection(chosen, profile, store, data, device, workers, to))
 

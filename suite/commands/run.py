@@ -29,6 +29,7 @@ from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.progress import Progress
 from suite.runner.run_report import NOT_BEGUN
 from suite.runner.status_file import SILENT, note_in
+from suite.runner.trackers import TRACKERS
 from suite.runs.files import now_in, write_whole
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
@@ -68,6 +69,7 @@ def run_artifacts(
     share: tuple[int, int] | None = None,
     memory: int | None = None,
     seeds: int | None = None,
+    track: str | None = None,
 ) -> int:
     """Compute what is not stored; ``asked`` are the words by which the store remembers the plan.
 
@@ -75,11 +77,13 @@ def run_artifacts(
 
     Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
     i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
-    each group. Of several artifacts, or with a budget, runs whose data set is missing are left out. With a
-    ``budget`` (seconds) the order is that of ``suite.commands.priority``, and what the budget does not suffice for is
-    left, with its checkpoint, to the next call. Raises ValueError (DataError, StoreError) before anything is computed
+    each group; ``track`` names the tracker that is told each run it stores. Of several artifacts, or with a budget,
+    runs whose data set is missing are left out. With a ``budget`` (seconds) the order is that of
+    ``suite.commands.priority``, and what the budget does not suffice for is left, with its checkpoint, to the next
+    call. Raises ValueError (DataError, StoreError, UnknownName) before anything is computed
     when a data set is missing without which nothing can be, or the store cannot be written.
     """
+    tracker = TRACKERS[track] if track else None
     deadline = time.monotonic() + budget if budget else None
     whole = calibrated(plan(selection, profile, seeds), known(store))
     mine = share_of(whole, share)
@@ -124,6 +128,8 @@ def run_artifacts(
                 progress.finish(report.spec.id, "" if untold else line, computed=computed)
                 if report.why:
                     progress.note(f"{report.spec.id}: {report.why}")
+                if tracker and report.state == "stored":
+                    tracker(opened.read(report.spec.id), names[report.spec.id], store / "tracked" / str(track))
             # Who does not wait still looks again: a run may have been let go of since, unfinished.
             if wait:
                 todo = _wait(busy, opened, around.late, progress)

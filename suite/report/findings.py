@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from suite.claims.board import EMPIRICAL, on_one_run, said, stand_in
+from suite.claims.board import EMPIRICAL, STAND_INS, on_one_run, said, stand_in
 from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Claim, Verdict
 from suite.papers.places import places
 from suite.papers.published import entries
@@ -75,18 +75,25 @@ def have(found: Sequence[Verdict]) -> str:
     text = [number_of(verdict) for verdict in told]
     left = Counter(verdict.verdict for verdict in found) - Counter(verdict.verdict for verdict in told)
     text += [f"{left[word]} {word}" for word in VERDICTS if left[word]]
-    speaks = Counter(filter(None, (stand_in(v) for v in found if not v.measured)))
-    del speaks["number"]
-    text += [f"stand-ins: {', '.join(f'{n} {word}' for word, n in speaks.items())}"] if speaks else []
-    return "; ".join(text)
+    beside = speaking(found)
+    return "; ".join([*text, *([f"stand-ins: {beside}"] if beside else [])])
+
+
+def speaking(found: Iterable[Verdict]) -> str:
+    """How many stand-ins speak for, and how many against, claims that were not run."""
+    words = Counter(map(stand_in, found))
+    return ", ".join(f"{words[word]} {word}" for word in STAND_INS.values() if words[word])
 
 
 def number_of(verdict: Verdict) -> str:
-    """A verdict with its number, its scale, and what the present or the corrected rule says beside it."""
+    """A claim's number beside the printed one, its verdict and scale, and what a later or corrected rule says."""
     assert verdict.measured is not None
-    number = ", ".join(ours(verdict.measured, verdict.claim)[:3])
+    claim = verdict.claim
+    number = ", ".join(ours(verdict.measured, claim)[:3])
+    said_there = [text.removesuffix(f" {claim.unit}") for text in printed(claim)[:3]]
+    asked = "" if claim.rule in ("order", "holds") else f"printed {', '.join(said_there)}; "
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
-    return f"{number} ({said(verdict)}, {verdict.rests_on}{beside})"
+    return f"`{claim.id.partition('/')[2]}` {number} ({asked}{said(verdict)}, {verdict.rests_on}{beside})"
 
 
 def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
@@ -100,14 +107,16 @@ def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
 
 
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:
-    """A line per paper: claims decided, of how many, and the strongest number; Markdown."""
-    lines = ["| paper | decided | claims | strongest number |", "|---|--:|--:|---|"]
+    """A line per paper: claims decided, of how many, what stand-ins say of others, the strongest number; Markdown."""
+    lines = ["| paper | decided | claims | stand-ins | strongest number |", "|---|--:|--:|---|---|"]
     for paper in dict.fromkeys(v.claim.paper for v in verdicts):
         mine = [v for v in verdicts if v.claim.paper == paper and v.claim.kind == CLAIM and not v.claim.row_of]
         mine = [v for v in mine if v.rests_on in ("", *EMPIRICAL)]
         decided = sum(v.decides and v.verdict in DECIDED for v in mine)
         best = min((v for v in mine if v.measured), key=_most_telling, default=None)
-        lines.append(f"| `{paper}` | {decided} | {len(mine)} | {_strongest(best) if best else 'none'} |")
+        lines.append(
+            f"| `{paper}` | {decided} | {len(mine)} | {speaking(mine)} | {_strongest(best) if best else 'none'} |"
+        )
     return "\n".join(lines)
 
 

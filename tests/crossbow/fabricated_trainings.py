@@ -98,6 +98,13 @@ def throughput(spec: RunSpec, draw: random.Random) -> Made:
     return results, {"seconds": pd.DataFrame(rows)}
 
 
+def engine(spec: RunSpec, draw: random.Random) -> Made:
+    rules = [f"{rule}, {b}" for rule in ("first come", "round robin", "barrier") for b in ("alike", "varied")]
+    sides = [*rules, "in turn, alike", *(f"{k} learners" for k in range(1, spec.settings["most"] + 1))]
+    rows = [(side, repeat, 0.01 + 0.01 * draw.random()) for side in sides for repeat in range(3)]
+    return {"tuned": 2}, {"seconds": pd.DataFrame(rows, columns=["side", "repeat", "seconds"])}
+
+
 def memory(spec: RunSpec, draw: random.Random) -> Made:
     rows = [
         {"batch": batch, "learners": k, "shared": shared, "bytes": 10_000 * batch * (1 if shared else k) + 20_000 * k}
@@ -113,5 +120,6 @@ MAKERS = {
     "train": train,
     "crossbow/followed": followed,
     "crossbow/throughput": throughput,
+    "crossbow/engine": engine,
     "crossbow/memory": memory,
 }
