@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,12 @@ def test_failing_operations_and_power_cuts_lose_double_and_fake_nothing(tmp_path
     assert done.returncode == 0, done.stdout + done.stderr
     tried = out.read_text().splitlines()[-1].split("|")
     assert all(int(count) > 0 for count in tried[2:5])
+
+
+def test_each_weak_place_has_the_test_that_its_table_names():
+    named = re.findall(r"`(tests/\S+?\.py)(?:::(\w+))?`", Path(disk.__file__).with_name("weaknesses.md").read_text())
+    assert len(named) > 20
+    assert [name for path, name in named if f"def {name}" not in (toy.CHECKOUT / path).read_text()] == []
 
 
 def test_a_power_cut_takes_what_was_not_synced(tmp_path: Path):
