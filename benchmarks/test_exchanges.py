@@ -17,8 +17,8 @@ import pytest
 from benchmarks.alternating import Alternation, Side, Timer
 from benchmarks.document import Book, entry
 from benchmarks.measuring import OUR_SECONDS, our_seconds
+from paper_figures.matex_agd.exchanges import SPEEDS, WORKLOADS
 from paper_figures.matex_agd.experiments.link import link
-from paper_figures.matex_agd.link_readings import SPEEDS, WORKLOADS
 from paper_figures.rudra.settings import CIFAR_BYTES, INTERCONNECT, LATENCY, MEMORY
 from reference_impls.rudra import Server
 from suite.clock import Link

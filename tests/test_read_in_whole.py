@@ -44,10 +44,6 @@ EXCEPTIONS = {
     ("isgd/parts", "uneven"): TOLD,
     ("isgd/rates", "mean"): "the losses that the rate is judged from: those far from a change of it decide nothing",
     ("isgd/sampling", "batches"): TOLD,
-    ("matex_agd/layers", "caffe_googlenet parameters"): TOLD,
-    ("matex_agd/properties", "algorithm_1/order of algorithm 1"): BELOW,
-    ("matex_agd/properties", "algorithm_1/order of autograd"): BELOW,
-    ("matex_agd/workers", "synchronous/drawn apart"): TOLD,
 }
 ENDS = 4  # entries tried at either end and in the middle of a long list
 

@@ -1,4 +1,8 @@
-"""MaTEx: leveraging asynchronicity in gradient descent for scalable deep learning."""
+"""MaTEx: Daily, Vishnu and Siegel, "Leveraging Asynchronicity in Gradient Descent for Scalable Deep Learning".
+
+Runs are specified in ``settings`` and computed in ``experiments``. ``costs`` holds the cost model's cases and
+``exchanges`` what was timed over links; both are read by Fig. 1 and the efficiency.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ PAPER = Paper(
         "Jeff Daily, Abhinav Vishnu and Charles Siegel, Leveraging Asynchronicity in Gradient Descent for "
         "Scalable Deep Learning, under review at ICLR 2017"
     ),
-    artifacts=(*table1.ARTIFACTS, *fig1.ARTIFACTS, *algorithms.ARTIFACTS, *equations.ARTIFACTS),
+    artifacts=tuple(artifact for module in (table1, fig1, algorithms, equations) for artifact in module.ARTIFACTS),
     experiments=EXPERIMENTS,
     link=(
         "https://openreview.net/search?term=Leveraging%20Asynchronicity%20in%20Gradient%20Descent%20for%20Scalable"

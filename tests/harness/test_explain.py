@@ -63,10 +63,10 @@ def test_an_id_that_is_no_claim_any_more_says_where_it_went(source: Layered):
 def test_a_counted_claim_without_a_counterfeit_is_told_to_be_at_fault(
     source: Layered, monkeypatch: pytest.MonkeyPatch
 ):
-    _, artifact, verdict = found("matex_agd/fig1d/compute-ratio", source)
+    _, artifact, verdict = found(CLAIM, source)
     faults = lambda: [line for line in lines(artifact, verdict, source) if line.startswith("  FAULT")]
-    assert faults() == []
     monkeypatch.setattr(explain, "tried", lambda *given: [])
+    monkeypatch.setattr(explain, "counted", lambda verdict: True)
     assert faults() == [f"  FAULT      {UNTRIED}"]
     monkeypatch.setattr(explain, "counted", lambda verdict: False)
     assert faults() == []

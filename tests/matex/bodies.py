@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 import torch._dynamo  # takes seconds, which the first optimiser would while the others wait
 from torch import nn
 
-from suite.communication.collectives import Processes
+from reference_impls.contract import Pending
+from suite.communication.collectives import CountingCollective, Processes
 from suite.communication.group import Group
+from suite.models import build, initialise
 from suite.optim import DelayedSGD
 
 
@@ -99,3 +102,48 @@ def listening(group: Group) -> list[str]:
     Processes(group).sum(torch.zeros(1, 1))
     found = psutil.Process().net_connections(kind="inet")
     return sorted({one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN})
+
+
+@dataclass
+class Kept(CountingCollective):
+    """Counts the sums and keeps them, to see where they lie."""
+
+    sums: list[Pending] = field(default_factory=list)
+
+    def start(self, rows: torch.Tensor, each: int | None = None) -> Pending:
+        self.sums.append(super().start(rows, each))
+        return self.sums[-1]
+
+
+def replicas(group: Group, delays: tuple[int, ...]) -> list[dict[str, Any]]:
+    """LeNet trained for a few updates by each delay: weights drawn, begun and ended with, and what was used."""
+    return [replica(group, delay) for delay in delays]
+
+
+def replica(group: Group, delay: int, updates: int = 5) -> dict[str, Any]:
+    network = build("caffe_lenet")
+    initialise(network, group.rank)  # workers differ before the broadcast
+    drawn = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
+    opt = DelayedSGD(network, lr=0.01, momentum=0.9, weight_decay=5e-4, delay=delay, fused=False, group=group)
+    collective = opt.core.algorithm.collective
+    counted = Kept(collective)
+    opt.core.algorithm = replace(opt.core.algorithm, collective=counted)
+    begun, arrived, memory = opt.vector.x.clone(), list[int](), set[int]()
+    for parameter in network.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda _: arrived.append(len(counted.sizes)))
+    draw = torch.Generator().manual_seed(group.rank)
+    for _ in range(updates):
+        opt.zero_grad(set_to_none=False)
+        inputs, targets = torch.rand(8, 1, 28, 28, generator=draw), torch.randint(10, (8,), generator=draw)
+        nn.functional.cross_entropy(network(inputs), targets).backward()
+        memory.add(next(network.parameters()).grad.data_ptr())
+        opt.step()
+    early = [sums - place // (len(arrived) // updates) for place, sums in enumerate(arrived)]
+    opt.finish()
+    return {
+        "weights": [each.tolist() for each in (drawn, begun, opt.vector.x)],
+        "sums": len(counted.sizes),
+        "early": max(early),  # sums of an update that began before its backward had ended
+        "buffers": len(memory) - 1 + len({total.wait().data_ptr() for total in counted.sums} - memory),
+        "threads": len(collective.lanes),
+    }

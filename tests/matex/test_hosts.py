@@ -1,88 +1,31 @@
-"""Fig. 1 on hosts that sleep to compute: what they sleep and send, and known answers of what is read from it."""
+"""What runs over links and on hosts: methods, sleep, what is sent, and how both networks are timed."""
 
 from __future__ import annotations
 
-import numpy as np
+import time
+
 import pandas as pd
 import pytest
-from fabricated_matex_runs import evidence, run_of
-from test_matex_rates import verdict
+import torch
 
-from paper_figures.matex_agd import hosts
-from paper_figures.matex_agd.experiments import link, sleeping
+from paper_figures.matex_agd import exchanges, settings
+from paper_figures.matex_agd.exchanges import ASLEEP, asleep
+from paper_figures.matex_agd.experiments import compute, link, sleeping
 from suite.communication.link import PAYLOAD
-from suite.cost_models.overlap import AllReduce, LayerTimes
-from suite.papers.artifact import Missing
-from suite.papers.counterfeits import COUNTERFEITS
-
-GROUPS = hosts.host_runs("abcd", "reduced")
-AS_PRINTED = {"SGD": 0.7, **dict.fromkeys(hosts.LAYER_WISE, 0.8), **dict.fromkeys(hosts.DELAYED, 0.98)}
+from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes
+from suite.experiment import Context
+from suite.spec import RunSpec
+from suite.training import numerics
 
 
-def told(rates, changed=(), skipped=""):
-    """Hosts with these rates over no comm; ``changed`` are (panel, devices, rates) where they differ."""
-    draw = np.random.default_rng(0)
-
-    def make(name, spec):
-        rows = []
-        for devices in hosts.SHARED:
-            here = dict(rates)
-            for panel, count, others in changed:
-                here |= others if (f"hosts {panel}", devices) == (name, count) else {}
-            for repeat in range(1, 6):
-                alone = np.exp(draw.normal(0, 0.2))  # a repetition is slow as a whole
-                seconds = {"no comm": alone, "empty sum": np.nan} | {
-                    method: alone / rate * np.exp(draw.normal(0, 0.003)) for method, rate in here.items()
-                }
-                rows += [
-                    {"devices": devices, "repeat": repeat, "method": method, "fastest": s, "seconds": 1.5 * s}
-                    for method, s in seconds.items()
-                ]
-        return run_of(spec, {"skipped": skipped}, hosts=pd.DataFrame(rows))
-
-    return evidence(GROUPS, make, "reduced")
-
-
-def measured(found, letter="c"):
-    return {
-        name: (verdict(f"fig1{letter}/{name}", value, "reduced"), value)
-        for name, value in hosts.measure_hosts(letter)(found)
-    }
-
-
-def test_hosts_decide_what_the_model_cannot():
-    seen = measured(told(AS_PRINTED))
-    assert {name: word for name, (word, _) in seen.items()} == dict.fromkeys(seen, "reproduced")
-    assert seen["agd-best"][1].values[0] == pytest.approx(np.log(0.98 / 0.8), abs=0.01)
-    assert seen["no-comm-best"][1].values[0] == pytest.approx(0.98, abs=0.01)
-    ((_, trend),) = hosts.measure_trend(told(AS_PRINTED))
-    assert trend.values == (1.0,)
-
-
-@pytest.mark.parametrize("devices", hosts.SHARED)
-def test_one_number_of_devices_is_enough_to_lose(devices):
-    ahead = told(AS_PRINTED, [("c", devices, {"SGD": 0.995})])
-    words = {name: word for name, (word, _) in measured(ahead).items()}
-    assert words == {"agd-best": "not reproduced", "layerwise-below-agd": "reproduced", "no-comm-best": "reproduced"}
-    assert measured(told(AS_PRINTED, [("c", devices, {"AGD 2 comm": 1.02})]))["no-comm-best"][0] == "not reproduced"
-    ((_, trend),) = hosts.measure_trend(ahead)
-    assert trend.values == (pytest.approx(5 / 6),)
-    assert measured(ahead, "d")["agd-best"][0] == "reproduced"
-
-
-def test_counterfeits_of_the_hosts_flip_their_claims():
-    for letter in "bcd":
-        for name in ("agd-best", "layerwise-below-agd", "no-comm-best"):
-            (world,) = COUNTERFEITS[f"matex_agd/fig1{letter}/{name}"]
-            assert measured(world(told(AS_PRINTED)), letter)[name][0] == "not reproduced"
-    (world,) = COUNTERFEITS["matex_agd/fig1b/same-trend"]
-    ((_, trend),) = hosts.measure_trend(world(told(AS_PRINTED)))
-    assert trend.values == (0.0,)
-
-
-def test_hosts_that_could_not_be_made_are_missing():
-    with pytest.raises(Missing, match="no root"):
-        measured(told(AS_PRINTED, skipped="no root"))
+def test_methods_over_the_link_are_those_that_are_read() -> None:
+    assert (*link.METHODS, "PyTorch DDP") == exchanges.METHODS
+    for name in exchanges.DELAYED:
+        assert link.METHODS[name] == {"delay": int(name.split()[1])}
+    for name in exchanges.LAYER_WISE:
+        given = {"order": "backward", **link.METHODS[name]}  # the order that is taken where none is named
+        assert given == {"layerwise": True, "order": name.split()[1]}
+    assert link.METHODS["SGD"] == {}
 
 
 def test_computing_over_exchanging_is_that_of_the_machine(monkeypatch):
@@ -120,3 +63,31 @@ def test_waking_late_delays_nothing_that_follows(monkeypatch):
     device.begin()
     device.compute(1.0)
     assert now == [16.5]
+
+
+def test_both_networks_are_timed_in_turns_after_one_to_warm_up(tmp_path, monkeypatch):
+    seen = []
+
+    def counted(work, device):
+        work()
+        seen.append(device)
+        return float(len(seen))
+
+    monkeypatch.setattr(compute, "timed", counted)
+    small = {"model": "digits_lenet", "beside": "caffe_lenet", "batches": [2, 4], "repeats": 2}
+    spec = RunSpec("matex_agd/compute", small)
+    table = compute.compute(spec, Context(tmp_path, numerics.choose(spec, "cpu", 1))).curves["compute"]
+    assert seen == ["cpu"] * 6
+    assert table["network"].tolist() == ["digits_lenet", "caffe_lenet"] * 2
+    assert table["repeat"].tolist() == [1, 1, 2, 2]
+    assert table["seconds"].tolist() == [3 / 2, 4 / 4, 5 / 2, 6 / 4]  # an image
+    assert settings.COMPUTE.settings["batches"] == (32, 256)
+
+
+def test_the_sleeping_network_takes_its_time_and_no_less():
+    module = sleeping.SleepingNetwork(NetworkTimes(asleep(ASLEEP)))
+    began = time.perf_counter()
+    module(torch.rand(1)).sum().backward()
+    assert time.perf_counter() - began >= 3 * sum(seconds for _, seconds in ASLEEP)
+    assert sum(p.numel() for p in module.parameters()) == sum(n + 100 for n, _ in ASLEEP)
+    assert all(torch.equal(p.grad, torch.ones_like(p)) for p in module.parameters())

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from fabricated_frames import frame_of
 
+from paper_figures.matex_agd.costs import ALEXNET, CASES, DELAYED, GOOGLENET, SHARED, layer_costs, relative
+from paper_figures.matex_agd.exchanges import LAYER_WISE
+from paper_figures.matex_agd.experiments import layers
+from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Setting, network
 from suite.cost_models.overlap import (
     AllReduce,
@@ -32,6 +37,8 @@ def test_costs_of_ring_and_tree_by_hand():
     tree = AllReduce(alpha=0.5, beta=10, workers=8, kind="tree")
     assert (tree.latency, tree.transfer(40)) == (3, 24)
     assert AllReduce(0.5, 10, 1, call=9).seconds(1e9) == 0
+    rounds = [AllReduce(0.5, 10, 2**k, kind="tree").latency for k in range(1, 7)]
+    assert rounds == [1, 2, 3, 4, 5, 6], "a reduction and a broadcast of log2 n steps"
 
 
 def test_synchronous_is_the_sum_of_its_parts():
@@ -140,3 +147,63 @@ def test_refuses_what_means_nothing():
         delayed(SMALL, bus(1), 0)
     with pytest.raises(ValueError, match="lanes=0"):
         Wire(bus(1), 0)
+
+
+# ---------------------------------------------------------------- section 6.3's sentences, in the cost model
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """A frame with the layers of both networks."""
+    return frame_of({"layers": [{"tables": {name: layers.measure(name) for name in (ALEXNET, GOOGLENET)}}]}, "smoke")
+
+
+def links(stored):
+    """Both networks on 8 devices of the DGX-1, over 30 links from far too slow to far too fast."""
+    for name in (ALEXNET, GOOGLENET):
+        made = network(layer_costs(stored, name), EFFECTIVE_BATCH[name] / 8, DGX1.centre())
+        for alpha in (0.0, 1e-6, 1e-5, 1e-4, 1e-3):
+            for beta in (1e8, 1e9, 4e9, 1.6e10, 6.4e10, 1e12):
+                yield made, AllReduce(alpha, beta, 8)
+
+
+def test_layer_wise_exchange_hides_hardly_more_than_the_rest_of_backward(stored):
+    """Where all updates wait for all sums. Applied layer after layer, later sums also pass behind earlier updates."""
+    shares = {order: [] for order in ("all", "backward", "completed")}
+    for made, cost in links(stored):
+        for order, found in shares.items():
+            hidden = synchronous(made, cost) - layer_wise(made, cost, order)
+            found.append(hidden / made.after_first_gradient)
+    most = {order: max(found) for order, found in shares.items()}
+    assert most["all"] <= 1
+    assert most["backward"] == pytest.approx(1.085, abs=0.001)
+    assert most["completed"] <= 1.09
+
+
+def test_a_delayed_iteration_takes_its_compute_and_no_more_once_its_sums_fit(stored):
+    fitting = []
+    for made, cost in links(stored):
+        transfer = cost.transfer(made.size)
+        for delay in (1, 2, 3):
+            ratio = delayed(made, cost, delay) / made.compute
+            assert ratio >= 1 - 1e-9
+            if cost.latency + transfer <= delay * made.compute and transfer <= made.compute:
+                fitting.append(ratio)
+    assert len(fitting) > 30
+    assert fitting == pytest.approx([1] * len(fitting), abs=1e-9)
+
+
+def test_delayed_exchange_may_use_more_of_an_iteration_than_layer_wise(stored):
+    for name, machine in CASES.values():
+        made = network(layer_costs(stored, name), EFFECTIVE_BATCH[name] / 8, machine.centre())
+        assert 1 / 3 < (made.compute - made.after_first_gradient) / made.compute < 1 / 2
+
+
+def test_the_order_of_methods_follows_from_the_equations_in_every_panel(stored):
+    """Which is why no panel of the cost model decides it."""
+    for letter in CASES:
+        for devices, corners in relative(stored, letter).items():
+            for seen in corners:
+                late, by_layer = max(seen[n] for n in DELAYED), max(seen[n] for n in ("layer-wise, all", *LAYER_WISE))
+                assert max(seen.values()) <= 1 + 1e-9
+                assert devices not in SHARED or late > max(seen["SGD"], by_layer)

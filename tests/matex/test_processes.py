@@ -26,6 +26,18 @@ def test_sums_over_lanes_with_and_without_copy():
         assert seen["early"] == [rank > 0, True]
 
 
+def test_replicas_start_and_stay_equal_by_one_sum_an_update_in_as_many_buffers_as_delays():
+    """Without a delay: no buffer but the gradient's own, and no sum before backward has ended."""
+    delays, updates = (0, 1, 2, 3), 5
+    first, second = spawn(bodies.replicas, 2, delays, timeout=60)
+    for delay, one, other in zip(delays, first, second, strict=True):
+        drawn, begun, ended = (a == b for a, b in zip(one["weights"], other["weights"], strict=True))
+        assert (drawn, begun, ended) == (False, True, True), delay
+        assert one["weights"][1] != one["weights"][2]
+        assert (one["sums"], one["early"]) == (updates, 0)
+        assert (one["buffers"], one["threads"]) == (delay, max(1, delay))
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [

@@ -36,9 +36,6 @@ EXPERIMENTS = {
     "matex_agd/layers": Experiment(
         lazily("paper_figures.matex_agd.experiments.layers:layers"), lambda spec: 2.0, clock="none"
     ),
-    "matex_agd/properties": Experiment(
-        lazily("paper_figures.matex_agd.experiments.properties:properties"), lambda spec: 9.0, clock="none"
-    ),
     "matex_agd/link": Experiment(
         lazily("paper_figures.matex_agd.experiments.link:link"),
         lambda spec: 240.0,
@@ -68,8 +65,8 @@ EXPERIMENTS = {
         lambda spec: 8_000_000_000,
     ),
     "matex_agd/workers": Experiment(
-        lazily("paper_figures.matex_agd.experiments.workers:workers"),
-        lambda spec: 10.0,
+        lazily("paper_figures.matex_agd.experiments.sums:sums"),
+        lambda spec: 5.0,
         memory=lambda spec: 900_000_000,
         timed=True,
     ),

@@ -23,9 +23,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from paper_figures.matex_agd.exchanges import ASLEEP, asleep
 from paper_figures.matex_agd.experiments.layers import measure as layers_of
 from paper_figures.matex_agd.experiments.sleeping import SleepingNetwork
-from paper_figures.matex_agd.link_readings import ASLEEP, asleep
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group

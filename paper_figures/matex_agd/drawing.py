@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.matex_agd.link_readings import DELAYED, LAYER_WISE, SPEEDS
+from paper_figures.matex_agd.costs import DELAYED
+from paper_figures.matex_agd.exchanges import LAYER_WISE, SPEEDS
 from suite.claims.intervals import log_interval
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = N
     axes.legend(title="", ncols=len(names) + 1, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
 
 
-def draw_workload(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
+def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
     """Bars of rates by method and speed with t intervals, a dot for each repetition, crosses for the cost model."""
     import seaborn as sns
 
@@ -53,7 +54,7 @@ def draw_workload(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> No
 
     table = table.assign(speed=[f"{speed / 1e6:g} Mbit/s" for speed in table["speed"]])
     speeds = [f"{speed / 1e6:g} Mbit/s" for speed in SPEEDS]
-    looks: dict[str, Any] = {"x": "method", "y": "rate", "order": methods, "hue": "speed", "hue_order": speeds}
+    looks: dict[str, Any] = {"x": "approach", "y": "rate", "order": methods, "hue": "speed", "hue_order": speeds}
     seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
     colours = PALETTE[: len(speeds)]
     sns.barplot(

@@ -1,0 +1,376 @@
+"""MaTEx's quantities on fabricated frames: the values and intervals that are known, and the verdicts that follow."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from fabricated_frames import frame_of
+from matex_worlds import PRINTED, evaluations, gap, hosts, layers, link, panels, rates, seconds, table1, three_seeds
+from matplotlib.figure import Figure
+from scipy import stats
+
+from paper_figures.matex_agd import costs, exchanges, fig1
+from paper_figures.matex_agd import table1 as of_table1
+from paper_figures.matex_agd.costs import ALEXNET, CASES, DELAYED, GOOGLENET, SHARED
+from paper_figures.matex_agd.exchanges import LAYER_WISE, SPEEDS
+from paper_figures.matex_agd.fig1 import TRAINED
+from paper_figures.matex_agd.settings import LABELS
+from paper_figures.matex_agd.table1 import BATCHES, ROWS
+from suite.claims.judge import judge
+from suite.papers.artifact import Missing
+from suite.papers.panel import Frame
+from suite.papers.published import published
+from suite.papers.registry import paper
+
+PANELS: dict[str, Any] = {artifact.id: artifact for artifact in paper("matex_agd").artifacts}
+QUANTITIES = {
+    f"{i.partition('/')[2]}/{name}": q for i, panel in PANELS.items() for name, q in panel.quantities.items()
+}
+CLAIMS = {claim.id.partition("/")[2]: claim for claim in published("matex_agd")}
+Span = tuple[float, float, float]
+
+
+def found(name: str, frame: Frame) -> Any:
+    each = QUANTITIES[name]
+    return each.measured(each.needs(frame))
+
+
+def verdict(name: str, frame: Frame) -> str:
+    return judge(CLAIMS[name], found(name, frame), "paper").verdict
+
+
+def student(values: Any) -> Span:
+    """Mean of a few values and the ends of its 95% interval."""
+    mean, half = np.mean(values), stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return mean, mean - half, mean + half
+
+
+def lowest(spans: list[Span]) -> Span:
+    return tuple(min(span[at] for span in spans) for at in range(3))  # type: ignore[return-value]
+
+
+# ---------------------------------------------------------------- Table 1
+
+SEEDS = three_seeds()
+ONE = table1(PRINTED)
+ORDERS = {"order": ROWS[::-1], "tradeoff": ("agd2", "agd1", "sgd")}
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("place", range(5))
+def test_an_accuracy_is_the_mean_of_its_seeds(row: str, place: int) -> None:
+    name = f"table1/{row}-b{BATCHES[place]}"
+    measured = found(name, table1(SEEDS, profile="reduced"))
+    assert measured.spans == (pytest.approx(student(SEEDS[row][:, place])),)
+    assert (measured.n, measured.note) == (3, f"cifar10 at checkpoint {place + 1} of 5")
+    # one seed is as wide as five of the stand-in lie apart: t of 4 degrees times the deviation of -2 .. 2
+    value, half = PRINTED[row][place], 2.7764451 * math.sqrt(2.5) * 0.01 * (place + 1)
+    ((mean, low, high),) = found(name, table1(PRINTED, apart=0.01)).spans
+    assert (mean, low, high) == pytest.approx((value, value * (1 - half), value * (1 + half)))
+    assert verdict(name, ONE) == "reproduced"
+    other = {"serial": "agd1", "sgd": "agd1", "agd1": "agd2", "agd2": "agd1"}[row]
+    assert verdict(name, table1(PRINTED | {row: PRINTED[other]})) == "not reproduced"
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_rows_are_ordered_where_they_are_nearest(name: str) -> None:
+    rows = ORDERS[name]
+    pairs = list(pairwise(rows))
+    wanted = [lowest([student(SEEDS[b][:, at] - SEEDS[a][:, at]) for at in range(5)]) for a, b in pairs]
+    assert found(f"table1/{name}", table1(SEEDS, profile="reduced")).spans == tuple(map(pytest.approx, wanted))
+    spans = []
+    for a, b in pairs:
+        half = 2.7764451 * math.sqrt(2.5) * 0.001 * np.arange(1, 6) * np.hypot(PRINTED[a], PRINTED[b])
+        middle = PRINTED[b] - PRINTED[a]
+        spans.append(pytest.approx((min(middle), min(middle - half), min(middle + half))))
+    assert found(f"table1/{name}", ONE).spans == tuple(spans)
+    assert verdict(f"table1/{name}", ONE) == "reproduced"
+    for place in range(5):  # one checkpoint is enough to lose
+        fallen = {row: values.copy() for row, values in PRINTED.items()}
+        fallen["sgd"][place] = 0.5 * fallen["agd1"][place]
+        assert verdict(f"table1/{name}", table1(fallen)) == "not reproduced"
+
+
+def test_rows_rise_at_a_share_of_their_steps() -> None:
+    assert verdict("table1/rises", ONE) == "reproduced"
+    falling = table1(SEEDS | {"agd2": [SEEDS["agd2"][0], SEEDS["agd2"][1][::-1], [1, 2, 2, 1, 3]]}, profile="reduced")
+    assert found("table1/rises", falling).values == (pytest.approx((9 * 4 + 4 + 0 + 2) / 48),)
+    assert verdict("table1/rises", falling) == "not reproduced"
+
+
+def test_a_run_that_diverged_stays_at_chance_and_counts() -> None:
+    ends = table1(PRINTED | {"agd2": [0.002, 0.0015]})
+    assert of_table1.accuracies(ends, "agd2").to_numpy().tolist() == [pytest.approx([0.002, 0.0015, *[0.001] * 3])]
+    runs = [evaluations(found) for found in ([], [0.3, 0.4, 0.5, 0.6, 0.7])]
+    seen = of_table1.accuracies(frame_of({"agd1": runs}, "reduced"), "agd1")
+    assert seen.to_numpy().tolist() == [[0.1] * 5, pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7])]
+
+
+def test_a_row_that_is_missing_costs_itself_alone() -> None:
+    some = table1({row: values for row, values in PRINTED.items() if row != "serial"})
+    assert verdict("table1/tradeoff", some) == "reproduced"
+    for name in ("serial-b1000", "order", "rises"):
+        with pytest.raises(Missing, match="serial"):
+            found(f"table1/{name}", some)
+
+
+def test_the_table_holds_all_that_is_printed_and_stored() -> None:
+    for frame, panels_, rows in ((ONE, 2, 40), (table1(SEEDS, profile="reduced"), 3, 80)):
+        table = of_table1.table(frame)
+        assert len(table) == rows
+        printed = table[table["source"] == "printed"]
+        assert printed["accuracy"].tolist() == [v for row in PRINTED.values() for v in row]
+        figure = Figure()
+        of_table1.draw(frame, figure)
+        assert len(figure.axes) == panels_
+    assert figure.axes[1].get_title() == "stand-in: cifar10, 3 seeds"
+    with pytest.raises(Missing, match="serial"):
+        of_table1.table(frame_of({row: [None] for row in LABELS}))
+
+
+def test_rows_that_should_be_equal_are_set_beside_the_printed_gap() -> None:
+    rows = of_table1.apart(frame_of({"gap": [gap(0.1)]})).groupby("pair", sort=False)
+    lines = {pair: part.pivot(index="unit", columns="checkpoint", values="log ratio") for pair, part in rows}
+    seeds, parts, same, printed = lines.values()
+    assert seeds.shape == (20, 5)
+    assert seeds.abs().max().tolist() == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
+    for ours in (parts, same):
+        assert ours[2].tolist() == pytest.approx([0.2 * 9 * (seed - 2) for seed in range(5)])
+    assert printed.iloc[0].mean() == pytest.approx(-0.2233, abs=1e-4)
+
+
+# ---------------------------------------------------------------- Fig. 1: exchanges
+
+MIXED = {  # rates by condition in which no method is nearest or furthest everywhere
+    "sgd": (0.90, 0.60, 0.50),
+    "layers": ((0.70, 0.93, 0.40), (0.60, 0.85, 0.75)),
+    "late": (0.97, 0.98, 0.80),
+}
+
+
+def timed(letter: str, **given: Any) -> tuple[dict[str, Any], Frame]:
+    """Seconds [conditions, repeats] by method, and the frame of a panel that holds them."""
+    each = seconds(rates(**given), SPEEDS if letter == "a" else SHARED)
+    group = ("link", link) if letter == "a" else (f"hosts {letter}", hosts)
+    return each, frame_of({group[0]: [group[1](each)]}, "reduced")
+
+
+def log_lead(each: dict[str, Any], behind: tuple[str, ...], at: int) -> Span:
+    logs = {method: np.log(times[at]) for method, times in each.items()}
+    return student(np.mean([logs[m] for m in behind], axis=0) - np.mean([logs[m] for m in DELAYED], axis=0))
+
+
+@pytest.mark.parametrize("letter", CASES)
+@pytest.mark.parametrize("given", [MIXED, {"sgd": (0.6, 0.96, 0.9), "late": (0.97, 0.98, 0.99)}])
+def test_leads_are_the_least_of_all_conditions(letter: str, given: dict[str, Any]) -> None:
+    each, frame = timed(letter, **given)
+    sgd, layer_wise = ([log_lead(each, behind, at) for at in range(3)] for behind in (("SGD",), LAYER_WISE))
+    assert found(f"fig1{letter}/agd-best", frame).spans == (pytest.approx(lowest([*sgd, *layer_wise])),)
+    assert found(f"fig1{letter}/layerwise-below-agd", frame).spans == (pytest.approx(lowest(layer_wise)),)
+    most = [student(np.log(each["no comm"][at] / each[m][at])) for at in range(3) for m in exchanges.PAPERS]
+    ((mean, low, high),) = found(f"fig1{letter}/no-comm-best", frame).spans
+    assert (mean, low, high) == pytest.approx(tuple(math.exp(max(span[i] for span in most)) for i in range(3)))
+    assert found(f"fig1{letter}/agd-best", frame).n == 5
+
+
+@pytest.mark.parametrize("letter", ["a", "d"])
+@pytest.mark.parametrize("at", range(3))
+def test_one_condition_is_enough_to_lose(letter: str, at: int) -> None:
+    once = lambda usual, here: [here if place == at else usual for place in range(3)]
+    names = ("agd-best", "layerwise-below-agd", "no-comm-best")
+    words = lambda **given: [verdict(f"fig1{letter}/{name}", timed(letter, **given)[1]) for name in names]
+    yes, no = "reproduced", "not reproduced"
+    assert words() == [yes, yes, yes]
+    assert words(sgd=once(0.7, 0.99)) == [no, yes, yes]
+    assert words(layers=(once(0.8, 0.995), once(0.8, 0.99))) == [no, no, yes]
+    assert words(late=once(0.97, 1.1)) == [yes, yes, no]
+    assert verdict(f"fig1{letter}/agd-best", timed(letter, sgd=0.968)[1]) == "inconclusive"
+
+
+@pytest.mark.parametrize("letter", ["a", "d"])
+def test_the_trend_counts_networks_and_numbers_of_hosts_on_both_machines(letter: str) -> None:
+    groups = {f"hosts {each}": [hosts(seconds(rates(), SHARED))] for each in CASES}
+    assert verdict("fig1b/same-trend", frame_of(groups, "reduced")) == "reproduced"
+    groups[f"hosts {letter}"] = [hosts(seconds(rates(sgd=(0.99, 0.7, 0.99)), SHARED))]
+    behind = frame_of(groups, "reduced")
+    assert found("fig1b/same-trend", behind).values == (pytest.approx(4 / 6),)
+    assert verdict("fig1b/same-trend", behind) == "not reproduced"
+
+
+@pytest.mark.parametrize(("letter", "what"), [("a", "link"), ("c", "hosts")])
+def test_what_could_not_be_made_is_missing(letter: str, what: str) -> None:
+    each = seconds(rates(), SHARED)
+    made = {"link": [link(each, "no root")], "hosts c": [hosts(each, "no root")]}
+    with pytest.raises(Missing, match=f"the {what} could not be made: no root"):
+        found(f"fig1{letter}/agd-best", frame_of(made, "reduced"))
+    with pytest.raises(Missing, match="at smoke"):
+        found(f"fig1{letter}/agd-best", frame_of({"layers": [None]}, "smoke"))
+
+
+def test_the_forecast_is_the_cost_models_with_the_times_of_the_run() -> None:
+    """AlexNet in small sleeps 36 ms; the rest of 50 is spent on updates, and an empty sum takes 1 ms, 2 and 3."""
+    frame = frame_of({"link": [link(seconds(rates(), SPEEDS))]}, "reduced")
+    numbers = sum(n + 100 for n, _ in exchanges.ASLEEP)
+    for at, speed in enumerate(SPEEDS):
+        sent = 1e-3 * (1 + at) + 4 * numbers / (speed / 8 * exchanges.PAYLOAD)
+        assert exchanges.forecast(frame, speed)["SGD"] == pytest.approx(0.05 / (0.05 + sent), rel=1e-9)
+    table = exchanges.link_table(frame, "sleeping", "computing")
+    sgd = table.query("workload == 'computing' and approach == 'SGD'")["rate"]
+    assert (len(sgd), sgd.mean()) == (15, pytest.approx(0.7, rel=0.01))
+
+
+# ---------------------------------------------------------------- Fig. 1: the cost model
+
+FLOPS, NUMBERS = {ALEXNET: 2.1e9, GOOGLENET: 3.3e9}, {ALEXNET: 3000, GOOGLENET: 1000}
+COSTED = frame_of({"layers": [layers(FLOPS, NUMBERS)]}, "smoke")
+BATCH = {ALEXNET: 256, GOOGLENET: 32}
+
+
+def by_hand(name: str, s: Any, devices: int) -> tuple[float, float]:
+    """Seconds of computing and of a sum, of one layer and one tensor, so small that a delay hides all of it."""
+    flops, size = FLOPS[name] * BATCH[name] / devices, 4 * NUMBERS[name]
+    steps = 2 * (devices - 1)
+    return 2 * flops / s.flops + 5 * size / s.memory, s.call + steps * (s.alpha + size / devices / s.beta)
+
+
+def test_modelled_headlines_by_hand() -> None:
+    """Every corner of every range, for networks of which each number is known."""
+    gains, shares = [], []
+    for machine in dict.fromkeys(machine for _, machine in CASES.values()):
+        settings = (machine.centre(), *machine.corners())
+        times = lambda s, m=machine: [by_hand(n, s, k) for n, of in CASES.values() if of is m for k in SHARED]
+        gains.append([max(1 + exchange / compute for compute, exchange in times(s)) for s in settings])
+        alone = lambda n, s: by_hand(n, s, 1)[0] / (8 * by_hand(n, s, 8)[0])
+        shares += [[100 * alone(name, s) for s in settings] for name, of in CASES.values() if of is machine]
+    wanted = (max(g[0] for g in gains), max(min(g) for g in gains), max(max(g) for g in gains))
+    assert found("fig1a/speedup", COSTED).spans == (pytest.approx(wanted, rel=1e-6),)
+    top = np.max(shares, axis=0)
+    measured = found("fig1a/efficiency", COSTED)
+    assert measured.spans == (pytest.approx((top[0], top.min(), top.max()), rel=1e-6),)
+    assert measured.proxy
+    assert verdict("fig1a/speedup", COSTED) == "not reproduced"
+
+
+def test_the_last_doubling_of_the_nodes_gains_least() -> None:
+    machine = CASES["c"][1]
+    each = lambda s, nodes: by_hand(GOOGLENET, s, nodes)[0]
+    gains = [each(s, 16) / each(s, 32) for s in (machine.centre(), *machine.corners())]
+    assert found("fig1c/strong-scaling-limit", COSTED).spans == (
+        pytest.approx((gains[0], min(gains), max(gains)), rel=1e-6),
+    )
+    assert verdict("fig1c/strong-scaling-limit", COSTED) == "not reproduced"
+    heavy = frame_of({"layers": [layers(FLOPS, dict.fromkeys(FLOPS, 10**9))]}, "smoke")
+    assert verdict("fig1c/strong-scaling-limit", heavy) == "reproduced"
+
+
+def test_a_speed_up_of_as_much_as_is_printed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the centre alone: the ranges of the constants leave no interval as narrow as the printed digit."""
+    monkeypatch.setattr(costs, "settings_of", lambda machine: (machine.centre(),))
+    centre = CASES["d"][1].centre()
+    compute = (centre.call + 14 * centre.alpha) / 0.7  # of a layer whose sum takes 0.7 times as long on 8 devices
+    flops = compute * centre.flops * 8 / 2 / 32
+    frame = frame_of({"layers": [layers({ALEXNET: 100 * flops, GOOGLENET: flops}, dict.fromkeys(FLOPS, 1))]}, "smoke")
+    assert verdict("fig1a/speedup", frame) == "reproduced"
+
+
+def test_seconds_are_compared_by_repetition() -> None:
+    table = {
+        "network": [GOOGLENET] * 3 + [ALEXNET] * 3,
+        "repeat": [1, 2, 3, 3, 1, 2],
+        "seconds": [0.2, 0.4, 0.8, 0.39, 0.1, 0.21],
+    }
+    mean, low, high = student(np.log([0.2 / 0.1, 0.4 / 0.21, 0.8 / 0.39]))
+    measured = found("fig1d/compute-ratio", frame_of({"compute": [{"tables": {"compute": table}}]}))
+    assert measured.spans == (pytest.approx((math.exp(mean), math.exp(low), math.exp(high))),)
+    assert measured.n == 3
+
+
+@pytest.mark.parametrize("name", ["bias-first", "fixed-cost"])
+def test_timed_sums_are_compared_on_a_log_scale(name: str) -> None:
+    run = {"weights over bias": [2.0, 4.0, 8.0], "many small over one large": [3.0, 9.0, 9.0]}
+    own = run["weights over bias" if name == "bias-first" else "many small over one large"]
+    assert found(f"alg-layerwise/{name}", frame_of({"workers": [run]})).spans == (
+        pytest.approx(student(np.log(own))),
+    )
+
+
+# ---------------------------------------------------------------- whole trainings
+
+ENDS = {"serial": 0.541, "agd1": 0.544, "agd2": 0.538, "agd3": 0.539}
+
+
+def whole(ends: dict[str, float], seeds: int = 4, count: int = 45) -> Frame:
+    """Whole trainings that end about there, a seed each with its own; their best is two checkpoints before."""
+    end = lambda row, seed: ends[row] + 0.001 * math.sin(3 * seed + len(row) + 5 * TRAINED.index(row))
+    accuracies = {
+        row: [[0.3] * (count - 3) + [end(row, s) + 0.01, 0.31, end(row, s)] for s in range(seeds)] for row in TRAINED
+    }
+    return table1(accuracies, profile="paper" if count == 45 else "reduced")
+
+
+def ends_of(frame: Frame, row: str) -> Any:
+    return np.array(
+        [100 * (1 - frame.stored[run].curve("evaluations")["test_error"].iloc[-1]) for run in frame[row]["run"]]
+    )
+
+
+def test_ends_of_training_by_hand() -> None:
+    frame = whole(ENDS)
+    ends = {row: ends_of(frame, row) for row in TRAINED}
+    away = [student(ends[row] - ends["serial"]) for row in TRAINED[1:]]
+    assert found("fig1b/final-accuracy-kept", frame).spans == (pytest.approx(max(away, key=lambda s: abs(s[0]))),)
+    means = [student(ends[row]) for row in TRAINED]
+    assert found("fig1b/alexnet-54", frame).spans == (pytest.approx(max(means, key=lambda s: abs(s[0] - 54))),)
+    assert found("fig1b/alexnet-54", frame).note.startswith("ImageNet, the row at the end")
+    assert found("fig1b/final-accuracy-kept", whole(ENDS, count=5)).note.startswith("mnist, AGD 1-3 less serial")
+    assert verdict("fig1b/alexnet-54", whole(ENDS, seeds=1)) == "inconclusive"
+
+
+@pytest.mark.parametrize("late", TRAINED[1:])
+def test_one_approach_that_falls_behind_is_found(late: str) -> None:
+    names = ("final-accuracy-kept", "alexnet-54", "same-iterations", "no-warm-start")
+    assert [verdict(f"fig1b/{name}", whole(ENDS)) for name in names] == ["reproduced"] * 4
+    behind = whole(ENDS | {late: 0.5})
+    assert [verdict(f"fig1b/{name}", behind) for name in names] == ["not reproduced"] * 4
+    assert found("fig1b/same-iterations", behind).values == (pytest.approx(8 / 12),)
+    assert found("fig1b/same-iterations", behind).note == "share of AGD runs at 53% on ImageNet within 450000 updates"
+
+
+# ---------------------------------------------------------------- all of them
+
+DECIDED = [name for name in CLAIMS if name.startswith(("fig1", "alg"))]
+
+
+def test_every_claim_is_measured_and_every_quantity_is_a_claims() -> None:
+    assert QUANTITIES.keys() == CLAIMS.keys() - {"fig1b/alexnet-11h"}, "hours of the paper's own machine"
+
+
+@pytest.mark.parametrize(("holds", "word"), [(True, "reproduced"), (False, "not reproduced")])
+def test_claims_on_exchanges_follow_the_world(holds: bool, word: str) -> None:
+    frame = panels(holds)
+    names = [
+        name
+        for name in DECIDED
+        if set(QUANTITIES.get(name, QUANTITIES["table1/order"]).groups) <= set(frame.runs["group"])
+    ]
+    assert len(names) == 16
+    assert {name: verdict(name, frame) for name in names} == dict.fromkeys(names, word)
+
+
+def test_a_panel_draws_every_rate_of_the_model_with_its_corners() -> None:
+    table = fig1.table("b", COSTED)
+    sgd = table.query("approach == 'SGD'").set_index("devices")
+    machine = CASES["b"][1]
+    for devices in SHARED:
+        times = [by_hand(ALEXNET, s, devices) for s in (machine.centre(), *machine.corners())]
+        ratios = [compute / (compute + exchange) for compute, exchange in times]
+        wanted = [ratios[0], min(ratios), max(ratios)]
+        assert sgd.loc[devices, ["rate", "low", "high"]].tolist() == pytest.approx(wanted)
+    assert len(table) == 7 * 4
+    both = frame_of({"layers": [layers(FLOPS, NUMBERS)], "hosts b": [hosts(seconds(rates(), SHARED))]}, "reduced")
+    drawn = fig1.table("b", both).query("source == 'hosts' and approach == 'SGD'")
+    assert drawn["rate"].tolist() == pytest.approx([0.7] * 3, rel=0.01)
