@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
 from suite.batch_size.law import FitError, Updates
 from suite.papers.artifact import Missing
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import GRID
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from paper_figures.inverse_law.settings import BY_NAME, LOOP, law_runs, loop_run
 from suite.batch_size.knee import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, mean_interval
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -59,8 +59,8 @@ from paper_figures.inverse_law.settings import (
 from suite.batch_size.law import FitError, InverseLawFit, Updates
 from suite.claims.intervals import Interval
 from suite.papers.artifact import Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from paper_figures.inverse_law.drawing import draw_law, finish_law, key, told, u
 from paper_figures.inverse_law.law import Search, crossings, exponent, searches, told_apart
 from suite.claims.intervals import Interval
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

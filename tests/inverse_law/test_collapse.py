@@ -20,9 +20,9 @@ from paper_figures.inverse_law.settings import LIMIT, curve_runs
 from suite.batch_size.joint import JointLaw
 from suite.batch_size.law import Updates
 from suite.papers.artifact import Evidence, Missing
+from suite.papers.catalogue import entries
 from suite.papers.evidence import committed
 from suite.papers.panel import Frame, read
-from suite.papers.published import entries
 from suite.runs.archive import Layered
 
 CLAIMS = [c.id for c in entries("inverse_law") if c.artifact == "inverse_law/collapse"]

@@ -18,7 +18,7 @@ from paper_figures.inverse_law.exponents import (
 from paper_figures.inverse_law.law import TOLERANCE
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.papers.published import entries
+from suite.papers.catalogue import entries
 
 BATCHES = tuple(2**k for k in range(11))
 
