@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -99,6 +100,27 @@ def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
+@pytest.mark.parametrize("works", [True, False])
+def test_several_processes_share_a_card_by_a_daemon_that_ends_with_them(works, tmp_path: Path, monkeypatch, capsys):
+    """The program is a script that writes down how it was called; what it does on a card is not seen here."""
+    told, program = tmp_path / "told", tmp_path / "nvidia-cuda-mps-control"
+    record = f'echo "$* $(test $# -gt 0 || cat) $CUDA_MPS_PIPE_DIRECTORY" >> {told}'
+    program.write_text(f"#!/bin/sh\n{record}\nexit {0 if works else 1}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    for device, workers in (("cpu", 4), ("cuda", 1)):
+        with gpu.shared_card(device, workers):
+            assert not told.exists()
+    with contextlib.suppress(KeyboardInterrupt), gpu.shared_card("cuda", 4):
+        assert ("CUDA_MPS_PIPE_DIRECTORY" in os.environ) is works
+        raise KeyboardInterrupt
+    assert "CUDA_MPS_PIPE_DIRECTORY" not in os.environ
+    calls = [line.split() for line in told.read_text().splitlines()]
+    assert [call[0] for call in calls] == ["-d", "quit"][: 1 + works]
+    assert len({call[1] for call in calls}) == 1, "each speaks to the same daemon"
+    assert ("take turns" in capsys.readouterr().err) is not works
+
+
 def test_the_gpu_job_says_where_there_is_no_gpu(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["gpu", "--out", str(tmp_path / "out")])
     assert gpu.main() == 2
