@@ -44,6 +44,8 @@ class Engine:
         policy: who gets the next batch.
         overlap: whether learning tasks run beside the global synchronisation of the iteration before.
 
+    Masks of dropout are drawn in the order in which tasks happen to run.
+
     Raises:
         ValueError: for learners that average otherwise.
 
@@ -188,6 +190,7 @@ def lane(device: torch.device) -> Lane:
 
     @contextmanager
     def issued() -> Iterator[None]:
+        stream.wait_stream(torch.cuda.current_stream(device))  # which made the state that the first tasks read
         with torch.cuda.stream(stream):
             yield
         stream.synchronize()
