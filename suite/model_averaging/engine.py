@@ -54,8 +54,8 @@ class Engine:
         >>> from suite.communication.collectives import Local
         >>> from suite.training.gradients.looped import Functional
         >>> from suite.training.optimizers import CaffeSGD
-        >>> from suite.training.problem import Quadratic
-        >>> problem = Quadratic(torch.ones(8, 3), torch.ones(3))
+        >>> from suite.training.problem import QuadraticProblem
+        >>> problem = QuadraticProblem(torch.ones(8, 3), torch.ones(3))
         >>> sma = SMA(CaffeSGD(), Local(2))
         >>> learners = Learners(sma, torch.zeros(3), Functional(problem), lambda numbers: numbers[:, None] % 8)
         >>> tasks = Engine(learners, workers=2).run(5, torch.tensor(0.1))
