@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ci import canaries, gpu, guard, nightly
+from ci import canaries, gpu, guard, nightly, summary
 from suite.runs import partial_archive
 from suite.runs.environment import ROOT, machine_class
 from suite.runs.store import DamagedRun, Outcome, StoreError, encode, verified
@@ -215,12 +215,24 @@ def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, mo
     arguments = ["--first", "--sessions", "1", "--out", str(tmp_path / "out")]
     assert guard.main(arguments) == 0
     assert capsys.readouterr().out.startswith(f"::warning title=no baseline::{machine_class()} had none")
+    assert summary.main(["--gate", str(tmp_path / "out" / "gate.json")]) == 0
+    assert "**Nothing was compared.**" in capsys.readouterr().out
     place = baselines.place(tmp_path, machine_class())
     place.parent.mkdir()
     place.write_text("{}")
     assert guard.main(arguments) == 0
     assert "::warning" not in capsys.readouterr().out
     assert asked == ["accept", "gate"]
+
+
+def test_a_new_driver_of_a_known_card_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guard, "BASELINES", tmp_path)
+    for known in ("gpu-a-driver-550", "gpu-ab-driver-560"):
+        (tmp_path / known).mkdir()
+    title, told = guard.nothing_to_compare("gpu-a-driver-570")
+    assert title == "new driver"
+    assert told.startswith("gpu-a has driver 570, and its baselines are of 550: ")
+    assert guard.nothing_to_compare("gpu-b-driver-570")[0] == "no baseline"
 
 
 @pytest.mark.parametrize("program", [guard, nightly])
