@@ -14,7 +14,7 @@ from paper_figures.crossbow.readings import as_proxy, less_time, of_device, pair
 from paper_figures.crossbow.tables import arrival_table, timed_table, titled
 from suite.claims.estimate import Estimate, exact, interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import GRID
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from paper_figures.crossbow.readings import as_proxy, of_device, paired, seconds
 from paper_figures.crossbow.tables import accuracy_table
 from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import PRINTED
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from paper_figures.crossbow.readings import paired, require
 from paper_figures.crossbow.tables import eight_gpus_table, modelled_table
 from suite.claims.estimate import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import GRID, PRINTED
 
 if TYPE_CHECKING:

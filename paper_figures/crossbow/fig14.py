@@ -11,7 +11,7 @@ from paper_figures.crossbow.readings import common_target, epochs, fastest, ids,
 from paper_figures.crossbow.tables import arrival_table, modelled_table, throughput_table
 from suite.claims.estimate import point
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import PALETTE
 
 if TYPE_CHECKING:

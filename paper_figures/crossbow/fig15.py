@@ -13,7 +13,7 @@ from paper_figures.crossbow.readings import (
 from paper_figures.crossbow.tables import ON_RESNET32, arrival_table
 from suite.claims.estimate import exact
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import GRID, PALETTE
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from paper_figures.crossbow.readings import as_proxy, paired
 from paper_figures.crossbow.tables import arrival_table
 from suite.claims.estimate import exact, interval, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import GRID, PRINTED
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from paper_figures.crossbow import plots, server_model
 from paper_figures.crossbow.tables import modelled_table
 from suite.claims.estimate import exact, point
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import MARKERS, PALETTE
 
 if TYPE_CHECKING:

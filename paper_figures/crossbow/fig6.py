@@ -8,8 +8,8 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.diagrams import two_levels
 from paper_figures.crossbow.readings import results, telling
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.catalogue import printed
 from suite.papers.counterfeits import counterfeit
-from suite.papers.published import printed
 from suite.report.style import PALETTE
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from paper_figures.crossbow.tables import accuracy_table
 from suite.claims.estimate import exact
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.papers.catalogue import printed
 from suite.papers.counterfeits import counterfeit, edited, forged
-from suite.papers.published import printed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from paper_figures.crossbow import settings
 from suite.claims.estimate import exact, point
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.report.style import PALETTE, PRINTED
 
 if TYPE_CHECKING:

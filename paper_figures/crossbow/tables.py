@@ -19,7 +19,7 @@ from paper_figures.crossbow.readings import (
 )
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

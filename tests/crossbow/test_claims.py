@@ -11,7 +11,7 @@ from paper_figures import crossbow
 from paper_figures.crossbow import fig8, settings
 from suite.claims.judge import FIGURE
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.published import entries
+from suite.papers.catalogue import entries
 from suite.papers.verdicts import verdicts
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Layered
