@@ -35,8 +35,6 @@ EXCEPTIONS = {
     ("crossbow/throughput", "over_one_4"): MEDIAN,
     ("crossbow/throughput", "resize_over_iteration"): TOLD,
     ("crossbow/throughput", "vectorised_over_looped_4"): MEDIAN,
-    ("inverse_law/attention", "least"): BELOW,
-    ("inverse_law/words", "short"): TOLD,
 }
 ENDS = 4  # entries tried at either end and in the middle of a long list
 

@@ -100,7 +100,7 @@ def throughput(spec: RunSpec, draw: random.Random) -> Made:
 
 def engine(spec: RunSpec, draw: random.Random) -> Made:
     rules = [f"{rule}, {b}" for rule in ("first come", "round robin", "barrier") for b in ("alike", "varied")]
-    sides = [*rules, "in turn, alike", *(f"{k} learners" for k in range(1, spec.settings["most"] + 1))]
+    sides = [*rules, "in turn, alike", *(f"{k} learners" for k in range(1, spec.settings.get("most", 4) + 1))]
     rows = [(side, repeat, 0.01 + 0.01 * draw.random()) for side in sides for repeat in range(3)]
     return {"tuned": 2}, {"seconds": pd.DataFrame(rows, columns=["side", "repeat", "seconds"])}
 
@@ -121,5 +121,6 @@ MAKERS = {
     "crossbow/followed": followed,
     "crossbow/throughput": throughput,
     "crossbow/engine": engine,
+    "crossbow/engine-asleep": engine,
     "crossbow/memory": memory,
 }
