@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+from scipy import stats
 
 from suite.papers.panel import Frame
 
@@ -24,3 +26,9 @@ def frame_of(groups: Mapping[str, Iterable[Mapping[str, Any] | None]], profile: 
                 stored[about["run"]] = SimpleNamespace(curve=curve)
             rows.append({**(results or {}), **about})
     return Frame(pd.DataFrame(rows), profile, stored)
+
+
+def student(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean of a few values and the ends of its 95% interval, by scipy."""
+    mean, half = fmean(values), float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+    return mean, mean - half, mean + half

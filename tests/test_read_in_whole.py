@@ -26,15 +26,6 @@ TOLD = "told in a note, a label or a condition alone"
 MEDIAN = "one repetition of several, of which the median counts"
 BELOW = "the least counts, or a bound from below, so that only a smaller one moves anything"
 EXCEPTIONS = {
-    ("crossbow/memory", "extra_own"): TOLD,
-    ("crossbow/memory", "extra_shared"): TOLD,
-    ("crossbow/throughput", "over_batch_4"): MEDIAN,
-    ("crossbow/throughput", "over_one_1"): MEDIAN,
-    ("crossbow/throughput", "over_one_2"): MEDIAN,
-    ("crossbow/throughput", "over_one_3"): MEDIAN,
-    ("crossbow/throughput", "over_one_4"): MEDIAN,
-    ("crossbow/throughput", "resize_over_iteration"): TOLD,
-    ("crossbow/throughput", "vectorised_over_looped_4"): MEDIAN,
     ("inverse_law/attention", "least"): BELOW,
     ("inverse_law/words", "short"): TOLD,
     ("isgd/beside-sgd", "batches"): BELOW,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from paper_figures.crossbow import (
     algorithms,
-    equations,
     fig2,
     fig3,
     fig9,
@@ -28,7 +27,7 @@ from paper_figures.crossbow.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper
 
 FIGURES = (fig2, fig3, fig9, fig10, fig11, fig12, fig13, fig14, fig15, fig16, fig17)
-MODULES = (table1, systems, *FIGURES, algorithms, equations, lenet)
+MODULES = (table1, systems, *FIGURES, algorithms, lenet)
 
 PAPER = Paper(
     "crossbow",

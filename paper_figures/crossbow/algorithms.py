@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2, and what surrounds them: restart, averaging on two levels, memory, scheduling."""
+"""Algorithms 1 and 2, and what surrounds them: averaging on two levels, memory, scheduling."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def many_learners(profile: str) -> Groups:
 
 
 def tuned(profile: str) -> Groups:
-    return {"tuner": (settings.TUNER,), **ALGEBRA, **settings.throughput(profile), **settings.followed(profile)}
+    return {"tuner": (settings.TUNER,), **settings.throughput(profile), **settings.followed(profile)}
 
 
 def two_level(profile: str) -> Groups:
     """Learners averaged flat, and as many on several devices with a reference model each."""
     learners, devices = settings.TWO_LEVEL[profile]
-    return {**ALGEBRA, **settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")}
+    return settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")
 
 
 ALG1 = Panel(
@@ -68,9 +68,6 @@ ALG2 = Panel(
     "with one learner that becomes four, and with four throughout: test accuracy against epochs of both.",
     size=(8.6, 4.0),
 )
-RESTART = Panel(
-    "crossbow/alg-restart", "Restart of averaging when a learning-rate change does not help", lambda profile: ALGEBRA
-)
 HIERARCHICAL = Panel(
     "crossbow/alg-hierarchical",
     "Two-level synchronisation: inside a GPU, then between GPUs",
@@ -81,7 +78,7 @@ HIERARCHICAL = Panel(
 MEMORY = Panel(
     "crossbow/alg-memory",
     "Output-buffer reuse with reference counts",
-    lambda profile: {"sizes": (settings.SIZES,), **TASKS, **settings.memory(profile)},
+    lambda profile: {"sizes": (settings.SIZES,), **settings.memory(profile)},
     alt="Share of memory saved by the offline plan for four networks, and bytes against learners.",
 )
 SCHEDULER = Panel(
@@ -90,61 +87,26 @@ SCHEDULER = Panel(
     lambda profile: TASKS,
     alt="Idle time under both ways to assign batches.",
 )
-ARTIFACTS = (ALG1, ALG2, RESTART, HIERARCHICAL, MEMORY, SCHEDULER)
+ARTIFACTS = (ALG1, ALG2, HIERARCHICAL, MEMORY, SCHEDULER)
 
 # ---------------------------------------------------------------- what follows from the algorithms alone
 
 told(
     ALG1,
     "algebra",
-    one_learner_leapfrog="leapfrog",
     one_learner_unstable="one_learner_limits",
     k_learners_stable="many_learner_limits",
-    one_learner_alpha0="never_synchronised",
-    mean_of_replicas="mean_of_replicas",
-    sum_conserved="sum_conserved",
-    no_momentum_is_easgd="elastic",
     synchronous="batches_per_learner",
     distinct_batches="shared_in_epoch",
-    stop_rule=("continues_at", "stops_at_target"),
-    zprev_lag="previous_lag",
-    identical_data_stays_equal="equal_data",
-    alpha="alpha_times_k",
-    polyak="present_position",
 )
-told(
-    ALG2,
-    "tuner",
-    starts_at_one="starts_at",
-    adds_first="after_first",
-    adds_on_rise="on_rise",
-    removes_on_fall="on_fall",
-    holds_on_plateau="on_plateau",
-    finds_peak="literal_distance",
-)
-told(ALG2, "algebra", new_replica_from_average="newcomer")
-told(RESTART, "algebra", from_average=("restart", "restart_code"))
-told(HIERARCHICAL, "algebra", single_gpu_flat="single_learner_devices", flat_equivalence="staged")
-told(MEMORY, "sizes", no_live_overwrite=tuple(f"{name}_overwrites" for name in NETWORKS))
-told(SCHEDULER, "tasks", one_task_per_replica=("virtual_learn_per_replica", "recorded_learn_per_replica"))
 
 
-def difference(group: str, less: str, more: str, note: str) -> Quantity:
-    """By how much one list of results lies above another, with the interval of its entries."""
+@SCHEDULER.quantity("beats-round-robin", ["tasks"], note="virtual time; 100 iterations")
+def saved_idleness(frame: Frame) -> Interval:
+    """Idle stream-seconds that first come, first served saves, over schedules whose tasks differ in length."""
+    found = frame.one("tasks")
+    return spread(slow - fast for fast, slow in zip(found["idle_first_come"], found["idle_round_robin"], strict=True))
 
-    def value(frame: Frame) -> Interval:
-        found = frame.one(group)
-        return spread(b - a for a, b in zip(found[less], found[more], strict=True))
-
-    return Quantity(value, (group,), note=note)
-
-
-ALG1.quantities["variance-lower"] = difference(
-    "algebra", "centre_variance", "replica_variance", "a quadratic with white gradient noise"
-)
-SCHEDULER.quantities["beats-round-robin"] = difference(
-    "tasks", "idle_first_come", "idle_round_robin", "virtual time; 100 iterations"
-)
 
 # ---------------------------------------------------------------- Algorithm 1 trained
 
@@ -270,19 +232,14 @@ def saved(frame: Frame) -> list[float]:
     return [100 * (1 - found[f"{name}_planned"] / found[f"{name}_bytes"]) for name in NETWORKS]
 
 
-@MEMORY.quantity("buffer-size", ["tasks"])
-def batches_in_use(frame: Frame) -> float:
-    """Batches in use at one time in the virtual schedule, per learner."""
-    learn = frame.table("virtual", "tasks").query("kind == 'learn'")
-    return float(learn.groupby("iteration")["batch"].nunique().min() / learn["learner"].nunique())
-
-
 def about_memory(frame: Frame) -> str:
     run = stored(frame, "memory")[0]
     own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
+    where = f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}"
+    batch = run.spec.settings["batches"][-1]
     return (
-        f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}; one learner more takes {own:.3g} "
-        f"MiB with activations of its own and {shared:.3g} MiB sharing them, at batch {run.spec.settings['batches'][-1]}"
+        f"{where}; one learner more takes {own:.3g} MiB with activations of its own and {shared:.3g} MiB sharing "
+        f"them, at batch {batch}"
     )
 
 

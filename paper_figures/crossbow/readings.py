@@ -58,7 +58,7 @@ def on_gpu(run: Run) -> bool:
 
 
 def told(panel: Panel, group: str, **claims: str | tuple[str, ...]) -> None:
-    """Quantities of a panel that are deterministic results of a group's only run: one by name, or several in order."""
+    """Quantities of a panel that are deterministic results of a group's only run, by name or several in order."""
     for claim, names in claims.items():
         panel.quantities[claim.replace("_", "-")] = result(group, *([names] if isinstance(names, str) else names))
 
@@ -169,9 +169,7 @@ def pair(
 
     def note(frame: Frame) -> str:
         target = levels[0] if levels else common_target(frame, a, b, printed=printed)
-        aside = (
-            f"{timed} learners take {seconds_ratio(frame, timed):.2f} of one's time per epoch here" if timed else ""
-        )
+        aside = f"{timed} learners take {seconds_ratio(frame, timed):.2f} of one's time an epoch" if timed else ""
         return described(frame, (a, b), target, text, aside)
 
     return Quantity(value, (a, b), beside=("throughput",) if timed else (), note=note, shown=shown)

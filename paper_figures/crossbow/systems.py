@@ -64,30 +64,17 @@ ARTIFACTS = (FIG1, FIG4, FIG5, FIG6, FIG7, FIG8)
 
 told(FIG1, "algebra", replicas_equal="synchronous_copies", equals_large_batch="partial_gradients")
 told(FIG4, "algebra", different_batches="shared_in_iteration", replicas_differ="least_distance")
-told(FIG5, "algebra", pull="pull", agree="agreement_end")
 told(FIG6, "algebra", one_reference="references", inter_gpu_traffic="traffic")
-told(FIG7, "tasks", pools=("virtual_learn_after_return", "recorded_learn_after_return"))
-told(
-    FIG8,
-    "tasks",
-    one_local_per_replica=(
-        "virtual_local_per_replica",
-        "recorded_local_per_replica",
-        "virtual_local_on_stream_of_learning",
-        "recorded_local_on_stream_of_learning",
-    ),
-    overlap=("virtual_iterations_overlapping", "recorded_iterations_overlapping"),
-    dependency=("virtual_local_after_average", "recorded_local_after_average"),
-)
 
 
 @FIG1.drawing
 def draw_synchronous(frame: Frame, figure: Figure) -> None:
     """The paper's diagram, and beneath it what the run found."""
     found = only(frame, "algebra").results
+    copies, partial = found["synchronous_copies"], found["partial_gradients"]
     said = (
-        f"Two workers, 40 iterations: the replicas differ by at most {found['synchronous_copies']:g} (printed: 0).",
-        f"The mean of the partial gradients is the batch's to {found['partial_gradients']:.0e} (printed: 0, float64).",
+        f"Two workers, 40 iterations: the replicas differ by at most {copies:g} (printed: 0).",
+        f"The mean of the partial gradients is the batch's to {partial:.0e} (printed: 0, float64).",
     )
     diagrams.synchronous(figure.subplots(), said)
 
@@ -96,10 +83,10 @@ def draw_synchronous(frame: Frame, figure: Figure) -> None:
 def draw_learners(frame: Frame, figure: Figure) -> None:
     """The paper's diagram, and beneath it what a run of four learners found."""
     found = only(frame, "algebra").results
+    shared, least = found["shared_in_iteration"], found["least_distance"]
     said = (
-        f"Four learners, one epoch: {found['shared_in_iteration']:g} samples shared by two learners of an iteration "
-        "(printed: 0);",
-        f"the two replicas nearest to each other are {found['least_distance']:.3f} apart (0 would be one model for all).",
+        f"Four learners, one epoch: {shared:g} samples shared by two learners of an iteration (printed: 0);",
+        f"the two replicas nearest to each other are {least:.3f} apart (0 would be one model for all).",
     )
     diagrams.learners(figure.subplots(), said)
 
