@@ -235,7 +235,7 @@ def wheel(session: nox.Session) -> None:
     session.install("-c", "ci/constraints.txt", f"{made}[all]")
     session.run("sgd-suite", "--version")
     session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT)
-    session.run("sgd-suite", "run", "isgd/alg-fcpr", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
+    session.run("sgd-suite", "run", "isgd/fig6c", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
     session.run("sgd-suite", "figures", "isgd/fig5a", env=ENVIRONMENT)
 
 

@@ -125,9 +125,12 @@ class SMA(Algorithm[SMAState]):
         if self.tau == 0 or turn.t % self.tau:
             return SMAState(stepped, v, z, z_prev)
         c, to_centre = self.corrections(w, z)
-        total = self.collective.sum(to_centre, each=self.per_device(len(w)))
-        moved = (z + total).add_(z - z_prev, alpha=self.momentum)
-        return SMAState(stepped.sub_(c), v, moved, z)
+        return SMAState(stepped.sub_(c), v, self.averaged(z, z_prev, to_centre, self.per_device(len(w))), z)
+
+    def averaged(self, z: Tensor, z_prev: Tensor, to_centre: Tensor, each: int = 1) -> Tensor:
+        """Line 12: the centre [d] moved by corrections [r, d], of which a row stands for ``each`` learners."""
+        total = self.collective.sum(to_centre, each=each)
+        return (z + total).add_(z - z_prev, alpha=self.momentum)
 
     def model(self, state: SMAState) -> Tensor:
         return state.centre

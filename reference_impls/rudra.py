@@ -95,16 +95,19 @@ class Softsync(Algorithm[SoftsyncState]):
 
     def points(self, state: SoftsyncState, turn: Turn) -> Points:
         reads, shares = gather(turn)
-        oldest = turn.t - reads[0]
-        if oldest >= self.history:
-            raise ValueError(
-                f"rudra: update {turn.t} uses a gradient of staleness {oldest} but history={self.history} "
-                f"versions of the weights are kept; set history to at least {oldest + 1}"
-            )
-        versions = [state.versions[read % self.history] for read in reads]
+        versions = [self.version(state, turn.t, read) for read in reads]
         parameters = torch.stack(versions) if len(versions) > 1 else versions[0][None]
         numbers = on_device([entry.number for entry in turn.entries], parameters.device)
         return Points(parameters, shares, numbers)
+
+    def version(self, state: SoftsyncState, t: int, read: int) -> Tensor:
+        """The weights [d] of a timestamp that update t uses a gradient of. Raises ValueError where they are gone."""
+        if t - read >= self.history:
+            raise ValueError(
+                f"rudra: update {t} uses a gradient of staleness {t - read} but history={self.history} "
+                f"versions of the weights are kept; set history to at least {t - read + 1}"
+            )
+        return state.versions[read % self.history]
 
     def update(
         self, state: SoftsyncState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()

@@ -28,13 +28,6 @@ BELOW = "the least counts, or a bound from below, so that only a smaller one mov
 EXCEPTIONS = {
     ("inverse_law/attention", "least"): BELOW,
     ("inverse_law/words", "short"): TOLD,
-    ("isgd/beside-sgd", "batches"): BELOW,
-    ("isgd/parallel", "chases"): TOLD,
-    ("isgd/parallel", "workers"): TOLD,
-    ("isgd/partition", "spread"): TOLD,
-    ("isgd/parts", "uneven"): TOLD,
-    ("isgd/rates", "mean"): "the losses that the rate is judged from: those far from a change of it decide nothing",
-    ("isgd/sampling", "batches"): TOLD,
 }
 ENDS = 4  # entries tried at either end and in the middle of a long list
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from paper_figures.crossbow import (
     algorithms,
+    engine,
     fig2,
     fig3,
     fig9,
@@ -27,7 +28,7 @@ from paper_figures.crossbow.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper
 
 FIGURES = (fig2, fig3, fig9, fig10, fig11, fig12, fig13, fig14, fig15, fig16, fig17)
-MODULES = (table1, systems, *FIGURES, algorithms, lenet)
+MODULES = (table1, systems, *FIGURES, algorithms, engine, lenet)
 
 PAPER = Paper(
     "crossbow",

@@ -1,79 +1,134 @@
-"""Two mechanisms beside Algorithms 1 and 2, which have files of their own: sampling and the learning rate.
+"""Algorithms 1 and 2: a small network watched update by update.
 
-FCPR sampling (section 2.3.3) permutes the data once and reads batches in a fixed cycle, so that each is visited once
-per epoch. The learning rate (section 5.2) falls when the running mean loss passes a threshold, and never rises.
+Algorithm 1: every batch gets its SGD step; its loss enters a queue of one epoch, whose mean and standard deviation
+give a control limit (section 3.1); from the second epoch on, a batch whose loss exceeds the limit is handed to
+Algorithm 2. Each of its steps goes down Eq. 11: it chases the limit and stays near the weights before the batch. It
+ends when the loss is no longer above the limit, or after ``stop`` steps, of which the paper says that about five are
+enough.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from paper_figures.isgd.settings import RATE_FACTORS, RATE_THRESHOLDS, RATES
-from suite.claims.estimate import exact, interval
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
-from suite.spec import RunSpec
+from paper_figures.isgd import settings
+from paper_figures.isgd.pairs import settings_of
+from suite.claims.intervals import Interval
+from suite.papers.artifact import Groups, Missing
+from suite.papers.panel import Frame, Panel
 
-
-def sampling_runs(profile: str) -> Groups:
-    """Fixed cycles over sizes that divide the data set and sizes that do not."""
-    sizes = [[1437, 32], [1437, 479], [1000, 10], [60_000, 64], [50_000, 100]]
-    return {"sampling": (RunSpec("isgd/sampling", {"sizes": sizes, "epochs": 3}),)}
-
-
-def rate_runs(profile: str) -> Groups:
-    """The learning rate in use while the mean loss falls past the thresholds and rises again."""
-    falling = [3.0, 2.5, 2.1, 2.05, 2.0, 1.95, 1.9, 1.5, 1.25, 1.2, 1.15, 1.1, 0.5]
-    levels = [*falling, 1.3, 1.6, 2.2, 3.0]
-    lowered = {"thresholds": RATE_THRESHOLDS, "factors": RATE_FACTORS}
-    constant: dict[str, Any] = {"thresholds": [], "factors": [1.0]}
-    return {
-        name: (
-            RunSpec("isgd/rates", {"rate": rate, "levels": levels, **(lowered if name == "ImageNet" else constant)}),
-        )
-        for name, rate in RATES.items()
-    }
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-def measure_sampling(evidence: Evidence) -> Quantities:
-    """Distances between returns of a batch in epochs, and its visits per epoch: the extremes over all cycles."""
-    run = evidence.run("sampling")
-    note = f"cycles of {', '.join(map(str, run.results['batches']))} batches"
-    for name, ends in (("period", "periods"), ("once-per-epoch", "visits")):
-        low, high = run.results[ends]
-        yield name, interval((low + high) / 2, low, high, runs=[run.id], note=note)
+def alg2_runs(profile: str) -> Groups:
+    """Runs at three margins, such with ``stop`` out of the way, and small steps from several undertrained batches."""
+    return {**settings.traces(), **settings.endless(), **settings.subproblem()}
 
 
-def measure_rate(evidence: Evidence) -> Quantities:
-    """Rates seen, the mean losses at which they changed, and whether one ever rose."""
-    run = evidence.run("ImageNet")
-    rates, means = run.results["rate"], run.results["mean"]
-    seen = list(dict.fromkeys(rates))
-    lowest = [min(mean for mean, rate in zip(means, rates, strict=True) if rate == used) for used in seen[:-1]]
-    rises = sum(b > a for a, b in pairwise(rates))
-    note = f"mean loss from {max(means):g} down to {min(means):g} and up to {means[-1]:g} nats"
-    yield "rates", exact(seen, runs=[run.id], note=note)
-    yield "thresholds", exact(lowest, runs=[run.id], note=note)
-    yield "irreversible", exact(rises, runs=[run.id], note=note)
-    small = [evidence.run(name) for name in ("MNIST", "CIFAR-10")]
-    low = [min(run.results["rate"]) for run in small]
-    high = [max(run.results["rate"]) for run in small]
-    first = [run.results["rate"][0] for run in small]
-    ids = [run.id for run in small]
-    yield "constant-small-sets", interval(first, low, high, runs=ids, note=note)
+ALG1 = Panel(
+    "isgd/alg1",
+    "ISGD outer loop: SGD step, loss queue, control limit, conditional acceleration",
+    lambda profile: {"margin 3": settings.traces()["margin 3"]},
+    alt="Batch losses of a small network over eight epochs with their running mean and the limit above it; the few "
+    "losses above the limit are followed by steps of Algorithm 2.",
+    size=(7.2, 5.6),
+)
+ALG2 = Panel(
+    "isgd/alg2",
+    "Conservative subproblem: bounded number of steps on an undertrained batch",
+    alg2_runs,
+    alt="Batch losses of a small network with a tight limit; losses above it are followed by one to five steps that "
+    "bring the loss of that batch down.",
+    size=(7.2, 5.6),
+)
+ARTIFACTS = (ALG1, ALG2)
 
 
-ARTIFACTS = (
-    Artifact(
-        "isgd/alg-fcpr",
-        "Fixed-cycle pseudo-random sampling: permute once, then read batches in a cycle",
-        sampling_runs,
-        (measure_sampling,),
-    ),
-    Artifact(
-        "isgd/alg-lr",
-        "Learning rate driven by the running average loss, never reversed",
-        rate_runs,
-        (measure_rate,),
-    ),
+def hard_chases(frame: Frame, group: str) -> list[list[int]]:
+    """By run, the steps of each acceleration whose loss was still above the limit when Algorithm 2 first computed it.
+
+    The others were over before they began: the SGD step of Algorithm 1 had brought them below the limit.
+    """
+    table = frame.table("updates", group)
+    found: dict[str, list[int]] = {run: [] for run in frame[group]["run"]}
+    for (run, _), rows in table[table["chasing"]].groupby(["run", "iteration"]):
+        if rows["loss"].iloc[0] > rows["limit"].iloc[0]:
+            found[run].append(len(rows))
+    return list(found.values())
+
+
+def steps_needed(group: str, frame: Frame) -> Interval:
+    """Median steps until a loss is no longer above the limit, ``stop`` out of the way; extremes over the seeds.
+
+    Raises Missing where no acceleration was left to Algorithm 2.
+    """
+    import numpy as np
+
+    medians = [float(np.median(steps)) for steps in hard_chases(frame, group) if steps]
+    if not medians:
+        raise Missing("an acceleration that the SGD step had not ended")
+    return Interval(float(np.median(medians)), min(medians), max(medians), len(medians))
+
+
+def told(group: str, frame: Frame) -> str:
+    chosen, every = settings_of(frame, group), [steps for run in hard_chases(frame, group) for steps in run]
+    return (
+        f"zeta = {chosen['algorithm']['zeta'] / chosen['rate']:g} rates: {len(every)} accelerations that the SGD "
+        f"step had not ended, {sum(steps > 5 for steps in every)} of which needed more than 5 steps, the longest "
+        f"{max(every):g} or more"
+    )
+
+
+for quantity, group in (("stop-5", "endless"), ("steps-at-thirty-rates", "endless, thirty rates")):
+    ALG2.quantity(quantity, [group], note=partial(told, group))(partial(steps_needed, group))
+
+
+def of_all(name: str, frame: Frame) -> Interval:
+    """The middle of a result's values, with the smallest and the largest."""
+    values = sorted(map(float, frame.one("subproblem")[name]))
+    return Interval(values[len(values) // 2], values[0], values[-1], len(values))
+
+
+ALG2.quantity("lowers-loss", ["subproblem"])(partial(of_all, "decrease"))
+ALG2.quantity("small-move", ["subproblem"])(partial(of_all, "closer"))
+ALG2.quantity("matches-autodiff", ["subproblem"])(lambda frame: float(frame.one("subproblem")["derivative"]))
+
+
+@ALG2.quantity("zero-at-limit", ["subproblem"])
+def zero_at_limit(frame: Frame) -> list[float]:
+    """Eq. 11 at the limit with unmoved weights, and at how many other points it is not positive."""
+    return [float(frame.one("subproblem")[name]) for name in ("at_solution", "elsewhere")]
+
+
+def draw(group: str, title: str, frame: Frame, figure: Figure) -> None:
+    """Losses with mean, limit and the steps of Algorithm 2, over all epochs and over the last two."""
+    run = frame.needed([group])[group].iloc[0]
+    table, n = frame.stored[run["run"]].curve("updates"), int(run["batches"])
+    whole, detail = figure.subplots(2, 1)
+    _chart(whole, table, n)
+    _chart(detail, table[table["iteration"] >= table["iteration"].max() - 2 * n], n)
+    whole.set_title(title)
+    whole.legend(fontsize="small")
+    detail.set_xlabel("update (gradient evaluation)")
+
+
+def _chart(axes: Axes, table: pd.DataFrame, n: int) -> None:
+    plain, chased = table[~table["chasing"]], table[table["chasing"]]
+    for _, rows in plain[plain["iteration"] % n == 0].iterrows():
+        axes.axvline(rows["update"], color="0.9", linewidth=0.8, zorder=0)
+    axes.plot(plain["update"], plain["loss"], ".", markersize=3, color="C0", label="loss of the batch")
+    axes.plot(chased["update"], chased["loss"], "x", markersize=4, color="C3", label="step of Algorithm 2")
+    axes.plot(table["update"], table["mean"], color="C1", label="mean of the last epoch")
+    axes.plot(table["update"], table["limit"], color="C2", label="limit")
+    axes.set_ylabel("loss (nats)")
+    axes.set_ylim(bottom=0)
+
+
+ALG1.drawing(partial(draw, "margin 3", "Algorithm 1 on scikit-learn's digits, limit at three deviations"))
+ALG2.drawing(
+    partial(draw, "margin 1", "Algorithm 2 on scikit-learn's digits, limit at one deviation, at most five steps")
 )

@@ -1,92 +1,211 @@
-"""The equations of sections 2 and 3: batch gradients, the loss, the control limit and the subproblem.
-
-Those of the analysis, section 3.4, have files of their own.
-"""
+"""Eqs. 15, 19 and 21: the batch size and the variance of a gradient, the time of an update, the loss that is left."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from paper_figures.isgd import readings, settings
-from paper_figures.isgd.settings import ALEXNET, CIFAR, MNIST, SMALL
-from suite.claims.estimate import exact
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from paper_figures.isgd import settings
+from paper_figures.isgd.fig8 import NAMES
+from paper_figures.isgd.settings import DIGITS, MNIST, NETWORKS, train
+from suite.claims.intervals import Interval, mean_interval, paired_difference
+from suite.papers.artifact import Groups
+from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
 
-USUAL_DECAY = 1e-4  # section 2.2, "normally around"
-# Weight decay of the experiments is not printed; Caffe's solver files for the three networks hold these.
-CAFFE_DECAY: dict[str, float] = {
-    name: base["descent"]["decay"] for name, base in (("MNIST", MNIST), ("CIFAR-10", CIFAR), ("ImageNet", ALEXNET))
-}
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+VARIANCE = RunSpec("isgd/variance", {**DIGITS, "batches": (4, 8, 16, 32, 64, 128), "draws": 300, "warm": 60})
+BOUND = RunSpec("isgd/bound", {"d": 20, "examples": 512, "batches": (1, 4, 16, 64), "updates": 2048, "runs": 128})
+SIZES = (256, 64, 16)
+TIMED = [f"{kind} {processes}" for kind in ("mnist", "cifar") for processes in (2, 4)]
 
 
-def partition_runs(profile: str) -> Groups:
-    """Batch gradients over partitions of 1,400 digits, in float64."""
-    data = {**SMALL["data"], "subset": 1400}
-    common = {**SMALL, "data": data, "precision": "float64", "algorithm": {"name": "sgd"}}
-    return {"partition": (RunSpec("isgd/partition", {**common, "batches": [35, 100, 700]}),)}
+def eq15_runs(profile: str) -> Groups:
+    """The variance at several batch sizes, and the iterations of SGD until 4% test error (12% on digits) at three."""
+    base, seeds, below, limit, every = {
+        "smoke": (DIGITS, 3, 0.12, 600, 5),
+        "reduced": (MNIST, 10, 0.04, 3000, 20),
+        "paper": (MNIST, 10, 0.04, 3000, 5),
+    }[profile]
+    stop = {"metric": "test_error", "below": below}
+    groups: dict[str, tuple[RunSpec, ...]] = {"variance": (VARIANCE,)}
+    for size in reversed(SIZES):
+        groups[f"b{size}"] = tuple(
+            train({**base, "batch": size}, s, algorithm={"name": "sgd"}, updates=limit, every=every, stop=stop)
+            for s in range(seeds)
+        )
+    return groups
 
 
-def limit_runs(profile: str) -> Groups:
-    return settings.paper_margin()
-
-
-def subproblem_runs(profile: str) -> Groups:
-    return settings.subproblem()
-
-
-def measure_unbiased(evidence: Evidence) -> Quantities:
-    """Eq. 4: the mean of the batch gradients over a partition against the full gradient."""
-    run = evidence.run("partition")
-    note = f"one batch's gradient differs from the full one by up to {run.results['spread']:.2g}"
-    yield "unbiased", exact(max(run.results["difference"]), runs=[run.id], note=note)
-
-
-def measure_loss_floor(_: Evidence) -> Quantities:
-    """The smallest value of Eq. 7 for one image of ten classes whose logits differ by a single weight m.
-
-    log(1 + 9 exp(-m)) + (lambda/2) m^2: the first term vanishes only for infinite m, the second only for m = 0.
-    """
-    from scipy.optimize import minimize_scalar
-
-    def loss(m: float) -> float:
-        return math.log1p(9 * math.exp(-m)) + USUAL_DECAY / 2 * m * m
-
-    found = minimize_scalar(loss, bounds=(0.0, 100.0), method="bounded")
-    yield "positive-floor", exact(found.fun, note=f"at m = {found.x:.3g}, lambda = {USUAL_DECAY:g}")
-
-
-def measure_decay(_: Evidence) -> Quantities:
-    """Eq. 7: the constant of the weight decay in Caffe's solvers."""
-    values = sorted(CAFFE_DECAY.values())
-    note = "median of " + ", ".join(f"{name} {value:g}" for name, value in CAFFE_DECAY.items())
-    yield "lambda", exact(values[len(values) // 2], note=note)
-
-
-def measure_limit(evidence: Evidence) -> Quantities:
-    """Eq. 8 to 10: the limit against the losses that it follows from."""
-    yield from readings.limit_statistics(evidence)
-
-
-def measure_subproblem(evidence: Evidence) -> Quantities:
-    """Eq. 11 and its gradient, Eq. 12, at undertrained batches."""
-    yield from readings.small_steps(evidence)
-
-
-ARTIFACTS = (
-    Artifact("isgd/eq4", "SGD update on a sampled batch", partition_runs, (measure_unbiased,)),
-    Artifact("isgd/eq7", "Cross-entropy batch loss with weight decay", measures=(measure_loss_floor, measure_decay)),
-    Artifact(
-        "isgd/eq10",
-        "Mean, standard deviation and upper control limit of the losses of the last epoch",
-        limit_runs,
-        (measure_limit,),
-    ),
-    Artifact(
-        "isgd/eq11",
-        "Objective of the subproblem: chase the limit, stay near the old weights",
-        subproblem_runs,
-        (measure_subproblem,),
-    ),
-    Artifact("isgd/eq12", "Gradient of the subproblem objective", subproblem_runs, (measure_subproblem,)),
+EQ15 = Panel(
+    "isgd/eq15",
+    "Expected one-step change of squared distance to the optimum",
+    eq15_runs,
+    alt="Variance of the batch gradient against batch size on log axes, on a line of slope -1.",
 )
+EQ19 = Panel(
+    "isgd/eq19",
+    "Time of one update against batch size",
+    settings.update_times,
+    alt="Time of one update of several processes against batch size, with a fitted line, for two networks.",
+    size=(7.4, 3.4),
+)
+EQ21 = Panel(
+    "isgd/eq21",
+    "Loss bound after T updates at batch size nb",
+    lambda profile: {"bound": (BOUND,)},
+    alt="Excess loss against updates for four batch sizes, below the scaled bound.",
+)
+ARTIFACTS = (EQ15, EQ19, EQ21)
+
+
+# ---------------------------------------------------------------- Eq. 15: gradient noise and iterations
+
+
+@EQ15.quantity("variance-inverse-batch", ["variance"])
+def slope(frame: Frame) -> Interval:
+    """Log-log slope of the variance of the batch gradient over the batch size, standard error from the fit."""
+    import numpy as np
+    from scipy import stats
+
+    table = frame.table("variance", "variance")
+    fit = stats.linregress(np.log(table["batch"]), np.log(table["variance"]))
+    half = float(stats.t.ppf(0.975, len(table) - 2) * fit.stderr)
+    return Interval(fit.slope, fit.slope - half, fit.slope + half, len(table))
+
+
+def iterations(frame: Frame) -> dict[int, list[float]]:
+    """Iterations to the target by batch size, a value per seed; not a number where a run was censored."""
+    found = {}
+    for size in SIZES:
+        runs = frame[f"b{size}"]
+        ended = [frame.stored[run].status == "finished" for run in runs["run"]]
+        found[size] = [float(n) if end else math.nan for n, end in zip(runs["updates"], ended, strict=True)]
+    return found
+
+
+def mean_iterations(frame: Frame) -> str:
+    means = {size: sum(values) / len(values) for size, values in iterations(frame).items()}
+    if any(map(math.isnan, means.values())):
+        return "a run never reached the target (censored)"
+    return "mean iterations: " + ", ".join(f"batch {size} {mean:.0f}" for size, mean in means.items())
+
+
+@EQ15.quantity("fewer-iterations-large-batch", [f"b{size}" for size in SIZES], note=mean_iterations)
+def fewer_iterations(frame: Frame) -> list[Interval]:
+    """Log ratio of the iterations to one test error at one rate, from each batch size to the next smaller one."""
+    logs = [[math.log(n) for n in values] for values in iterations(frame).values()]
+    if any(math.isnan(log) for values in logs for log in values):
+        return [Interval(math.nan, math.nan, math.nan, 1)] * 2
+    return [paired_difference(large, small) for large, small in pairwise(logs)]
+
+
+@EQ15.drawing
+def draw_variance(frame: Frame, figure: Figure) -> None:
+    table = frame.needed(["variance"]).table("variance")
+    axes, first = figure.subplots(), table.iloc[0]
+    axes.plot(table["batch"], table["variance"], "o", label="measured")
+    axes.plot(table["batch"], first["variance"] * first["batch"] / table["batch"], "--", label="slope -1")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("batch size (images)")
+    axes.set_ylabel("variance of the batch gradient")
+    axes.legend()
+
+
+# ---------------------------------------------------------------- Eq. 19: time of an update on several processes
+
+
+def line(batches: pd.Series, seconds: pd.Series) -> tuple[float, float, float]:
+    """Slope in seconds per image, intercept in seconds, and share of the variance explained, of a fitted line."""
+    import numpy as np
+
+    x, y = np.asarray(batches), np.asarray(seconds)
+    slope, intercept = np.polyfit(x, y, 1)
+    return float(slope), float(intercept), float(1 - (y - slope * x - intercept).var() / y.var())
+
+
+def medians(frame: Frame, group: str) -> pd.DataFrame:
+    """Seconds of an update and of its sum by batch size, medians over the repetitions."""
+    return frame.table("updates", group).groupby("batch")[["seconds", "communicated"]].median()
+
+
+def fitted(frame: Frame) -> str:
+    """The constants of Eq. 19 of each network and number of processes."""
+    told = []
+    for group in TIMED:
+        middle, (kind, processes) = medians(frame, group), group.split()
+        per_image, constant, _ = line(middle.index, middle["seconds"])
+        told.append(
+            f"{NETWORKS[kind]} on {processes} processes: C1 {1 / per_image:.3g} images/s, C2 {1e3 * constant:.2g} ms "
+            f"(the sum alone {1e3 * middle['communicated'].median():.2g} ms)"
+        )
+    return "; ".join(told)
+
+
+@EQ19.quantity("linear", TIMED, note=fitted)
+def linear(frame: Frame) -> Interval:
+    """How much of the time of an update a line explains in each repetition: the case where it is least."""
+    found = []
+    for group in TIMED:
+        repeats = [rows for _, rows in frame.table("updates", group).groupby("repeat")]
+        found.append(mean_interval([line(rows["batch"], rows["seconds"])[2] for rows in repeats]))
+    return min(found, key=lambda interval: interval.mean)
+
+
+@EQ19.drawing
+def draw_times(frame: Frame, figure: Figure) -> None:
+    """Medians with their line, and what the sum of the gradients took within them."""
+    import numpy as np
+
+    groups = list(dict.fromkeys(frame.runs["group"]))
+    part, kinds = frame.needed(groups), dict.fromkeys(group.split()[0] for group in groups)
+    every = np.ravel(figure.subplots(1, len(kinds)))
+    for axes, kind in zip(every, kinds, strict=True):
+        for position, group in enumerate(each for each in groups if each.startswith(kind)):
+            middle, color = medians(part, group), f"C{position}"
+            slope, constant, _ = line(middle.index, middle["seconds"])
+            label = f"{group.split()[1]} processes"
+            axes.plot(middle.index, 1e3 * middle["seconds"], "o", color=color, markersize=3, label=label)
+            axes.plot(middle.index, 1e3 * (slope * middle.index + constant), color=color, linewidth=0.9)
+            axes.plot(middle.index, 1e3 * middle["communicated"], ":", color=color, linewidth=0.9)
+        axes.set_title(NAMES[kind])
+        axes.set_xlabel("batch size (images)")
+        axes.legend(title="line: Eq. 19; dotted: sum alone")
+    every[0].set_ylabel("time of one update (ms), measured here")
+
+
+# ---------------------------------------------------------------- Eq. 21: the loss after T updates
+
+
+def with_bound(frame: Frame) -> pd.DataFrame:
+    """Excess loss by batch and updates, with 1/sqrt(b T) + 1/T and the ratio of the two."""
+    table = frame.table("bound", "bound")
+    bound = 1 / (table["batch"] * table["updates"]) ** 0.5 + 1 / table["updates"]
+    return table.assign(bound=bound, relative=table["excess"] / bound)
+
+
+@EQ21.quantity("bound", ["bound"], note="rate 1/sqrt(T) averaged SGD on a noisy quadratic")
+def outgrown(frame: Frame) -> list[float]:
+    """By how much the excess outgrows one constant times the bound: with the updates, and with the batch size."""
+    found = with_bound(frame).pivot(index="updates", columns="batch", values="relative")
+    earlier, later = found.iloc[: len(found) // 2], found.iloc[len(found) // 2 :]
+    return [later.max().max() / earlier.max().max(), found.iloc[:, 1:].max().max() / found.iloc[:, 0].max()]
+
+
+@EQ21.drawing
+def draw_bound(frame: Frame, figure: Figure) -> None:
+    axes = figure.subplots()
+    for position, (batch, rows) in enumerate(with_bound(frame.needed(["bound"])).groupby("batch")):
+        axes.plot(rows["updates"], rows["excess"], "o-", markersize=3, color=f"C{position}", label=f"batch {batch}")
+        scaled = rows["relative"].max() * rows["bound"]
+        axes.plot(rows["updates"], scaled, "--", linewidth=0.8, color=f"C{position}")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("updates T")
+    axes.set_ylabel("excess loss (dashed: bound of Eq. 21, scaled)")
+    axes.legend(fontsize="small")

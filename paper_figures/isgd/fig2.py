@@ -9,92 +9,83 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.isgd import readings, settings
-from suite.claims.estimate import point
+from paper_figures.isgd import settings
+from paper_figures.isgd.pairs import settings_of
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
-from suite.runs.store import Run
+from suite.papers.artifact import Groups
+from suite.papers.panel import Frame, Panel
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+NETWORKS = {"caffe_cifar_quick": "Caffe-Quick on CIFAR-10", "digits_lenet": "LeNet on scikit-learn's digits"}
+
 
 def runs(profile: str) -> Groups:
-    """The stand-in, and small runs watched update by update for the limit itself."""
+    """ISGD's runs of the stand-in."""
     pairs = settings.cifar_pairs(profile) or settings.mnist_pairs(profile)
-    return {"isgd": pairs["isgd"], **settings.paper_margin()}
+    return {"isgd": pairs["isgd"]}
 
 
-def measure_chart(evidence: Evidence) -> Quantities:
-    """By how much the mean falls in each half of the run."""
+PANEL = Panel(
+    "isgd/fig2",
+    "Control chart over training: batch losses, running mean and limit (stand-in for AlexNet)",
+    runs,
+    alt="Batch losses as dots with the running mean and the control limit falling; accelerated batches are ringed.",
+)
+ARTIFACTS = (PANEL,)
+
+
+def updates(frame: Frame, run: str) -> pd.DataFrame:
+    """The updates of a run, with their epoch, and whether the batch is accelerated in the next."""
+    table = frame.stored[run].curve("updates").sort_values("update")
+    chosen = settings_of(frame, "isgd")
+    n = -(-DATASETS[chosen["data"]["name"]].sizes["train"] // chosen["batch"])
+    begun = (table["chasing"] == 0) & (table["chasing"].shift(-1) == 1)
+    return table.assign(epoch=table["iteration"] / n, accelerated=begun)
+
+
+def stand_in(frame: Frame) -> str:
+    return f"stand-in: {settings_of(frame, 'isgd')['model']['name']}, {len(frame['isgd'])} runs"
+
+
+@PANEL.quantity("decline", ["isgd"], shown=True, note=stand_in)
+def decline(frame: Frame) -> list[float]:
+    """By how much the mean falls in the second half of a run and in the first: the least over the runs."""
     import numpy as np
 
-    stored = evidence.runs("isgd")
-    falls, chases = [], 0
-    for run in stored:
-        table = run.curve("updates").sort_values("update")
-        n = -(-DATASETS[run.spec.settings["data"]["name"]].sizes["train"] // run.spec.settings["batch"])
-        chasing, limit = (table[name].to_numpy() for name in ("chasing", "limit"))
-        tested = (chasing[:-1] == 0) & (table["iteration"].to_numpy()[:-1] > n)
-        started = chasing[1:] == 1
-        chases += int((started & tested).sum())
-        mean = table["mean"].to_numpy()[np.isfinite(limit)]
+    falls = []
+    for run in frame["isgd"]["run"]:
+        table = updates(frame, run)
+        mean = table["mean"].to_numpy()[np.isfinite(table["limit"])]
         falls.append((mean[len(mean) // 2] - mean[-1], mean[0] - mean[len(mean) // 2]))
-    ids = [run.id for run in stored]
-    note = f"stand-in: {stored[0].spec.settings['model']['name']}; {chases} chases in {len(stored)} runs"
-    steps = [min(fall[i] for fall in falls) for i in range(2)]
-    yield "decline", point([float(v) for v in steps], proxy=True, runs=ids, note=note)
+    return [float(least) for least in np.min(falls, axis=0)]
 
 
-def measure_limit(evidence: Evidence) -> Quantities:
-    """The limit against the losses that it follows from."""
-    yield from readings.limit_statistics(evidence)
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
+    """The run with the most accelerations, from its second epoch on: a row per update with its kind."""
+    part = frame.needed(["isgd"])
+    rows = max((updates(part, run) for run in part["isgd"]["run"]), key=lambda each: float(each["chasing"].sum()))
+    return rows.loc[rows["epoch"] > 1, ["update", "epoch", "loss", "mean", "limit", "chasing", "accelerated"]]
 
 
-def shown(evidence: Evidence) -> Run:
-    """The run with the most accelerations."""
-    return max(evidence.runs("isgd"), key=lambda run: float(run.curve("updates")["chasing"].sum()))
-
-
-def frame(evidence: Evidence) -> pd.DataFrame:
-    """The run shown, from its second epoch on: a row per update with its epoch, loss, mean, limit and kind."""
-    run = shown(evidence)
-    table = run.curve("updates").sort_values("update")
-    n = -(-DATASETS[run.spec.settings["data"]["name"]].sizes["train"] // run.spec.settings["batch"])
-    begun = (table["chasing"] == 0) & (table["chasing"].shift(-1) == 1)
-    table = table.assign(epoch=table["iteration"] / n, accelerated=begun)
-    return table.loc[table["iteration"] > n, ["update", "epoch", "loss", "mean", "limit", "chasing", "accelerated"]]
-
-
-def draw(evidence: Evidence, figure: Figure) -> None:
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
     """Fig. 2's chart: losses as dots, mean and limit as lines, and the batches that were accelerated ringed."""
     import seaborn as sns
 
-    run, table = shown(evidence), frame(evidence)
+    rows = table(frame)
     axes = figure.subplots()
-    met, accelerated = table[table["chasing"] == 0], table[table["accelerated"]]
+    met, accelerated = rows[rows["chasing"] == 0], rows[rows["accelerated"]]
     dots: dict[str, Any] = {"s": 5, "alpha": 0.5, "linewidth": 0, "rasterized": True}
     sns.scatterplot(met, x="epoch", y="loss", ax=axes, color="C0", label="batch loss", **dots)
     for column, colour, name in (("mean", "C1", "mean"), ("limit", "C2", "limit: mean + 3 deviations")):
         sns.lineplot(met, x="epoch", y=column, ax=axes, color=colour, label=name, estimator=None)
     rings: dict[str, Any] = {"s": 50, "facecolor": "none", "edgecolor": "C3", "linewidth": 1.2}
     axes.scatter(accelerated["epoch"], accelerated["loss"], label=f"accelerated ({len(accelerated)})", **rings)
-    network = {"caffe_cifar_quick": "Caffe-Quick on CIFAR-10", "digits_lenet": "LeNet on scikit-learn's digits"}
-    standing_in = network[run.spec.settings["model"]["name"]]
-    axes.set_title(f"stand-in for AlexNet: {standing_in}, of {len(evidence.runs('isgd'))} runs the most accelerated")
+    standing_in = NETWORKS[settings_of(frame, "isgd")["model"]["name"]]
+    axes.set_title(f"stand-in for AlexNet: {standing_in}, of {len(frame['isgd'])} runs the most accelerated")
     axes.set(xlabel="epoch", ylabel="loss (nats)")
     axes.legend(loc="upper right")
-
-
-ARTIFACTS = (
-    Artifact(
-        "isgd/fig2",
-        "Control chart over training: batch losses, running mean and limit (stand-in for AlexNet)",
-        runs,
-        (measure_chart, measure_limit),
-        draw,
-        "Batch losses as dots with the running mean and the control limit falling; accelerated batches are ringed.",
-        frame=frame,
-    ),
-)

@@ -8,26 +8,25 @@ the user's copy of it; below the paper's profile the CIFAR-10 pairs stand in, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
-from paper_figures.isgd import readings, settings
-from paper_figures.isgd.readings import embedded, evaluations, pairs
-from paper_figures.isgd.settings import TEST_EVERY_SECONDS
-from suite.claims.estimate import exact, over_seeds, point
-from suite.claims.intervals import TIE, at_least, mean_interval
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
-from suite.papers.counterfeits import as_if, counterfeit, edited, forged, genuine
+from paper_figures.isgd import settings
+from paper_figures.isgd.pairs import PAIR, column, data_of, error_leads, log_speed, tests, until
+from suite.claims.intervals import TIE, Interval, at_least
+from suite.papers.artifact import Groups, Missing
+from suite.papers.panel import Frame, Panel, Quantity
 from suite.papers.published import printed_value
-from suite.runs.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-AXES = {"mnist": (0.97, 0.995), "cifar10": (0.72, 0.78)}  # accuracies of Figs. 5a and 5b
+ACCURACIES = {"mnist": (0.97, 0.995), "cifar10": (0.72, 0.78)}  # of the axes of Figs. 5a and 5b
 VISIBLE = 0.05  # points; a smaller difference of accuracy is a tie: Fig. 5a's axis, 97 to 99.5%, cannot show it
+NAMES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "digits": "stand-in: scikit-learn's digits", "imagenet": "ImageNet"}
 
 
 def imagenet_runs(profile: str) -> Groups:
@@ -37,158 +36,66 @@ def imagenet_runs(profile: str) -> Groups:
     return {"sgd": (settings.imagenet(1000, 60, stop=0),), "isgd": (settings.imagenet(1000, 60),)}
 
 
-def measure_speed(evidence: Evidence) -> Quantities:
-    """Who reaches an accuracy first, in gradient evaluations."""
-    yield from readings.speed(evidence)
+def panel(letter: str, title: str, runs: Callable[[str], Groups], alt: str) -> Panel:
+    return Panel(f"isgd/fig5{letter}", f"{title}, SGD and ISGD", runs, alt=alt)
 
 
-def measure_accuracy(evidence: Evidence) -> Quantities:
-    """Who is above, who is steadier."""
+MNIST_ACCURACY = panel("a", "MNIST test accuracy", settings.mnist_pairs,
+    "Test accuracy of SGD and ISGD against gradient evaluations; the curves nearly coincide.")  # fmt: skip
+CIFAR_ACCURACY = panel("b", "CIFAR-10 test accuracy", settings.cifar_pairs,
+    "Test accuracy of SGD and ISGD on CIFAR-10 against gradient evaluations; the printed 75% across.")  # fmt: skip
+TOP1 = panel("c", "ImageNet top-1 accuracy", imagenet_runs,
+    "Top-1 accuracy of SGD and ISGD against gradient evaluations, with the printed levels across.")  # fmt: skip
+MNIST_TRAINING = panel("d", "MNIST training error", settings.mnist_pairs,
+    "Training error of SGD and ISGD on MNIST on log-log axes.")  # fmt: skip
+CIFAR_TRAINING = panel("e", "CIFAR-10 training error", settings.cifar_pairs,
+    "Training error of SGD and ISGD on CIFAR-10 on log-log axes.")  # fmt: skip
+TOP5 = panel("f", "ImageNet top-5 accuracy", imagenet_runs,
+    "Top-5 accuracy of SGD and ISGD against gradient evaluations, with the printed levels across.")  # fmt: skip
+ARTIFACTS = (MNIST_ACCURACY, CIFAR_ACCURACY, TOP1, MNIST_TRAINING, CIFAR_TRAINING, TOP5)
+
+
+# ---------------------------------------------------------------- quantities: a value per seed
+
+
+def leads(frame: Frame) -> pd.DataFrame:
+    """ISGD's lead in test accuracy in points [seeds, tests], without the test before training."""
+    import pandas as pd
+
+    return pd.DataFrame(100 * (column(frame, "sgd", "test_error") - column(frame, "isgd", "test_error"))[:, 1:])
+
+
+def lead(frame: Frame) -> pd.Series:
+    """The lead averaged over the tests."""
+    return leads(frame).mean(axis=1)
+
+
+def visible(frame: Frame) -> str:
+    """At how many tests the mean over seeds is visibly ahead, and behind."""
+    mean = leads(frame).mean()
+    ahead, behind = (int((sign * mean > VISIBLE + TIE).sum()) for sign in (1, -1))
+    seeds = len(frame["sgd"])
+    return f"mean over seeds visibly ahead at {ahead} of {len(mean)} tests, behind at {behind}; {seeds} paired seeds"
+
+
+def dent(frame: Frame) -> pd.Series:
+    """Largest fall of accuracy below its running maximum in the second half, SGD's minus ISGD's."""
     import numpy as np
+    import pandas as pd
 
-    sgd, isgd, data, ids = pairs(evidence)
-    plain, ours = (1 - np.array([evaluations(run, "test_error") for run in group]) for group in (sgd, isgd))
-    leads = 100 * (ours - plain)[:, 1:]  # [seeds, tests], points; the first test is before training
-    proxy = embedded(data)
-    ahead, behind = (int((sign * leads.mean(0) > VISIBLE + TIE).sum()) for sign in (1, -1))
-    note = (
-        f"mean over seeds visibly ahead at {ahead} of {leads.shape[1]} tests, behind at {behind}; "
-        f"{len(sgd)} paired seeds"
-    )
-    for name in ("isgd-at-least-sgd", "isgd-above-sgd"):
-        yield name, over_seeds(mean_interval(leads.mean(1).tolist()), ids, note, proxy=proxy)
     falls = []
-    for curve in (plain, ours):
-        half = curve.shape[1] // 2
-        falls.append((np.maximum.accumulate(curve, 1) - curve)[:, half:].max(1))
-    yield "sgd-dent", over_seeds(mean_interval((falls[0] - falls[1]).tolist()), ids, proxy=proxy)
-    yield "expected-top", over_seeds(mean_interval((100 * plain.max(1)).tolist()), ids, proxy=proxy)
+    for group in PAIR:
+        accuracy = 1 - column(frame, group, "test_error")
+        below = np.maximum.accumulate(accuracy, 1) - accuracy
+        falls.append(below[:, accuracy.shape[1] // 2 :].max(1))
+    return pd.Series(falls[0] - falls[1])
 
 
-def stays_from(run: Run, error: float) -> float:
-    """Gradient evaluations at the first test from which on no test has a larger error. Raises Missing without one."""
-    table = run.curve("evaluations")
-    above = ~at_least(-table["test_error"].to_numpy(), -error)
-    if above[-1]:
-        raise Missing(f"a run that ends at {1 - error:.0%} accuracy or more")
-    return float(table["update"].iloc[above.nonzero()[0][-1] + 1])  # the first test, before training, is above
+def top(frame: Frame) -> pd.Series:
+    """SGD's best test accuracy in per cent."""
+    import pandas as pd
 
-
-def measure_gain(evidence: Evidence) -> Quantities:
-    """Per cent of SGD's gradient evaluations that ISGD saves until its accuracy stays above the printed one."""
-    sgd, isgd, data, ids = pairs(evidence)
-    error = 1 - printed_value("isgd/fig5b/expected-top") / 100
-    gains = [saved(stays_from(a, error), stays_from(b, error)) for a, b in zip(sgd, isgd, strict=True)]
-    yield "gain", over_seeds(mean_interval(gains), ids, proxy=embedded(data))
-
-
-@counterfeit("isgd/fig5b/gain")
-def isgd_as_sgd(evidence: Evidence) -> Evidence:
-    return as_if(evidence, "isgd", "sgd")
-
-
-@genuine("isgd/fig5b/gain")
-def isgd_as_fast_as_printed(evidence: Evidence) -> Evidence:
-    """ISGD came to what SGD did in as much less time as is printed."""
-
-    def faster(run: Run) -> Run:
-        table = run.curve("evaluations")
-        share = 1 - printed_value("isgd/fig5b/gain") / 100
-        return forged(run, evaluations=table.assign(update=share * table["update"]))
-
-    return edited(as_if(evidence, "isgd", "sgd"), faster, "isgd")
-
-
-@counterfeit("isgd/fig5b/expected-top")
-def half_the_error(evidence: Evidence) -> Evidence:
-    return readings.shifted(evidence, "sgd", readings.HALF)
-
-
-@genuine("isgd/fig5b/expected-top")
-def top_as_printed(evidence: Evidence) -> Evidence:
-    """SGD's best accuracies lie about the printed one as they lie about their mean."""
-    tops = [1 - evaluations(run, "test_error").min() for run in evidence.runs("sgd")]
-    apart = sum(tops) / len(tops) - printed_value("isgd/fig5b/expected-top") / 100
-
-    def moved(run: Run) -> Run:
-        table = run.curve("evaluations")
-        return forged(run, evaluations=table.assign(test_error=table["test_error"] + apart))
-
-    return edited(evidence, moved, "sgd")
-
-
-def measure_training_error(evidence: Evidence) -> Quantities:
-    """SGD's training error minus ISGD's over the second half of the tests."""
-    sgd, isgd, data, ids = pairs(evidence)
-    leads = mean_interval(readings.error_leads(sgd, isgd))
-    yield "isgd-lower", over_seeds(leads, ids, "on the first training images", proxy=embedded(data))
-
-
-def measure_training_error_by_iteration(evidence: Evidence) -> Quantities:
-    """As ``measure_training_error``, but after as many visits of a batch: ISGD's extra steps cost nothing here."""
-    import numpy as np
-
-    sgd, isgd, data, ids = pairs(evidence)
-    leads, extra = [], []
-    for plain, ours in zip(sgd, isgd, strict=True):
-        at = evaluations(ours, "update")[1:]  # the first test is before training
-        visits = 1 + ours.curve("updates")["iteration"].to_numpy()[at.astype(int) - 1]
-        known = np.interp(visits, evaluations(plain, "update"), evaluations(plain, "train_error"))
-        lead = known - evaluations(ours, "train_error")[1:]
-        leads.append(float(lead[len(lead) // 2 :].mean()))
-        extra.append(float(1 - visits[-1] / at[-1]))
-    note = f"{np.mean(extra):.2%} of ISGD's gradient evaluations are extra steps"
-    yield "lower-by-iteration", over_seeds(mean_interval(leads), ids, note, proxy=embedded(data))
-
-
-def imagenet_tests(evidence: Evidence, column: str) -> tuple[list[Any], list[str]]:
-    """Updates and accuracies (per cent) [2, tests] of SGD and ISGD on ImageNet, and the runs. Raises Missing."""
-    if evidence.profile != "paper":
-        raise Missing("runs on ImageNet")
-    stored = [evidence.run("sgd"), evidence.run("isgd")]
-    tables = [run.curve("evaluations") for run in stored]
-    return [(t["update"].to_numpy(), 100 * (1 - t[column].to_numpy())) for t in tables], [run.id for run in stored]
-
-
-def gain_at(tests: list[Any], level: float) -> float:
-    """Per cent of SGD's updates that ISGD saves until an accuracy in per cent. Raises Missing below it."""
-    if not all(at_least(accuracy.max(), level) for _, accuracy in tests):
-        raise Missing(f"two runs that reach {level:.1f}%")
-    return saved(*(float(updates[at_least(accuracy, level).argmax()]) for updates, accuracy in tests))
-
-
-def measure_imagenet_top1(evidence: Evidence) -> Quantities:
-    """Fig. 5c on ImageNet: who is ahead."""
-    tests, ids = imagenet_tests(evidence, "test_error")
-    (_, plain), (_, ours) = tests
-    yield "isgd-above-sgd", point(float((ours > plain)[1:].mean()), runs=ids)
-
-
-def measure_imagenet_top5(evidence: Evidence) -> Quantities:
-    """Fig. 5f on ImageNet: what both reach, and updates saved until 80.9%."""
-    tests, ids = imagenet_tests(evidence, "top5_error")
-    (_, plain), (_, ours) = tests
-    yield "target", point((plain.max(), ours.max()), runs=ids)
-    yield "gain", point(gain_at(tests, printed_value("isgd/fig5f/target")), runs=ids)
-
-
-def measure_stand_in(evidence: Evidence) -> Quantities:
-    """Without ImageNet: ISGD's lead in test accuracy on the CIFAR-10 stand-in, averaged over tests and seeds."""
-    if evidence.profile == "paper":
-        return
-    sgd, isgd, _, ids = pairs(evidence)
-    leads = [
-        float((evaluations(a, "test_error") - evaluations(b, "test_error")).mean())
-        for a, b in zip(sgd, isgd, strict=True)
-    ]
-    lead = 100 * sum(leads) / len(leads)
-    note = f"CIFAR-10 stand-in: ISGD ahead by {lead:+.3f} points on average"
-    share = sum(value > TIE for value in leads) / len(leads)
-    yield "isgd-above-sgd", point(share, proxy=True, n=len(sgd), runs=ids, note=note)
-
-
-def measure_test_interval(_: Evidence) -> Quantities:
-    yield "test-interval", exact(tuple(TEST_EVERY_SECONDS.values()), note="as set for the experiments here")
+    return pd.Series(100 * (1 - column(frame, "sgd", "test_error")).max(1))
 
 
 def saved(slow: float, fast: float) -> float:
@@ -196,161 +103,148 @@ def saved(slow: float, fast: float) -> float:
     return 100 * (slow - fast) / slow
 
 
-def measure_cifar_arithmetic(_: Evidence) -> Quantities:
-    """The gain that the two printed times give."""
-    yield "gain-arithmetic", exact(saved(printed_value("isgd/fig5b/sgd-392s"), printed_value("isgd/fig5b/isgd-287s")))
+def stays_from(table: pd.DataFrame, error: float) -> float:
+    """Gradient evaluations at the first test from which on no test has a larger error. Raises Missing without one."""
+    above = ~at_least(-table["test_error"].to_numpy(), -error)
+    if above[-1]:
+        raise Missing(f"a run that ends at {1 - error:.0%} accuracy or more")
+    return float(table["update"].iloc[above.nonzero()[0][-1] + 1])  # the first test, before training, is above
 
 
-def measure_imagenet_arithmetic(_: Evidence) -> Quantities:
-    """The gain that the two printed times give, and the times in tests."""
-    hours = printed_value("isgd/fig5f/sgd-hours"), printed_value("isgd/fig5f/isgd-hours")
-    yield "gain-arithmetic", exact(saved(*hours))
-    yield "test-grid", exact([time * 3600 / TEST_EVERY_SECONDS["ImageNet"] for time in hours])
-
-
-def frame(evidence: Evidence) -> pd.DataFrame:
-    """A row per method, seed and test after training began: gradient evaluations, accuracies, training error."""
+def gain(frame: Frame) -> pd.Series:
+    """Per cent of SGD's gradient evaluations that ISGD saves until its accuracy stays above the printed one."""
     import pandas as pd
 
-    tables = []
-    for method in ("sgd", "isgd"):
-        for run in evidence.runs(method):
-            table = run.curve("evaluations").iloc[1:]
-            shown = {"top-1 accuracy": 1 - table["test_error"], "updates": table["update"]}
-            if "train_error" in table:
-                shown["training error"] = table["train_error"]
-            if "top5_error" in table:
-                shown["top-5 accuracy"] = 1 - table["top5_error"]
-            tables.append(pd.DataFrame(shown).assign(method=method.upper(), seed=run.spec.seed))
-    return pd.concat(tables, ignore_index=True)
+    error = 1 - printed_value("isgd/fig5b/expected-top") / 100
+    slow, fast = ([stays_from(table, error) for table in tests(frame, group)] for group in PAIR)
+    return pd.Series(list(map(saved, slow, fast)))
 
 
-def draw_methods(evidence: Evidence, axes: Axes, column: str) -> None:
+def by_iteration(frame: Frame) -> pd.Series:
+    """As ``error_leads``, but after as many visits of a batch: ISGD's extra steps cost nothing here."""
+    import numpy as np
+    import pandas as pd
+
+    found = []
+    for plain, ours, run in zip(tests(frame, "sgd"), tests(frame, "isgd"), frame["isgd"]["run"], strict=True):
+        at = ours["update"].to_numpy()[1:].astype(int)  # the first test is before training
+        visits = 1 + frame.stored[run].curve("updates")["iteration"].to_numpy()[at - 1]
+        known = np.interp(visits, plain["update"], plain["train_error"])
+        ahead = known - ours["train_error"].to_numpy()[1:]
+        found.append(float(ahead[len(ahead) // 2 :].mean()))
+    return pd.Series(found)
+
+
+SPEED = Quantity(log_speed, PAIR, note=until)
+LEAD = Quantity(lead, PAIR, note=visible)
+TRAINING = Quantity(error_leads, PAIR, note="on the first training images")
+for figure, quantities in {
+    MNIST_ACCURACY: {"slightly-faster": SPEED, "isgd-at-least-sgd": LEAD, "sgd-dent": Quantity(dent, PAIR)},
+    CIFAR_ACCURACY: {"isgd-above-sgd": LEAD, "expected-top": Quantity(top, PAIR), "gain": Quantity(gain, PAIR)},
+    MNIST_TRAINING: {"isgd-lower": TRAINING, "lower-by-iteration": Quantity(by_iteration, PAIR)},
+    CIFAR_TRAINING: {"isgd-lower": TRAINING},
+}.items():
+    figure.quantities.update(quantities)
+
+
+@TOP1.quantity("isgd-above-sgd", PAIR, note=lambda frame: f"ahead by {lead(frame).mean():+.3f} points on average")
+def ahead(frame: Frame) -> Interval:
+    """Share of tests at which ISGD is ahead; on the stand-in, of seeds whose mean lead is positive."""
+    if frame.profile == "paper":
+        share, seeds = float((leads(frame) > 0).to_numpy().mean()), 1
+    else:
+        share, seeds = float((lead(frame) > TIE).mean()), len(frame["sgd"])
+    return Interval(share, share, share, seeds)
+
+
+@TOP5.quantity("gain", PAIR)
+def gain_on_imagenet(frame: Frame) -> float:
+    """Per cent of SGD's updates that ISGD saves until the printed top-5 accuracy. Raises Missing below it."""
+    if frame.profile != "paper":
+        raise Missing("runs on ImageNet")
+    level, first = printed_value("isgd/fig5f/target"), []
+    for group in PAIR:
+        (table,) = tests(frame, group)
+        reached = table.loc[at_least(100 * (1 - table["top5_error"]), level), "update"]
+        if reached.empty:
+            raise Missing(f"two runs that reach {level:.1f}%")
+        first.append(float(reached.iloc[0]))
+    return saved(*first)
+
+
+# ---------------------------------------------------------------- drawing
+
+
+def table(frame: Frame) -> pd.DataFrame:
+    """A row per method, seed and test after training began: accuracies, gradient evaluations, training error."""
+    rows = frame.needed(PAIR).table("evaluations")
+    rows = rows[rows["update"] > 0]
+    shown = {"top-1 accuracy": 1 - rows["test_error"]}
+    if "top5_error" in rows:
+        shown["top-5 accuracy"] = 1 - rows["top5_error"]
+    rows = rows.assign(**shown, method=rows["group"].str.upper())
+    rows = rows.rename(columns={"update": "updates", "train_error": "training error"})
+    kept = ("top-1 accuracy", "updates", "training error", "top-5 accuracy", "method", "seed")
+    return rows[[name for name in kept if name in rows]].reset_index(drop=True)
+
+
+def draw_methods(frame: Frame, axes: Axes, shown: str) -> pd.DataFrame:
     """Both methods against gradient evaluations: the mean over seeds, the band from the lowest to the highest."""
     import seaborn as sns
 
-    table = frame(evidence)
-    sns.lineplot(table, x="updates", y=column, hue="method", style="method", errorbar=("pi", 100), ax=axes)
+    rows = table(frame)
+    sns.lineplot(rows, x="updates", y=shown, hue="method", style="method", errorbar=("pi", 100), ax=axes)
     axes.set(xlabel="gradient evaluations")
-    seeds = table["seed"].nunique()
+    seeds = rows["seed"].nunique()
     axes.legend(title=f"mean and range of {seeds} seeds" if seeds > 1 else "one seed", loc="lower right")
-    axes.set_title(where(evidence))
+    axes.set_title(NAMES[data_of(frame)])
+    return rows
 
 
-def where(evidence: Evidence) -> str:
-    """The data set that was trained on, said to be a stand-in where it is one."""
-    settings_ = evidence.runs("sgd")[0].spec.settings
-    names = {"mnist": "MNIST", "cifar10": "CIFAR-10", "digits": "stand-in: scikit-learn's digits"}
-    return names[settings_["data"]["name"]] if "data" in settings_ else "ImageNet"
-
-
-def draw_accuracy(evidence: Evidence, figure: Figure, claim: str = "") -> None:
+def draw_accuracy(claim: str, frame: Frame, figure: Figure) -> None:
     """Accuracy on the paper's axis, begun lower where ours is lower, with a printed level across."""
     axes = figure.subplots()
-    draw_methods(evidence, axes, "top-1 accuracy")
+    rows = draw_methods(frame, axes, "top-1 accuracy")
     axes.set_ylabel("validation accuracy")
-    data = pairs(evidence).data
-    if data in AXES:
-        low, high = AXES[data]
-        reached = float(frame(evidence)["top-1 accuracy"].quantile(0.2))
-        axes.set_ylim(min(low, reached), high)
-    if claim and data in AXES:
+    if data_of(frame) not in ACCURACIES:
+        return
+    low, high = ACCURACIES[data_of(frame)]
+    axes.set_ylim(min(low, float(rows["top-1 accuracy"].quantile(0.2))), high)
+    if claim:
         level = printed_value(claim) / 100
         axes.axhline(level, color="0.3", linestyle=":", label="_")
         label = f"printed: {level:.0%}\n"
         axes.text(0.01, level, label, transform=axes.get_yaxis_transform(), va="center", linespacing=1.6)
 
 
-def draw_cifar_accuracy(evidence: Evidence, figure: Figure) -> None:
-    draw_accuracy(evidence, figure, "isgd/fig5b/expected-top")
-
-
-def draw_training_error(evidence: Evidence, figure: Figure) -> None:
+def draw_training_error(frame: Frame, figure: Figure) -> None:
     """Training error on log-log axes as in the paper."""
     from matplotlib.ticker import NullFormatter
 
     axes = figure.subplots()
-    draw_methods(evidence, axes, "training error")
+    draw_methods(frame, axes, "training error")
     axes.set(xscale="log", yscale="log", ylabel="training error")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.legend(loc="lower left")
 
 
-def draw_imagenet(evidence: Evidence, figure: Figure, column: str, levels: Mapping[str, str]) -> None:
+def draw_imagenet(shown: str, levels: tuple[str, str], frame: Frame, figure: Figure) -> None:
     """ImageNet's accuracy with the printed levels across. Raises Missing where ImageNet was not trained on."""
-    if evidence.profile != "paper":
+    if frame.profile != "paper":
         raise Missing("runs on ImageNet: accuracy on another data set is another quantity")
     axes = figure.subplots()
-    draw_methods(evidence, axes, column)
-    for name, claim in levels.items():
+    draw_methods(frame, axes, shown)
+    for name, claim in zip(("compared at", "Caffe's best"), levels, strict=True):
         level = printed_value(claim) / 100
         axes.axhline(level, color="0.3", linestyle=":")
         axes.text(0.01, level, f"printed, {name}: {level:.1%}", transform=axes.get_yaxis_transform(), va="bottom")
 
 
-def draw_top1(evidence: Evidence, figure: Figure) -> None:
-    levels = {"compared at": "isgd/fig5c/target-56", "Caffe's best": "isgd/fig5c/caffe-best-top1"}
-    draw_imagenet(evidence, figure, "top-1 accuracy", levels)
-
-
-def draw_top5(evidence: Evidence, figure: Figure) -> None:
-    levels = {"compared at": "isgd/fig5f/target", "Caffe's best": "isgd/fig5f/caffe-best-top5"}
-    draw_imagenet(evidence, figure, "top-5 accuracy", levels)
-
-
-ARTIFACTS = (
-    Artifact(
-        "isgd/fig5a",
-        "MNIST test accuracy, SGD and ISGD",
-        settings.mnist_pairs,
-        (measure_speed, measure_accuracy, measure_test_interval),
-        draw_accuracy,
-        "Test accuracy of SGD and ISGD against gradient evaluations; the curves nearly coincide.",
-        frame=frame,
-    ),
-    Artifact(
-        "isgd/fig5b",
-        "CIFAR-10 test accuracy, SGD and ISGD",
-        settings.cifar_pairs,
-        (measure_speed, measure_accuracy, measure_gain, measure_cifar_arithmetic),
-        draw_cifar_accuracy,
-        "Test accuracy of SGD and ISGD on CIFAR-10 against gradient evaluations; the printed 75% across.",
-        frame=frame,
-    ),
-    Artifact(
-        "isgd/fig5c",
-        "ImageNet top-1 accuracy, SGD and ISGD",
-        imagenet_runs,
-        (measure_imagenet_top1, measure_stand_in),
-        draw_top1,
-        "Top-1 accuracy of SGD and ISGD against gradient evaluations, with the printed levels across.",
-        frame=frame,
-    ),
-    Artifact(
-        "isgd/fig5d",
-        "MNIST training error, SGD and ISGD",
-        settings.mnist_pairs,
-        (measure_training_error, measure_training_error_by_iteration),
-        draw_training_error,
-        "Training error of SGD and ISGD on MNIST on log-log axes.",
-        frame=frame,
-    ),
-    Artifact(
-        "isgd/fig5e",
-        "CIFAR-10 training error, SGD and ISGD",
-        settings.cifar_pairs,
-        (measure_training_error,),
-        draw_training_error,
-        "Training error of SGD and ISGD on CIFAR-10 on log-log axes.",
-        frame=frame,
-    ),
-    Artifact(
-        "isgd/fig5f",
-        "ImageNet top-5 accuracy, SGD and ISGD",
-        imagenet_runs,
-        (measure_imagenet_top5, measure_imagenet_arithmetic),
-        draw_top5,
-        "Top-5 accuracy of SGD and ISGD against gradient evaluations, with the printed levels across.",
-        frame=frame,
-    ),
-)
+MNIST_ACCURACY.drawing(partial(draw_accuracy, ""))
+CIFAR_ACCURACY.drawing(partial(draw_accuracy, "isgd/fig5b/expected-top"))
+MNIST_TRAINING.drawing(draw_training_error)
+CIFAR_TRAINING.drawing(draw_training_error)
+TOP1.drawing(partial(draw_imagenet, "top-1 accuracy", ("isgd/fig5c/target-56", "isgd/fig5c/caffe-best-top1")))
+TOP5.drawing(partial(draw_imagenet, "top-5 accuracy", ("isgd/fig5f/target", "isgd/fig5f/caffe-best-top5")))
+for figure in ARTIFACTS:
+    figure.table(table)

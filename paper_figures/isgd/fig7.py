@@ -9,226 +9,144 @@ card than the paper's always is; images are random.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.isgd import readings, settings
-from paper_figures.isgd.settings import IMAGENET_STORED, NETWORKS
-from suite.claims.estimate import exact, point
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
-from suite.papers.counterfeits import counterfeit, edited, forged, genuine
+from paper_figures.isgd import settings
+from paper_figures.isgd.settings import NETWORKS
+from suite.papers.artifact import Groups, Missing
 from suite.papers.grades import machine_of
+from suite.papers.panel import Frame, Panel
 from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from suite.runs.store import Run
-
 FULL = 1.05  # saturated: at most this multiple of the least time per image
 CARD = "TITAN X"  # the paper's
-ALT = "Time per image against batch size; lines across where the paper has one and two cards saturated."
-SIZE = (8.5, 4.0)  # inches
+NAMES = {"mnist": "LeNet", "cifar": "Caffe-Quick", "imagenet": "AlexNet"}
 
 
-def cifar_runs(profile: str) -> Groups:
-    return settings.latency(profile, "cifar")
+def panel(letter: str, kind: str, title: str) -> Panel:
+    """The panel of a network; the first has the times of all three, whose order it tells."""
+
+    def runs(profile: str) -> Groups:
+        found = settings.latencies(profile)
+        return found if letter == "a" else {name: specs for name, specs in found.items() if name == kind}
+
+    alt = "Time per image against batch size; lines across where the paper has one and two cards saturated."
+    return Panel(
+        f"isgd/fig7{letter}", f"Normalised latency against batch size, {title}", runs, alt=alt, size=(8.5, 4)
+    )
 
 
-def imagenet_runs(profile: str) -> Groups:
-    return settings.latency(profile, "imagenet")
+FIG7A, FIG7B, FIG7C = ARTIFACTS = (
+    panel("a", "mnist", "MNIST"),
+    panel("b", "cifar", "CIFAR-10"),
+    panel("c", "imagenet", "ImageNet (synthetic images)"),
+)
 
 
-def saturation(timed: readings.Latency) -> float:
+def medians(frame: Frame, kind: str) -> pd.Series:
+    """Seconds of a gradient by batch size, medians over the repetitions."""
+    return frame.table("latency", kind).groupby("batch")["seconds"].median()
+
+
+def per_image(frame: Frame, kind: str) -> pd.Series:
+    """Seconds per image by batch size."""
+    seconds = medians(frame, kind)
+    return seconds / seconds.index
+
+
+def saturation(kind: str, frame: Frame) -> float:
     """Smallest batch from which the time per image stays within FULL of its minimum; infinite if none.
 
     The largest batch timed is none: nothing shows that larger ones would not be faster still.
     """
-    good = timed.per_image <= FULL * timed.per_image.min()
-    bad = (~good).nonzero()[0]
+    times = per_image(frame, kind)
+    bad = (times > FULL * times.min()).to_numpy().nonzero()[0]
     first = bad[-1] + 1 if len(bad) else 0
-    return float(timed.batches[first]) if first < len(timed.batches) - 1 else float("inf")
+    return float(times.index[first]) if first < len(times) - 1 else math.inf
 
 
-def shape(batches: Any, per_image: Any) -> tuple[float, float]:
+def shape(kind: str, frame: Frame) -> list[float]:
     """Log ratio of the ends, and how much steeper the first third of the log axis falls than the last."""
     import numpy as np
 
-    x, y = np.log(batches), np.log(per_image)
-    ends = np.interp([x[0], x[0] + (x[-1] - x[0]) / 3, x[-1] - (x[-1] - x[0]) / 3, x[-1]], x, y)
+    times = per_image(frame, kind)
+    x, y = np.log(times.index.to_numpy()), np.log(times.to_numpy())
+    third = (x[-1] - x[0]) / 3
+    ends = np.interp([x[0], x[0] + third, x[-1] - third, x[-1]], x, y)
     first, last = ends[0] - ends[1], abs(ends[2] - ends[3])
-    return float(y[0] - y[-1]), float(first / max(last, 1e-3))
+    return [float(y[0] - y[-1]), float(first / max(last, 1e-3))]
 
 
-def saturating(evidence: Evidence, kind: str) -> Quantities:
-    """Where the curve of a network levels off, and its shape."""
-    timed, run = readings.latency(evidence, kind), evidence.run(kind)
-    elsewhere = run.environment["execution"]["device"] != "cuda" or evidence.profile != "paper"
-    other = CARD not in machine_of(run)
-    note = f"on {machine_of(run)}: within {FULL - 1:.0%} of the least time per image"
-    yield "saturation-1gpu", point(saturation(timed), runs=[timed.run], note=note, proxy=elsewhere or other)
-    yield (
-        "falls-then-flat",
-        point(shape(timed.batches, timed.per_image), runs=[timed.run], note=note, proxy=elsewhere),
-    )
+def machine(frame: Frame, kind: str) -> tuple[str, str]:
+    """Device and card, or processor, on which a network was timed."""
+    run = frame.stored[frame.one(kind)["run"]]
+    return run.environment["execution"]["device"], machine_of(run)
 
 
-def measure_mnist(evidence: Evidence) -> Quantities:
-    yield from saturating(evidence, "mnist")
+def elsewhere(kind: str, frame: Frame) -> bool:
+    """Whether no GPU was timed at the paper's batch sizes."""
+    return machine(frame, kind)[0] != "cuda" or frame.profile != "paper"
 
 
-def measure_cifar(evidence: Evidence) -> Quantities:
-    yield from saturating(evidence, "cifar")
+def other_card(kind: str, frame: Frame) -> bool:
+    return elsewhere(kind, frame) or CARD not in machine(frame, kind)[1]
 
 
-def measure_imagenet(evidence: Evidence) -> Quantities:
-    yield from saturating(evidence, "imagenet")
+def told(kind: str, frame: Frame) -> str:
+    return f"on {machine(frame, kind)[1]}: within {FULL - 1:.0%} of the least time per image"
 
 
-def measure_order(evidence: Evidence) -> Quantities:
-    """Saturating batch: ImageNet, CIFAR-10, MNIST in increasing order, as steps of its logarithm."""
-    timed = {kind: readings.latency(evidence, kind) for kind in NETWORKS}
-    found = {kind: saturation(times) for kind, times in timed.items()}
-    if not all(math.isfinite(size) for size in found.values()):
-        raise Missing(f"a saturating batch size for every network (found {found})")
-    steps = [math.log(found[b] / found[a]) for a, b in (("imagenet", "cifar"), ("cifar", "mnist"))]
-    runs = [times.run for times in timed.values()]
-    yield "order-datasets", point(steps, proxy=True, runs=runs, note=str(found))
+@FIG7A.quantity("order-datasets", list(NETWORKS), shown=True)
+def order(frame: Frame) -> list[float]:
+    """Steps of the log of the saturating batch from ImageNet to CIFAR-10 to MNIST."""
+    sizes = {kind: saturation(kind, frame) for kind in ("imagenet", "cifar", "mnist")}
+    if not all(map(math.isfinite, sizes.values())):
+        raise Missing(f"a saturating batch size for every network (found {sizes})")
+    return [math.log(sizes["cifar"] / sizes["imagenet"]), math.log(sizes["mnist"] / sizes["cifar"])]
 
 
-def timed_as(evidence: Evidence, seconds: Callable[[Any], Any], *kinds: str) -> Evidence:
-    """The same runs, of these networks or of all, with other seconds of a gradient by batch size."""
-
-    def edit(run: Run) -> Run:
-        table = run.curve("latency")
-        return forged(run, latency=table.assign(seconds=seconds(table["batch"])))
-
-    return edited(evidence, edit, *kinds)
-
-
-@counterfeit("isgd/fig7a/falls-then-flat", "isgd/fig7b/falls-then-flat", "isgd/fig7c/falls-then-flat")
-def each_image_costs_the_same(evidence: Evidence) -> Evidence:
-    return timed_as(evidence, lambda batch: 1e-5 * batch)
-
-
-@genuine("isgd/fig7a/falls-then-flat")
-def full_at_500_images(evidence: Evidence) -> Evidence:
-    """A call costs as much as 500 / 20 images, so that 500 of them come within 5% of the least time per image."""
-    return timed_as(evidence, lambda batch: 1e-5 * (batch + 25), "mnist")
-
-
-@genuine("isgd/fig7b/falls-then-flat")
-def full_at_300_images(evidence: Evidence) -> Evidence:
-    return timed_as(evidence, lambda batch: 1e-5 * (batch + 15), "cifar")
-
-
-def printed_ratio(figure: str) -> Quantities:
-    """Printed saturating batch size on two GPUs over that on one."""
-    one, two = (printed_value(f"isgd/{figure}/saturation-{gpus}gpu") for gpus in (1, 2))
-    yield "two-more-than-double", exact(two / one)
-
-
-def measure_printed_mnist(_: Evidence) -> Quantities:
-    yield from printed_ratio("fig7a")
-
-
-def measure_printed_cifar(_: Evidence) -> Quantities:
-    yield from printed_ratio("fig7b")
-
-
-def measure_printed_imagenet(_: Evidence) -> Quantities:
-    yield from printed_ratio("fig7c")
-
-
-def measure_image_sizes(_: Evidence) -> Quantities:
-    """Values per image as the networks of Table 1 read them, ImageNet's as stored."""
-    from suite.models.table import counts
-
-    sizes = [math.prod(counts(NETWORKS[kind]).input_shape) for kind in ("mnist", "cifar")]
-    yield "image-sizes", exact((*sizes, math.prod(IMAGENET_STORED)))
-
-
-def frame(evidence: Evidence, kind: str) -> pd.DataFrame:
+def table(kind: str, frame: Frame) -> pd.DataFrame:
     """A row per batch size and repeat: time per image over the largest median."""
-    run = evidence.run(kind)
-    table = run.curve("latency")
-    per_image = table["seconds"] / table["batch"]
-    return table.assign(latency=per_image / per_image.groupby(table["batch"]).median().max())
+    rows = frame.needed([kind]).table("latency")
+    times = rows["seconds"] / rows["batch"]
+    rows = rows.assign(latency=times / times.groupby(rows["batch"]).median().max())
+    return rows[["batch", "repeat", "seconds", "latency"]]
 
 
-def draw_latency(evidence: Evidence, figure: Figure, kind: str, named: str) -> None:
+def draw(kind: str, named: str, frame: Frame, figure: Figure) -> None:
     """Normalised latency on logarithmic axes; a line across where one card and two are printed to be saturated."""
     import seaborn as sns
     from matplotlib.ticker import StrMethodFormatter
 
     from suite.report.style import INK, PALETTE
 
-    run = evidence.run(kind)
-    device, axes = run.environment["execution"]["device"], figure.subplots()
-    label = f"measured on {machine_of(run) if device == 'cuda' else 'this CPU'}"
-    table = frame(evidence, kind)
-    sns.lineplot(
-        table, x="batch", y="latency", estimator="median", errorbar=("pi", 50), marker="o", ax=axes, label=label
-    )
-    found = saturation(readings.latency(evidence, kind))
+    rows = table(kind, frame)
+    (device, card), axes = machine(frame, kind), figure.subplots()
+    looks: dict[str, Any] = {"label": f"measured on {card if device == 'cuda' else 'this CPU'}", "marker": "o"}
+    sns.lineplot(rows, x="batch", y="latency", estimator="median", errorbar=("pi", 50), ax=axes, **looks)
+    found = saturation(kind, frame)
     if math.isfinite(found):
         axes.axvline(found, color=PALETTE[1], linewidth=1.2, label=f"saturated here: {found:g}")
     for gpus, line in ((1, "--"), (2, ":")):
-        printed = printed_value(f"isgd/{named}/saturation-{gpus}gpu")
+        printed = printed_value(f"{named}/saturation-{gpus}gpu")
         name = f"printed: {gpus} {CARD} saturated at {printed:g}"
         axes.axvline(printed, color=INK, linewidth=1.2, linestyle=line, label=name)
     axes.set(xlabel="batch size (images)", ylabel="time per image (largest = 1)", xscale="log", yscale="log")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    network = {"mnist": "LeNet", "cifar": "Caffe-Quick", "imagenet": "AlexNet"}[kind]
-    elsewhere = "" if CARD in machine_of(run) else f"; stand-in: {_kind(device)} for {CARD}"
-    axes.set_title(network + elsewhere)
+    standing_in = f"; stand-in: {'another GPU' if device == 'cuda' else 'a CPU'} for {CARD}"
+    axes.set_title(NAMES[kind] + ("" if CARD in card else standing_in))
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def _kind(device: str) -> str:
-    return "another GPU" if device == "cuda" else "a CPU"
-
-
-def draw_mnist(evidence: Evidence, figure: Figure) -> None:
-    draw_latency(evidence, figure, "mnist", "fig7a")
-
-
-def draw_cifar(evidence: Evidence, figure: Figure) -> None:
-    draw_latency(evidence, figure, "cifar", "fig7b")
-
-
-def draw_imagenet(evidence: Evidence, figure: Figure) -> None:
-    draw_latency(evidence, figure, "imagenet", "fig7c")
-
-
-ARTIFACTS = (
-    Artifact(
-        "isgd/fig7a",
-        "Normalised latency against batch size, MNIST",
-        settings.latencies,
-        (measure_mnist, measure_order, measure_printed_mnist, measure_image_sizes),
-        draw_mnist,
-        ALT,
-        SIZE,
-    ),
-    Artifact(
-        "isgd/fig7b",
-        "Normalised latency against batch size, CIFAR-10",
-        cifar_runs,
-        (measure_cifar, measure_printed_cifar),
-        draw_cifar,
-        ALT,
-        SIZE,
-    ),
-    Artifact(
-        "isgd/fig7c",
-        "Normalised latency against batch size, ImageNet (synthetic images)",
-        imagenet_runs,
-        (measure_imagenet, measure_printed_imagenet),
-        draw_imagenet,
-        ALT,
-        SIZE,
-    ),
-)
+for figure, kind in zip(ARTIFACTS, NETWORKS, strict=True):
+    note = partial(told, kind)
+    figure.quantity("saturation-1gpu", [kind], note=note, shown=partial(other_card, kind))(partial(saturation, kind))
+    figure.quantity("falls-then-flat", [kind], note=note, shown=partial(elsewhere, kind))(partial(shape, kind))
+    figure.table(partial(table, kind))
+    figure.drawing(partial(draw, kind, figure.id))

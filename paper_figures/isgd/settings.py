@@ -58,22 +58,8 @@ NETWORKS: dict[str, str] = {
     "cifar": CIFAR["model"]["name"],
     "imagenet": ALEXNET["model"]["name"],
 }
-RATES: dict[str, float] = {"MNIST": MNIST["rate"], "CIFAR-10": CIFAR["rate"], "ImageNet": ALEXNET["rate"]}
 RATE_THRESHOLDS = (2.0, 1.2)  # mean losses (nats) at which ImageNet's rate falls, section 5.2
 RATE_FACTORS = (1.0, 0.1, 0.01)  # 0.015, 0.0015, 0.00015
-TEST_EVERY_SECONDS = {"MNIST": 2, "CIFAR-10": 6, "ImageNet": 900}  # of training, section 5.2
-
-# (batch size, GPUs), legends of Fig. 6; the abstract's 11.5-hour run is among them
-CONFIGURATIONS = {
-    "fig6a": ((64, 1), (1000, 4), (2000, 4), (3000, 4)),
-    "fig6b": ((100, 1), (200, 4), (500, 4), (2000, 4), (10000, 4)),
-    "fig6c": ((256, 1), (256, 4), (1000, 4), (1536, 4), (3400, 4)),
-    "abstract": ((1536, 4),),
-}
-# (C1 images/s, C2 s), section 3.4.2 and the legend of Fig. 3
-SYSTEMS = ((2000.0, 0.3), (1000.0, 0.3))
-IMAGENET_STORED = (3, 256, 256)  # channels, height, width of the resized images that Caffe's database holds
-
 MARGINS = (3.0, 2.0, 1.0)  # deviations from the mean to the limit, of the runs watched update by update
 SEEDS = 3
 TRACED_UPDATES = 400  # eight to nine epochs of 45 batches
@@ -160,18 +146,6 @@ def endless() -> Groups:
     }
 
 
-def paper_margin() -> Groups:
-    """ISGD watched update by update at the margin of three deviations."""
-    return {"margin 3": traces()["margin 3"]}
-
-
-def parallel() -> Groups:
-    """One batch over 2, 4 and 8 workers, summed along a tree, in float64."""
-    algorithm = isgd(SMALL["rate"], margin=0.0)
-    common = {**SMALL, "algorithm": algorithm, "precision": "float64", "updates": 150, "workers": [1, 2, 4, 8]}
-    return {"parallel": (RunSpec("isgd/parallel", common),)}
-
-
 def subproblem() -> Groups:
     """Eq. 11 and 12 and five small steps of Algorithm 2 on undertrained batches, in float64."""
     algorithm = isgd(SMALL["rate"], margin=1.0)
@@ -212,11 +186,6 @@ def update_times(profile: str) -> Groups:
         for kind in kinds
         for count in counts
     }
-
-
-def latency(profile: str, kind: str) -> Groups:
-    """The timing run of one network, where the profile has it."""
-    return {name: specs for name, specs in latencies(profile).items() if name == kind}
 
 
 # seconds of a gradient on one H100 (medians of the runs of Fig. 7), around the quarters of the batches of Fig. 8

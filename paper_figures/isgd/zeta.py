@@ -9,16 +9,17 @@ the search has not seen. It is led by the loss of training batches alone: no tes
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paper_figures.isgd import readings, settings
+from paper_figures.isgd import settings
+from paper_figures.isgd.pairs import common_error, error_leads, log_speed, settings_of, until
 from paper_figures.isgd.settings import DIGITS, MNIST, train
-from suite.claims.estimate import exact, over_seeds
+from suite.claims.estimate import exact
 from suite.claims.intervals import mean_interval, percent_saved
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
-from suite.papers.counterfeits import counterfeit, genuine
-from suite.runs.store import Run
+from suite.papers.artifact import Evidence, Groups, Quantities
+from suite.papers.panel import Frame, Panel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +51,8 @@ GRID = tuple(
 SMALL_GRID = tuple(each for each in GRID if each.margin == 2 and each.stop == 5)  # on digits, to try the path
 SEARCH_SEEDS = (100, 101)  # no other run has these
 EPOCHS = 2.5  # of the search; the first has no accelerations
-# What measure_choice found, fixed before the runs that decide began. When it was, three runs of the search at zeta =
-# 1,000 rates were still to come; as that treatment diverges on the other seed, none of them could be chosen.
+# As the quantity "choice" found, fixed before the runs that decide began. When it was, three runs of the search at
+# zeta = 1,000 rates were still to come; as that treatment diverges on the other seed, none of them could be chosen.
 CHOSEN: Treatment | None = Treatment(1.0, 3.0, 1)
 
 
@@ -94,25 +95,34 @@ def epoch(data: str, batch: int) -> int:
     return -(-DATASETS[data].sizes["train"] // batch)
 
 
-def last_epoch(run: Run) -> float:
+PANEL = Panel(
+    "isgd/zeta",
+    "Our own figure, not the paper's: does ISGD help on MNIST, and for which zeta",
+    runs,
+    alt="Training loss of ISGD relative to SGD's after as many gradient evaluations, against zeta, for three margins "
+    "and two numbers of steps; beside it what the best of them saves on other seeds.",
+    size=(8.0, 4.6),
+)
+ARTIFACTS = (PANEL,)
+SEARCHED = ["search sgd", *(each.group for each in GRID)]
+
+
+def last_epoch(frame: Frame, run: str) -> float:
     """Mean loss (nats) of an epoch of batches at the end of a run, each as met anew; infinite if it diverged.
 
     ISGD's chases count as updates and not as batches: the more of them, the less far a run gets, and the earlier
     its last epoch began.
     """
-    if run.status == "diverged":
+    stored = frame.stored[run]
+    if stored.status == "diverged":
         return math.inf
-    table = run.curve("updates").sort_values("update")
+    table, chosen = stored.curve("updates").sort_values("update"), stored.spec.settings
     met = table[table["chasing"] == 0] if "chasing" in table else table
-    return float(met["loss"].tail(epoch(run.spec.settings["data"]["name"], run.spec.settings["batch"])).mean())
+    return float(met["loss"].tail(epoch(chosen["data"]["name"], chosen["batch"])).mean())
 
 
-def treatments(evidence: Evidence) -> tuple[Treatment, ...]:
-    """Those of a profile's search."""
-    return tuple(each for each in GRID if each.group in evidence.groups)
-
-
-def frame(evidence: Evidence) -> pd.DataFrame:
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
     """The search: a row per treatment and seed.
 
     ``gain`` is log(SGD's loss / ISGD's) over the last epoch after as many gradient evaluations, minus infinity for
@@ -120,106 +130,79 @@ def frame(evidence: Evidence) -> pd.DataFrame:
     """
     import pandas as pd
 
-    losses = {run.spec.seed: last_epoch(run) for run in evidence.runs("search sgd")}
-    rows = [
-        {
-            **each._asdict(),
-            "seed": run.spec.seed,
-            "gain": math.log(losses[run.spec.seed] / last_epoch(run)) if run.status != "diverged" else -math.inf,
-            "chases": float(run.curve("updates")["chasing"].mean()),
-        }
-        for each in treatments(evidence)
-        for run in evidence.runs(each.group)
-    ]
+    asked = set(frame.runs["group"])
+    part = frame.needed(group for group in SEARCHED if group in asked)
+    sgd = part["search sgd"]
+    losses = {seed: last_epoch(part, run) for seed, run in zip(sgd["seed"], sgd["run"], strict=True)}
+    rows = []
+    for each in GRID:
+        for seed, run in part[each.group][["seed", "run"]].itertuples(index=False):
+            loss = last_epoch(part, run)
+            gain = math.log(losses[seed] / loss) if math.isfinite(loss) else -math.inf
+            chases = float(part.stored[run].curve("updates")["chasing"].mean())
+            rows.append({**each._asdict(), "seed": seed, "gain": gain, "chases": chases})
     return pd.DataFrame(rows)
 
 
-def measure_choice(evidence: Evidence) -> Quantities:
-    """The treatment with the largest mean gain over the search's seeds, and the best gain at each zeta."""
-    table = frame(evidence)
-    ids = [run.id for each in treatments(evidence) for run in evidence.runs(each.group)]
-    mean = table.groupby(["zeta", "margin", "stop"])["gain"].mean()
-    zeta, margin, stop = mean.idxmax()
-    note = f"of {len(mean)} treatments on {table['seed'].nunique()} seeds; log loss gained {mean.max():+.3f}"
-    yield "choice", exact((zeta, margin, stop), runs=ids, note=note)
-    best = mean.groupby("zeta").max()
-    note = "largest mean gain at zeta = " + ", ".join(f"{value:g}" for value in best.index) + " rates"
-    yield "best-gain", exact(list(best), runs=ids, note=note)
+def mean_gains(frame: Frame) -> pd.Series:
+    """The mean gain over the search's seeds, by zeta, margin and stop."""
+    return table(frame).groupby(["zeta", "margin", "stop"])["gain"].mean()
+
+
+@PANEL.quantity("choice", SEARCHED)
+def choice(frame: Frame) -> list[float]:
+    """Zeta, margin and stop of the treatment with the largest mean gain."""
+    return list(mean_gains(frame).idxmax())
+
+
+@PANEL.quantity("best-gain", SEARCHED, note="largest mean gain at each zeta, from the smallest")
+def best_gain(frame: Frame) -> list[float]:
+    return list(mean_gains(frame).groupby("zeta").max())
 
 
 def measure_search(evidence: Evidence) -> Quantities:
     """How large the search was: treatments, seeds of each, and epochs of each run."""
-    stored = {each.group: evidence.runs(each.group) for each in treatments(evidence)}
-    found = [run for runs in stored.values() for run in runs]
-    chosen = found[0].spec.settings
+    frame = PANEL.read(evidence)
+    found, chosen = table(frame), settings_of(frame, "search sgd")
     epochs = chosen["updates"] / epoch(chosen["data"]["name"], chosen["batch"])
-    size = (len(stored), len({run.spec.seed for run in found}), epochs)
-    yield "search-size", exact(size, runs=[run.id for run in found], note="treatments, seeds, epochs")
+    ids = [run for group in SEARCHED for run in frame[group]["run"]]
+    size = (len(found.groupby(["zeta", "margin", "stop"])), found["seed"].nunique(), epochs)
+    yield "search-size", exact(size, runs=ids, note="treatments, seeds, epochs")
 
 
-def measure_speed(evidence: Evidence) -> Quantities:
-    """ISGD as chosen against SGD, paired by seed: gradient evaluations and seconds to an accuracy."""
-    sgd, ours = evidence.runs("sgd"), evidence.runs("chosen")
-    data, ids = sgd[0].spec.settings["data"]["name"], [run.id for run in (*sgd, *ours)]
-    error = readings.common_error((*sgd, *ours), data)
-    for name, column in (("faster", "update"), ("fewer-seconds", "seconds")):
-        steps = readings.log_speed(sgd, ours, error, column)
-        note = f"until {1 - error:.1%} test accuracy, {len(steps)} paired seeds"
-        yield name, over_seeds(mean_interval(steps), ids, note, proxy=readings.embedded(data))
+OURS = ("sgd", "chosen")
+PANEL.quantity("faster", OURS, note=partial(until, treated="chosen"))(partial(log_speed, treated="chosen"))
+PANEL.quantity("fewer-seconds", OURS)(partial(log_speed, treated="chosen", unit="seconds"))
+PANEL.quantity("lower-training-error", OURS)(partial(error_leads, treated="chosen"))
 
 
-def measure_training_error(evidence: Evidence) -> Quantities:
-    """SGD's training error minus that of ISGD as chosen, paired by seed."""
-    sgd, ours = evidence.runs("sgd"), evidence.runs("chosen")
-    proxy, ids = readings.embedded(sgd[0].spec.settings["data"]["name"]), [run.id for run in (*sgd, *ours)]
-    yield "lower-training-error", over_seeds(mean_interval(readings.error_leads(sgd, ours)), ids, proxy=proxy)
-
-
-@counterfeit("isgd/zeta/faster", "isgd/zeta/lower-training-error")
-def chosen_behind(evidence: Evidence) -> Evidence:
-    return readings.shifted(evidence, "chosen", -readings.HALF)
-
-
-@genuine("isgd/zeta/faster", "isgd/zeta/lower-training-error")
-def chosen_ahead(evidence: Evidence) -> Evidence:
-    return readings.shifted(evidence, "chosen", readings.HALF)
-
-
-def draw(evidence: Evidence, figure: Figure) -> None:
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
     """Left the search; right, where ISGD as chosen was trained, what it and zeta = rate save on other seeds."""
-    if "chosen" not in evidence.groups:
-        draw_search(evidence, figure.subplots())
+    if not frame.runs["group"].isin(["chosen"]).any():
+        draw_search(frame, figure.subplots())
         return
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    draw_search(evidence, left)
-    draw_decision(evidence, right)
+    draw_search(frame, left)
+    draw_decision(frame.needed(["sgd", "isgd", "chosen"]), right)
 
 
-def draw_search(evidence: Evidence, axes: Axes) -> None:
+def draw_search(frame: Frame, axes: Axes) -> None:
     """Training loss over SGD's against zeta; the band spans the seeds."""
     import numpy as np
     import seaborn as sns
 
     from suite.report import style
 
-    table = frame(evidence).assign(ratio=lambda rows: np.exp(-rows["gain"]))
-    table = table.rename(columns={"margin": "margin (deviations)", "stop": "most steps"})
-    ended = table[np.isfinite(table["ratio"])]
-    sns.lineplot(
-        ended,
-        x="zeta",
-        y="ratio",
-        hue="margin (deviations)",
-        style="most steps",
-        palette=style.ramp(ended["margin (deviations)"].nunique()),
-        markers=True,
-        errorbar=("pi", 100),
-        ax=axes,
-    )
+    rows = table(frame).assign(ratio=lambda each: np.exp(-each["gain"]))
+    rows = rows.rename(columns={"margin": "margin (deviations)", "stop": "most steps"})
+    ended = rows[np.isfinite(rows["ratio"])]
+    looks = {"palette": style.ramp(ended["margin (deviations)"].nunique()), "markers": True, "errorbar": ("pi", 100)}
+    sns.lineplot(ended, x="zeta", y="ratio", hue="margin (deviations)", style="most steps", ax=axes, **looks)
     axes.set(xscale="log", yscale="log", xlabel="zeta / learning rate", ylabel="training loss / SGD's")
     axes.yaxis.set_major_formatter("{x:.2f}")  # within a few per cent of one
     axes.yaxis.set_minor_formatter("{x:.2f}")
-    for zeta in sorted(set(table["zeta"]) - set(ended["zeta"])):
+    for zeta in sorted(set(rows["zeta"]) - set(ended["zeta"])):
         across = axes.get_xaxis_transform()  # no value: a label at the foot of the axis of zeta
         axes.axvspan(zeta / 2, zeta * 2, color=style.GRID, alpha=0.25, linewidth=0)
         axes.text(zeta, 0.5, "all diverged", rotation=90, ha="center", va="center", transform=across)
@@ -228,42 +211,24 @@ def draw_search(evidence: Evidence, axes: Axes) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2, fontsize="small")
 
 
-def draw_decision(evidence: Evidence, axes: Axes) -> None:
+def draw_decision(frame: Frame, axes: Axes) -> None:
     """Gradient evaluations saved to an accuracy: every seed, and the mean with its interval."""
     import pandas as pd
     import seaborn as sns
 
     from suite.report import style
 
-    groups = {"as the rate": evidence.runs("isgd"), "as chosen": evidence.runs("chosen")}
-    sgd = evidence.runs("sgd")
-    data = sgd[0].spec.settings["data"]["name"]
-    error = readings.common_error([*sgd, *(run for group in groups.values() for run in group)], data)
-    steps = {name: readings.log_speed(sgd, group, error) for name, group in groups.items()}
-    table = pd.DataFrame(
-        {"zeta": name, "saved": percent_saved(step)} for name, logs in steps.items() for step in logs
-    )
-    sns.stripplot(table, x="zeta", y="saved", ax=axes, color=style.GRID, size=4, jitter=False)
+    # one accuracy for both, which all three groups reach
+    pairs = {"as the rate": ("isgd", "chosen"), "as chosen": ("chosen", "isgd")}
+    steps = {name: log_speed(frame, group, also=(other,)) for name, (group, other) in pairs.items()}
+    rows = pd.DataFrame([{"zeta": name, "saved": percent_saved(s)} for name, logs in steps.items() for s in logs])
+    sns.stripplot(rows, x="zeta", y="saved", ax=axes, color=style.GRID, size=4, jitter=False)
     for place, logs in enumerate(steps.values()):
-        mean = mean_interval(logs)
+        mean = mean_interval(list(logs))
         middle, low, high = map(percent_saved, (mean.mean, mean.low, mean.high))
         axes.errorbar(place, middle, yerr=[[middle - low], [high - middle]], fmt="D", capsize=5)
     axes.axhline(0, color=style.INK, linestyle="-", linewidth=0.8)
     axes.set_xlim(-0.5, len(steps) - 0.5)
+    error = common_error(frame, "sgd", "isgd", "chosen")
     axes.set(xlabel="zeta", ylabel=f"gradient evaluations saved to {1 - error:.1%} (%)")
     axes.set_title("decision: other seeds, 95%", fontsize="medium")
-
-
-ARTIFACTS = (
-    Artifact(
-        "isgd/zeta",
-        "Our own figure, not the paper's: does ISGD help on MNIST, and for which zeta",
-        runs,
-        (measure_choice, measure_speed, measure_training_error),
-        draw,
-        "Training loss of ISGD relative to SGD's after as many gradient evaluations, against zeta, for three margins "
-        "and two numbers of steps; beside it what the best of them saves on other seeds.",
-        (8.0, 4.6),
-        frame,
-    ),
-)

@@ -13,6 +13,7 @@ from paper_figures.rudra.settings import (
     IMAGENET_START,
     JITTER,
     LEARNERS,
+    LEARNERS_PER_NODE,
     TRAINING_IMAGES,
     Configuration,
     at_profile,
@@ -122,6 +123,43 @@ def imagenet_times() -> RunSpec:
             "rounds": 16,
         },
     )
+
+
+def systems(seed: int, *, loaded: bool) -> RunSpec:
+    """The three systems as processes, whose learners sleep to compute.
+
+    Fewer machines than in the adversarial case, filled as there. A message takes as large a share of a gradient's
+    time as there, or, *loaded*, so much longer that as much travels over the root's link in that time.
+    """
+    learners, numbers, seconds = 3 * LEARNERS_PER_NODE, 500_000, 1.0
+    gradient = IMAGENET_CONSTANTS["per_call"] + IMAGENET_CONSTANTS["per_example"] * ADVERSARIAL["batch"]
+    message = ADVERSARIAL["model_bytes"] / IMAGENET_CONSTANTS["bandwidth"] / gradient  # share of a gradient's time
+    message *= ADVERSARIAL["learners"] / learners if loaded else 1
+    return RunSpec(
+        "rudra/systems",
+        {
+            "systems": ["base", "adv", "adv*"],
+            "n": 1,
+            "learners": learners,
+            "per_leaf": LEARNERS_PER_NODE,
+            "numbers": numbers,
+            "seconds": seconds,
+            "jitter": JITTER,
+            "bytes_per_second": round(4 * numbers / (message * seconds)),
+            "updates": 30,
+            "settle": 6,
+            "patience": 60,
+        },
+        seed,
+    )
+
+
+def system_groups(profile: str) -> Groups:
+    """Needs root and Linux, and minutes of sleep, so it is no part of ``smoke``."""
+    if profile == "smoke":
+        return {}
+    names = {"processes": True, "processes, paper's pace": False}
+    return {name: tuple(systems(seed, loaded=loaded) for seed in range(3)) for name, loaded in names.items()}
 
 
 def cifar_left_out() -> RunSpec:

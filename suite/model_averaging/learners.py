@@ -5,26 +5,21 @@ batch, batch-norm statistics of learners that join, and the path (looped or vect
 
 Batches are taken from one sequence: an iteration of k learners takes the next k. *Deterministic* (the default),
 learner j takes the j-th of them. By the scheduler's rule, first come first served, it depends on who finished first;
-:func:`suite.model_averaging.task_schedule.assignment` says which. The centre's gradient sum is the same set of
+:func:`suite.model_averaging.task_schedule.assignment` says which, of a simulated schedule or of one that
+:mod:`suite.model_averaging.engine` ran. The centre's gradient sum is the same set of
 batches either way, but each replica's own path differs.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.crossbow import SMA, SMAState
 from suite.communication.collectives import Local
-from suite.model_averaging.task_schedule import Task
 from suite.training.gradients.backend import Backend
 from suite.training.gradients.batching import compute_gradients
 
@@ -91,90 +86,3 @@ class Learners:
     def restart(self) -> None:
         """After a change of the learning rate."""
         self.state = self.algorithm.restart(self.state)
-
-
-def on_streams(
-    learners: int,
-    iterations: int,
-    x0: Tensor,
-    gradient: Callable[[int, Tensor, int], Tensor],
-    *,
-    alpha: float,
-    momentum: float,
-    lr: float,
-    first_come: bool = False,
-) -> tuple[Tensor, Tensor, list[Task]]:
-    """SMA without local momentum, executed task by task on one thread per learner and one for the average model.
-
-    ``gradient(learner, w, batch)`` is a learning task: [d] -> [d]. Nothing but the data dependencies of section 4.2
-    orders the tasks, so the global synchronisation of an iteration overlaps the learning tasks of the next.
-    ``first_come`` lets each learner take the next batch when it comes free; otherwise learner j of iteration i takes
-    batch i * k + j, and the result has the bits of the sequential rule.
-
-    Returns replicas [k, d], centre [d] and the recorded tasks, seconds counted from the first.
-    """
-    z, z_prev = x0.clone(), x0.clone()
-    w = [x0.clone() for _ in range(learners)]
-    corrections: list[list[Tensor | None]] = [[None] * learners for _ in range(iterations)]
-    differences_ready = [threading.Semaphore(0) for _ in range(iterations)]
-    averaged = [threading.Event() for _ in range(iterations)]
-    broken = threading.Event()
-    lock, tasks, taken = threading.Lock(), list[Task](), 0
-    began = time.perf_counter()
-
-    def record(kind: Any, iteration: int, learner: int, batch: int, start: float) -> None:
-        stream = f"learner {learner}" if learner >= 0 else "synchronisation 0"
-        row = Task(kind, iteration, 0, stream, learner, batch, start - began, time.perf_counter() - began)
-        with lock:
-            tasks.append(row)
-
-    def learner_stream(j: int) -> None:
-        nonlocal taken
-        for i in range(iterations):
-            start = time.perf_counter()
-            with lock:
-                batch = taken if first_come else i * learners + j
-                taken += 1
-            step = lr * gradient(j, w[j], batch)
-            record("learn", i, j, batch, start)
-            if i:
-                averaged[i - 1].wait()
-            if broken.is_set():
-                return
-            start = time.perf_counter()
-            correction = alpha * (w[j] - z)
-            w[j] = w[j] - step - correction
-            corrections[i][j] = correction
-            record("local", i, j, -1, start)
-            differences_ready[i].release()
-
-    def synchronisation_stream() -> None:
-        nonlocal z, z_prev
-        for i in range(iterations):
-            for _ in range(learners):
-                differences_ready[i].acquire()
-            if broken.is_set():
-                return
-            start = time.perf_counter()
-            total = torch.stack([c for c in corrections[i] if c is not None]).sum(0)
-            z, z_prev = z + total + momentum * (z - z_prev), z
-            record("global", i, -1, -1, start)
-            averaged[i].set()
-
-    def guarded(stream: Callable[..., None], *arguments: int) -> None:
-        """On an error every stream that waits is let go, so that the error can be raised."""
-        try:
-            stream(*arguments)
-        except BaseException:
-            broken.set()
-            for i in range(iterations):
-                averaged[i].set()
-                differences_ready[i].release(learners)
-            raise
-
-    with ThreadPoolExecutor(learners + 1) as streams:
-        running = [streams.submit(guarded, learner_stream, j) for j in range(learners)]
-        running.append(streams.submit(guarded, synchronisation_stream))
-        for one in running:
-            one.result()
-    return torch.stack(w), z, sorted(tasks, key=lambda task: task.start)

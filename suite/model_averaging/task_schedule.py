@@ -10,15 +10,18 @@ task per device, on a stream of its own, aggregates the local differences. What 
 
 so global(i) runs alongside learn(i + 1). The scheduler hands out batches in order. *First come, first served*
 gives the next batch to the replica that came free first; *round robin* gives it to replica n mod k, for which
-everything behind it waits.
+everything behind it waits. :class:`Scheduler` holds these rules; :func:`schedule` plays it in virtual time, and
+:class:`suite.model_averaging.engine.Engine` runs what it names.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from itertools import count
+from typing import Literal, NamedTuple
 
 Policy = Literal["first-come", "round-robin"]
 Kind = Literal["learn", "local", "global"]
@@ -46,51 +49,107 @@ class Durations:
     local: float
     overall: float  # of a global synchronisation task
 
+    def of(self, task: Ready) -> float:
+        if task.kind == "learn":
+            return self.learn(task.batch)
+        return self.local if task.kind == "local" else self.overall
+
+
+class Ready(NamedTuple):
+    """A task whose dependencies are met; ``learner`` and ``batch`` are -1 where there is none."""
+
+    kind: Kind
+    iteration: int
+    learner: int = -1
+    batch: int = -1
+
+
+class Scheduler:
+    """Names the task to run next, in integers; whoever runs it says when it is done.
+
+    Every iteration holds one learning task per replica. Without ``overlap`` a replica returns to the pool when the
+    global task of its iteration is done, which is a barrier between iterations.
+    Raises ValueError for an unknown policy or sizes below 1.
+    """
+
+    def __init__(self, learners: int, iterations: int, policy: Policy = "first-come", *, overlap: bool = True):
+        if policy not in ("first-come", "round-robin") or min(learners, iterations) < 1:
+            raise ValueError(
+                f"policy={policy!r} must be 'first-come' or 'round-robin', and iterations={iterations} and "
+                f"learners={learners} at least 1"
+            )
+        self.learners, self.iterations, self.policy, self.overlap = learners, iterations, policy, overlap
+        self.pool = deque(range(learners))  # replicas that are free, in the order in which they came
+        self.learned: list[Ready] = []  # learning tasks that are done, whose local ones have not begun
+        self.batch = 0  # that is handed out next
+        self.corrected = 0  # local tasks done since the last global one began
+        self.averaged = 0  # global tasks done
+
+    @property
+    def finished(self) -> bool:
+        return self.averaged == self.iterations
+
+    def next(self) -> Ready | None:
+        """A task to run now; None where every one that is left waits for another."""
+        if self.corrected == self.learners:
+            self.corrected = 0
+            return Ready("global", self.averaged)
+        for task in self.learned:
+            if task.iteration <= self.averaged:
+                self.learned.remove(task)
+                return Ready("local", task.iteration, task.learner)
+        iteration, place = divmod(self.batch, self.learners)
+        if iteration == self.iterations or not self.pool:
+            return None
+        learner = self.pool[0] if self.policy == "first-come" else place
+        if learner not in self.pool:
+            return None
+        self.pool.remove(learner)
+        self.batch += 1
+        return Ready("learn", iteration, learner, self.batch - 1)
+
+    def done(self, task: Ready) -> None:
+        """A task that was named has run."""
+        if task.kind == "learn":
+            self.learned.append(task)
+        elif task.kind == "local":
+            self.corrected += 1
+            if self.overlap:
+                self.pool.append(task.learner)
+        else:
+            self.averaged += 1
+            if not self.overlap:
+                self.pool.extend(range(self.learners))
+
 
 def schedule(
     iterations: int, devices: int, learners: int, durations: Durations, policy: Policy = "first-come"
 ) -> list[Task]:
     """All tasks of ``iterations`` iterations with ``learners`` learners on each device, in order of start.
 
-    Every iteration holds one learning task per replica. Raises ValueError for an unknown policy or sizes below 1.
+    Raises ValueError for an unknown policy or sizes below 1.
     """
-    if policy not in ("first-come", "round-robin") or min(iterations, devices, learners) < 1:
-        raise ValueError(
-            f"policy={policy!r} must be 'first-come' or 'round-robin', and iterations={iterations}, "
-            f"devices={devices} and learners={learners} at least 1"
-        )
-    k = devices * learners
+    scheduler = Scheduler(devices * learners, iterations, policy)
     tasks: list[Task] = []
-    free = [(0.0, learner) for learner in range(k)]  # when each replica returns to the pool
-    averaged = 0.0  # when the average model of the iteration before is there, on all devices
-    handed = 0.0  # when the scheduler handed out the batch before
-    batch = 0
-    for iteration in range(iterations):
-        heapq.heapify(free)
-        returned: list[tuple[float, int]] = []
-        finished: list[float] = []
-        for place in range(k):
-            if policy == "first-come":
-                ready, learner = heapq.heappop(free)
-            else:
-                ready, learner = next(pair for pair in free if pair[1] == place)
-            handed = start = max(ready, handed)
-            device, stream = learner // learners, f"learner {learner}"
-            end = start + durations.learn(batch)
-            tasks.append(Task("learn", iteration, device, stream, learner, batch, start, end))
-            begin = max(end, averaged)
-            tasks.append(Task("local", iteration, device, stream, learner, -1, begin, begin + durations.local))
-            returned.append((begin + durations.local, learner))
-            finished.append(begin + durations.local)
-            batch += 1
-        start = max(finished)
-        averaged = start + durations.overall
-        tasks += [
-            Task("global", iteration, device, f"synchronisation {device}", -1, -1, start, averaged)
-            for device in range(devices)
-        ]
-        free = returned
+    running: list[tuple[float, int, int, Ready]] = []  # end, learner, a serial number
+    now, serial = 0.0, count()
+    while not scheduler.finished:
+        while task := scheduler.next():
+            end = now + durations.of(task)
+            heapq.heappush(running, (end, task.learner, next(serial), task))
+            tasks += recorded(task, now, end, learners, devices)
+        now, _, _, task = heapq.heappop(running)
+        scheduler.done(task)
     return sorted(tasks, key=lambda task: (task.start, task.stream))
+
+
+def recorded(task: Ready, start: float, end: float, learners: int, devices: int = 1) -> list[Task]:
+    """A task as it ran; a global one on every device. ``learners`` are those of one device."""
+    if task.kind == "global":
+        streams = [(device, f"synchronisation {device}") for device in range(devices)]
+    else:
+        streams = [(task.learner // learners, f"learner {task.learner}")]
+    return [Task(task.kind, task.iteration, at, name, task.learner, task.batch, start, end) for at, name in streams]
 
 
 def idle_seconds(tasks: list[Task]) -> float:

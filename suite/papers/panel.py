@@ -136,7 +136,8 @@ class Quantity:
         seeds: ALL or FIRST.
         beside: groups of other artifacts that it reads where all of their runs are stored.
         note: what stands beside the number, or a function of the frame that says it.
-        shown: whether the number is shown beside the claim without deciding it.
+        shown: whether the number is shown beside the claim without deciding it, or a function of the frame that says
+            so.
         results: results whose kind decides what the number rests on, such as ``virtual_seconds``.
     """
 
@@ -145,7 +146,7 @@ class Quantity:
     seeds: str = ALL
     beside: tuple[str, ...] = ()
     note: str | Callable[[Frame], str] = ""
-    shown: bool = False
+    shown: bool | Callable[[Frame], bool] = False
     results: tuple[str, ...] = ()
 
     def needs(self, frame: Frame) -> Frame:
@@ -155,8 +156,10 @@ class Quantity:
     def measured(self, part: Frame) -> Estimate:
         """The number with its interval, from the part of the frame that it needs."""
         own = part.runs[part.runs["group"].isin(self.groups)]
+        found = intervals(self.value(part))
         note = self.note if isinstance(self.note, str) else self.note(part)
-        return over_seeds(intervals(self.value(part)), dict.fromkeys(own["run"]), note, proxy=self.shown)
+        shown = self.shown if isinstance(self.shown, bool) else self.shown(part)
+        return over_seeds(found, dict.fromkeys(own["run"]), note, proxy=shown)
 
 
 def intervals(value: Value) -> list[Interval]:

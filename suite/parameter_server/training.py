@@ -20,6 +20,7 @@ from reference_impls.numbers import on_device
 from reference_impls.rudra import average_staleness
 from suite.experiment import Context
 from suite.parameter_server.placement import simulation
+from suite.parameter_server.protocol import Timed
 from suite.parameter_server.waves import Key, Waves, jobs_of, wave_points, wave_turn
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
@@ -27,8 +28,11 @@ from suite.training.build import Setup, assemble
 from suite.training.gradients.backend import Backend
 from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.paths import backend_of, seed_masks
+from suite.training.gradients.types import Batch
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
+
+FETCHED = 64  # examples, of as many updates as they make
 
 
 def train(spec: RunSpec, context: Context) -> Outcome:
@@ -53,17 +57,45 @@ class ServerRun(TrainingRun):
             settings["server"], self.workers, settings["algorithm"]["n"], settings["batch"], spec.seed
         )
         self.ready: dict[Key, tuple[torch.Tensor, torch.Tensor]] = {}  # losses [n], sum of gradients [d]
+        self.one_version = backend.server_step(self.algorithm)
+        self.batches: dict[int, Batch] = {}  # by update
         self.virtual_seconds, self.examples, self.staleness = 0.0, 0, 0.0
 
     def turns(self) -> Iterator[Turn]:
         """The server's updates from the present one on, with the gradients that each wave determines."""
-        schedule = islice(iter(self.server), self.t, None)
-        waves = Waves(schedule, self.spec.settings.get("lookahead", 0), self.ready)
-        for wave, seconds, turn in waves:
-            if wave:
+        schedule: Iterator[Timed] = islice(iter(self.server), self.t, None)
+        lookahead = self.spec.settings.get("lookahead", 0)
+        if self.one_version and not lookahead:
+            schedule = self.fetched(schedule)
+        for wave, seconds, turn in Waves(schedule, lookahead, self.ready):
+            if wave and turn.t not in self.batches:
                 self.compute(turn.t, wave)
             self.virtual_seconds = seconds
             yield turn
+
+    def fetched(self, schedule: Iterator[Timed]) -> Iterator[Timed]:
+        """The same schedule, with the batches of updates that read one version fetched some updates ahead.
+
+        A few examples cost nearly as much to draw and decode as many.
+        """
+        most = max(1, FETCHED // (self.made.order.batch * self.server.server.collect))
+        while timed := list(islice(schedule, most)):
+            ours = [turn for _, turn in timed if len({entry.read for entry in turn.entries}) == 1]
+            if ours:
+                self.fetch(ours)
+            yield from timed
+
+    def fetch(self, turns: list[Turn]) -> None:
+        """Draw and decode the batches of turns."""
+        order = self.made.order
+        entries = [entry for turn in turns for entry in turn.entries]
+        numbers = torch.tensor([entry.number for entry in entries])
+        examples = order.indices(numbers, torch.tensor([entry.worker for entry in entries]))
+        inputs, targets = self.made.problem.fetch(examples.view(-1))
+        end = 0
+        for turn in turns:
+            start, end = end, end + len(turn.entries) * order.batch
+            self.batches[turn.t] = inputs[start:end], targets[start:end]
 
     def compute(self, t: int, wave: list[Any]) -> None:
         """Losses and sums of gradients of a wave."""
@@ -84,20 +116,33 @@ class ServerRun(TrainingRun):
 
     def update(self, turn: Turn) -> None:
         """Apply one update of the server."""
-        made = self.made
+        loss = self.at_once(turn) if turn.t in self.batches else self.applied(turn)
+        average = average_staleness(turn)
+        self.staleness += average * len(turn.entries)
+        self.examples += len(turn.entries) * self.made.order.batch
+        if self.recorder.wants(turn.t):
+            staleness = on_device([average], self.made.x0.device, torch.float32)[0]
+            self.recorder.add(turn.t, {"loss": torch.as_tensor(loss), "staleness": staleness})
+        self.t = turn.t + 1
+
+    def at_once(self, turn: Turn) -> float:
+        """Gradient and update in one step. Gives the loss (nats)."""
+        assert self.one_version is not None
+        if self.made.problem.dropout:
+            seed_masks(seed(self.spec.seed, "dropout", turn.t, 1), self.made.x0.device)
+        batch, lr = self.batches.pop(turn.t), self.rate(turn.t).item()
+        self.state, loss = self.one_version(turn, self.state, batch, lr)
+        return loss
+
+    def applied(self, turn: Turn) -> torch.Tensor:
+        """The update of gradients that are ready. Gives the mean loss (0-d)."""
         found = [self.ready.pop((job.update, job.read)) for job in jobs_of(turn)]
         if len(found) == 1:
             losses, sums = found[0][0], found[0][1][None]
         else:
             losses, sums = torch.cat([loss for loss, _ in found]), torch.stack([total for _, total in found])
         self.state = self.algorithm.update(self.state, turn, losses, sums, self.rate(turn.t))
-        average = average_staleness(turn)
-        self.staleness += average * len(turn.entries)
-        self.examples += len(turn.entries) * made.order.batch
-        if self.recorder.wants(turn.t):
-            staleness = on_device([average], losses.device, torch.float32)[0]
-            self.recorder.add(turn.t, {"loss": losses.mean(), "staleness": staleness})
-        self.t = turn.t + 1
+        return losses.mean()
 
     def position(self) -> dict[str, float]:
         """Where the run stands: virtual time and epochs beside updates and real seconds."""

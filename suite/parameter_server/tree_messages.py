@@ -29,7 +29,8 @@ class TrainingJob:
     """What is trained, and how. Functions must be the same on every process, ``x0`` [d] as well.
 
     ``fetch`` takes (learner, number) to a mini-batch, ``gradient`` (weights [d], mini-batch) to its loss and
-    gradient [d]. ``n`` is 0 for hardsync.
+    gradient [d]. ``n`` is 0 for hardsync. With ``evaluate``, a function of the weights, the last process is a
+    statistics server, which tests them by it after every ``epoch`` updates.
     """
 
     architecture: str
@@ -43,6 +44,8 @@ class TrainingJob:
     per_leaf: int = 8
     fan_out: int = 8
     broadcast_fan_out: int = 2
+    evaluate: Callable[[Tensor], float] | None = None
+    epoch: int = 1
 
 
 class Message(NamedTuple):
@@ -57,6 +60,7 @@ class Layout:
     """Which process is what, of a job with so many learners."""
 
     def __init__(self, job: TrainingJob, learners: int):
+        self.learners = learners
         leaf = Node("root", learners=list(range(learners)))
         self.root = leaf if job.architecture == "base" else server_tree(learners, job.per_leaf, job.fan_out)
         self.servers = self.root.below()
@@ -71,6 +75,12 @@ class Layout:
             for sender in range(-1, learners):
                 below = receivers(sender, learners, job.broadcast_fan_out)
                 self.weights += [(0 if sender < 0 else first + sender, first + child) for child in below]
+
+        self.processes = first + learners
+        self.reports: list[tuple[int, int]] = []  # (statistics server, who tells it something)
+        if job.evaluate:
+            self.reports = [(self.processes, sender) for sender in (0, *range(first, self.processes))]
+            self.processes += 1
 
     def name(self, rank: int) -> str:
         """What a process is, for a message."""
@@ -118,6 +128,6 @@ def layout_of(job: TrainingJob, processes: int) -> Layout:
     """The layout that takes so many processes."""
     for learners in range(1, processes):
         layout = Layout(job, learners)
-        if len(layout.servers) + learners == processes:
+        if layout.processes == processes:
             return layout
     raise ValueError(f"no number of learners makes a tree of {processes} processes; {processes - 1} or more may do")

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from reference_impls import isgd
 from reference_impls.inverse_law import SGD
@@ -289,6 +290,38 @@ def test_workers_equal_one_on_the_joint_batch(turns, tolerance):
     assert int(split.iteration) == int(joint.iteration)
     if turns == 100:
         assert int(joint.iteration) < 95  # there was something to agree on
+
+
+def test_a_tighter_limit_triggers_more_often():
+    losses = np.random.default_rng(0).exponential(size=600).tolist()
+    counts = [sum(i.chased > 0 for i in branching(losses, n=20, margin=margin, stop=1)) for margin in (3, 2, 1)]
+    assert 0 < counts[0] < counts[1] < counts[2]
+
+
+def test_an_update_costs_the_same_for_any_number_of_batches():
+    """Counted in calls of tensor operations; the state is immutable, so that one of them copies the queue."""
+
+    class Counting(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.count += 1
+            return func(*args, **(kwargs or {}))
+
+    counts = []
+    for n in (10, 10_000):
+        algorithm = made(n, zeta=0.1)
+        state = start(algorithm)._replace(iteration=torch.tensor(n + 3))
+        with Counting() as seen:
+            feed(algorithm, state, 0.5, (1.0, 1.0))
+        counts.append(seen.count)
+    assert counts[0] == counts[1] > 0
+
+
+def test_the_mean_gradient_of_a_cycle_is_that_of_all_examples():
+    x = torch.linspace(-1, 1, D, dtype=torch.float64)
+    gradients = [QUADRATIC.evaluate(x, batch)[1] for batch in TABLE]
+    close(torch.stack(gradients).mean(0), QUADRATIC.evaluate(x, TABLE.flatten())[1])
 
 
 def test_rate_falls_with_the_mean_loss_and_never_rises():

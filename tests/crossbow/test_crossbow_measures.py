@@ -264,7 +264,8 @@ OTHERS = {
 
 
 def test_every_quantity_has_a_known_answer() -> None:
-    assert set(QUANTITIES) == OTHERS
+    """Those of the engine stand in a file of their own."""
+    assert {name for name in QUANTITIES if not name.startswith("engine/")} == OTHERS
 
 
 # ---------------------------------------------------------------- targets, stand-ins, specifications

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import torch
 
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
-from suite.model_averaging.learners import Learners, on_streams
+from suite.model_averaging.learners import Learners
 from suite.model_averaging.task_schedule import Durations, assignment, schedule
 from suite.training.gradients.looped import Functional
 from suite.training.gradients.paths import backend, refusals
@@ -159,36 +157,3 @@ def test_a_new_learner_gets_the_mean_batch_norm_row():
     mean = learners.buffers.mean(0)
     learners.resize(3)
     torch.testing.assert_close(learners.buffers[2], mean, rtol=0, atol=0)
-
-
-def streamed(first_come: bool, seconds=(0.001, 0.001)):
-    target = torch.linspace(-1, 1, D, dtype=torch.float64)
-
-    def gradient(learner, w, batch):
-        time.sleep(seconds[learner])
-        return w - target * (1 + batch % 3)
-
-    x0 = torch.ones(D, dtype=torch.float64)
-    return on_streams(2, 12, x0, gradient, alpha=0.5, momentum=0.9, lr=0.1, first_come=first_come)
-
-
-def test_streams_have_the_bits_of_the_sequential_rule():
-    target = torch.linspace(-1, 1, D, dtype=torch.float64)
-    w, z, tasks = streamed(first_come=False, seconds=(0.001, 0.003))
-    x = torch.ones(2, D, dtype=torch.float64)
-    centre = previous = torch.ones(D, dtype=torch.float64)
-    for i in range(12):
-        g = torch.stack([0.1 * (x[j] - target * (1 + (2 * i + j) % 3)) for j in range(2)])
-        c = 0.5 * (x - centre)
-        x, centre, previous = x - g - c, centre + c.sum(0) + 0.9 * (centre - previous), centre
-    assert torch.equal(w, x)
-    assert torch.equal(z, centre)
-    assert len(tasks) == 12 * 5
-
-
-def test_an_error_in_a_learning_task_is_raised_without_hanging():
-    def broken(learner, w, batch):
-        raise RuntimeError("no gradient today")
-
-    with pytest.raises(RuntimeError, match="no gradient today"):
-        on_streams(2, 3, torch.ones(2), broken, alpha=0.5, momentum=0.0, lr=0.1)

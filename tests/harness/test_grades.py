@@ -289,7 +289,7 @@ def test_a_computation_that_nobody_declared_is_a_stand_in():
     """Also somebody's own training on somebody's own data."""
     undeclared = {"toy/run": Experiment(lambda: measuring)}
     rests = Rests(measuring, (ReadOf(RunSpec("toy/run"), HERE),))
-    found = grade("isgd/fig4/equal-split", rests, undeclared)
+    found = grade("isgd/eq21/bound", rests, undeclared)
     assert found == Grade(STAND_IN, "nobody says what toy/run computes", False)
 
 

@@ -63,7 +63,7 @@ def test_an_id_names_its_file():
     expected = {
         "isgd/fig5b": "isgd.fig5",
         "rudra/table3": "rudra.table3",
-        "isgd/alg1": "isgd.alg1",
+        "isgd/alg1": "isgd.algorithms",
         "rudra/alg-softsync": "rudra.algorithms",
         "rudra/fig2": "rudra.systems",
         "inverse_law/alg-scaling": "inverse_law.alg_scaling",

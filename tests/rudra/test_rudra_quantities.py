@@ -276,3 +276,23 @@ def test_tables_hold_what_is_printed_and_what_is_stored() -> None:
     found = table2.against_print(frame)
     assert [row for row, _, _ in found] == list(dict.fromkeys([BASELINE, *TABLE3, *TABLE2]))
     assert table2.distance(found) == pytest.approx((0.0, 1.0))
+
+
+# ---------------------------------------------------------------- trainings that serve several configurations
+
+
+def test_hardsyncs_of_one_product_share_their_runs_and_differ_in_nothing_but_learners_and_clock():
+    grid = settings.grid("hardsync")
+    for configuration in grid:
+        served = settings.trained_as(configuration)
+        assert settings.at_profile(configuration, "paper")[0] == settings.training(served, 140, 0)
+        ours, theirs = (dict(settings.training(each, 140, 0).settings) for each in (configuration, served))
+        sizes = [each.pop("batch") * each.pop("workers") for each in (ours, theirs)]
+        assert sizes[0] == sizes[1]
+        for each in (ours, theirs):
+            each.pop("server")
+            each["algorithm"] = {**each["algorithm"], "workers": 0}
+        assert ours == theirs
+    products = {mu * learners for _, mu, learners in grid}
+    assert len({run.id for each in grid for run in settings.at_profile(each, "paper")}) == 3 * len(products)
+    assert all(settings.trained_as(c) == c for c in settings.grid("1-softsync"))

@@ -24,6 +24,7 @@ from suite.parameter_server.waves import Waves, jobs_of, wave_points, wave_turn
 from suite.spec import RunSpec, thaw
 from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.looped import Functional
+from suite.training.gradients.native import Native
 from suite.training.gradients.vectorised import Vectorised
 from suite.training.loop import train as train_plainly
 from suite.training.optimizers import CaffeSGD
@@ -79,18 +80,45 @@ def folder(tmp_path: Path, name: str) -> Path:
     return made
 
 
+NATIVE = pytest.param("native", marks=pytest.mark.compiler)
+
+
+@pytest.mark.parametrize("path", ["looped", NATIVE])
 @pytest.mark.parametrize("n", [0, 1])
-def test_one_learner_is_plain_sgd_bit_for_bit(n: int, tmp_path: Path) -> None:
-    ours = train(spec(n, 1, 12), Context(folder(tmp_path, "server"), EXECUTION))
+def test_one_learner_is_plain_sgd_bit_for_bit(n: int, path: str, tmp_path: Path) -> None:
+    execution = {**EXECUTION, "path": path}
+    ours = train(spec(n, 1, 12), Context(folder(tmp_path, "server"), execution))
     settings = thaw(spec(n, 1, 12).settings)
     del settings["server"]
     settings["algorithm"] = {"name": "sgd"}
-    plain = train_plainly(RunSpec("train", settings), Context(folder(tmp_path, "plain"), EXECUTION))
+    plain = train_plainly(RunSpec("train", settings), Context(folder(tmp_path, "plain"), execution))
     assert ours.results["weights_digest"] == plain.results["weights_digest"]
     assert ours.curves["updates"]["loss"].tolist() == plain.curves["updates"]["loss"].tolist()
 
 
-@pytest.mark.parametrize(("n", "path", "lookahead"), [(0, "looped", 0), (6, "looped", 0), (6, "vectorised", 12)])
+@pytest.mark.compiler
+@pytest.mark.parametrize("n", [0, 2, 6])
+def test_an_update_at_once_is_that_of_its_gradients(n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One gradient on weights of any age, several of one age, and some updates of both kinds."""
+    wanted, execution = spec(n, 6, 40, record={"every": 1}), {**EXECUTION, "path": "native"}
+    ours = train(wanted, Context(folder(tmp_path, "at once"), execution))
+    monkeypatch.setattr(Native, "server_step", lambda self, algorithm: None)
+    parts = train(wanted, Context(folder(tmp_path, "in parts"), execution))
+    assert ours.results["weights_digest"] != parts.results["weights_digest"], "two ways round alike"
+    for name in ("mean_staleness", "virtual_seconds", "gradients"):
+        assert ours.results[name] == parts.results[name]
+    assert list(ours.curves["updates"]["loss"]) == pytest.approx(list(parts.curves["updates"]["loss"]), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("n", "path", "lookahead"),
+    [
+        (0, "looped", 0),
+        (6, "looped", 0),
+        (6, "vectorised", 12),
+        pytest.param(6, "native", 0, marks=pytest.mark.compiler),
+    ],
+)
 def test_a_run_cut_short_ends_in_the_same_bits(
     n: int, path: str, lookahead: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

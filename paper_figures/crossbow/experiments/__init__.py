@@ -27,6 +27,13 @@ def timing_seconds(spec: RunSpec) -> float:
     return 3 * gradients * counts(s["model"]).flops_per_example / FLOPS_PER_SECOND
 
 
+def engine_seconds(spec: RunSpec) -> float:
+    """Seven sides of as many learners as there are, and one of each number of them; the tuner takes a few more."""
+    s = spec.settings
+    tasks = (7 * s["learners"] + sum(range(1, s["most"] + 1))) * s["turns"] * (s["repeats"] + 1)
+    return gradient_seconds(s["model"], tasks * s["batch"], tasks)
+
+
 def stepping_seconds(spec: RunSpec) -> float:
     """Two iterations on each of two paths for every batch and number of learners."""
     images = 4 * sum(spec.settings["batches"]) * sum(spec.settings["learners"])
@@ -56,6 +63,9 @@ EXPERIMENTS = {
         lazily("paper_figures.crossbow.experiments.throughput:throughput"),
         timing_seconds,
         timed=True,
+    ),
+    "crossbow/engine": Experiment(
+        lazily("paper_figures.crossbow.experiments.engine:engine"), engine_seconds, timed=True
     ),
     "crossbow/memory": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:memory"),

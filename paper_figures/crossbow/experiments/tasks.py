@@ -6,6 +6,7 @@ The virtual schedules are deterministic; the recorded trace is of real threads. 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -14,11 +15,18 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from reference_impls.crossbow import SMA
+from suite.communication.collectives import Local
 from suite.experiment import Context
-from suite.model_averaging.learners import on_streams
-from suite.model_averaging.task_schedule import Durations, Task, idle_seconds, schedule
+from suite.model_averaging.engine import Engine
+from suite.model_averaging.learners import Learners
+from suite.model_averaging.task_schedule import Durations, Task, assignment, idle_seconds, schedule
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
+from suite.training.gradients.looped import Functional
+from suite.training.gradients.types import Batch, Rows
+from suite.training.optimizers import CaffeSGD
+from suite.training.problem import QuadraticProblem
 
 PAUSE = 0.002  # seconds of a recorded learning task; a quadratic's gradient alone is too short to see
 
@@ -57,19 +65,28 @@ def _uniform(*coordinates: int) -> float:
     return seed(*coordinates) / 2**63
 
 
+class Asleep(Functional):
+    """Gradients of a quadratic that take a while, every second one longer."""
+
+    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
+        time.sleep(PAUSE * (1 + float(batches[0][0][0, 0] > 0) / 2))
+        return super().__call__(points, buffers, batches)
+
+
 def _recorded(learners: int, iterations: int) -> tuple[float, list[Task]]:
-    """A run on real threads, and how far its centre is from Algorithm 1 written out."""
-    target = torch.linspace(-1, 1, 8, dtype=torch.float64)
+    """A run of the engine, and how far its centre is from the rule that takes the same batches one by one."""
+    rows = torch.linspace(-1, 1, 8, dtype=torch.float64).repeat(2, 1) * torch.tensor([[1.0], [-2.0]])
+    problem = QuadraticProblem(rows, torch.ones(8, dtype=torch.float64))
+    made = [
+        Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), kind(problem), _one_each)
+        for kind in (Asleep, Functional)
+    ]
+    lr = torch.tensor(0.1, dtype=torch.float64)
+    trace = Engine(made[0], workers=learners).run(iterations, lr)
+    for numbers in assignment(trace, learners):
+        made[1].step(lr, numbers)
+    return float((made[0].centre - made[1].centre).abs().max()), trace
 
-    def gradient(learner: int, w: Tensor, batch: int) -> Tensor:
-        time.sleep(PAUSE * (1 + learner / 2))
-        return w - target * (1 + batch % 3)
 
-    x0 = torch.ones(8, dtype=torch.float64)
-    _, centre, trace = on_streams(learners, iterations, x0, gradient, alpha=1 / learners, momentum=0.9, lr=0.1)
-    w, z, z_prev = x0.expand(learners, -1), x0, x0
-    for i in range(iterations):
-        g = torch.stack([w[j] - target * (1 + (i * learners + j) % 3) for j in range(learners)])
-        c = (w - z) / learners
-        w, z, z_prev = w - 0.1 * g - c, z + c.sum(0) + 0.9 * (z - z_prev), z
-    return float((centre - z).abs().max()), trace
+def _one_each(numbers: Tensor) -> Tensor:
+    return numbers[:, None] % 2

@@ -29,27 +29,20 @@ def occupancy_seconds(spec: RunSpec) -> float:
     return (s["repeats"] + 1) * sum(slower * seconds + 4 * message for seconds in s["seconds"])
 
 
+def untimed(body: str, seconds: float) -> Experiment:
+    """An experiment without a clock that takes so long on one core."""
+    return Experiment(lazily(f"{HERE}.{body}"), lambda spec: seconds, clock="none")
+
+
 EXPERIMENTS = {
-    "isgd/trace": Experiment(lazily(f"{HERE}.trace:trace"), lambda spec: 0.7, clock="none"),
-    "isgd/beside-sgd": Experiment(lazily(f"{HERE}.trace:beside_sgd"), lambda spec: 0.6, clock="none"),
-    "isgd/parallel": Experiment(lazily(f"{HERE}.parallel:parallel"), lambda spec: 3.0, clock="none"),
-    "isgd/parts": Experiment(lazily(f"{HERE}.parallel:parts"), lambda spec: 0.1, clock="none"),
-    "isgd/subproblem": Experiment(lazily(f"{HERE}.subproblem:subproblem"), lambda spec: 0.7, clock="none"),
-    "isgd/operations": Experiment(
-        lazily(f"{HERE}.mechanics:operations"), lambda spec: 0.1, clock="none", arithmetic=True
-    ),
-    "isgd/sampling": Experiment(
-        lazily(f"{HERE}.mechanics:sampling"), lambda spec: 0.1, clock="none", arithmetic=True
-    ),
-    "isgd/rates": Experiment(lazily(f"{HERE}.mechanics:rates"), lambda spec: 0.1, clock="none", arithmetic=True),
-    "isgd/partition": Experiment(lazily(f"{HERE}.mechanics:partition"), lambda spec: 0.4, clock="none"),
-    "isgd/latency": Experiment(lazily(f"{HERE}.latency:latency"), latency_seconds, timed=True),
-    "isgd/update-times": Experiment(lazily(f"{HERE}.update_times:update_times"), latency_seconds, timed=True),
-    "isgd/occupancy": Experiment(
-        lazily(f"{HERE}.occupancy:occupancy"), occupancy_seconds, timed=True, clock="asleep"
-    ),
-    "isgd/variance": Experiment(lazily(f"{HERE}.noise:variance"), lambda spec: 6.0, clock="none"),
-    "isgd/bound": Experiment(lazily(f"{HERE}.noise:bound"), lambda spec: 4.0, clock="none"),
+    "isgd/trace": untimed("trace:trace", 0.7),
+    "isgd/subproblem": untimed("subproblem:subproblem", 0.7),
+    "isgd/parts": untimed("parallel:parts", 0.1),
+    "isgd/variance": untimed("noise:variance", 6.0),
+    "isgd/bound": untimed("noise:bound", 4.0),
+    "isgd/latency": Experiment(lazily(f"{HERE}.times:latency"), latency_seconds, timed=True),
+    "isgd/update-times": Experiment(lazily(f"{HERE}.times:update_times"), latency_seconds, timed=True),
+    "isgd/occupancy": Experiment(lazily(f"{HERE}.parallel:occupancy"), occupancy_seconds, timed=True, clock="asleep"),
     "isgd/imagenet": Experiment(
         lazily(f"{HERE}.imagenet:imagenet"),
         imagenet_seconds,

@@ -1,105 +1,102 @@
-"""Data parallelism as section 4 describes it: equal parts, a reduction tree, one master, a broadcast."""
+"""A batch on several devices: its parts (Fig. 6), and what synchronisation takes of an update on hosts (Fig. 8).
+
+Each host sleeps for the seconds of its part's gradient, then gradients go up a reduction tree and weights down it,
+over shaped links. Bytes and seconds are scaled alike, so that computing over exchanging is that of the paper's cards.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+import time
+from collections.abc import Mapping
 
+import pandas as pd
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
-from paper_figures.isgd.experiments.trace import gap, isgd_of, prepare
-from paper_figures.isgd.reduction_tree import tree
-from suite.communication.collectives import CompletedSum
+from paper_figures.isgd.fig4 import tree
+from suite.communication import link
+from suite.communication.collectives import Processes
+from suite.communication.group import Group
+from suite.communication.launch import spawn
 from suite.data.order import FixedCycle, SplitBatch
 from suite.experiment import Context
+from suite.models.table import counts
 from suite.runs.store import Outcome
-from suite.spec import RunSpec
-from suite.training.schedules import rounds
+from suite.spec import RunSpec, thaw
 
 
-@dataclass
-class Tree:
-    """Sums the rows of k workers pair by pair into row 0, in the rounds of a reduction tree."""
+class TreeOfProcesses:
+    """The workers are processes; sums go to the first along a reduction tree, and weights back from it."""
 
-    workers: int
+    def __init__(self, group: Group):
+        self._group, self._rounds = group, tree(group.size)
 
-    @property
-    def rows(self) -> int:
-        return self.workers
+    def reduce(self, values: Tensor) -> None:
+        """Add the values [d] of all workers up; worker 0 then holds the sum, others a part of it."""
+        received = torch.empty_like(values)
+        with self._group.watched("a reduction tree"):
+            for pairs in self._rounds:
+                for sender, receiver in pairs:
+                    if self._group.rank == sender:
+                        dist.send(values, receiver)
+                    elif self._group.rank == receiver:
+                        dist.recv(received, sender)
+                        values += received
 
-    def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
-        return CompletedSum(self.sum(rows, each))
-
-    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
-        """Rows [k, s] -> [s]; a row always stands for one worker."""
-        held = list(rows)
-        for pairs in tree(self.workers):
-            for sender, receiver in pairs:
-                held[receiver] = held[receiver] + held[sender]
-        return held[0]
-
-
-def broadcast(replicas: list[Tensor], weights: Tensor) -> None:
-    """Hand the master's weights [d] down the tree, the rounds of the reduction backwards."""
-    replicas[0] = weights
-    for pairs in reversed(tree(len(replicas))):
-        for sender, receiver in pairs:
-            replicas[sender] = replicas[receiver].clone()
+    def broadcast(self, values: Tensor) -> None:
+        """Overwrite the values [d] of every worker with those of worker 0, the rounds of the sum backwards."""
+        with self._group.watched("a broadcast tree"):
+            for pairs in reversed(self._rounds):
+                for receiver, sender in pairs:
+                    if self._group.rank == sender:
+                        dist.send(values, receiver)
+                    elif self._group.rank == receiver:
+                        dist.recv(values, sender)
 
 
-def parallel(spec: RunSpec, context: Context) -> Outcome:
-    """Train with 1, 2, 4, ... workers; each computes the gradient of its part at its own replica of the weights.
+def updates(group: Group, asleep: Mapping[int, float], numbers: int, repeats: int) -> list[dict[str, float]]:
+    """One host's part: rows of batch, repeat, seconds computed and communicated; ``asleep`` is by batch."""
+    along, together, ready = TreeOfProcesses(group), Processes(group), torch.zeros(1, 1)
+    weights, gradient = torch.zeros(numbers), torch.ones(numbers)
+    rows = []
+    for repeat in range(-1, repeats):
+        for batch, seconds in asleep.items():
+            if repeat < 0:  # warms up the connections
+                seconds = 0.0
+            together.sum(ready)
+            began = time.perf_counter()
+            time.sleep(seconds)
+            computed = time.perf_counter()
+            together.sum(ready)  # the slowest has computed: what follows is synchronisation
+            begun = time.perf_counter()
+            along.reduce(gradient)
+            if group.rank == 0:
+                weights.sub_(gradient, alpha=1e-6)
+            along.broadcast(weights)
+            communicated = time.perf_counter() - begun
+            row = {"batch": batch, "repeat": repeat, "computed": computed - began, "communicated": communicated}
+            rows += [row] if repeat >= 0 else []
+    return rows
 
-    Results, lists over the worker counts: ``rounds`` of the tree; ``uneven`` images between the largest and the
-    smallest part; largest differences ``gradient`` and ``loss`` between the reduced values and those of the whole
-    batch at the same weights, ``replicas`` after a broadcast, ``iterates`` from the run on one worker; ``chases``,
-    how many of the updates were steps of Algorithm 2; ``parts``, images per worker.
+
+def occupancy(spec: RunSpec, context: Context) -> Outcome:
+    """Seconds by batch and repetition, synchronisation until the last host has the weights.
+
+    Where there is no lab, stores the reason instead.
     """
-    setting = prepare({**spec.settings, "workers": 1}, spec.seed, context)
-    made, problem = setting.made, setting.made.problem
-    serial: list[Tensor] = []
-    results: dict[str, list[Any]] = {
-        name: []
-        for name in ("workers", "rounds", "uneven", "gradient", "loss", "replicas", "iterates", "chases", "parts")
-    }
-    for workers in spec.settings["workers"]:
-        order, members = SplitBatch(made.order, workers), torch.arange(workers, device=made.x0.device)
-        reduce = Tree(workers)
-        algorithm = replace(isgd_of(setting), collective=reduce)
-        state = algorithm.init(made.x0)
-        replicas = [made.x0.clone() for _ in range(workers)]
-        uneven, chases = 0, 0
-        worst = dict.fromkeys(("gradient", "loss", "replicas", "iterates"), 0.0)
-        for turn in rounds(workers):
-            if turn.t == spec.settings["updates"]:
-                break
-            points = algorithm.points(state, turn)
-            parts = order.indices(points.batch, members)
-            sizes = [len(part.unique()) for part in parts]
-            uneven = max(uneven, max(sizes) - min(sizes))
-            losses, sums, _ = setting.gradients(
-                torch.stack(replicas),
-                setting.buffers.expand(workers, -1),
-                [problem.fetch(part) for part in parts],
-            )
-            losses, sums = losses.clone(), sums.clone()
-            whole_loss, whole, _ = setting.gradients(
-                replicas[0][None], setting.buffers, [problem.fetch(made.order.indices(points.batch[:1])[0])]
-            )
-            worst["gradient"] = max(worst["gradient"], gap(reduce.sum(sums) / workers, whole[0]))
-            worst["loss"] = max(worst["loss"], gap(reduce.sum(losses[:, None]) / workers, whole_loss))
-            chases += int(state.chasing)
-            state = algorithm.update(state, turn, losses, sums, setting.rate)
-            broadcast(replicas, state.x)
-            worst["replicas"] = max(worst["replicas"], *(gap(replica, state.x) for replica in replicas))
-            if workers == 1:
-                serial.append(state.x)
-            worst["iterates"] = max(worst["iterates"], gap(state.x, serial[turn.t]))
-        row = {"workers": workers, "rounds": len(tree(workers)), "uneven": uneven, "chases": chases, "parts": sizes}
-        for name, value in (row | worst).items():
-            results[name].append(value)
-    return Outcome("finished", results)
+    settings = thaw(spec.settings)
+    hosts, numbers, rate = settings["hosts"], settings["numbers"], settings["bits_per_second"]
+    there = 4 * counts(settings["model"]).parameters / settings["bandwidth"]  # seconds of a message on the cards
+    slower = 4 * numbers / (rate / 8 * link.PAYLOAD) / there
+    asleep = {b: slower * s for b, s in zip(settings["batches"], settings["seconds"], strict=True)}
+    try:
+        with link.lab(hosts, rate) as lab:
+            told = spawn(updates, hosts, asleep, numbers, settings["repeats"], timeout=120, lab=lab)
+    except link.NoLab as error:
+        return Outcome("finished", {"skipped": str(error)})
+    table = pd.concat(map(pd.DataFrame, told)).groupby(["batch", "repeat"], as_index=False)
+    return Outcome("finished", {"skipped": ""}, {"occupancy": table[["computed", "communicated"]].max()})
 
 
 def parts(spec: RunSpec, context: Context) -> Outcome:

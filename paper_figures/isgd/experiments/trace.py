@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import Algorithm, Turn
-from reference_impls.inverse_law import SGD
 from reference_impls.isgd import ISGD
 from suite.experiment import Context
 from suite.runs.store import Outcome
@@ -116,30 +115,3 @@ def trace(spec: RunSpec, context: Context) -> Outcome:
         )
     results = {"batches": algorithm.batches, "iterations": rows[-1]["iteration"] + 1}
     return Outcome("finished", results, {"updates": pd.DataFrame(rows)})
-
-
-def beside_sgd(spec: RunSpec, context: Context) -> Outcome:
-    """ISGD and plain SGD from the same weights through the same cycle.
-
-    Curve ``updates``: update, chasing, iteration, ``difference``, the largest between the two weight vectors after
-    SGD has seen the same batch. SGD waits while ISGD takes steps of Algorithm 2.
-    """
-    setting = prepare(spec.settings, spec.seed, context)
-    algorithm = isgd_of(setting)
-    plain_sgd = SGD(algorithm.optimizer, algorithm.collective)
-    plain = plain_sgd.init(setting.made.x0)
-    sgd = iter(rounds(1))
-    rows = []
-    for update in updates(setting, spec.settings["updates"]):
-        chasing = bool(update.before.chasing)
-        if not chasing:
-            plain = step(setting, plain_sgd, plain, next(sgd)).after
-        rows.append(
-            {
-                "update": update.turn.t,
-                "iteration": int(update.before.iteration),
-                "chasing": chasing,
-                "difference": gap(update.after.x, plain.x),
-            }
-        )
-    return Outcome("finished", {"batches": algorithm.batches}, {"updates": pd.DataFrame(rows)})

@@ -62,7 +62,7 @@ EXPERIMENTS = {
     ),
     "rudra/systems": Experiment(
         lazily("paper_figures.rudra.experiments.systems:systems"),
-        lambda spec: 12.0 * spec.settings["seconds"] * spec.settings["updates"],
+        lambda spec: 8.0 * spec.settings["seconds"] * spec.settings["updates"],
         memory=lambda spec: 3_000_000_000,
         timed=True,
         clock="asleep",

@@ -42,11 +42,11 @@ def job_of(settings: Mapping[str, Any], system: str, run_seed: int) -> TrainingJ
 
 
 def part(group: Group, settings: Mapping[str, Any], system: str, run_seed: int) -> dict[str, Any] | None:
-    """A learner's seconds of computing and communicating, or the staleness of all gradients of every update."""
+    """A learner's seconds of computing and communicating, or the staleness of the gradients of updates to count."""
     found = train(group, job_of(settings, system, run_seed))
     if isinstance(found, Served):
-        stale = [turn.t - entry.read for turn in found.turns for entry in turn.entries]
-        return {"staleness": stale}
+        turns = found.turns[settings["settle"] :]
+        return {"staleness": [turn.t - entry.read for turn in turns for entry in turn.entries]}
     if isinstance(found, Learnt):
         return {"computing": found.ledger.computing, "communicating": found.ledger.communicating}
     return None
@@ -72,7 +72,7 @@ def systems(spec: RunSpec, context: Context) -> Outcome:
         for place, system in enumerate(settings["systems"]):
             layout = Layout(job_of(settings, system, spec.seed), learners)
             hosts = host_of(layout, learners, per_leaf)
-            with link.lab(1 + max(hosts), settings["bits_per_second"]) as made:
+            with link.lab(1 + max(hosts), 8 / link.PAYLOAD * settings["bytes_per_second"]) as made:
                 lab = link.Lab(tuple(made.networks[host] for host in hosts))
                 told = spawn(part, len(hosts), settings, system, spec.seed, timeout=settings["patience"], lab=lab)
             seconds = [each for each in told if each and "computing" in each]

@@ -27,6 +27,15 @@ class Step(Protocol):
     ) -> Updated: ...
 
 
+class ServerStep(Protocol):
+    """An update of a parameter server along gradients that all read one version of its weights.
+
+    ``batch`` is that of all of them. Gives the state and the loss (nats); the state passed in may be overwritten.
+    """
+
+    def __call__(self, turn: Turn, state: Any, batch: Batch, lr: float) -> tuple[Any, float]: ...
+
+
 class Reader(NamedTuple):
     """Reads the loss of one sample again and again."""
 
@@ -84,6 +93,10 @@ class Backend:
 
     def step(self, algorithm: Algorithm[Any]) -> Step | None:
         """A whole update by an algorithm, or None where gradients and ``algorithm.update`` make it."""
+        return None
+
+    def server_step(self, algorithm: Algorithm[Any]) -> ServerStep | None:
+        """A whole update of a parameter server, or None as in ``step``."""
         return None
 
     def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:

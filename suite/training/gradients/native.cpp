@@ -329,10 +329,12 @@ extern "C" void test(const real* w, const real* pictures, const std::int64_t* ta
     });
 }
 
-// The mean cross-entropy, and a step of w and velocity [parameters] by a rule for each of the tensors.
-extern "C" double update(real* w, real* velocity, const Rule* rules, double momentum, const real* pictures,
-                         const std::int64_t* targets, long examples, long threads, real* work, real* factors) {
-    const Step step{w, velocity, rules, static_cast<real>(momentum)};
+// The mean cross-entropy at w, and a step by its gradient: velocity is advanced, and `to` is `from` moved on. All of
+// [parameters]; w, from and to may be one. There is a rule for each of the tensors.
+extern "C" double update(const real* w, const real* from, real* to, real* velocity, const Rule* rules, double momentum,
+                         const real* pictures, const std::int64_t* targets, long examples, long threads, real* work,
+                         real* factors) {
+    const Step step{from, to, velocity, rules, static_cast<real>(momentum)};
     const auto share = [&](Team team) {
         return Plan::run<Plan::outputs>(team, examples, w, step, pictures, nullptr, targets, work, factors);
     };

@@ -23,12 +23,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from reference_impls.contract import Algorithm
+from reference_impls.contract import Algorithm, Turn
+from reference_impls.rudra import Softsync, SoftsyncState
 from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
 from suite.training.evaluation import WorstFirst
 from suite.training.fused_step import InPlace, OneWorker, one_worker
-from suite.training.gradients.backend import Backend, Reader
+from suite.training.gradients.backend import Backend, Reader, ServerStep
 from suite.training.gradients.native_check import agrees
 from suite.training.gradients.types import Batch, Rows
 from suite.training.machine_code import NUMBERS, NativeError, Source
@@ -155,7 +156,7 @@ class Library:
         self.update: Callable[..., float] = library.update
         library.update.restype = ctypes.c_double
         library.update.argtypes = [
-            *[ctypes.c_void_p] * 3,
+            *[ctypes.c_void_p] * 5,
             ctypes.c_double,
             *[ctypes.c_void_p] * 2,
             *[ctypes.c_long] * 2,
@@ -246,6 +247,11 @@ class Native(Backend):
     def step(self, algorithm: Algorithm[Any]) -> OneWorker | None:
         return one_worker(NativeStep, self, algorithm)
 
+    def server_step(self, algorithm: Algorithm[Any]) -> ServerStep | None:
+        if not isinstance(algorithm, Softsync) or algorithm.per_gradient or self.flat.x.dtype != torch.float32:
+            return None
+        return NativeServerStep(self, algorithm) if isinstance(algorithm.optimizer, InPlace) else None
+
     def reader(self, inputs: Tensor, targets: Tensor) -> Reader:
         worst = WorstFirst(self.losses, inputs, targets, CHUNK)
         return Reader(worst.read, worst.last)
@@ -272,15 +278,18 @@ class Native(Backend):
             factors.data_ptr(),
         )
 
-    def update(self, point: Tensor, memory: Tensor, rules: Any, momentum: float, batch: Batch) -> float:
-        """The loss at a point [d]; the point and its velocity [d] are advanced in place.
+    def update(
+        self, points: tuple[Tensor, Tensor, Tensor], memory: Tensor, rules: Any, momentum: float, batch: Batch
+    ) -> float:
+        """The loss at the first of three points [d]; the third becomes the second, moved along the gradient there.
 
-        ``rules`` holds three numbers for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
+        The three may be one vector. The velocity ``memory`` [d] is advanced in place. ``rules`` holds three numbers
+        for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
         """
         inputs, targets, shared_by = self._laid(*batch)
         factors = self._factors(len(targets))
         return self.library.update(
-            point.data_ptr(),
+            *(point.data_ptr() for point in points),
             memory.data_ptr(),
             rules,
             momentum,
@@ -335,10 +344,13 @@ class NativeStep(OneWorker):
     def advance(
         self, x: Tensor, memory: Tensor, buffers: Tensor, batch: tuple[Tensor, ...], lr: float
     ) -> tuple[Tensor, Tensor]:
+        return torch.scalar_tensor(self.move((x, x, x), memory, batch, lr), dtype=torch.float64), buffers
+
+    def move(self, points: tuple[Tensor, Tensor, Tensor], memory: Tensor, batch: Batch, lr: float) -> float:
+        """As :meth:`Native.update`, at a rate."""
         if lr not in self._rules:
             self._rules = {lr: self.rules(lr)}
-        loss = self.backend.update(x, memory, self._rules[lr], self.solver.optimizer.momentum, batch)
-        return torch.scalar_tensor(loss, dtype=torch.float64), buffers
+        return self.backend.update(points, memory, self._rules[lr], self.solver.optimizer.momentum, batch)
 
     def rules(self, lr: float) -> Any:
         """A C array of three numbers for each tensor: inner, outer, decay.
@@ -350,6 +362,21 @@ class NativeStep(OneWorker):
             inner, outer = (lr * rate, 1.0) if isinstance(rule, CaffeSGD) else (1.0, lr * rate)
             found += [inner, outer, rule.decay * decay]
         return (ctypes.c_float * len(found))(*found)
+
+
+class NativeServerStep:
+    """The same at a parameter server: along the gradient of one version of its weights, into a place of its own."""
+
+    def __init__(self, backend: Native, algorithm: Softsync):
+        self.algorithm, self.step = algorithm, NativeStep(backend, algorithm.optimizer)  # type: ignore[arg-type]
+
+    def __call__(self, turn: Turn, state: SoftsyncState, batch: Batch, lr: float) -> tuple[SoftsyncState, float]:
+        versions, place = state.versions, (turn.t + 1) % self.algorithm.history
+        read = self.algorithm.version(state, turn.t, turn.entries[0].read)
+        # The oldest version gives way, once it is a vector of its own: at first all are the initial one.
+        new = versions[place] if turn.t + 1 >= self.algorithm.history else torch.empty_like(state.x)
+        loss = self.step.move((read, state.x, new), state.memory, batch, lr)
+        return SoftsyncState(new, state.memory, (*versions[:place], new, *versions[place + 1 :])), loss
 
 
 def threads(examples: int) -> int:

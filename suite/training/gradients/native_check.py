@@ -54,23 +54,30 @@ def _compared(native: Any, point: Tensor, batch: Batch) -> Iterator[Pair]:
     yield native.losses(point, *batch), tested
     for momentum in (0.0, 0.9):
         torch.default_generator.manual_seed(0)
-        yield from _updated(native, point, wanted[0], momentum, batch)
+        yield from _updated(native, point, wanted[0], momentum, batch, in_place=momentum > 0)
 
 
-def _updated(native: Any, point: Tensor, gradient: Tensor, momentum: float, batch: Batch) -> Iterator[Pair]:
-    """The move of a point [d] by a fused update and its velocity [d], and both by the rule along a gradient [d]."""
+def _updated(
+    native: Any, point: Tensor, gradient: Tensor, momentum: float, batch: Batch, in_place: bool
+) -> Iterator[Pair]:
+    """The move of a point [d] by a fused update and its velocity [d], and both by the rule along a gradient [d].
+
+    Not ``in_place``, another point moves along the gradient at this one, into a vector of its own.
+    """
     number = ctypes.c_float if point.dtype == torch.float32 else ctypes.c_double
     segments, before = native.flat.segments, gradient.flip(0)  # a velocity of a gradient's size
-    x, velocity = point.clone(), before.clone()
+    velocity, x = before.clone(), point.clone()
+    start = point if in_place else point.flip(0)
+    points = (x, x, x) if in_place else (point, start, x)
     # Inner, outer and decay of each tensor, no two neighbours alike: ``Rule`` in ``native_layers.h``.
     rules = [(0.5 + 0.25 * (i % 3), 1.5 - 0.25 * (i % 2), 0.01 * (i % 2)) for i in range(len(segments))]
     numbers = [value for rule in rules for value in rule]
-    native.update(x, velocity, (number * len(numbers))(*numbers), momentum, batch)
+    native.update(points, velocity, (number * len(numbers))(*numbers), momentum, batch)
     steps, moves = torch.empty_like(x), torch.empty_like(x)
     for part, (inner, outer, decay) in zip(segments, rules, strict=True):
-        steps[part] = momentum * before[part] + inner * (gradient[part] + decay * point[part])
+        steps[part] = momentum * before[part] + inner * (gradient[part] + decay * start[part])
         moves[part] = -outer * steps[part]
-    yield x - point, moves
+    yield x - start, moves
     yield velocity, steps if momentum else before  # without momentum there is nothing to remember
 
 

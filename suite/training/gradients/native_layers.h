@@ -16,30 +16,36 @@ struct Write {
     void done(long, long, const real*, int) const {}
 };
 
-// velocity = momentum velocity + inner (gradient + decay w), w -= outer velocity; one rule for each tensor.
+// velocity = momentum velocity + inner (gradient + decay from), to = from - outer velocity; one rule for each tensor.
 struct Rule {
     real inner, outer, decay;
 };
 
-// Used at once for a step of the parameters, while both are in the cache; `room` is for what is not used yet.
+// Used at once for a step of the parameters, while both are in the cache; `room` is for what is not used yet. `from` and
+// `to` are one vector or lie apart.
 struct Step {
-    real *w, *velocity;
+    const real* from;
+    real *to, *velocity;
     const Rule* rules;
     real momentum;
     template <class Layer>
     Step after() const {
-        return {w + Layer::parameters, velocity + Layer::parameters, rules + Layer::tensors, momentum};
+        constexpr long n = Layer::parameters;
+        return {from + n, to + n, velocity + n, rules + Layer::tensors, momentum};
     }
     real* room(long, real* block) const { return block; }
     void done(long at, long n, const real* __restrict gradient, int tensor) const {
-        real *__restrict x = w + at, *__restrict v = velocity + at;
+        const real* x = from + at;
+        real *y = to + at, *__restrict v = velocity + at;
         const Rule rule = rules[tensor];
         if (momentum == 0)  // nothing to remember
-            for (long i = 0; i < n; ++i) x[i] -= rule.outer * rule.inner * (gradient[i] + rule.decay * x[i]);
+#pragma GCC ivdep
+            for (long i = 0; i < n; ++i) y[i] = x[i] - rule.outer * rule.inner * (gradient[i] + rule.decay * x[i]);
         else
+#pragma GCC ivdep
             for (long i = 0; i < n; ++i) {
                 v[i] = momentum * v[i] + rule.inner * (gradient[i] + rule.decay * x[i]);
-                x[i] -= rule.outer * v[i];
+                y[i] = x[i] - rule.outer * v[i];
             }
     }
 };

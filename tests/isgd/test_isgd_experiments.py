@@ -1,4 +1,4 @@
-"""Data-parallel ISGD on a network: the same decisions as one worker until rounding turns one."""
+"""ISGD's experiments on several workers: decisions until rounding turns one, sums along a tree, times of updates."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from paper_figures.isgd import settings
+from paper_figures.isgd.experiments.parallel import TreeOfProcesses
+from suite.communication.group import Group
+from suite.communication.launch import spawn
+from suite.papers.registry import paper
 from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
+from suite.spec import RunSpec
 
 
 def updates(workers: int, store: Path) -> dict[str, np.ndarray]:
@@ -46,3 +52,31 @@ def test_decisions_agree_until_rounding_turns_one(
         before = first - 1
         gap = abs(alone["loss"][before] - alone["limit"][before])
         assert gap <= 4 * abs(alone["loss"][before] - together["loss"][before]) + 1e-5
+
+
+def along_a_tree(group: Group) -> tuple[list[float], list[float]]:
+    """What a worker holds after the sum of 2 to the power of each rank, and what it was sent."""
+    tree, held, sent = TreeOfProcesses(group), torch.full((3,), 2.0**group.rank), torch.full((3,), float(group.rank))
+    tree.reduce(held)
+    tree.broadcast(sent.add_(7.0) if group.rank == 0 else sent)
+    return held.unique().tolist(), sent.unique().tolist()
+
+
+@pytest.mark.processes
+def test_sums_go_up_the_tree_and_weights_down() -> None:
+    told = spawn(along_a_tree, 4, timeout=30)
+    assert [values for values, _ in told] == [[15.0], [2.0], [12.0], [8.0]]
+    assert [values for _, values in told] == [[7.0]] * 4
+
+
+@pytest.mark.processes
+def test_processes_time_an_update_and_the_sum_within_it(tmp_path: Path) -> None:
+    store = Store(tmp_path, create=True)
+    asked = {"model": "digits_lenet", "processes": 2, "batches": (4, 16, 64), "repeats": 2}
+    spec = RunSpec("isgd/update-times", asked)
+    ended = execute(spec, paper("isgd").experiments.__getitem__, RunnerConfig(store=tmp_path))
+    assert ended.state == "stored", ended.why
+    table = store.read(spec.id).curve("updates")
+    assert sorted(zip(table["batch"], table["repeat"], strict=True)) == [(b, r) for b in (4, 16, 64) for r in (0, 1)]
+    assert (table["communicated"] > 0).all()
+    assert (table["communicated"] < table["seconds"]).all()

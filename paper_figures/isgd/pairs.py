@@ -1,0 +1,83 @@
+"""Pairs of SGD and ISGD with the same seeds: what is read of their tests, seed by seed (Fig. 5, zeta)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from suite.claims.intervals import at_least
+from suite.papers.artifact import Missing
+from suite.papers.panel import Frame
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+PAIR = ("sgd", "isgd")
+# accuracies marked on the axes of Figs. 5a and 5b, and what serves for other data
+TICKS = {"mnist": (0.97, 0.975, 0.98, 0.985, 0.99), "cifar10": (0.60, 0.65, 0.70, 0.72, 0.73, 0.74, 0.75)}
+COARSE_TICKS = (0.8, 0.85, 0.9, 0.95)
+
+
+def settings_of(frame: Frame, group: str = "sgd") -> Any:
+    """The settings of a group's first stored run."""
+    return frame.stored[frame[group]["run"].iloc[0]].spec.settings
+
+
+def data_of(frame: Frame) -> str:
+    """The data set that the pairs are trained on."""
+    return str(settings_of(frame)["data"]["name"]) if "data" in settings_of(frame) else "imagenet"
+
+
+def tests(frame: Frame, group: str) -> list[pd.DataFrame]:
+    """The table of tests of each run of a group, by seed; the first test is before training."""
+    return [frame.stored[run].curve("evaluations") for run in frame[group]["run"]]
+
+
+def column(frame: Frame, group: str, name: str) -> np.ndarray:
+    """One column of the tests of a group [seeds, tests]."""
+    import numpy as np
+
+    return np.array([table[name] for table in tests(frame, group)])
+
+
+def first_below(table: pd.DataFrame, error: float, column: str = "update") -> float:
+    """Gradient evaluations (or seconds) at the first test with at most this error."""
+    return float(table.loc[at_least(-table["test_error"], -error), column].iloc[0])
+
+
+def common_error(frame: Frame, *groups: str) -> float:
+    """Test error at the highest tick of the figure's accuracy axis that every run of these groups reaches.
+
+    In the first epoch the methods are the same by construction, so a low accuracy cannot tell them apart.
+    """
+    reached = 1 - max(float(table["test_error"].min()) for group in groups for table in tests(frame, group))
+    ticks = [tick for tick in TICKS.get(data_of(frame), COARSE_TICKS) if at_least(reached, tick)]
+    if not ticks:
+        raise Missing("an accuracy on the figure's axis that every run reaches")
+    return 1 - max(ticks)
+
+
+def log_speed(frame: Frame, treated: str = "isgd", unit: str = "update", also: tuple[str, ...] = ()) -> pd.Series:
+    """Per seed: log(updates of SGD / updates of ``treated``), or of seconds, until the common error.
+
+    ``also`` names other groups that must have reached that error.
+    """
+    import numpy as np
+    import pandas as pd
+
+    error = common_error(frame, "sgd", treated, *also)
+    plain, ours = ([first_below(t, error, unit) for t in tests(frame, group)] for group in ("sgd", treated))
+    return pd.Series(np.log(np.array(plain) / np.array(ours)))
+
+
+def until(frame: Frame, treated: str = "isgd") -> str:
+    """Beside a speed: the accuracy that it is measured to."""
+    return f"until {1 - common_error(frame, 'sgd', treated):.1%} test accuracy, {len(frame['sgd'])} paired seeds"
+
+
+def error_leads(frame: Frame, treated: str = "isgd") -> pd.Series:
+    """Per seed: SGD's training error minus that of ``treated``, averaged over the tests of the second half."""
+    import pandas as pd
+
+    lead = column(frame, "sgd", "train_error") - column(frame, treated, "train_error")  # [seeds, tests]
+    return pd.Series(lead[:, lead.shape[1] // 2 :].mean(1))

@@ -1,0 +1,194 @@
+"""Crossbow's task engine: learners as tasks over replicas, which several workers run as their dependencies allow.
+
+Koliousis et al., "Crossbow", PVLDB 12(11), 2019, sections 4.1 to 4.5. A worker takes whatever task the
+:class:`~suite.model_averaging.task_schedule.Scheduler` names next; the schedules in virtual time ask the same object.
+The values are those of :class:`~suite.model_averaging.learners.Learners` with the batches that were handed out.
+
+On a CPU a worker is a thread: machine code and large operations leave the interpreter, so threads share the cores. On
+a GPU each worker issues its tasks to a stream of its own and waits for its last one, so tasks of several workers run
+side by side there. That form has not run on a GPU yet; it is exercised with tensors that have no values.
+
+A learning task borrows what a gradient needs beside the replica (activations, scratch memory) from a pool that the
+learners share: the first that is free, a new one if none is. So memory grows with the workers, not with the learners.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from suite.model_averaging.learners import Learners
+from suite.model_averaging.memory_plan import Pool
+from suite.model_averaging.task_schedule import Policy, Ready, Scheduler, Task, recorded
+from suite.training.flat import FlatModule
+from suite.training.gradients.backend import Backend
+
+Lane = Callable[[], AbstractContextManager[Any]]
+"""Where a worker runs a task; when it is left the task is done."""
+
+
+class Engine:
+    """Trains learners task by task. ``lent`` counts the sets of activations that their pool came to hold.
+
+    Args:
+        learners: they average flat, in every turn.
+        workers: threads, or streams; as many as a device has cores for.
+        policy: who gets the next batch.
+        overlap: whether learning tasks run beside the global synchronisation of the iteration before.
+
+    Raises:
+        ValueError: for learners that average otherwise.
+
+    Example:
+        >>> from reference_impls.crossbow import SMA
+        >>> from suite.communication.collectives import Local
+        >>> from suite.training.gradients.looped import Functional
+        >>> from suite.training.optimizers import CaffeSGD
+        >>> from suite.training.problem import Quadratic
+        >>> problem = Quadratic(torch.ones(8, 3), torch.ones(3))
+        >>> sma = SMA(CaffeSGD(), Local(2))
+        >>> learners = Learners(sma, torch.zeros(3), Functional(problem), lambda numbers: numbers[:, None] % 8)
+        >>> tasks = Engine(learners, workers=2).run(5, torch.tensor(0.1))
+        >>> sum(task.kind == "learn" for task in tasks), learners.t, learners.taken
+        (10, 5, 10)
+    """
+
+    def __init__(self, learners: Learners, workers: int, policy: Policy = "first-come", *, overlap: bool = True):
+        if learners.algorithm.devices or learners.algorithm.tau != 1:
+            raise ValueError("the engine takes learners that average flat in every turn: devices=None and tau=1")
+        self.learners, self.workers, self.policy, self.overlap = learners, workers, policy, overlap
+        self.lanes = [lane(learners.centre.device) for _ in range(workers)]
+        self.pool, self.backends = Pool(), list[Backend]()
+        self.changed = threading.Condition()
+
+    @property
+    def lent(self) -> int:
+        return len(self.backends)
+
+    def run(self, iterations: int, lr: Tensor) -> list[Task]:
+        """Train; returns the tasks as they ran, seconds counted from the first. A barrier stands at the end."""
+        learners = self.learners
+        self.scheduler = Scheduler(learners.k, iterations, self.policy, overlap=self.overlap)
+        self.lr, self.broken, self.began, self.tasks = lr, False, time.perf_counter(), list[Task]()
+        self.gradients = torch.empty_like(learners.state.replicas)  # [k, d], of learning tasks
+        self.corrections = torch.empty_like(learners.state.replicas)  # [k, d], of local ones
+        self.losses = learners.centre.new_empty(iterations * learners.k)  # by batch
+        with ThreadPoolExecutor(max(1, self.workers - 1)) as threads:
+            others = [threads.submit(self.work, lane) for lane in self.lanes[1:]]
+            self.work(self.lanes[0])
+            for other in others:
+                other.result()
+        learners.t += iterations
+        learners.taken += iterations * learners.k
+        return sorted(self.tasks, key=lambda task: (task.start, task.stream))
+
+    def work(self, lane: Lane) -> None:
+        """Run tasks until there are none left. An error ends the work of all."""
+        try:
+            while (task := self.next()) is not None:
+                start = time.perf_counter()
+                with lane():
+                    TASKS[task.kind](self, task)
+                self.done(task, start)
+        except BaseException:
+            with self.changed:
+                self.broken = True
+                self.changed.notify_all()
+            raise
+
+    def next(self) -> Ready | None:
+        """A task, once there is one; None at the end."""
+        with self.changed:
+            while not (self.broken or self.scheduler.finished):
+                if task := self.scheduler.next():
+                    return task
+                self.changed.wait()
+        return None
+
+    def done(self, task: Ready, start: float) -> None:
+        end = time.perf_counter() - self.began
+        with self.changed:
+            self.scheduler.done(task)
+            self.tasks += recorded(task, start - self.began, end, self.learners.k)
+            self.changed.notify_all()
+
+    # ---------------------------------------------------------------- tasks: each touches what no other one does
+
+    def learn(self, task: Ready) -> None:
+        """The gradient of a replica on a batch."""
+        learners, row = self.learners, slice(task.learner, task.learner + 1)
+        number = torch.tensor([learners.taken + task.batch])
+        examples = learners.examples(number.to(learners.centre.device, non_blocking=True))
+        with self.borrowed() as backend:
+            rows = backend.of_examples(learners.state.replicas[row], learners.buffers[row], examples.unbind())
+            losses, gradients, buffers = rows
+            self.gradients[row].copy_(gradients)
+            learners.buffers[row].copy_(buffers)
+            self.losses[task.batch].copy_(losses[0])
+
+    def local(self, task: Ready) -> None:
+        """A replica's step along its gradient, and its correction towards the average model."""
+        algorithm, state, row = self.learners.algorithm, self.learners.state, slice(task.learner, task.learner + 1)
+        w = state.replicas[row]
+        stepped, memory = algorithm.optimizer.step(state.memory[row], w, self.gradients[row], self.lr)
+        self.corrections[row], _ = algorithm.corrections(w, state.centre)
+        torch.sub(stepped, self.corrections[row], out=w)
+        state.memory[row].copy_(memory)
+
+    def average(self, task: Ready) -> None:
+        """The average model moves by all corrections."""
+        learners, state = self.learners, self.learners.state
+        centre = learners.algorithm.averaged(state.centre, state.previous, self.corrections)
+        learners.state = state._replace(centre=centre, previous=state.centre)
+
+    @contextmanager
+    def borrowed(self) -> Iterator[Backend]:
+        """A backend that no other task uses."""
+        with self.changed:
+            place = self.pool.take(1, references=1)
+            if place == len(self.backends):
+                self.backends.append(another(self.learners.gradients))
+            backend = self.backends[place]
+        try:
+            yield backend
+        finally:
+            with self.changed:
+                self.pool.release(place)
+
+
+TASKS: dict[str, Callable[[Engine, Ready], None]] = {
+    "learn": Engine.learn,
+    "local": Engine.local,
+    "global": Engine.average,
+}
+
+
+def another(gradients: Backend) -> Backend:
+    """A backend of the same kind, whose network and scratch memory are its own."""
+    problem = copy.copy(gradients.problem)
+    if flat := getattr(problem, "flat", None):
+        problem.flat = FlatModule(copy.deepcopy(flat.module), channels_last=flat.channels_last)
+    return type(gradients).of_run(problem, getattr(getattr(gradients, "library", None), "build", None))
+
+
+def lane(device: torch.device) -> Lane:
+    """A lane of its own on a device: a stream on a GPU, nothing on a CPU."""
+    if device.type != "cuda":
+        return nullcontext
+    stream = torch.cuda.Stream(device)
+
+    @contextmanager
+    def issued() -> Iterator[None]:
+        with torch.cuda.stream(stream):
+            yield
+        stream.synchronize()
+
+    return issued

@@ -1,0 +1,56 @@
+"""What is read of the task engine's seconds, on frames made by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from fabricated_frames import frame_of
+
+from paper_figures.crossbow.engine import ENGINE, PANEL
+from suite.claims.judge import judge
+from suite.papers.published import published
+
+CLAIMS = {claim.quantity: claim for claim in published("crossbow") if claim.artifact == "crossbow/engine"}
+REPEATS = range(ENGINE.settings["repeats"])
+
+
+def frame(round_robin=1.2, barrier=1.3, tuned=2, rates=(100.0, 190.0, 200.0, 150.0)):
+    """Every repeat is slower than the one before, all of its sides alike but for a few thousandths."""
+    sides = {f"first come, {batches}": 1.0 for batches in ("alike", "varied")}
+    sides |= {f"round robin, {batches}": round_robin for batches in ("alike", "varied")}
+    sides |= {f"barrier, {batches}": barrier for batches in ("alike", "varied")}
+    sides |= {f"{k} learners": 16 * k / rate for k, rate in enumerate(rates, 1)}
+    rows = [
+        (side, repeat, seconds * (1 + repeat) * (1 + (at * repeat) % 3 / 500))
+        for at, (side, seconds) in enumerate(sides.items())
+        for repeat in REPEATS
+    ]
+    table = dict(zip(("side", "repeat", "seconds"), map(list, zip(*rows, strict=True)), strict=True))
+    return frame_of({"engine": [{"tuned": tuned, "tables": {"seconds": table}}]})
+
+
+def verdict(name: str, **world: float) -> str:
+    quantity = PANEL.quantities[name]
+    return judge(CLAIMS[name], quantity.measured(quantity.needs(frame(**world))), "paper").verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "otherwise"),
+    [
+        ("first-come-faster", {"round_robin": 0.9}),
+        ("overlap-faster", {"barrier": 0.95}),
+        ("tuned-near-best", {"tuned": 4}),
+        ("tuned-near-best", {"tuned": 1}),
+    ],
+)
+def test_both_verdicts_follow_from_seconds(name, otherwise):
+    assert verdict(name) == "reproduced"
+    assert verdict(name, **otherwise) == "not reproduced"
+
+
+def test_ratios_are_paired_by_repeat():
+    quantity = PANEL.quantities["first-come-faster"]
+    ((value, low, high),) = quantity.measured(quantity.needs(frame())).spans
+    assert value == pytest.approx(math.log(1.2), abs=5e-3)
+    assert high - low < 1e-2, "repeats differ by a factor of 25, and each ratio by thousandths"

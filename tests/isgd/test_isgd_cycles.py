@@ -1,0 +1,148 @@
+"""Fig. 1, losses [epochs, 10] of a cycle: known answers on fabricated frames, and both verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from fabricated_frames import frame_of, measured, verdict
+
+from paper_figures.isgd import fig1
+from suite.papers.artifact import Missing
+from suite.papers.panel import Frame
+
+
+def cycle(losses: Any) -> dict[str, Any]:
+    updates = {"update": range(losses.size), "loss": losses.ravel()}
+    return {"tables": {"updates": updates}, "settings": {"data": {"name": "cifar10"}, "batch": 1000}}
+
+
+def cycles(iid: Any, single: Any = None) -> Frame:
+    return frame_of({"iid": [cycle(iid)], "single": [cycle(iid if single is None else single)]})
+
+
+# batch i is at 1 until this epoch and at (i + 1) / 2000 from then on; the median of 20 epochs is low ten epochs later
+STEPS = [700, 620, 910, 1300, 1210, 1090, 1400, 820, 1010, 1110]
+EPOCHS = np.arange(1800)
+
+
+def stepped(steps: Sequence[int], epochs: Any = EPOCHS) -> Any:
+    return np.stack([np.where(epochs < step, 1.0, (batch + 1) / 2000) for batch, step in enumerate(steps)], 1)
+
+
+def test_batches_are_done_where_the_median_of_20_epochs_is_low() -> None:
+    losses = stepped(STEPS)
+    frame = cycles(losses)
+    assert measured("isgd/fig1a/fast-batches-done", frame).spans == ((710,) * 3,)
+    assert measured("isgd/fig1a/all-done", frame).spans == ((1410,) * 3,)
+    assert measured("isgd/fig1a/b7-still-training", frame).values == (700,)
+    assert measured("isgd/fig1b/b8-b9-done", frame).values == (1120,)
+    assert measured("isgd/fig1b/b6-b7-done", frame).values == (1410,)
+    for name in ("isgd/fig1a/floor", "isgd/fig1b/floor"):
+        assert measured(name, frame).values == (pytest.approx(0.00275),)  # the median of 0.0005 to 0.005
+    cut = cycles(
+        losses[:1150]
+    )  # batches 3, 4 and 6 are not done: the others end with 0.001, 0.002, 0.003, 0.006, ...
+    assert measured("isgd/fig1a/all-done", cut).spans == ((1150, 1150, fig1.NEVER),)
+    assert measured("isgd/fig1a/b7-still-training", cut).values == (440,)
+    assert measured("isgd/fig1b/floor", cut).values == (pytest.approx(0.003),)
+
+
+def test_a_low_point_is_no_completion_and_a_later_disturbance_no_end_of_it() -> None:
+    losses = stepped(STEPS)
+    losses[:600:30, 1] = 0.001
+    losses[1000:1300, 1] = 1.0
+    assert measured("isgd/fig1a/fast-batches-done", cycles(losses)).values == (710,)
+    assert fig1.completion(losses[:600, 1]) == math.inf
+
+
+def test_the_fastest_two_stay_trained_but_for_their_spikes() -> None:
+    """Of the 500 epochs from 710 on 20 have a spike of the one and 5 others one of the other."""
+    losses = stepped(STEPS)
+    losses[711:1111:20, 0], losses[1201:1206, 1], losses[720:800, 7] = 0.2, 0.2, 1.0
+    assert measured("isgd/fig1a/stay-trained", cycles(losses)).values == (pytest.approx(0.95),)
+    assert verdict("isgd/fig1a/stay-trained", cycles(losses)) == "reproduced"
+    losses[1300:1310, 0], losses[1190:1195, 0] = 0.2, 0.2  # the first ten come too late to count
+    assert verdict("isgd/fig1a/stay-trained", cycles(losses)) == "not reproduced"
+
+
+def test_late_variation_is_that_of_the_steadier_batch() -> None:
+    """From epoch 1120 on 0.004 +- 0.002 and +- 0.003; a spike after 200 epochs does not count."""
+    losses, sign = stepped(STEPS), np.where(EPOCHS % 2, 1, -1)
+    for batch, apart in ((8, 0.002), (9, 0.003)):
+        losses[1120:, batch] = (0.004 + apart * sign)[1120:]
+        losses[1320:, batch] += 5
+    assert measured("isgd/fig1b/late-variation", cycles(losses)).values == (pytest.approx(0.5),)
+
+
+def test_speeds_are_told_apart_while_losses_fall() -> None:
+    """Losses in fixed proportions, from 0.55 to 1.45 of the mean, are at half of it at epoch 500."""
+    shares = 0.55 + 0.1 * np.arange(10)
+    losses = np.outer(1 - np.arange(1000) / 1000, shares)
+    losses[600:] = 0.001
+    assert measured("isgd/fig1b/independent-speeds", cycles(losses)).values == (pytest.approx(0.9),)
+    assert measured("isgd/fig1a/distinct-speeds", cycles(losses)).values[0] == pytest.approx(0.9)
+    mean = 1 - 399.5 / 1000  # over epochs 390 to 409
+    found = [measured(f"isgd/fig1a/epoch400-{name}", cycles(losses)).values[0] for name in ("b4", "b3", "spread")]
+    assert found == pytest.approx([0.55 * mean, 1.45 * mean, 1.45 / 0.55])
+    with pytest.raises(Missing, match="410 epochs"):
+        measured("isgd/fig1a/epoch400-b4", cycles(losses[:409]))
+    with pytest.raises(Missing, match="1000 epochs"):
+        measured("isgd/fig1a/all-done", cycles(losses[:999]))
+
+
+def test_correlation_is_of_changes_from_epoch_to_epoch() -> None:
+    """Five batches change one way and five another, which is as often the same as not: 20 of 45 pairs go together."""
+    one, other = np.tile([1, 1, -1, -1], 50), np.tile([1, -1, 1, -1], 50)
+    apart = 10 + np.cumsum(np.stack([one] * 5 + [other] * 5, 1), 0)
+    together = 10 + np.cumsum(np.stack([one] * 10, 1), 0)
+    frame = cycles(together, apart)
+    assert measured("isgd/fig1a/distinct-speeds", frame).values[1] == pytest.approx(1)
+    step = measured("isgd/fig1b/less-correlated-than-iid", frame)
+    assert step.values == (pytest.approx(25 / 45, abs=0.01),)
+    assert set(step.runs) == {"iid seed 0", "single seed 0"}
+    assert verdict("isgd/fig1b/less-correlated-than-iid", frame) == "reproduced"
+    assert verdict("isgd/fig1b/less-correlated-than-iid", cycles(apart, together)) == "not reproduced"
+
+
+def as_printed(at_400: Sequence[float], done: Sequence[int], floor: float = 0.001, spikes: Sequence[int] = ()) -> Any:
+    """Losses [2200, 10] as the text describes them: from log 10 past those of epoch 400 to the floor once done."""
+    at, columns = np.arange(2200), []
+    for batch, (middle, end) in enumerate(zip(at_400, done, strict=True)):
+        knots = np.log([math.log(10), middle, 0.0099, floor, floor])
+        loss = np.exp(np.interp(at, [0, 400, end, end + 40, 9999], knots))
+        columns.append(np.where((at > end) & (at % 15 == 0), 0.2, loss) if batch in spikes else loss)
+    return np.stack(columns, 1)
+
+
+DONE = {
+    "iid": [1800, 1850, 1600, 2100, 1900, 1900, 1950, 2050, 2000, 1600],
+    "single": [1200, 1200, 1250, 1620, 1640, 1620, 1500, 1550, 1350, 1400],
+}
+IID = as_printed([0.9, 0.9, 0.8, 1.3, 0.5, 0.9, 1.0, 1.2, 1.0, 0.8], DONE["iid"])
+SINGLE = as_printed([0.5, 0.6, 0.7, 1.6, 1.5, 1.4, 0.9, 0.8, 0.6, 1.2], DONE["single"], spikes=(8, 9))
+ALIKE = np.repeat(as_printed([0.2] * 10, [500] * 10, floor=0.004).mean(1, keepdims=True), 10, 1)
+CYCLES = {
+    "fig1a": ("distinct-speeds", "epoch400-b4", "epoch400-b3", "epoch400-spread", "fast-batches-done", "all-done",
+              "b7-still-training", "floor"),
+    "fig1b": ("independent-speeds", "b8-b9-done", "b6-b7-done", "late-variation", "floor"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [f"isgd/{figure}/{name}" for figure, names in CYCLES.items() for name in names])
+def test_cycles_as_printed_are_reproduced_and_ten_batches_alike_are_not(name: str) -> None:
+    assert verdict(name, cycles(IID, SINGLE)) == "reproduced"
+    assert verdict(name, cycles(ALIKE)) == "not reproduced"
+
+
+def test_batches_that_are_never_done_decide_what_they_can() -> None:
+    """2,200 epochs without completion exclude 1,600 +- 30%, and leave 2,100 +- 30% open."""
+    flat = cycles(np.full((2200, 10), math.log(10)))
+    words = [verdict(f"isgd/fig1a/{name}", flat) for name in ("fast-batches-done", "all-done")]
+    assert words == ["not reproduced", "inconclusive"]
+    for name in ("floor", "stay-trained", "b7-still-training"):
+        with pytest.raises(Missing):
+            measured(f"isgd/fig1a/{name}", flat)

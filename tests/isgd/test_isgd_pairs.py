@@ -1,0 +1,288 @@
+"""ISGD beside SGD (Figs. 5 and 6, zeta): each quantity on a frame whose answer is known, and both verdicts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from fabricated_frames import frame_of, measured, student, verdict
+
+from paper_figures.isgd import fig5, settings, zeta
+from paper_figures.isgd.zeta import GRID, Treatment
+from suite.papers.artifact import Evidence, Missing
+from suite.papers.panel import Frame
+from suite.papers.registry import paper
+
+AT = [0, 100, 200, 300, 400, 500]
+# test errors of three seeds: SGD is at 1% from 400, 500 and 300 updates on, ISGD from 200, 400 and 300
+SGD = [
+    [0.9, 0.04, 0.03, 0.02, 0.01, 0.011],
+    [0.9, 0.05, 0.03, 0.02, 0.015, 0.009],
+    [0.9, 0.04, 0.03, 0.0095, 0.012, 0.01],
+]
+ISGD = [
+    [0.9, 0.03, 0.01, 0.012, 0.009, 0.011],
+    [0.9, 0.04, 0.02, 0.013, 0.01, 0.012],
+    [0.9, 0.05, 0.02, 0.01, 0.008, 0.013],
+]
+ITERATIONS = [update * 4 // 5 for update in range(500)]  # a fifth of the updates are steps of Algorithm 2
+
+
+def training(
+    errors: Any, train: float = 0.5, clock: float = 0.02, data: str = "mnist", **more: Any
+) -> dict[str, Any]:
+    """A run with these test errors, ``train`` times as high ones in training, and seconds per update."""
+    errors = np.asarray(errors)
+    at = AT if len(errors) == len(AT) else list(range(0, 100 * len(errors), 100))
+    tests = {"update": at, "seconds": clock * np.array(at), "test_error": errors, "train_error": train * errors}
+    return {
+        "settings": {"data": {"name": data}},
+        "tables": {"evaluations": tests, "updates": {"iteration": ITERATIONS}},
+        **more,
+    }
+
+
+PAIRS = frame_of({"sgd": [training(e) for e in SGD], "isgd": [training(e, 0.4) for e in ISGD]})
+LOGS = [math.log(2), math.log(1.25), 0.0]
+KNOWN = {
+    "fig5a/slightly-faster": LOGS,
+    "fig5a/isgd-at-least-sgd": [0.78, 0.58, 0.01],
+    "fig5b/isgd-above-sgd": [0.78, 0.58, 0.01],
+    "fig5a/sgd-dent": [0.001 - 0.002, 0 - 0.002, 0.0025 - 0.005],
+    "fig5b/expected-top": [99.0, 99.1, 99.05],
+    "fig5d/isgd-lower": [(0.5 * s - 0.4 * i) / 3 for s, i in ((0.041, 0.032), (0.044, 0.035), (0.0315, 0.031))],
+    "fig5e/isgd-lower": [(0.5 * s - 0.4 * i) / 3 for s, i in ((0.041, 0.032), (0.044, 0.035), (0.0315, 0.031))],
+    # SGD's errors at 240, 320 and 400 visits of a batch, ISGD's at 300, 400 and 500 updates
+    "fig5d/lower-by-iteration": [(0.027 - 0.4 * 0.032) / 3, (0.03 - 0.4 * 0.035) / 3, (0.0219 - 0.4 * 0.031) / 3],
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_pairs_are_compared_seed_by_seed(name: str) -> None:
+    found = measured(f"isgd/{name}", PAIRS)
+    assert found.spans == (pytest.approx(student(KNOWN[name]), rel=1e-9, abs=1e-12),)
+    assert (found.n, found.proxy) == (3, False)
+    assert set(found.runs) == {f"{group} seed {seed}" for group in ("sgd", "isgd") for seed in range(3)}
+
+
+def test_a_pair_that_lacks_a_seed_is_not_measured() -> None:
+    lacking = frame_of({"sgd": [training(e) for e in SGD], "isgd": [training(ISGD[0]), None, training(ISGD[2])]})
+    with pytest.raises(Missing, match="1 of 3 runs of isgd at paper"):
+        measured("isgd/fig5a/slightly-faster", lacking)
+
+
+def test_the_accuracy_of_a_speed_is_the_highest_tick_that_every_run_reaches() -> None:
+    """One run ends at 1.2%: the tick is 98.5%, which SGD reaches at 400, 400 and 300, ISGD at 200, 300 and 300."""
+    worse = [np.maximum(errors, 0.012) if seed == 1 else errors for seed, errors in enumerate(ISGD)]
+    found = measured(
+        "isgd/fig5a/slightly-faster", frame_of({"sgd": map(training, SGD), "isgd": map(training, worse)})
+    )
+    assert found.values == (pytest.approx((math.log(2) + math.log(4 / 3) + 0) / 3),)
+    assert found.note == "until 98.5% test accuracy, 3 paired seeds"
+    with pytest.raises(Missing, match="an accuracy on the figure's axis"):
+        measured("isgd/fig5a/slightly-faster", frame_of({g: [training([0.9, 0.5])] * 2 for g in ("sgd", "isgd")}))
+
+
+# stays at or above 75% from 300, 400 and 500 updates on with SGD, from 200, 300 and 500 with ISGD
+STAYS = {
+    "sgd": [[0.9, 0.24, 0.26, 0.25, 0.24, 0.2], [0.9, 0.3, 0.2, 0.26, 0.25, 0.2], [0.9, 0.2, 0.2, 0.2, 0.3, 0.25]],
+    "isgd": [[0.9, 0.26, 0.25, 0.25, 0.2, 0.2], [0.9, 0.2, 0.26, 0.2, 0.2, 0.2], [0.9, 0.9, 0.8, 0.7, 0.6, 0.2]],
+}
+
+
+def test_a_gain_is_counted_from_the_last_test_below_the_level() -> None:
+    frame = frame_of({group: [training(e) for e in runs] for group, runs in STAYS.items()})
+    assert measured("isgd/fig5b/gain", frame).spans == (pytest.approx(student([100 / 3, 25.0, 0.0])),)
+    below = frame_of({group: [training([*e[:-1], 0.3]) for e in runs] for group, runs in STAYS.items()})
+    with pytest.raises(Missing, match="75%"):
+        measured("isgd/fig5b/gain", below)
+
+
+def test_imagenet_is_one_pair_and_a_stand_in_below() -> None:
+    top5 = {"sgd": [0.9, 0.5, 0.191, 0.19], "isgd": [0.9, 0.191, 0.1, 0.2]}
+    errors = {"sgd": [0.9, 0.5, 0.4, 0.3], "isgd": [0.8, 0.4, 0.5, 0.2]}
+    runs: dict[str, list[Any]] = {}
+    for group in errors:
+        run = training(errors[group])
+        run["tables"]["evaluations"] |= {"top5_error": top5[group]}
+        runs[group] = [run]
+    assert measured("isgd/fig5c/isgd-above-sgd", frame_of(runs)).spans == ((2 / 3, 2 / 3, 2 / 3),)
+    assert measured("isgd/fig5f/gain", frame_of(runs)).values == (pytest.approx(50.0),)  # 80.9% after 200, and 100
+    stand_in = frame_of({"sgd": map(training, SGD), "isgd": [*map(training, ISGD[:2]), training(SGD[2])]}, "reduced")
+    found = measured("isgd/fig5c/isgd-above-sgd", stand_in)
+    assert (found.values, found.n) == ((2 / 3,), 3)
+    with pytest.raises(Missing, match="ImageNet"):
+        measured("isgd/fig5f/gain", stand_in)
+
+
+# ---------------------------------------------------------------- verdicts of pairs
+
+
+def world(ahead: bool) -> Frame:
+    """ISGD sooner and lower, or later and higher; SGD's best is as printed or not, its course rough or not."""
+    floor, levels = (0.25 if ahead else 0.2), np.linspace(0, 1, 41)
+    groups: dict[str, list[Any]] = {"sgd": [], "isgd": [], "chosen": []}
+    for seed in range(4):
+        for group in groups:
+            treated = (group != "sgd") is ahead
+            fall = np.exp(-8 * levels * (1 + 0.01 * seed) * (1.3 if treated else 1.0))
+            errors = floor * (0.9 if treated else 1.0) + 0.65 * fall
+            errors[25 + seed] += 0 if treated else 0.03  # a dent
+            errors[-1] = floor if group == "sgd" else errors[-1]
+            groups[group].append(training(errors, data="cifar10"))
+    return frame_of(groups)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "fig5a/slightly-faster",
+            "fig5a/sgd-dent",
+            "fig5a/isgd-at-least-sgd",
+            "fig5d/isgd-lower",
+            "fig5e/isgd-lower",
+        ),
+        *("fig5b/isgd-above-sgd", "fig5b/expected-top", "zeta/faster", "zeta/lower-training-error"),
+    ],
+)
+def test_each_claim_on_pairs_can_be_won_and_lost(name: str) -> None:
+    assert verdict(f"isgd/{name}", world(True)) == "reproduced"
+    assert verdict(f"isgd/{name}", world(False)) == "not reproduced"
+
+
+def test_the_printed_gain_can_be_won_and_lost() -> None:
+    """ISGD stays at 75% from the eleventh test on, SGD from the fifteenth: 26.7% less; the other way round; alike."""
+    curve = lambda first, seed: training([*[0.3] * first, *[0.2 + 0.001 * seed] * (40 - first)])
+    pair = lambda a, b: frame_of({"sgd": [curve(a, s) for s in range(4)], "isgd": [curve(b, s) for s in range(4)]})
+    won, lost, alike = pair(15, 11), pair(11, 15), pair(15, 15)
+    assert verdict("isgd/fig5b/gain", won) == verdict("isgd/fig5b/no-visible-difference", alike) == "reproduced"
+    for frame in (lost, alike):
+        assert verdict("isgd/fig5b/gain", frame) == "not reproduced"
+    assert verdict("isgd/fig5b/no-visible-difference", won) == "not reproduced"
+
+
+@pytest.mark.parametrize(("ahead", "word"), [(True, "reproduced"), (False, "not reproduced")])
+def test_imagenet_can_be_won_and_lost(ahead: bool, word: str) -> None:
+    runs: dict[str, list[Any]] = {}
+    for group, first in (("sgd", 95), ("isgd", 75 if ahead else 95)):
+        runs[group] = [training(np.linspace(0.9, 0.4 if (group == "isgd") is ahead else 0.5, 100))]
+        runs[group][0]["tables"]["evaluations"]["top5_error"] = [0.3] * first + [0.19] * (100 - first)
+    assert verdict("isgd/fig5c/isgd-above-sgd", frame_of(runs)) == word
+    assert verdict("isgd/fig5f/gain", frame_of(runs)) == word
+
+
+# ---------------------------------------------------------------- Fig. 6
+
+
+def batches(case: str, arrive: dict[int, list[int | None]]) -> Frame:
+    """Runs of batch sizes, a seed each, that reach the level after so many updates; None for never."""
+    level, parameters = {"a": (0.02, 431_080), "b": (0.26, 145_578)}[case]
+    runs = {}
+    for size, updates in arrive.items():
+        found = []
+        for at in updates:
+            errors = {"update": [0, at or 5, 2 * (at or 5)], "test_error": [0.9, level if at else 0.5, 0.5]}
+            found.append({"tables": {"evaluations": errors}, "parameters": parameters})
+        runs[f"b{size}"] = found
+    return frame_of(runs)
+
+
+SYNC = 500 * 0.23 / 0.77  # of LeNet; Caffe-Quick's weights are 145,578 of its 431,080
+
+
+def test_the_largest_batch_is_set_beside_the_better_of_the_two_below() -> None:
+    """Four cards are full at 2,000 images (1,200 of CIFAR-10): an update takes max(batch, that) and the sum."""
+    frame = batches("a", {64: [1] * 3, 1000: [20, 30, 26], 2000: [24, 25, 30], 3000: [18, 20, 26]})
+    ratio = (3000 + SYNC) / (2000 + SYNC)
+    wanted = [math.log(ratio * late / soon) for late, soon in ((18, 20), (20, 25), (26, 26))]
+    assert measured("isgd/fig6a/extreme-batch-slower", frame).spans == (pytest.approx(student(wanted)),)
+    frame = batches("b", {100: [1] * 2, 200: [1] * 2, 500: [40, 50], 2000: [30, 31], 10000: [10, 12]})
+    sync = SYNC * 145_578 / 431_080
+    slow, mid, small = 10000 + sync, 2000 + sync, 1200 + sync
+    wanted = [math.log(10 * slow / min(30 * mid, 40 * small)), math.log(12 * slow / min(31 * mid, 50 * small))]
+    assert measured("isgd/fig6b/extreme-batch-slower", frame).spans == (pytest.approx(student(wanted)),)
+
+
+def test_a_seed_that_does_not_get_there_leaves_the_ratio_open() -> None:
+    frame = batches("a", {64: [1] * 3, 1000: [20] * 3, 2000: [20] * 3, 3000: [40, None, None]})
+    found = measured("isgd/fig6a/extreme-batch-slower", frame)
+    assert found.spans == ((pytest.approx(math.log(2 * (3000 + SYNC) / (2000 + SYNC))), -math.inf, math.inf),)
+    assert found.n == 3
+    assert found.note.endswith(", inf, inf")
+    with pytest.raises(Missing, match="a seed with which every batch size reaches 98%"):
+        measured("isgd/fig6a/extreme-batch-slower", batches("a", {b: [None] * 3 for b in (64, 1000, 2000, 3000)}))
+
+
+@pytest.mark.parametrize(("updates", "word"), [([40, 41, 42], "reproduced"), ([1, 1, 1], "not reproduced")])
+def test_a_large_batch_can_be_slower_and_faster(updates: list[int], word: str) -> None:
+    frame = batches("a", {64: [1] * 3, 1000: [20] * 3, 2000: [22, 20, 21], 3000: updates})
+    assert verdict("isgd/fig6a/extreme-batch-slower", frame) == word
+    frame = batches("b", {100: [1] * 3, 200: [1] * 3, 500: [20] * 3, 2000: [22, 20, 21], 10000: updates})
+    assert verdict("isgd/fig6b/extreme-batch-slower", frame) == word
+
+
+def test_four_cards_take_longer_than_one_for_a_batch_of_256() -> None:
+    """600 images fill four cards, which then exchange for 500 x 0.45 / 0.55 images more; one card takes 4 x 256."""
+    found = measured("isgd/fig6c/small-batch-multi-gpu", frame_of({"parts": [None]}))
+    assert (found.values, found.proxy) == ((pytest.approx(math.log((600 + 500 * 45 / 55) / 1024)),), True)
+
+
+# ---------------------------------------------------------------- zeta
+
+
+BEST = Treatment(30.0, 2.0, 5)
+
+
+def searched(group: str, seed: int) -> dict[str, Any]:
+    """SGD at a loss of 0.2 nats; ISGD half of it where it is best and above it elsewhere; 1,000 rates diverge."""
+    losses, chasing = np.full(145, 9.0), np.zeros(145)
+    losses[-65:] = 0.2 if group == "search sgd" else (0.1 if group == BEST.group else 0.25) + 0.01 * seed
+    chosen = {"data": {"name": "digits"}, "batch": 32, "updates": 112}
+    table = {"update": range(145), "loss": losses}
+    if group != "search sgd":
+        chasing[-20:], losses[-20:] = 1, 50.0  # chases are no batches, whatever their losses
+        table["chasing"] = chasing
+    status = "diverged" if group.startswith("zeta 1000,") else "finished"
+    return {"settings": chosen, "tables": {"updates": table}, "status": status}
+
+
+def test_the_treatment_with_the_lowest_training_loss_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = frame_of({group: [searched(group, seed) for seed in (0, 1)] for group in zeta.SEARCHED})
+    assert measured("isgd/zeta/choice", frame).values == BEST
+    gains = dict(
+        zip(sorted({each.zeta for each in GRID}), measured("isgd/zeta/best-gain", frame).values, strict=True)
+    )
+    assert gains[30.0] == pytest.approx((math.log(0.2 / 0.1) + math.log(0.2 / 0.11)) / 2)
+    assert gains[1.0] == pytest.approx((math.log(0.2 / 0.25) + math.log(0.2 / 0.26)) / 2)
+    assert gains[1000.0] == -math.inf
+    rows = zeta.table(frame)
+    assert len(rows) == 2 * len(GRID)
+    assert rows["chases"].tolist() == [pytest.approx(20 / 145)] * len(rows)
+    monkeypatch.setattr(type(zeta.PANEL), "read", lambda panel, evidence: frame)
+    ((_, size),) = zeta.measure_search(Evidence(None, {}, "paper"))  # type: ignore[arg-type]
+    assert size.values == (len(GRID), 2, pytest.approx(112 / 45))
+
+
+def test_the_search_has_seeds_of_its_own() -> None:
+    deciding = {s.seed for specs in settings.mnist_pairs("paper").values() for s in specs}
+    assert not deciding & {s.seed for specs in zeta.search("paper").values() for s in specs}
+
+
+def test_what_was_chosen_is_compared_with_sgd() -> None:
+    ours = [training(e, 0.4, clock=0.03) for e in ISGD]
+    frame = frame_of({"sgd": map(training, SGD), "chosen": ours})
+    assert measured("isgd/zeta/faster", frame).spans == (pytest.approx(student(LOGS)),)
+    slower = [log + math.log(2 / 3) for log in LOGS]
+    assert measured("isgd/zeta/fewer-seconds", frame).spans == (pytest.approx(student(slower)),)
+    lower = KNOWN["fig5d/isgd-lower"]
+    assert measured("isgd/zeta/lower-training-error", frame).spans == (pytest.approx(student(lower)),)
+
+
+def test_tables_hold_what_is_drawn() -> None:
+    table = fig5.table(PAIRS)
+    assert table.groupby("method").size().to_dict() == {"ISGD": 15, "SGD": 15}
+    assert table["top-1 accuracy"].max() == pytest.approx(0.992)
+    assert paper("isgd").artifact("isgd/fig5b").draw is not None
