@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -105,15 +106,19 @@ def draw_throughput(frame: Frame, figure: Figure) -> None:
 # ---------------------------------------------------------------- epochs, and their product
 
 COMPARED = ("sma 1", "sma 4")
+
+
+def count(group: str, frame: Frame) -> Interval:
+    """Epochs of a group to the target that runs with one and with four learners share."""
+    return spread(epochs(frame, group, common_target(frame, *COMPARED)))
+
+
+def counted(group: str, frame: Frame) -> str:
+    return described(frame, (group,), common_target(frame, *COMPARED))
+
+
 for claim, group in zip(("epochs-m1", "epochs-m4"), COMPARED, strict=True):
-
-    def count(frame: Frame, group: str = group) -> Interval:
-        """Epochs to the target that runs with one and with four learners share."""
-        return spread(epochs(frame, group, common_target(frame, *COMPARED)))
-
-    B.quantities[claim] = Quantity(
-        count, COMPARED, note=lambda frame, group=group: described(frame, (group,), common_target(frame, *COMPARED))
-    )
+    B.quantities[claim] = Quantity(partial(count, group), COMPARED, note=partial(counted, group))
 
 
 @B.table

@@ -51,12 +51,14 @@ def noted(groups: tuple[str, str], frame: Frame) -> str:
 
 def saved(groups: tuple[str, str], frame: Frame) -> Interval:
     """Epochs that the first group saves, paired by seed."""
-    return paired_difference(*(arrivals(frame, group) for group in groups))
+    first, second = (arrivals(frame, group) for group in groups)
+    return paired_difference(first, second)
 
 
 def kept(groups: tuple[str, str], frame: Frame) -> Interval:
     """Epochs of the second group over those of the first, paired by seed."""
-    return paired_ratio(*(arrivals(frame, group) for group in groups))
+    first, second = (arrivals(frame, group) for group in groups)
+    return paired_ratio(first, second)
 
 
 for k in DECIDING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
@@ -46,12 +47,18 @@ def input_bytes(row: str) -> int:
     return -(-info.sizes["train"] * each // PAGE) * PAGE if row == "lenet" else sum(info.sizes.values()) * each
 
 
+def input_mib(row: str, frame: Frame) -> float:
+    return input_bytes(row) / MIB
+
+
+def model_mib(network: str, frame: Frame) -> float:
+    return float(frame.one("sizes")[f"{network}_parameters"]) * FLOAT / MIB
+
+
 for row, (network, _) in ROWS.items():
-    PANEL.quantities[f"{row}-input-mb"] = Quantity(lambda frame, row=row: input_bytes(row) / MIB)
+    PANEL.quantities[f"{row}-input-mb"] = Quantity(partial(input_mib, row))
     PANEL.quantities[f"{row}-ops"] = result("sizes", f"{network}_operators")
-    PANEL.quantities[f"{row}-model-mb"] = Quantity(
-        lambda frame, name=f"{network}_parameters": frame.one("sizes")[name] * FLOAT / MIB, ("sizes",)
-    )
+    PANEL.quantities[f"{row}-model-mb"] = Quantity(partial(model_mib, network), ("sizes",))
 
 
 def about_buffers(frame: Frame) -> str:

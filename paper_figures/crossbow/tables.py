@@ -49,7 +49,8 @@ def of_experiment(frame: Frame, name: str) -> list[str]:
     """The whole groups of an experiment. Raises Missing where there is none."""
     found = [group for group in whole(frame) if stored(frame, group)[0].spec.experiment == name]
     if not found:
-        raise Missing(f"lacks runs of {name} at {frame.profile}")
+        what = "training runs" if name == "train" else f"runs of {name}"
+        raise Missing(f"lacks {what} at {frame.profile}")
     return found
 
 
