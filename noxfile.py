@@ -4,6 +4,7 @@ nox -s suite                        the main job at --profile smoke
 nox -s suite -- --profile reduced   arguments after -- go to ``sgd-suite reproduce``
 nox -s tests -- --slow              arguments after -- go to pytest
 nox -s processes                    tests over processes: the command line, and what is killed, lost or left waiting
+nox -s faults                       sessions whose operations fail and whose power is cut; needs a C compiler
 nox -s torch_rows                   torch's own tests of optimisers and schedulers, on ours
 nox -s evidence                     tests of measures, drawings and texts over all stored runs
 nox -s journeys                     every command over every artifact, and every command line of the pages
@@ -23,6 +24,7 @@ nox -s "torch(oldest)"              the tests with the oldest torch that the pro
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -49,7 +51,7 @@ if kept := os.environ.get("NOX_ENVDIR"):  # what is in it is executed, whoever m
 # (compiling all that is installed takes 20 s, most of it for what nothing imports).
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
 OLDEST = ("torch==2.11.*", "torchvision==0.26.*")
-NEWEST = ("torch<2.16", "torchvision")
+NEWEST = ("torch<2.16", "torchvision", "numpy", "pandas")
 COSMIC_RAY = "cosmic-ray==8.7.0"
 
 
@@ -89,6 +91,13 @@ def processes(session: nox.Session) -> None:
     install(session, "test")
     chosen = ["-m", "processes and not cluster"]
     session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Failing operations and power cuts below a store, a tenth of them; ``-- --every 1`` tries all."""
+    install(session, "test")
+    session.run("python", "tests/harness/faults.py", *(session.posargs or ["--every", "10"]), env=ENVIRONMENT)
 
 
 @nox.session
@@ -186,6 +195,12 @@ def summary(session: nox.Session) -> None:
     session.run("python", "-m", "ci.summary", *session.posargs, env=ENVIRONMENT)
 
 
+@nox.session(venv_backend="none")
+def issue(session: nox.Session) -> None:
+    """Open an issue on a red night, or comment on the one that is open, from its artifact; nothing is installed."""
+    session.run(sys.executable, "-m", "ci.issue", *session.posargs, external=True)
+
+
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documentation into site/: strict, links and anchors checked, nothing fetched."""
@@ -264,9 +279,10 @@ def sixth(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("pair", [nox.param(OLDEST, id="oldest"), nox.param(NEWEST, id="newest")])
 def torch(session: nox.Session, pair: tuple[str, ...]) -> None:
-    """The tests with another torch than the pinned one."""
+    """The tests with another torch than the pinned one; the newest with the newest numpy and pandas too."""
     pins = Path("ci/constraints.txt").read_text(encoding="utf-8").splitlines()
     others = Path(session.create_tmp()) / "constraints.txt"
-    others.write_text("\n".join(line for line in pins if not line.startswith("torch")), encoding="utf-8")
+    freed = {re.split("[=<]", package)[0] for package in pair}
+    others.write_text("\n".join(line for line in pins if line.partition("==")[0] not in freed), encoding="utf-8")
     session.install("-c", str(others), "-e", ".[all,test]", *pair)
     session.run("pytest", "-n", "3", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)

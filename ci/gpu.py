@@ -14,7 +14,8 @@ stage, the benchmark document, ``runs.zip`` and, with the checkpoints of runs un
 
 ``--claims`` spends the budget on claims alone, at the papers' sizes. It times pieces of the runs on this card, prints
 what the budget should decide, computes the first seed of everything and then the other seeds, as many runs side by
-side as the card's memory holds, and prints what became of the promise.
+side as the card's memory holds (sharing it by NVIDIA's MPS where that can be started), and prints what became of the
+promise.
 
 Exit 0 when every stage succeeded or only ran out of time, 1 otherwise, 2 without CUDA.
 """
@@ -22,13 +23,16 @@ Exit 0 when every stage succeeded or only ran out of time, 1 otherwise, 2 withou
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -114,6 +118,31 @@ def side_by_side(device: str, peak: int) -> int:
     free = torch.cuda.mem_get_info()[0] if device == "cuda" else psutil.virtual_memory().available
     cores = len(os.sched_getaffinity(0))
     return max(1, min(cores, int(0.9 * free / max(peak, 1))))
+
+
+@contextlib.contextmanager
+def shared_card(device: str, workers: int) -> Iterator[None]:
+    """Have several processes share a card by NVIDIA's MPS, whose daemon ends with the block.
+
+    Without it, or where it cannot be started, their kernels take turns.
+    """
+    program = shutil.which("nvidia-cuda-mps-control")
+    if device != "cuda" or workers < 2 or program is None:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="mps") as folder:  # the path of a socket must be short
+        variables = dict.fromkeys(("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"), folder)
+        if subprocess.run([program, "-d"], env=os.environ | variables, check=False).returncode:
+            print("MPS cannot be started here: processes take turns on the card", file=sys.stderr)
+            yield
+            return
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            subprocess.run([program], input="quit\n", text=True, check=False, timeout=60)
+            for name in variables:
+                del os.environ[name]
 
 
 @dataclass(frozen=True)
@@ -310,7 +339,8 @@ def main() -> int:
     if unknown := set(wanted) - {stage.name for stage in planned}:
         parser.error(f"--stages {','.join(sorted(unknown))}: choose among {', '.join(s.name for s in planned)}")
     left = chosen.budget - (time.monotonic() - began)
-    ended = go([stage for stage in planned if stage.name in wanted], left, out, data)
+    with shared_card(chosen.device, workers):
+        ended = go([stage for stage in planned if stage.name in wanted], left, out, data)
     if promised:
         print(promised.kept(store), flush=True)
     if "runs" in wanted and (store / "runs").is_dir():

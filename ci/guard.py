@@ -80,6 +80,22 @@ def accept(paths: Sequence[Path], only: str, anew: bool = False) -> Path:
     return baselines.accept([*kept, *measured], BASELINES)
 
 
+def nothing_to_compare(kind: str) -> tuple[str, str]:
+    """Title and text of a warning: why a machine class without a baseline makes its first one now."""
+    card, driver, new = kind.partition("-driver-")
+    others = BASELINES.glob(f"{card}{driver}*") if driver else ()
+    before = sorted(place.name.removeprefix(card + driver) for place in others)
+    if before:
+        return "new driver", (
+            f"{card} has driver {new}, and its baselines are of {', '.join(before)}: this session makes one for the "
+            "new driver and compares nothing. What the driver itself made slower is in no comparison"
+        )
+    return "no baseline", (
+        f"{kind} had none: this session makes it and compares nothing. On a machine that keeps no files between jobs "
+        "every session is such a first one; give it a folder that stays"
+    )
+
+
 def restricted(document: dict, only: str) -> dict:
     """A baseline's workloads that a regular expression finds."""
     kept = {name: row for name, row in document["workloads"].items() if re.search(only, name)}
@@ -103,15 +119,13 @@ def main(arguments: Collection[str] | None = None) -> int:
     if lacks_cuda(chosen.device, "ci.guard"):
         return 2
     kind = machine_class(chosen.device)
-    if chosen.first and not baselines.place(BASELINES, kind).exists():
-        chosen.accept = True
-        print(
-            f"::warning title=no baseline::{kind} had none: this session makes it and compares nothing. On a machine "
-            "that keeps no files between jobs every session is such a first one; give it a folder that stays",
-            flush=True,
-        )
     out = chosen.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
+    if chosen.first and not baselines.place(BASELINES, kind).exists():
+        chosen.accept = True
+        title, told = nothing_to_compare(kind)
+        print(f"::warning title={title}::{told}", flush=True)
+        (out / "gate.json").write_text(json.dumps({"rows": [], "regressions": [], "first": told}) + "\n")
     for old in out.glob("benchmark-*.json"):  # of another state of the code
         old.unlink()
     canaries = [sys.executable, "-m", "ci.canaries", "--device", chosen.device]

@@ -38,7 +38,9 @@ def of_claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
 
 
 def of_gate(found: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The gate's table, and an annotation for each regression."""
+    """The gate's table, and an annotation for each regression; of a first session, why nothing was compared."""
+    if told := found.get("first"):
+        return f"**Nothing was compared.** {told}.", []
     rows = [
         [row["workload"], row["clock"], f"{row['change']:+.1%}", f"{row['threshold']:.1%}", word(row)]
         for row in found["rows"]

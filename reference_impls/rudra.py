@@ -33,7 +33,7 @@ Differs from the paper:
   while each learner sends one; kept. Mean staleness is then (lambda - 1) / c rather than the printed n.
 - ``per_gradient=True`` is the finer rule that a footnote suggests and leaves open: each gradient is divided
   by max(1, its own staleness).
-- Momentum and weight decay are the optimizer's, at the server. AdaGrad (their ImageNet runs) is not here.
+- Momentum and weight decay are those of the optimizer at the server, which may be AdaGrad (their ImageNet runs).
 - Rudra-adv's tree of servers averages the same gradients, and Rudra-adv* delays the pull: both change when
   ``push`` and ``pull`` are called, not this file.
 """

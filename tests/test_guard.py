@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ci import canaries, gpu, guard, nightly
+from ci import canaries, gpu, guard, nightly, summary
 from suite.runs import partial_archive
 from suite.runs.environment import ROOT, machine_class
 from suite.runs.store import DamagedRun, Outcome, StoreError, encode, verified
@@ -99,6 +100,27 @@ def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
+@pytest.mark.parametrize("works", [True, False])
+def test_several_processes_share_a_card_by_a_daemon_that_ends_with_them(works, tmp_path: Path, monkeypatch, capsys):
+    """The program is a script that writes down how it was called; what it does on a card is not seen here."""
+    told, program = tmp_path / "told", tmp_path / "nvidia-cuda-mps-control"
+    record = f'echo "$* $(test $# -gt 0 || cat) $CUDA_MPS_PIPE_DIRECTORY" >> {told}'
+    program.write_text(f"#!/bin/sh\n{record}\nexit {0 if works else 1}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    for device, workers in (("cpu", 4), ("cuda", 1)):
+        with gpu.shared_card(device, workers):
+            assert not told.exists()
+    with contextlib.suppress(KeyboardInterrupt), gpu.shared_card("cuda", 4):
+        assert ("CUDA_MPS_PIPE_DIRECTORY" in os.environ) is works
+        raise KeyboardInterrupt
+    assert "CUDA_MPS_PIPE_DIRECTORY" not in os.environ
+    calls = [line.split() for line in told.read_text().splitlines()]
+    assert [call[0] for call in calls] == ["-d", "quit"][: 1 + works]
+    assert len({call[1] for call in calls}) == 1, "each speaks to the same daemon"
+    assert ("take turns" in capsys.readouterr().err) is not works
+
+
 def test_the_gpu_job_says_where_there_is_no_gpu(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["gpu", "--out", str(tmp_path / "out")])
     assert gpu.main() == 2
@@ -193,12 +215,24 @@ def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, mo
     arguments = ["--first", "--sessions", "1", "--out", str(tmp_path / "out")]
     assert guard.main(arguments) == 0
     assert capsys.readouterr().out.startswith(f"::warning title=no baseline::{machine_class()} had none")
+    assert summary.main(["--gate", str(tmp_path / "out" / "gate.json")]) == 0
+    assert "**Nothing was compared.**" in capsys.readouterr().out
     place = baselines.place(tmp_path, machine_class())
     place.parent.mkdir()
     place.write_text("{}")
     assert guard.main(arguments) == 0
     assert "::warning" not in capsys.readouterr().out
     assert asked == ["accept", "gate"]
+
+
+def test_a_new_driver_of_a_known_card_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guard, "BASELINES", tmp_path)
+    for known in ("gpu-a-driver-550", "gpu-ab-driver-560"):
+        (tmp_path / known).mkdir()
+    title, told = guard.nothing_to_compare("gpu-a-driver-570")
+    assert title == "new driver"
+    assert told.startswith("gpu-a has driver 570, and its baselines are of 550: ")
+    assert guard.nothing_to_compare("gpu-b-driver-570")[0] == "no baseline"
 
 
 @pytest.mark.parametrize("program", [guard, nightly])

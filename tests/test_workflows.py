@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -12,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from ci import issue, summary
 from suite.runs.environment import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -86,10 +88,30 @@ def test_our_machines_install_hashed_files_of_the_same_versions():
     assert {"torch", "numpy", "pytest", "setuptools"} <= pins("runners.lock").keys()
 
 
+def test_nothing_in_a_night_s_files_speaks_to_github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    """Neither as a command of the log, nor as a mention, a link or a picture of the issue."""
+    odd = {
+        "id": "rudra/x",
+        "verdict": "not reproduced",
+        "why": "@all ![p](http://x) `a`\r\n::x::%0A",
+        "red": True,
+    }
+    assert "\n" not in summary.annotation(odd["id"], odd["why"])
+    assert "%0D%0A::x::%250A" in summary.annotation(odd["id"], odd["why"])
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "claims.json").write_text(json.dumps([odd, {**odd, "red": False}, 7]))
+    (tmp_path / "gate.json").write_text("[")
+    monkeypatch.setattr(sys, "argv", ["issue", str(tmp_path), "--dry"])
+    assert issue.main() == 0
+    quoted = [line for line in capsys.readouterr().out.splitlines() if "rudra/x" in line]
+    assert quoted == ["- `rudra/x: not reproduced: @all ![p](http://x) ?a???::x::%0A`"]
+
+
 def test_nox_executes_nothing_in_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The name of a folder for all nights may be taken first by any user of the machine."""
     fake = ModuleType("nox")
-    fake.__dict__.update(options=SimpleNamespace(), session=lambda body: body, Session=object)
+    session = lambda body=None, **_: body or (lambda body: body)
+    fake.__dict__.update(options=SimpleNamespace(), session=session, Session=object)
     fake.__dict__.update(parametrize=lambda *_: lambda body: body, param=lambda *_, **__: None)
     monkeypatch.setitem(sys.modules, "nox", fake)
     monkeypatch.setattr(sys, "path", [*sys.path])

@@ -137,11 +137,12 @@ class Engine:
     def local(self, task: Ready) -> None:
         """A replica's step along its gradient, and its correction towards the average model."""
         algorithm, state, row = self.learners.algorithm, self.learners.state, slice(task.learner, task.learner + 1)
-        w = state.replicas[row]
-        stepped, memory = algorithm.optimizer.step(state.memory[row], w, self.gradients[row], self.lr)
+        w, kept = state.replicas[row], state.memory[row]
+        stepped, memory = algorithm.optimizer.step(kept, w, self.gradients[row], self.lr)
         self.corrections[row], _ = algorithm.corrections(w, state.centre)
         torch.sub(stepped, self.corrections[row], out=w)
-        state.memory[row].copy_(memory)
+        if memory is not kept:  # a solver that works in place returns what it was given
+            kept.copy_(memory)
 
     def average(self, task: Ready) -> None:
         """The average model moves by all corrections."""

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from suite.runs.files import remove
+from suite.runs.files import now_in, remove
 
 LEASE = 60.0  # seconds without a sign of life after which a claim may be taken over; the same for all of a store
 BEATS = 6  # signs of life in that time
@@ -141,6 +141,7 @@ class Locks:
             lease.acquire(timeout=0)
         except Timeout:
             self._watched[run_id] = lease
+            _give_up_empty(path, seconds)
             yield None
             return
         except LeaseSettingsMismatch as error:
@@ -152,6 +153,22 @@ class Locks:
             yield lambda: lease.compromise is not None
         finally:
             lease.release()
+
+
+def _give_up_empty(path: Path, seconds: float) -> None:
+    """Let a lease that has long been empty be damaged: filelock takes over a damaged one, and an empty one never.
+
+    A power cut leaves a file empty whose bytes were not synced. The byte goes into the file that was looked at, so a
+    lease that somebody has put in its place meanwhile stays as it is.
+    """
+    with contextlib.suppress(OSError):  # gone, or another user's
+        handle = os.open(path, os.O_WRONLY)
+        try:
+            found = os.fstat(handle)
+            if found.st_size == 0 and now_in(path.parent) - found.st_mtime > seconds:
+                os.write(handle, b"\0")
+        finally:
+            os.close(handle)
 
 
 def _lock_file(path: Path) -> int:

@@ -50,7 +50,7 @@ def test_throughput_is_a_median_with_the_middle_of_its_repeats() -> None:
     networks = {"throughput": 1.5, "crossbow_lenet": 2.1, "crossbow_vgg16": 1.2}
     every = timed(
         "fig12a",
-        {group: throughput({k: [best] * 3}) for (group, best), k in zip(networks.items(), (3, 5, 2), strict=True)},
+        {group: throughput({k: [best] * 3}) for (group, best), k in zip(networks.items(), (5, 3, 2), strict=True)},
     )
     assert found("fig12a/intro-1p8", every).values == (2.1,)
     assert verdict("fig12a/intro-1p8", every) == "reproduced"

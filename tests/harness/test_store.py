@@ -96,6 +96,13 @@ def test_a_damaged_folder_is_refused_by_name(store: Store, folder: Path, damage)
         store.read(SPEC.id)
 
 
+def test_foreign_files_are_quoted_at_a_length_that_a_person_reads(store: Store):
+    files = files_of(RunSpec("toy/draw")) | {f"{number}.parquet": b"" for number in range(10_000)}
+    with pytest.raises(DamagedRun, match="files") as refused:
+        verified(RunSpec("toy/draw").id, files)
+    assert len(str(refused.value)) < 500
+
+
 def test_a_file_where_a_folder_should_be_is_damage(store: Store):
     (store.root / "runs" / SPEC.id).write_text("not a folder")
     assert store.has(SPEC.id)
