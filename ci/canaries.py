@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runs.archive import Runs, export, open_runs
 from suite.runs.comparison import compare_runs, lines

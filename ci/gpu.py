@@ -176,7 +176,7 @@ def promise(
     from suite.commands import plan as planning
     from suite.commands.list_ import committed_ids
     from suite.commands.priority import ranked
-    from suite.papers.selection import select
+    from suite.papers.catalogue import select
     from suite.runs.store import Store
 
     selection = select(list(only))

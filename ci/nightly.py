@@ -23,7 +23,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from ci.gpu import lacks_cuda
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.environment import machine_class, revision, versions
 from suite.runs.store import Store

@@ -16,9 +16,9 @@ import pytest
 
 from suite.claims.estimate import REDUCED, Estimate, exact, interval, point
 from suite.claims.judge import Claim, Verdict
-from suite.papers import register, registry
+from suite.papers import catalogue, register
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
-from suite.papers.published import entries as claims_of
+from suite.papers.catalogue import entries as claims_of
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
@@ -179,16 +179,16 @@ def registered(home: Path, *without_speed: ModuleType) -> Iterator[Paper]:
     paper = fake_paper()
     with pytest.MonkeyPatch.context() as patch:
         claims_of.cache_clear()
-        registry.paper.cache_clear()
-        known = registry.PAPERS
+        catalogue.paper.cache_clear()
+        known = catalogue.PAPERS
         for module in [module for module in sys.modules.values() if getattr(module, "PAPERS", None) is known]:
-            patch.setattr(module, "PAPERS", {"fake": registry.Registered(lambda: paper, home)})
+            patch.setattr(module, "PAPERS", {"fake": catalogue.Registered(lambda: paper, home)})
         patch.setattr(register, "read", live_register.read)
         for module in without_speed:
             patch.setattr(module, "measured_speed", list)
         yield paper
     claims_of.cache_clear()
-    registry.paper.cache_clear()
+    catalogue.paper.cache_clear()
 
 
 def claim(name: str = "fake/fig1/it", rule: str = "within", printed: tuple = (10.0,), **more: Any) -> Claim:

@@ -12,9 +12,8 @@ from paper_figures.rudra.plans import label
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Evidence
+from suite.papers.catalogue import paper, published
 from suite.papers.evidence import committed
-from suite.papers.published import published
-from suite.papers.registry import paper
 from suite.report.answers import Answer, AnswerError, answers, beside_claims
 from suite.report.readme import OWN
 from suite.runs.archive import Layered

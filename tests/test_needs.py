@@ -1,8 +1,7 @@
 """What a claim is said to need is what its runs take, by the estimates of ``plan``."""
 
 from suite.claims.judge import NEEDS
-from suite.papers.published import published
-from suite.papers.registry import PAPERS, experiment, paper
+from suite.papers.catalogue import PAPERS, experiment, paper, published
 
 HALF_A_DAY, HUNDREDS = 12 * 3600, 200  # seconds of one core, trainings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ci import nightly
-from suite.papers.registry import PAPERS as REGISTERED
+from suite.papers.catalogue import PAPERS as REGISTERED
 
 PAPERS = [name for name in REGISTERED if name != "together"]  # which has no algorithm of its own
 

@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 
 from suite.claims.judge import PROFILES
 from suite.papers.artifact import Artifact, Evidence, Missing
+from suite.papers.catalogue import PAPERS, entries, paper
 from suite.papers.evidence import committed
-from suite.papers.published import entries
-from suite.papers.registry import PAPERS, paper
 from suite.report import structure as pictures
 from suite.report import style
 from suite.report.site.page_cache import ReadOnce

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from suite.papers.artifact import Evidence
+from suite.papers.catalogue import PAPERS, paper
 from suite.papers.counterfeits import forged, replaced
 from suite.papers.evidence import committed
+from suite.papers.measurement import Measurement, measure_evidence
 from suite.papers.panel import Panel
-from suite.papers.registry import PAPERS, paper
-from suite.papers.verdicts import Measurement, measure_evidence
 from suite.report.site.page_cache import ReadOnce
 from suite.runs.archive import Layered, Runs
 from suite.runs.store import Run

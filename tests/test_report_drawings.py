@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from fake_paper import HOSTILE, fill, registered, specs
 
-from suite.papers import registry
+from suite.papers import catalogue
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.verdicts import verdicts
 from suite.report import gallery, style
@@ -168,8 +168,8 @@ def test_what_is_drawn_is_written_as_a_table_beside_the_picture(tmp_path, monkey
     with registered(tmp_path) as paper:
         fig1 = replace(paper.artifact("fake/fig1"), frame=losses)
         made = replace(paper, artifacts=(fig1, *paper.artifacts[1:]))
-        monkeypatch.setitem(registry.PAPERS, "fake", registry.Registered(lambda: made, tmp_path))
-        registry.paper.cache_clear()
+        monkeypatch.setitem(catalogue.PAPERS, "fake", catalogue.Registered(lambda: made, tmp_path))
+        catalogue.paper.cache_clear()
         store, out = fill(tmp_path / "store"), tmp_path / "out"
         lines = list(draw_selection([], store, out, data=form))
         assert [line.rpartition("; ")[2] for line in lines] == [

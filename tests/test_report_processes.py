@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from suite.papers.catalogue import paper
 from suite.papers.evidence import committed
-from suite.papers.registry import paper
 from suite.report.site import rows
 from suite.report.site.page_cache import read_once
 from suite.runs.archive import Layered

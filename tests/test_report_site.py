@@ -12,7 +12,7 @@ from urllib.parse import unquote, urldefrag
 import pytest
 from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
 
-from suite.papers import registry
+from suite.papers import catalogue
 from suite.report.site import build, exhibit, rows, stamp
 from suite.report.site.build import write_site
 from suite.report.site.rows import Row, Section
@@ -145,7 +145,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     words = pages[made / "fake/fig1.html"].words
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
-    section = Section(registry.paper("fake"), [row])
+    section = Section(catalogue.paper("fake"), [row])
     page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 

@@ -13,11 +13,11 @@ import pytest
 from suite.claims.families import corrected
 from suite.claims.judge import TEST
 from suite.commands.reproduce import committed_verdicts
+from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, published
 from suite.papers.evidence import committed
 from suite.papers.grades import Rests, grade, read_of
-from suite.papers.published import entries, published
+from suite.papers.measurement import measurements
 from suite.papers.register import DECIDING, read
-from suite.papers.registry import PAPERS, homes, paper, papers_of
 from suite.papers.verdicts import verdicts
 from suite.report import snapshot
 from suite.report.numerals import alike
@@ -36,14 +36,14 @@ def committed_rows():
 
 @pytest.fixture(scope="module")
 def judged():
-    """Verdicts of all papers on the committed evidence, what was measured for them, and the evidence."""
-    source, measured = Layered(committed()), {}
+    """Verdicts of all papers on the committed evidence, and the evidence."""
+    source = Layered(committed())
     found = []
     for name in PAPERS:
         artifacts = {claim.artifact for claim in published(name)}
-        alone = verdicts(paper(name), source, artifacts=artifacts, measured=measured)
+        alone = verdicts(paper(name), source, artifacts=artifacts)
         found += corrected(alone, read(PAPERS[name].home).families)
-    return found, measured, source
+    return found, source
 
 
 @pytest.mark.parametrize("name", papers_of(homes()[0]))
@@ -55,11 +55,10 @@ def test_every_value_and_verdict_is_the_committed_one(judged, name):
 @pytest.mark.parametrize("name", papers_of(homes()[0]))
 def test_every_statement_holds(judged, name):
     """Entries of kind *test*: what cannot be false of our own code, a setting read back, arithmetic on print."""
-    _, measured, source = judged
-    of_it = {place: found for place, found in measured.items() if place[0].startswith(f"{name}/")}
+    _, source = judged
     statements = [entry for entry in entries(name) if entry.kind == TEST]
     artifacts = {entry.artifact for entry in statements}
-    found = verdicts(paper(name), source, artifacts=artifacts, measured=of_it, claims=statements)
+    found = verdicts(paper(name), source, artifacts=artifacts, claims=statements)
     assert [(v.claim.id, v.verdict, v.why) for v in found if v.verdict != "reproduced"] == []
 
 
@@ -81,12 +80,13 @@ def test_every_claim_with_a_grade_has_a_number():
 
 def test_every_committed_grade_follows_from_the_stored_specifications(judged):
     """Read again from the run folders: specification and machine, and nothing that was computed."""
-    found, measured, source = judged
+    found, source = judged
     told = [verdict for verdict in found if verdict.measured is not None]
     assert told
     for verdict in told:
         claim = verdict.claim
-        rests = measured[claim.artifact, verdict.profile].rests[claim.quantity]
+        artifact = paper(claim.paper).artifact(claim.artifact)
+        rests = measurements(artifact, source)[verdict.profile].rests[claim.quantity]
         assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
         runs = [source.read(read.spec.id) for read in rests.runs]
         again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)
@@ -107,7 +107,7 @@ def test_nothing_that_is_committed_is_red(judged):
 
 
 def test_readme_and_docs_say_what_the_committed_evidence_says(judged):
-    found, _, source = judged
+    found, source = judged
     for name, made in blocks(found, source).items():
         text = (ROOT / name).read_text(encoding="utf-8")
         for block, wanted in made.items():

@@ -17,7 +17,7 @@ from paper_figures.together.seconds import LINKS, TIMES, Costs
 from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
 from suite.experiment import Context, OutOfTime
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runs.store import Outcome, Store, encode
 
 ARTIFACT = "together/mnist"

@@ -8,14 +8,14 @@ import pytest
 from fake_paper import PUBLISHED, fill, registered, specs
 
 from suite.claims.estimate import exact, point
-from suite.papers import index, remembered
+from suite.papers import catalogue
+from suite.papers import verdicts as judging
 from suite.papers.artifact import Artifact, Evidence, Missing
+from suite.papers.catalogue import entries, published
 from suite.papers.grades import Rests, read_of
-from suite.papers.published import entries, published
-from suite.papers.verdicts import Measurement, besides, grades, is_timed, measure, measure_evidence, verdicts
-from suite.report.site.page_cache import ReadOnce
-from suite.runs import disk_cache
-from suite.runs.archive import Archive, Layered, export
+from suite.papers.measurement import Measurement, besides, is_timed, measure, measure_evidence
+from suite.papers.verdicts import grades, judge_artifacts, verdicts
+from suite.runs.archive import Layered
 from suite.runs.contest import Survey
 from suite.runs.store import DamagedRun
 
@@ -63,8 +63,10 @@ def found():
 
 
 def judged(paper, name="size", /, **measured):
-    at = {("fake/fig4", profile): measured.get(profile, Measurement()) for profile in ("smoke", "reduced", "paper")}
-    made = verdicts(paper, Layered([]), artifacts=["fake/fig4"], measured=at)
+    at = {profile: measured.get(profile, Measurement()) for profile in ("paper", "reduced", "smoke")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judging, "measurements", lambda *_: at)
+        made = verdicts(paper, Layered([]), artifacts=["fake/fig4"])
     return {verdict.claim.id.rpartition("/")[2]: verdict for verdict in made}[name]
 
 
@@ -143,29 +145,29 @@ def test_verdicts_of_the_chosen_artifacts_come_in_the_order_of_the_claims(paper,
     assert verdicts(paper, Layered([]), artifacts=[]) == []
 
 
-def test_what_was_measured_for_the_verdicts_is_handed_up_and_measured_once_where_runs_are_the_same(paper, tmp_path):
+def test_the_same_runs_are_measured_once(paper, tmp_path):
+    """Over profiles that ask for the same, and over calls; another content of a run is measured anew."""
     asked = []
 
     def counting(evidence):
         asked.append(evidence.profile)
         yield "size", exact(10)
 
-    made = replace(paper, artifacts=(Artifact("fake/fig4", "", measures=(counting,)),))
-    measured = {}
-    (_, size) = verdicts(made, Layered([]), measured=measured)
-    assert (size.verdict, size.profile, asked) == ("reproduced", "paper", ["paper"])
-    assert set(measured) == {("fake/fig4", profile) for profile in ("smoke", "reduced", "paper")}
-    only = {}
-    verdicts(made, Layered([]), profile="smoke", measured=only)
-    assert (set(only), asked[1:]) == ({("fake/fig4", "smoke")}, ["smoke"])
+    made = replace(paper, artifacts=(Artifact("fake/fig4", "", lambda _: {"a": specs("smoke")}, (counting,)),))
+    judge = lambda source: verdicts(made, source, artifacts=["fake/fig4"])[1]
+    first = judge(fill(tmp_path / "a", note=""))
+    assert (first.verdict, first.profile, asked) == ("reproduced", "paper", ["paper"])
+    assert judge(fill(tmp_path / "b", note="")) == first
+    assert asked == ["paper"]
+    judge(fill(tmp_path / "c", note="another"))
+    assert asked == ["paper"] * 2
 
 
 def test_what_no_claim_asks_for_is_told_at_the_largest_profile_or_the_smallest_that_says_the_same(paper, found):
     measured = {
-        ("fake/fig4", "smoke"): found(size=exact(1), cause=exact(1), same=exact(3), other=exact(3), small=exact(5)),
-        ("fake/fig4", "reduced"): found(same=exact(3), other=exact(4)),
-        ("fake/fig4", "paper"): found(same=exact(3), other=exact(4), large=exact(6)),
-        ("fake/fig1", "paper"): found(elsewhere=exact(7)),
+        "paper": found(same=exact(3), other=exact(4), large=exact(6)),
+        "reduced": found(same=exact(3), other=exact(4)),
+        "smoke": found(size=exact(1), cause=exact(1), same=exact(3), other=exact(3), small=exact(5)),
     }
     assert besides("fake/fig4", measured) == [
         ("same", "smoke", exact(3)),
@@ -229,75 +231,17 @@ def test_what_goes_wrong_in_one_function_hinders_no_other():
     }
 
 
-# --- verdicts that are kept, and the index of what there is
-
-
-@pytest.fixture
-def shipped(paper, tmp_path, monkeypatch):
-    """Two exported files with all runs of the fake paper's first figure; how often it was judged anew."""
-    anew = []
-
-    def noted(*given, artifacts, **options):
-        anew.extend(artifacts)
-        return verdicts(*given, artifacts=artifacts, **options)
-
-    monkeypatch.delenv(remembered.FRESH, raising=False)
-    place = tmp_path / "evidence"
-    place.mkdir()
-    made = fill(tmp_path / "filled", note="")
-    for name, some in (("a", specs("smoke")[:1]), ("b", specs("smoke")[1:])):
-        export({spec.id: made.files(spec.id) for spec in some}, place / f"{name}.zip", {})
-    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(remembered, "verdicts", noted)
-    monkeypatch.setattr(remembered, "state", lambda: "one")
-    return anew, [Archive(place / f"{name}.zip") for name in "ab"], made
-
-
-def test_verdicts_on_all_that_is_shipped_are_kept_and_on_a_part_of_it_are_not(paper, shipped):
-    anew, archives, _ = shipped
-    judge = lambda *layers, profile=None: remembered.judge_artifact(paper, "fake/fig1", profile, Layered(layers))
-    first = judge(*archives)
-    assert judge(*archives) == first
-    assert anew == ["fake/fig1"]
-    for _ in range(2):
-        judge(archives[0])
-    assert anew == ["fake/fig1"] * 3
-    judge(*archives, profile="smoke")  # kept apart
-    judge(*archives, profile="smoke")
-    assert anew == ["fake/fig1"] * 4
-
-
-def test_a_user_s_run_that_an_artifact_does_not_read_leaves_its_verdicts_kept(paper, shipped, tmp_path):
-    anew, archives, filled = shipped
-    own = fill(tmp_path / "own", "reduced")
-    for spec in specs("reduced"):
-        own.refuse(spec.id)
-    assert own.ids()
-    for layers in (archives, [own, *archives], [ReadOnce(own), *archives]):
-        remembered.judge_artifact(paper, "fake/fig1", None, Layered(layers))
-    assert anew == ["fake/fig1"]
-    remembered.judge_artifact(paper, "fake/fig1", None, Layered([filled, *archives]))
-    assert anew == ["fake/fig1"] * 2
-
-
-def test_who_asks_for_what_was_measured_gets_it_measured(paper, shipped):
-    anew, archives, _ = shipped
-    remembered.judge_artifact(paper, "fake/fig1", None, Layered(archives))
-    measured = {}
-    remembered.judge_artifact(paper, "fake/fig1", None, Layered(archives), measured=measured)
-    assert anew == ["fake/fig1"] * 2
-    assert measured["fake/fig1", "smoke"].found["accuracy"].n == 3
-    assert disk_cache.place("verdicts", "one", "fake-fig1-largest.json").exists()
+# --- the index of what there is
 
 
 def test_verdicts_of_several_artifacts_come_in_the_published_order(paper):
-    found = remembered.judge_artifacts(paper, ["fake/fig4", "fake/table1", "fake/fig1"], None, Layered([]))
+    found = judge_artifacts(paper, ["fake/fig4", "fake/table1", "fake/fig1"], None, Layered([]))
     wanted = [c.id for c in published("fake") if c.artifact not in ("fake/fig2", "fake/fig3")]
     assert [verdict.claim.id for verdict in found] == wanted
 
 
 def test_the_index_has_a_row_for_each_artifact(paper):
-    rows = {row["id"]: row for row in index.build(["fake"])}
+    rows = {row["id"]: row for row in catalogue.index_rows(["fake"])}
     assert list(rows) == ["fake/fig1", "fake/table1", "fake/fig2"]
     assert [row["drawn"] for row in rows.values()] == [True, False, True]
     assert rows["fake/fig1"]["runs"]["smoke"] == sorted(spec.id for spec in specs("smoke"))
@@ -306,23 +250,10 @@ def test_the_index_has_a_row_for_each_artifact(paper):
     assert rows["fake/fig2"]["claims"][0]["needs"] == "cluster"
 
 
-def test_the_index_is_compared_and_renewed_on_request(paper, tmp_path, monkeypatch):
-    def main(*arguments):
-        monkeypatch.setattr("sys.argv", ["index", *arguments])
-        return index.main()
-
-    path = tmp_path / index.NAME
-    assert (main(), path.exists()) == (1, False)
-    assert (main("--write"), path.read_text()) == (0, index.text(tmp_path))
-    assert main() == 0
-    path.write_text(path.read_text().replace("Fig. 1", "Fig. I"))
-    assert main() == 1
-
-
 def test_a_committed_index_is_read_as_it_is_unless_it_is_of_other_papers(paper, tmp_path):
-    path = tmp_path / index.NAME
-    assert index.rows() == index.build(["fake"])
+    path = tmp_path / catalogue.INDEX
+    assert catalogue.index() == catalogue.index_rows(["fake"])
     path.write_text('{"papers": ["fake"], "artifacts": [{"id": "as written"}]}')
-    assert index.rows() == [{"id": "as written"}]
+    assert catalogue.index() == [{"id": "as written"}]
     path.write_text('{"papers": ["fake", "gone"], "artifacts": [{"id": "as written"}]}')
-    assert index.rows() == index.build(["fake"])
+    assert catalogue.index() == catalogue.index_rows(["fake"])

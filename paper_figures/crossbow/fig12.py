@@ -21,8 +21,8 @@ from paper_figures.crossbow.readings import (
 from paper_figures.crossbow.tables import arrival_table, throughput_table, timed_table
 from suite.claims.intervals import Interval
 from suite.papers.artifact import Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
-from suite.papers.published import printed_value
 from suite.report.style import GRID
 from suite.runs.store import Run
 

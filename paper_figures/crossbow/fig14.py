@@ -10,8 +10,8 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import THROUGHPUT, common_target, epochs, fastest, of_gpu, on_gpu, only, stored
 from paper_figures.crossbow.tables import arrival_table, every_iteration, throughput_table, whole
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
-from suite.papers.published import printed_value
 from suite.report.style import PALETTE
 from suite.runs.store import Run
 

@@ -8,8 +8,8 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import pair
 from paper_figures.crossbow.tables import arrival_table
 from suite.papers.artifact import Groups
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 from suite.report.style import GRID, PRINTED
 
 if TYPE_CHECKING:

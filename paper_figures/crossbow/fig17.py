@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, server_model
 from paper_figures.crossbow.tables import modelled_table
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 from suite.report.style import MARKERS, PALETTE
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from paper_figures.crossbow.tables import accuracy_table
 from suite.claims.intervals import Interval
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed
 
 if TYPE_CHECKING:
     import pandas as pd

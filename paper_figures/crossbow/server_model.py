@@ -7,7 +7,7 @@ import math
 from paper_figures.crossbow import settings
 from suite.clock import Link
 from suite.model_averaging.time_to_accuracy import MultiGpuServer
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 
 GPUS = 8
 RESNET32_BYTES = 4 * 469_114  # of its parameters

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from paper_figures.crossbow import diagrams, plots, settings
 from paper_figures.crossbow.readings import only, told
+from suite.papers.catalogue import printed
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed
 from suite.report.style import PALETTE
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import result, stored
 from suite.data.catalogue import DATASETS
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
-from suite.papers.published import printed_value
 from suite.report.style import PALETTE, PRINTED
 
 if TYPE_CHECKING:

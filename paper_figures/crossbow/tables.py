@@ -11,8 +11,8 @@ from paper_figures.crossbow import server_model, settings
 from paper_figures.crossbow.readings import LADDER, accuracies, epochs, on_gpu, seconds_ratio, stand_in, stored
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame
-from suite.papers.published import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from reference_impls.inverse_law_model import Law, System, convergence_seconds
 from suite.claims.estimate import exact, over_seeds
 from suite.claims.intervals import log_interval
 from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.catalogue import printed
 from suite.papers.counterfeits import counterfeit, edited, forged, genuine
-from suite.papers.published import printed
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

@@ -40,8 +40,8 @@ from suite.batch_size.law import FitError, InverseLawFit, Updates
 from suite.claims.estimate import interval, point
 from suite.claims.intervals import Interval, log_interval
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
+from suite.papers.catalogue import printed_value
 from suite.papers.counterfeits import counterfeit, genuine
-from suite.papers.published import printed_value
 from suite.runs.store import Run
 
 if TYPE_CHECKING:

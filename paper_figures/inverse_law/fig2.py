@@ -16,7 +16,7 @@ from paper_figures.inverse_law.readings import crossings, exponent, told_apart
 from suite.claims.estimate import Estimate, exact, over_seeds
 from suite.claims.intervals import Interval
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from paper_figures.isgd.pairs import settings_of
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.intervals import Interval
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 from suite.report.style import PRINTED
 from suite.spec import RunSpec
 

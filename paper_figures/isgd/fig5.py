@@ -16,8 +16,8 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import PAIR, column, data_of, error_leads, log_speed, tests, until
 from suite.claims.intervals import TIE, Interval, at_least
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.isgd import settings
 from paper_figures.isgd.settings import NETWORKS
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.grades import machine_of
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,8 @@ from paper_figures.isgd.fig7 import medians
 from paper_figures.isgd.settings import NETWORKS
 from suite.claims.intervals import Interval, least, mean_interval
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

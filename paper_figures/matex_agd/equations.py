@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from paper_figures.matex_agd.costs import DELAYED
 from paper_figures.matex_agd.drawing import draw_link
 from paper_figures.matex_agd.exchanges import METHODS, WORKLOADS, link_runs, link_table
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,8 +22,8 @@ from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, whole_tra
 from paper_figures.matex_agd.table1 import accuracies
 from suite.claims.intervals import Interval, log_interval, mean_interval
 from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

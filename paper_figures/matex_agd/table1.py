@@ -17,8 +17,8 @@ from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from suite.claims.intervals import Interval, least, mean_interval
 from suite.papers.artifact import Groups
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from paper_figures.rudra.plans import JITTERS, SPLITS, clock, messages
 from suite.claims.intervals import Interval, wilson
 from suite.papers.artifact import Groups
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

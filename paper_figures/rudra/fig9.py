@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.rudra import times
 from paper_figures.rudra.plans import CALIBRATED4, TABLE4
 from paper_figures.rudra.times import FITTED, HELD_OUT
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

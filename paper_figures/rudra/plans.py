@@ -22,7 +22,7 @@ from paper_figures.rudra.settings import (
 )
 from reference_impls.rudra_rates import gradients_per_update
 from suite.papers.artifact import Groups
-from suite.papers.published import printed, printed_value
+from suite.papers.catalogue import printed, printed_value
 from suite.spec import RunSpec
 
 SPLITS = (1, 2, 4, 30)  # n with 30 learners

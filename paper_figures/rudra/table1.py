@@ -16,8 +16,8 @@ from paper_figures.rudra.plans import ADVERSARIAL, CORES_PER_NODE, system_groups
 from paper_figures.rudra.settings import LEARNERS_PER_NODE
 from suite.claims.intervals import Interval, mean_interval
 from suite.papers.artifact import Missing
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

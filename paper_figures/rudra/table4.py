@@ -19,8 +19,8 @@ from paper_figures.rudra.settings import IMAGENET_BYTES
 from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.models.table import counts
 from suite.papers.artifact import Groups
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import printed_value
 
 if TYPE_CHECKING:
     import pandas as pd

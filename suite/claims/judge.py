@@ -190,7 +190,6 @@ class Verdict:
     settings: str = ""  # of a training: how many of its settings the paper prints, and which it does not
     order: str = ""  # whether its rule stood before its evidence: registered, or amended, late, undated, unregistered
     exploratory: Verdict | None = None  # what a rule says that changed after the runs began; this one stood then
-    remembered: bool = field(default=False, compare=False)  # from memory, and not derived anew by this process
     disputed: bool = False  # a run of it is held in another version, which its seeds are too few to judge
     decides: bool = False  # whether evidence of that grade decides the claim, or is shown beside it
     runs: tuple[str, ...] = ()  # ids of all runs that the number was read from

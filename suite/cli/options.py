@@ -35,9 +35,9 @@ class TableFormat(StrEnum):
 
 def complete_selector(incomplete: str) -> list[str]:
     """Papers and artifacts that begin so, for the shell."""
-    from suite.papers import index
+    from suite.papers import catalogue
 
-    names = [row["id"] for row in index.rows()]
+    names = [row["id"] for row in catalogue.index()]
     return [n for n in dict.fromkeys([*(n.partition("/")[0] for n in names), *names]) if n.startswith(incomplete)]
 
 

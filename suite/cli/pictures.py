@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -92,9 +91,7 @@ def refresh_(
 ) -> None:
     """Renew what is made from papers and their evidence: the index, and tables in README and docs."""
     from suite.commands.refresh import refresh
-    from suite.papers.remembered import FRESH
 
-    os.environ[FRESH] = "1"  # what is committed is judged anew
     code, said = refresh(papers or [], check=check)
     print("\n".join(said))
     raise typer.Exit(code)
@@ -116,9 +113,7 @@ def reproduce(
 ) -> None:
     """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
     from suite.commands.reproduce import reproduce_selection
-    from suite.papers.remembered import FRESH
     from suite.runs.files import check_writable
 
     check_writable(out)
-    os.environ[FRESH] = "1"  # what is compared with the committed verdicts is judged anew
     raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out, accept))

@@ -70,8 +70,8 @@ def plan(
     from suite.commands import plan as planning
     from suite.commands.list_ import committed_ids
     from suite.commands.terminal import show
+    from suite.papers.catalogue import select
     from suite.papers.evidence import ids_of_user
-    from suite.papers.selection import select
     from suite.runner.calibration import known
 
     selection = select(selector or [])

@@ -49,7 +49,7 @@ def merge(
     file: Annotated[Path, typer.Argument(help="a file that export wrote")], *, store: StoreOption = STORE
 ) -> None:
     """Take an exported file into a store, whole or not at all. Exit 1 when it contests a stored run."""
-    from suite.papers.verdicts import is_arithmetic, is_timed
+    from suite.papers.measurement import is_arithmetic, is_timed
     from suite.runs.archive import Archive
     from suite.runs.archive import merge as take
     from suite.runs.contest import relation

@@ -14,22 +14,19 @@ from suite.claims.board import lines as board_lines
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.commands.check_table import console, sheet, show
-from suite.papers.published import published
-from suite.papers.remembered import judge_artifacts
-from suite.papers.selection import select
-from suite.papers.verdicts import measure
+from suite.papers.catalogue import published, select
+from suite.papers.measurement import measure, measurements
+from suite.papers.verdicts import judge_artifacts
 from suite.report.numerals import values
 from suite.runs.archive import Runs
 from suite.runs.contest import Survey
 
 
-def judge_selection(
-    selectors: Sequence[str], profile: str | None, source: Runs, found: Survey | None = None
-) -> list[Verdict]:
-    """Verdicts of all claims of a selection, in the papers' order; ``found`` takes up what runs are held twice."""
+def judge_selection(selectors: Sequence[str], profile: str | None, source: Runs) -> list[Verdict]:
+    """Verdicts of all claims of a selection, in the papers' order."""
     judged: list[Verdict] = []
     for paper, artifacts in select(selectors):
-        judged += judge_artifacts(paper, [artifact.id for artifact in artifacts], profile, source, found)
+        judged += judge_artifacts(paper, [artifact.id for artifact in artifacts], profile, source)
     return judged
 
 
@@ -55,7 +52,6 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "verdict": verdict.verdict,
         "red": verdict.red,
         "disputed": verdict.disputed,
-        "remembered": verdict.remembered,
         "why": verdict.why,
         "profile": verdict.profile,
         "decided_from": claim.profile,
@@ -87,14 +83,9 @@ def summary(found: Sequence[Verdict]) -> list[str]:
 
 
 def evidence(found: Sequence[Verdict], own: Collection[str]) -> str:
-    """Whose runs the verdicts were read from, and how many verdicts come from memory.
-
-    ``own`` are the ids of the runs in the user's store.
-    """
+    """Whose runs the verdicts were read from; ``own`` are the ids of the runs in the user's store."""
     ids = {run for v in found for measured in (v.measured, v.proxy) if measured for run in measured.runs}
-    known = sum(verdict.remembered for verdict in found)
-    memory = f"; {known} of {len(found)} verdicts from memory (SGD_SUITE_FRESH=1 judges anew)" if known else ""
-    return f"evidence: {len(ids.intersection(own))} yours, {len(ids.difference(own))} committed{memory}"
+    return f"evidence: {len(ids.intersection(own))} yours, {len(ids.difference(own))} committed"
 
 
 def junit(found: Sequence[Verdict], path: Path) -> None:
@@ -133,6 +124,16 @@ def show_unclaimed(selectors: Sequence[str], profile: str | None, source: Runs) 
     return shown
 
 
+def held_twice(selectors: Sequence[str], profile: str | None, source: Runs) -> Survey:
+    """What the source holds in several versions of the runs that a selection reads."""
+    several = Survey()
+    for _, artifacts in select(selectors):
+        for artifact in artifacts:
+            for measurement in measurements(artifact, source, profile).values():
+                several.add(measurement.survey)
+    return several
+
+
 def check_selection(
     selectors: Sequence[str],
     profile: str | None,
@@ -144,8 +145,7 @@ def check_selection(
     verbose: bool,
 ) -> int:
     """Print verdicts on the runs of ``source``, of which ``own`` are the user's; returns 1 when one is red."""
-    several = Survey()
-    found = judge_selection(selectors, profile, source, several)
+    found = judge_selection(selectors, profile, source)
     if junit_path:
         junit(found, junit_path)
     if as_json:
@@ -154,6 +154,6 @@ def check_selection(
         shown = show_unclaimed(selectors, profile, source)
         if found or not shown:
             show(found, verbose=verbose, closing=[*summary(found), evidence(found, own)])
-    for line in several.lines():
+    for line in held_twice(selectors, profile, source).lines():
         print(line, file=sys.stderr)
     return 1 if any(v.red for v in found) else 0

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from suite.claims.board import said
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.places import moved
-from suite.papers.published import published
-from suite.papers.registry import PAPERS, paper
-from suite.papers.remembered import judge_artifacts
-from suite.papers.selection import SelectorError
+from suite.papers.catalogue import PAPERS, SelectorError, moved, paper, published
 from suite.papers.trials import UNTRIED, counted
+from suite.papers.verdicts import judge_artifacts
 from suite.report.verdict_details import reasons, runs_behind, tried
 from suite.runs.archive import Runs
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
-from suite.papers.selection import select
+from suite.papers.catalogue import select
 from suite.papers.trials import UNTRIED, Trial, counted, power, trials
 from suite.papers.verdicts import verdicts
 from suite.runs.archive import Runs

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import PROFILES
-from suite.papers import index
+from suite.papers import catalogue
+from suite.papers.catalogue import matching
 from suite.papers.evidence import committed, ids_of_user
-from suite.papers.selection import matching
 
 
 def committed_ids() -> set[str]:
@@ -26,7 +26,7 @@ def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]
     """
     yours = ids_of_user(store)
     others = committed_ids() - yours
-    rows = {row["id"]: row for row in index.rows()}
+    rows = {row["id"]: row for row in catalogue.index()}
     return [
         {
             **rows[artifact],

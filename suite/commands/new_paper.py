@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 
 from suite.papers.artifact import PaperError, check_name
-from suite.papers.registry import PAPERS
+from suite.papers.catalogue import PAPERS
 from suite.runs.files import check_writable
 
 TEMPLATE = Path(__file__).parents[1] / "papers" / "template"

@@ -12,7 +12,7 @@ from typing import Any
 from suite.commands.terminal import duration, memory
 from suite.data.catalogue import available
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
 from suite.spec import RunSpec

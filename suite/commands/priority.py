@@ -10,7 +10,7 @@ from suite.claims.judge import ON_A_CPU, PROFILES, Claim
 from suite.commands.plan import Planned
 from suite.commands.terminal import duration
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.published import published
+from suite.papers.catalogue import published
 
 SHORTEST = 0.1  # seconds; what takes less is as good as free
 
@@ -21,7 +21,7 @@ def decidable(claim: Claim, artifact: Artifact, profile: str, device: str, have:
         return False
     if PROFILES.index(claim.profile) > PROFILES.index(profile):
         return False
-    lowest = {spec.id for specs in artifact.runs(claim.profile).values() for spec in specs}
+    lowest = artifact.ids(claim.profile)
     return not lowest.issubset(have)
 
 

@@ -18,8 +18,8 @@ import pytest
 from suite.claims.board import board, lines, word
 from suite.claims.judge import PROFILES, Verdict
 from suite.commands.check import judge_selection
+from suite.papers.catalogue import PAPERS
 from suite.papers.evidence import with_committed
-from suite.papers.registry import PAPERS
 from suite.runs.archive import Runs
 
 pytest.register_assert_rewrite("suite.battery")

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from suite.papers import index, register
+from suite.papers import catalogue, register
+from suite.papers.catalogue import PAPERS, SelectorError, homes, papers_of
 from suite.papers.evidence import committed
-from suite.papers.registry import PAPERS, homes, papers_of
-from suite.papers.selection import SelectorError
 from suite.report import readme, snapshot
 from suite.report.hours import HOURS, hours
 from suite.report.numerals import alike
@@ -34,7 +33,7 @@ def project(home: Path) -> Path | None:
 def generated(home: Path) -> dict[Path, str]:
     """What the generated files of a home's project must hold. Raises ReadmeError where markers are missing."""
     root = project(home)
-    made = {home / index.NAME: index.text(home)}
+    made = {home / catalogue.INDEX: catalogue.index_text(home)}
     if root is None:
         return made
     source = Layered(committed())

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from suite.papers.catalogue import PAPERS, SelectorError, homes, paper, papers_of
 from suite.papers.evidence import committed
 from suite.papers.register import RegisterError, append, changes, read
-from suite.papers.registry import PAPERS, homes, paper, papers_of
-from suite.papers.selection import SelectorError
 from suite.report import readme, snapshot
 from suite.runs.archive import Layered
 

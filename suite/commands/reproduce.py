@@ -11,9 +11,8 @@ from pathlib import Path
 from suite.claims.judge import Verdict
 from suite.commands.check import judge_selection, summary
 from suite.commands.run import run_selection
+from suite.papers.catalogue import PAPERS, homes, published
 from suite.papers.evidence import folders, with_committed
-from suite.papers.published import published
-from suite.papers.registry import PAPERS, homes
 from suite.report.site.build import write_site
 from suite.runs.archive import open_runs
 

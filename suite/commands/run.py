@@ -21,9 +21,8 @@ from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
+from suite.papers.catalogue import experiment, select
 from suite.papers.evidence import with_committed
-from suite.papers.registry import experiment
-from suite.papers.selection import select
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.progress import Progress

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.registry import paper
-from suite.papers.selection import SelectorError
+from suite.papers.catalogue import SelectorError, paper
 from suite.runs.archive import Runs
 
 if TYPE_CHECKING:

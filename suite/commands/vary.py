@@ -14,10 +14,9 @@ from suite.commands.plan import first_seeds
 from suite.commands.run import run_artifacts
 from suite.own.variation import Variation, VariationError, parse, variations
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Paper
+from suite.papers.catalogue import SelectorError, published, select
 from suite.papers.evidence import committed, with_committed
-from suite.papers.published import published
-from suite.papers.selection import SelectorError, select
-from suite.papers.verdicts import measure_evidence
+from suite.papers.measurement import measure_evidence
 from suite.report.data import encoded
 from suite.report.drawing import file_name, image, rendered, write
 from suite.report.numerals import ours, values

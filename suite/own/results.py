@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from suite.claims.judge import PROFILES
 from suite.own.variation import written
+from suite.papers.catalogue import select
 from suite.papers.evidence import of_user, with_committed
-from suite.papers.selection import select
 from suite.runs.long_table import tidy
 from suite.runs.store import Run, StoreError
 

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from suite.claims.estimate import Estimate
+from suite.claims.judge import PROFILES
 from suite.experiment import Experiment
 from suite.runs.archive import Runs, versions
 from suite.runs.store import Run
@@ -227,6 +228,15 @@ class Artifact:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "runs", cache(self.runs))
+
+    def specs(self, *profiles: str) -> dict[str, RunSpec]:
+        """By id the runs that it asks for at these profiles; at all of them without a name."""
+        asked = (specs for name in profiles or PROFILES for specs in self.runs(name).values())
+        return {spec.id: spec for specs in asked for spec in specs}
+
+    def ids(self, *profiles: str) -> set[str]:
+        """Ids of those."""
+        return set(self.specs(*profiles))
 
     @property
     def shows(self) -> str:

@@ -138,7 +138,7 @@ def as_if(evidence: Evidence, group: str, like: str) -> Evidence:
 def rerun(evidence: Evidence, change: Callable[[dict[str, Any]], dict[str, Any]], *groups: str) -> Evidence:
     """The runs of these groups computed again with other settings, told under the old ones; for bodies under 10 s."""
     from suite.experiment import Context
-    from suite.papers.registry import experiment
+    from suite.papers.catalogue import experiment
 
     def again(run: Run) -> Run:
         spec = RunSpec(run.spec.experiment, change(thaw(run.spec.settings)), run.spec.seed)

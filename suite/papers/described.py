@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from suite.data.catalogue import DATASETS
 from suite.models.table import counts, names
 from suite.spec import RunSpec
 
-LEARNING = ("updates", "epochs", "limit")  # settings that say how long a run learns
-
-
-@dataclass(frozen=True)
-class Described:
-    """What a specification says; None where it says nothing."""
-
-    data: str | None
-    images: int | None  # of the whole training set
-    subset: int | None  # of them, that the run learns from
-    labels: str | None
-    preparation: str | None
-    network: str | None
-    rule: str | None
-    batch: float | None
-    workers: int
-    splitting: int | None  # Rudra's n
-    rate: float | None
-    momentum: float | None
-    decay: float | None
-    epochs: float | None
-    updates: int | None
-    drops: tuple[tuple[float, float], ...]  # (epoch, factor)
-    falls: tuple[tuple[float, float], ...]  # (mean loss below which, factor)
-    dropout: bool | None
-    tested: str | None  # the corpus whose sentences are translated
-    sample: int | None  # test images that an evaluation reads; None: all
-    share: float | None  # of the training data, that the loss is measured on
-    growth: float  # of the grid of tests
-    every: int | None  # updates between two tests
-    seed: int
-
-    @property
-    def total(self) -> float | None:
-        """Examples of all workers together."""
-        return None if self.batch is None else self.batch * self.workers
+Described = SimpleNamespace  # what a specification says of its training, by the names of the printed fields
+LEARNING = {"updates", "epochs", "limit"}  # settings that say how long a run learns
 
 
 def learns(spec: RunSpec, data: tuple[str, ...] = ()) -> bool:
@@ -54,11 +20,7 @@ def learns(spec: RunSpec, data: tuple[str, ...] = ()) -> bool:
     ``data`` are the data sets that the experiment says it needs, for specifications that do not name theirs.
     """
     settings = _settings(spec)
-    return (named(settings) or bool(data)) and any(name in settings for name in LEARNING)
-
-
-def named(settings: Mapping[str, Any]) -> bool:
-    return "data" in settings or "corpus" in settings
+    return bool(data or {"data", "corpus"} & settings.keys()) and bool(LEARNING & settings.keys())
 
 
 def _settings(spec: RunSpec) -> Mapping[str, Any]:
@@ -66,53 +28,49 @@ def _settings(spec: RunSpec) -> Mapping[str, Any]:
     return {**spec.settings.get("problem", {}), **spec.settings}
 
 
-def _most_learners(schedule: Iterable[int | tuple[int, int]]) -> int:
-    """The most learners of a run: a schedule lists counts, or pairs of the update and the count from there on."""
-    return max((entry if isinstance(entry, int) else entry[1] for entry in schedule), default=1)
-
-
 def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
-    """``data`` as in :func:`learns`."""
+    """What a specification says of its training; None where it says nothing.
+
+    The names are those of the printed fields. ``images`` counts the whole training set and ``subset`` what the run
+    learns from, ``batch`` is of one worker and ``total`` of all, ``splitting`` is Rudra's n, ``drops`` are (epoch,
+    factor), ``falls`` are (mean loss below which, factor), ``share`` is the part of the training data on which the
+    loss is measured, ``growth`` that of the grid of tests.
+
+    Args:
+        spec: the specification.
+        data: as in :func:`learns`.
+    """
     s = _settings(spec)
-    set_of = s.get("data", {})
-    name = set_of.get("name") or s.get("corpus") or (data[0] if data else None)
-    model, algorithm, descent = s.get("model"), s.get("algorithm", {}), s.get("descent", {})
-    images = DATASETS[name].sizes.get("train") if name and name in DATASETS else None
-    subset = set_of.get("subset") or s.get("sentences")
-    workers = s.get("workers") or _most_learners(s.get("learners", ()))
-    splitting = algorithm.get("n") if algorithm.get("name") == "rudra" else None
-    batch, updates = s.get("batch", s.get("words")), s.get("updates")
-    epochs = s.get("epochs")
-    if epochs is None and updates and batch and images:
-        each = batch * (workers // (splitting or 1))  # floor(lambda / n) gradients an update
-        cycle = s.get("order", {}).get("batches", 0) * batch  # of a few batches, the only ones that are trained on
-        epochs = updates * each / (cycle or subset or images)
-    drops = s.get("drops", ()) if updates and epochs else ()
-    evaluate = s.get("evaluate", {})
+    of_data, algorithm, descent, evaluate = (s.get(key, {}) for key in ("data", "algorithm", "descent", "evaluate"))
+    name = of_data.get("name") or s.get("corpus") or (data[0] if data else None)
+    model = s.get("model")
     network = model.get("name") if isinstance(model, Mapping) else model
-    return Described(
+    # A schedule of learners lists counts, or pairs of the update and the count from there on.
+    learners = [entry if isinstance(entry, int) else entry[1] for entry in s.get("learners", ())]
+    ours = Described(
+        **{key: s.get(key) for key in ("rate", "updates", "epochs", "share", "every")},
+        **{key: descent.get(key) for key in ("rule", "momentum", "decay")},
         data=name,
-        images=images,
-        subset=subset,
-        labels=set_of.get("labels"),
-        preparation=set_of.get("transform"),
+        images=DATASETS[name].sizes.get("train") if name and name in DATASETS else None,
+        subset=of_data.get("subset") or s.get("sentences"),
+        labels=of_data.get("labels"),
+        preparation=of_data.get("transform"),
         network=network,
-        rule=descent.get("rule"),
-        batch=batch,
-        workers=workers,
-        splitting=splitting,
-        rate=s.get("rate"),
-        momentum=descent.get("momentum"),
-        decay=descent.get("decay"),
-        epochs=epochs,
-        updates=updates,
-        drops=tuple((turn / updates * epochs, factor) for turn, factor in drops),
-        falls=tuple(zip(algorithm.get("thresholds", ()), algorithm.get("factors", ())[1:], strict=True)),
         dropout=counts(network).has_dropout if network in names() else None,
+        workers=s.get("workers") or max(learners, default=1),
+        splitting=algorithm.get("n") if algorithm.get("name") == "rudra" else None,
+        batch=s.get("batch", s.get("words")),
+        falls=tuple(zip(algorithm.get("thresholds", ()), algorithm.get("factors", ())[1:], strict=True)),
         tested=s.get("test_corpus"),
         sample=evaluate.get("test_examples", evaluate.get("examples")) or s.get("sample"),
-        share=s.get("share"),
         growth=s.get("growth", 0.0),
-        every=s.get("every"),
         seed=spec.seed,
     )
+    ours.total = None if ours.batch is None else ours.batch * ours.workers
+    if ours.epochs is None and ours.updates and ours.batch and ours.images:
+        each = ours.batch * (ours.workers // (ours.splitting or 1))  # floor(lambda / n) gradients an update
+        cycle = s.get("order", {}).get("batches", 0) * ours.batch  # of the only batches that are trained on
+        ours.epochs = ours.updates * each / (cycle or ours.subset or ours.images)
+    drops = s.get("drops", ()) if ours.updates and ours.epochs else ()
+    ours.drops = tuple((turn / ours.updates * ours.epochs, factor) for turn, factor in drops)
+    return ours

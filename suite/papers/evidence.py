@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
-from suite.papers.artifact import Artifact
-from suite.papers.registry import homes
+from suite.papers.catalogue import homes
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs
 from suite.runs.files import write_whole
 from suite.runs.long_table import tidy
@@ -20,7 +20,14 @@ UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a s
 
 def committed() -> list[Runs]:
     """The exported files that the papers come with."""
-    return [Archive(path) for folder in folders() for path in sorted(folder.glob("*.zip"))]
+    paths = [path for folder in folders() for path in sorted(folder.glob("*.zip"))]
+    return [_opened(path, (found := path.stat()).st_mtime_ns, found.st_size) for path in paths]
+
+
+@cache
+def _opened(path: Path, written: int, size: int) -> Archive:
+    """An exported file, opened once for each state of it: it remembers what it verified."""
+    return Archive(path)
 
 
 def folders() -> list[Path]:
@@ -52,11 +59,6 @@ def exported_files() -> set[Path]:
     return {path.resolve() for folder in folders() for path in folder.glob("*.zip")}
 
 
-def ids_of(artifact: Artifact, profiles: Iterable[str]) -> set[str]:
-    """Ids of the runs that an artifact reads at these profiles."""
-    return {spec.id for profile in profiles for specs in artifact.runs(profile).values() for spec in specs}
-
-
 def of_user(store: Path | None) -> Runs:
     """The runs of ``store`` alone; ``None`` means the store of this folder. Raises StoreError where there is none."""
     return open_runs(store or UNNAMED)
@@ -78,13 +80,12 @@ def ids_of_user(store: Path | None, *, new: bool = False) -> set[str]:
 
 def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
     """All specifications of a selection at a profile, each once."""
-    from suite.papers.selection import select
+    from suite.papers.catalogue import select
 
     specs: dict[str, RunSpec] = {}
     for _, artifacts in select(selectors):
         for artifact in artifacts:
-            for group in artifact.runs(profile).values():
-                specs.update({spec.id: spec for spec in group})
+            specs |= artifact.specs(profile)
     return list(specs.values())
 
 

@@ -218,13 +218,13 @@ def _against(
         return [(STAND_IN, "the paper prints no experiment")], []
     found: list[Departure] = []
     followed: dict[str, list[Described]] = defaultdict(list)
-    known: dict[Described, tuple[list[Departure], PrintedExperiment]] = {}
+    known: dict[str, tuple[list[Departure], PrintedExperiment]] = {}
     for read in trainings:
         experiment = experiments.get(read.spec.experiment)
         ours = describe(read.spec, experiment.data(read.spec) if experiment else ())
-        kind = replace(ours, seed=0)  # the seeds of one training depart alike
+        kind = _kind(ours)  # the seeds of one training depart alike
         if kind not in known:
-            ways = [(list(departures(kind, printed)), printed) for printed in basis.experiments]
+            ways = [(list(departures(ours, printed)), printed) for printed in basis.experiments]
             known[kind] = min(ways, key=lambda way: (_rank(way[0]), len(way[0])))
         departed, nearest = known[kind]
         followed[nearest.name].append(ours)
@@ -234,6 +234,11 @@ def _against(
     if basis.every and len(followed) < len(basis.experiments):
         found.append((REDUCED, f"{len(followed)} of {len(basis.experiments)} printed experiments"))
     return found, [printed for printed in basis.experiments if printed.name in followed]
+
+
+def _kind(ours: Described) -> str:
+    """Everything of a training but its seed."""
+    return repr({**vars(ours), "seed": 0})
 
 
 def _rank(found: list[Departure]) -> int:
@@ -384,9 +389,9 @@ def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Dep
     if not runs:
         return
     if (seeds := printed["seeds"]) is not None:
-        each: dict[Described, set[int]] = defaultdict(set)
+        each: dict[str, set[int]] = defaultdict(set)
         for run in runs:
-            each[replace(run, seed=0)].add(run.seed)
+            each[_kind(run)].add(run.seed)
         if (fewest := min(map(len, each.values()))) < seeds.values[0]:
             yield REDUCED, f"{fewest} of {seeds.values[0]} seeds"
     if (batch := printed["batch"]) is not None and batch.ends:

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims import judge
-from suite.papers import registry
+from suite.papers import catalogue
 
 NOT_PRINTED = "not printed"
 LENGTHS = ("epochs", "updates", "until")
@@ -141,7 +141,7 @@ def missing(experiment: PrintedExperiment) -> list[str]:
 @cache
 def settings(paper: str) -> PrintedSettings:
     """The table of a paper, empty where it has none. Raises SettingsError."""
-    published = registry.PAPERS[paper].home / "published"
+    published = catalogue.PAPERS[paper].home / "published"
     path = published / "settings" / f"{paper}.toml"
     if not path.exists():
         return PrintedSettings(paper, {}, None)

@@ -31,10 +31,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from suite.claims.judge import PROFILES, Claim
+from suite.claims.judge import Claim
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.published import published
-from suite.papers.registry import PAPERS, homes, paper, papers_of
+from suite.papers.catalogue import PAPERS, homes, paper, papers_of, published
 
 FILE, UNDATED_RUNS = "register.jsonl", "undated.txt"
 RULE = ("printed", "unit", "rule", "tolerance", "relative", "side", "order", "quantity", "profile", "margin")
@@ -95,11 +94,6 @@ def under(claim: Claim, rule: Mapping[str, Any]) -> Claim:
     held = {name: tuple(value) if isinstance(value, list) else value for name, value in rule.items()}
     fields: dict[str, Any] = {name: held.get(name, getattr(Claim, name, ())) for name in RULE}
     return replace(claim, **fields)
-
-
-def ids_of(artifact: Artifact) -> set[str]:
-    """Ids of all runs that an artifact asks for: its grid, with seeds, settings and stopping rules."""
-    return {spec.id for profile in PROFILES for specs in artifact.runs(profile).values() for spec in specs}
 
 
 @cache
@@ -209,7 +203,7 @@ def differs(claim: Claim, artifact: Artifact | None, register: Register) -> str:
         return "no line of the register names it"
     if history[-1]["rule"] != rule_of(claim):
         return f"its rule is not the one registered on {history[-1]['date'][:10]}"
-    asked = ids_of(artifact) if artifact else set()
+    asked = artifact.ids() if artifact else set()
     if asked != set(register.grids.get(claim.artifact, {})) - register.removed.get(claim.artifact, set()):
         return f"the runs of {claim.artifact} are not those registered"
     return ""
@@ -227,7 +221,7 @@ def changes(which: Paper, date: str, because: str) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for artifact in which.artifacts:
         held = set(register.grids.get(artifact.id, {})) - register.removed.get(artifact.id, set())
-        added, removed = sorted(ids_of(artifact) - held), sorted(held - ids_of(artifact))
+        added, removed = sorted(artifact.ids() - held), sorted(held - artifact.ids())
         if added or removed:
             lines.append(
                 {"artifact": artifact.id, "date": date, "because": because, "added": added, "removed": removed}

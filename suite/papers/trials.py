@@ -12,10 +12,10 @@ from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim, Verdict, judge
 from suite.papers import counterfeits
 from suite.papers.artifact import Artifact, Evidence
+from suite.papers.catalogue import paper
 from suite.papers.counterfeits import World
+from suite.papers.measurement import measure_evidence
 from suite.papers.panel import Panel
-from suite.papers.registry import paper
-from suite.papers.verdicts import measure_evidence
 from suite.runs.archive import Runs
 
 UNTRIED = "no counterfeit: nothing shows that it could fail"

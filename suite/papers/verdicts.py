@@ -4,119 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from suite.claims.estimate import EXACT, Estimate
+from suite.claims.families import correctable, corrected
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.experiment import Experiment
-from suite.papers import registry
-from suite.papers.artifact import Artifact, Evidence, Measure, Missing, Paper, few_seeds
-from suite.papers.grades import Grade, Rests, grade, read_of, rests_of
+from suite.papers import catalogue
+from suite.papers.artifact import Artifact, Evidence, Measure, Paper
+from suite.papers.catalogue import PAPERS, entries, published
+from suite.papers.grades import Grade, Rests, grade, read_of
+from suite.papers.measurement import Measurement, measurements
 from suite.papers.panel import Panel, Quantity
-from suite.papers.published import entries, published
-from suite.papers.register import DECIDING, UNREGISTERED, Standing, standing, under
-from suite.papers.registry import experiment
+from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
-from suite.runs.contest import Survey, survey
-from suite.runs.store import UnusableRun
-
-
-@dataclass
-class Measurement:
-    """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
-
-    found: dict[str, Estimate] = field(default_factory=dict)
-    missing: dict[Measure | Quantity, Missing] = field(default_factory=dict)  # what stopped others
-    damaged: list[str] = field(default_factory=list)
-    rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
-    survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
-    few_seeds: dict[str, Estimate] = field(default_factory=dict)  # from the stored seeds where others are missing
-
-
-def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
-    """All quantities of an artifact that its stored runs at a profile can answer for.
-
-    Quantities that lack seeds are measured on those that are stored too, to be shown: they decide nothing.
-    """
-    groups = artifact.runs(profile)
-    result = measure_evidence(artifact, Evidence(source, groups, profile))
-    if result.missing and (few := few_seeds(groups, source.ids())):
-        part = measure_evidence(artifact, Evidence(source, few.groups, profile))
-        result.damaged += part.damaged
-        for name, value in part.found.items():
-            if name not in result.found:
-                note = "; ".join(filter(None, (f"{few} at {profile}", value.note)))
-                result.few_seeds[name] = replace(value, proxy=True, note=note)
-    return result
-
-
-def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
-    """All quantities of an artifact that its evidence can answer for.
-
-    What goes wrong in one function (a run that fails to verify, a result that is not there) is told in
-    ``damaged``, and hinders neither the other functions nor the other artifacts.
-    """
-    result = Measurement()
-    for function in artifact.measures:
-        evidence.reads.taken()
-        before: dict[str, set[str]] = {}
-        try:
-            for name, value in function(evidence):
-                since = evidence.reads.taken()
-                result.rests[name] = rests_of(function, evidence.reads.given, value.runs, since, before)
-                result.found[name] = value
-                for run_id, names in since.items():
-                    before.setdefault(run_id, set()).update(names)
-        except Missing as error:
-            result.missing[function] = error
-        except UnusableRun as error:
-            result.damaged.append(str(error))
-        except Exception as error:
-            why = f"{artifact.id} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
-            result.damaged.append(why)
-    if isinstance(artifact, Panel):
-        _measure_frame(artifact, evidence, result)
-    result.survey = survey(evidence.versions, is_timed, is_arithmetic)
-    return result
-
-
-def _measure_frame(panel: Panel, evidence: Evidence, result: Measurement) -> None:
-    """Add every quantity that a panel's frame can answer for. What goes wrong in one hinders no other."""
-    frame = panel.read(evidence)
-    for name, quantity in panel.quantities.items():
-        try:
-            part = quantity.needs(frame)
-            value = quantity.measured(part)
-        except Missing as error:
-            result.missing[quantity] = Missing(str(error), {name: str(error)})
-        except UnusableRun as error:
-            result.damaged.append(str(error))
-        except Exception as error:
-            why = f"{panel.id}/{name} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
-            result.damaged.append(why)
-        else:
-            runs = [part.stored[run] for run in dict.fromkeys(part.runs["run"]) if run]
-            result.found[name] = value
-            result.rests[name] = Rests(quantity.value, tuple(read_of(run, quantity.results) for run in runs))
-
-
-def is_timed(name: str) -> bool:
-    """Whether the results of an experiment rest on times, so that no two runs of it agree."""
-    try:
-        return experiment(name).timed
-    except KeyError:  # of a paper that is not here
-        return False
-
-
-def is_arithmetic(name: str) -> bool:
-    """Whether an experiment counts and calculates, so that every execution agrees to rounding."""
-    try:
-        return experiment(name).arithmetic
-    except KeyError:  # of a paper that is not here
-        return False
 
 
 def verdicts(
@@ -125,20 +29,16 @@ def verdicts(
     *,
     profile: str | None = None,
     artifacts: Iterable[str] | None = None,
-    measured: dict[tuple[str, str], Measurement] | None = None,
     claims: Iterable[Claim] | None = None,
 ) -> list[Verdict]:
     """A verdict for every claim of the chosen artifacts; ``claims`` are those of the board unless others are given.
 
     ``profile`` judges on that profile's runs; None takes, claim by claim, the largest profile with evidence.
-    ``measured`` takes up what was measured, by artifact and profile, for callers that want more than verdicts.
     """
-    measured = {} if measured is None else measured
-    chosen = set(artifacts) if artifacts is not None else {a.id for a in paper.artifacts}
-    profiles = (profile,) if profile else tuple(reversed(PROFILES))
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
+    chosen = set(by_id if artifacts is None else artifacts)
     experiments, stored = experiments_of(paper), source.ids()
-    same: dict[tuple[str, str], Measurement] = {}
+    at: dict[str, dict[str, Measurement]] = {}
     result = []
     for claim in published(paper.name) if claims is None else claims:
         if claim.artifact not in chosen:
@@ -147,16 +47,35 @@ def verdicts(
         if artifact is None:
             result.append(not_run(claim, "no experiment measures this artifact yet"))
             continue
-        for p in profiles:
-            if (artifact.id, p) not in measured:
-                # profiles that need the same runs say the same: measured once
-                runs = repr([(name, [spec.id for spec in specs]) for name, specs in artifact.runs(p).items()])
-                if (artifact.id, runs) not in same:
-                    same[artifact.id, runs] = measure(artifact, source, p)
-                measured[artifact.id, p] = same[artifact.id, runs]
-        at = {p: measured[artifact.id, p] for p in profiles}
-        result.append(_verdict(claim, artifact, at, experiments, stored))
+        if artifact.id not in at:
+            at[artifact.id] = measurements(artifact, source, profile)
+        result.append(_verdict(claim, artifact, at[artifact.id], experiments, stored))
     return result
+
+
+def judge_artifacts(paper: Paper, artifacts: Iterable[str], profile: str | None, source: Runs) -> list[Verdict]:
+    """Verdicts of artifacts of a paper in their published order, claims on the same runs corrected together.
+
+    Artifacts that read a run of these are judged too: a family is the same whoever asks.
+    """
+    wanted = list(dict.fromkeys(artifacts))
+    found = verdicts(paper, source, profile=profile, artifacts=wanted)
+    around = []
+    if any(map(correctable, found)):
+        around = verdicts(paper, source, profile=profile, artifacts=related(paper, wanted, source.ids()))
+    since = read(PAPERS[paper.name].home).families
+    return corrected([*found, *around], since)[: len(found)]
+
+
+def related(paper: Paper, artifacts: Iterable[str], stored: Collection[str]) -> list[str]:
+    """The other artifacts of a paper that are joined to these by stored runs, directly or through others."""
+    left = {each.id: each.ids().intersection(stored) for each in paper.artifacts}
+    runs = set().union(*(left.pop(artifact, set()) for artifact in set(artifacts)))
+    joined: list[str] = []
+    while near := [artifact for artifact, ids in left.items() if ids & runs]:
+        runs = runs.union(*(left.pop(artifact) for artifact in near))
+        joined += near
+    return joined
 
 
 def experiments_of(paper: Paper) -> dict[str, Experiment]:
@@ -167,37 +86,21 @@ def experiments_of(paper: Paper) -> dict[str, Experiment]:
 def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     """What each claim of an artifact rests on by one measurement, proxies included; nothing for an unknown paper."""
     paper = artifact.partition("/")[0]
-    if paper not in registry.PAPERS:
+    if paper not in catalogue.PAPERS:
         return {}
     asked = [c for c in entries(paper) if c.artifact == artifact and c.quantity in measurement.rests]
-    experiments = experiments_of(registry.paper(paper))
+    experiments = experiments_of(catalogue.paper(paper))
     return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
 
 
 def scales(panel: Panel, evidence: Evidence, measurement: Measurement) -> set[str]:
     """The scales of a panel's runs that no quantity reads, and that are drawn all the same."""
-    experiments = experiments_of(registry.paper(panel.id.partition("/")[0]))
+    experiments = experiments_of(catalogue.paper(panel.id.partition("/")[0]))
     own = {spec.id for specs in evidence.groups.values() for spec in specs}
     own -= {read.spec.id for rests in measurement.rests.values() for read in rests.runs}
     frame = panel.read(evidence)
     alone = [Rests(panel.read, (read_of(frame.stored[run]),)) for run in sorted(own & set(frame.stored))]
     return {grade(f"{panel.id}/drawing", rests, experiments).rests_on for rests in alone} - {EXACT}
-
-
-def besides(artifact: str, measured: Mapping[tuple[str, str], Measurement]) -> list[tuple[str, str, Estimate]]:
-    """Name, profile and value of what an artifact measures and no claim of its paper asks for.
-
-    Of several profiles the largest counts, or the smallest of those that say the same.
-    """
-    claims = entries(artifact.partition("/")[0])
-    asked = {c.quantity for c in claims} | {c.known_difference.shown_by for c in claims if c.known_difference}
-    found: dict[str, tuple[str, str, Estimate]] = {}
-    for profile in PROFILES:
-        if (artifact, profile) in measured:
-            for name, value in measured[artifact, profile].found.items():
-                if name not in asked and (name not in found or found[name][2] != value):
-                    found[name] = (name, profile, value)
-    return list(found.values())
 
 
 def _verdict(

@@ -28,7 +28,7 @@ from suite.claims.estimate import Estimate
 from suite.claims.intervals import percent_saved
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.registry import homes, paper
+from suite.papers.catalogue import homes, paper
 from suite.runs.archive import Runs
 from suite.runs.store import UnusableRun
 

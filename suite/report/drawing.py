@@ -9,7 +9,7 @@ import contextlib
 import io
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,10 @@ from xml.etree import ElementTree
 from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
+from suite.papers.catalogue import published, select
+from suite.papers.measurement import measure, measure_evidence
 from suite.papers.panel import Panel
-from suite.papers.published import published
-from suite.papers.remembered import judge_artifacts
-from suite.papers.selection import select
-from suite.papers.verdicts import Measurement, grades, measure_evidence, scales
+from suite.papers.verdicts import grades, judge_artifacts, scales
 from suite.report import style
 from suite.report.data import encoded, known, table_of
 from suite.runs.archive import Runs
@@ -81,16 +80,10 @@ class Drawing:
         return " · ".join(part for part in (profile, self.seeds, ", ".join(self.rests_on), counted) if part)
 
 
-def drawing(
-    artifact: Artifact,
-    source: Runs,
-    profile: str | None = None,
-    measured: Mapping[tuple[str, str], Measurement] | None = None,
-) -> Drawing | None:
+def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Drawing | None:
     """The artifact drawn from the largest profile whose runs are stored, or from ``profile`` alone.
 
     Where no profile has them all it is drawn from the seeds that are stored, and says how many they are.
-    ``measured`` is what was measured of it already, by artifact and profile, and is not measured again.
     None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
     the runs, UnusableRun when a stored run that it needs cannot be used, and DrawingError for a programming error.
     """
@@ -101,13 +94,13 @@ def drawing(
     for name in profiles:
         try:
             with _naming(artifact):
-                return _drawn(artifact, source, name, (measured or {}).get((artifact.id, name)))
+                return _drawn(artifact, source, name)
         except Missing as error:
             lacking[str(error)] = None
     for name in profiles:
         with contextlib.suppress(Missing), _naming(artifact):
             if few := few_seeds(artifact.runs(name), source.ids()):
-                return _drawn(artifact, source, name, None, few)
+                return _drawn(artifact, source, name, few)
     raise Missing(_needs(artifact, "; ".join(lacking)))
 
 
@@ -127,9 +120,7 @@ def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure
     return drawn.figure if drawn else None
 
 
-def _drawn(
-    artifact: Artifact, source: Runs, profile: str, known: Measurement | None, few: FewSeeds | None = None
-) -> Drawing:
+def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None = None) -> Drawing:
     groups = few.groups if few else artifact.runs(profile)
     evidence = Evidence(source, groups, profile)
     draw = artifact.draw
@@ -137,7 +128,7 @@ def _drawn(
     return rendered(
         artifact,
         lambda figure: draw(evidence, figure),
-        lambda: _rests_on(artifact, Evidence(source, groups, profile), known),
+        lambda: _rests_on(artifact, source, profile, few),
         profile if any(groups.values()) else "",
         lambda: tuple(sorted(evidence.reads.taken())),
         groups,
@@ -168,9 +159,10 @@ def rendered(
     return drawn
 
 
-def _rests_on(artifact: Artifact, evidence: Evidence, known: Measurement | None) -> tuple[str, ...]:
+def _rests_on(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None) -> tuple[str, ...]:
     """What the artifact's claims rest on at this profile, and the runs that a panel draws, the best grade first."""
-    measurement = known or measure_evidence(artifact, evidence)
+    evidence = Evidence(source, few.groups if few else artifact.runs(profile), profile)
+    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
     present = {rests.rests_on for rests in grades(artifact.id, measurement).values()}
     if isinstance(artifact, Panel):
         present |= scales(artifact, evidence, measurement)

@@ -16,9 +16,7 @@ from pathlib import Path
 
 from suite.claims.board import EMPIRICAL, STAND_INS, on_one_run, said, stand_in
 from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Claim, Verdict
-from suite.papers.places import places
-from suite.papers.published import entries
-from suite.papers.registry import papers_of
+from suite.papers.catalogue import entries, papers_of, places
 from suite.report.numerals import ours, printed
 
 FILE = "findings.toml"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from suite.papers.artifact import Artifact, Missing
+from suite.papers.catalogue import PAPERS, paper
 from suite.papers.evidence import committed
-from suite.papers.registry import PAPERS, paper
 from suite.report.drawing import DrawingError, drawing, file_name, image
 from suite.runs.archive import Layered, Runs
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runs.store import Run
 
 HOURS = "hours.csv"

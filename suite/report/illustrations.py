@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from suite.papers.registry import PAPERS, paper
+from suite.papers.catalogue import PAPERS, paper
 from suite.report import structure
 from suite.report.drawing import Drawing, drawing, image
 from suite.report.site.render import ASSETS, HERE

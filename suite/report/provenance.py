@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from suite.papers.code import origin
 from suite.runs.archive import Runs
-from suite.runs.store import UnusableRun
+from suite.runs.store import Run, UnusableRun
 from suite.spec import canonical
 
+SHORT = 12  # letters of a revision that are shown
 OF_THE_RUN = ("started", "telemetry", "processor_seconds")  # in its environment, but not of where it ran
 
 
@@ -112,3 +112,23 @@ def _parts(docstring: str) -> Iterator[tuple[str, tuple[str, ...]]]:
                 break
             items.extend(" ".join(item.split()) for item in re.split(r"^- ", paragraph, flags=re.MULTILINE))
         yield " ".join(heading.split()), tuple(filter(None, items))
+
+
+def revision_of(run: Run) -> str:
+    """The revision that a run names, and whether the tree was changed; empty where it names none."""
+    environment = run.environment
+    revision = str(environment.get("revision", ""))[:SHORT]
+    return f"{revision}, changed" if revision and environment.get("dirty") else revision
+
+
+def origin(runs: Sequence[Run]) -> str:
+    """By which revision these runs, all of one, were made, and when they began, as far as that was recorded."""
+    days = sorted({day for run in runs if (day := day_of(run))})
+    began = f"begun {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else "made before starts were recorded"
+    revision = revision_of(runs[0])
+    return f"by revision {revision}, {began}" if revision else f"code revision not recorded: {began}"
+
+
+def day_of(run: Run) -> str:
+    """The day on which a run began, as YYYY-MM-DD; empty where that was not recorded."""
+    return str(run.environment.get("started", ""))[:10]

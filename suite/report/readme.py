@@ -15,10 +15,9 @@ from pathlib import Path
 from suite.claims.board import EMPIRICAL, NOTHING, WORDS, Board, apart, board, corrected, rows_told, stand_ins
 from suite.claims.estimate import Estimate
 from suite.claims.judge import VERDICTS, Verdict
+from suite.papers.catalogue import paper, papers_of, published
 from suite.papers.evidence import committed
-from suite.papers.published import published
-from suite.papers.registry import paper, papers_of
-from suite.papers.remembered import judge_artifacts
+from suite.papers.verdicts import judge_artifacts
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
 from suite.report.findings import board_of_papers, contradictions, every_id, findings, findings_told

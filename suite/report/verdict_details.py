@@ -9,11 +9,11 @@ from typing import Any
 
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.code import day_of, origin, revision_of
 from suite.papers.register import last_line
 from suite.papers.trials import Trial, counted, power, trials
 from suite.papers.verdicts import measures_of
 from suite.report.numerals import departures, ours, printed, tolerance
+from suite.report.provenance import day_of, origin, revision_of
 from suite.runs.archive import Runs
 from suite.runs.store import Run
 

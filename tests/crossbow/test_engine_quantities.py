@@ -9,7 +9,7 @@ from fabricated_frames import frame_of
 
 from paper_figures.crossbow.engine import ENGINE, PANEL
 from suite.claims.judge import judge
-from suite.papers.published import published
+from suite.papers.catalogue import published
 
 CLAIMS = {claim.quantity: claim for claim in published("crossbow") if claim.artifact == "crossbow/engine"}
 REPEATS = range(ENGINE.settings["repeats"])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from suite.models import build, initialise
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_pack
 from suite.runner.packing import Pack
 from suite.runner.run_report import RunReport

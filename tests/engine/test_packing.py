@@ -8,7 +8,7 @@ import time
 import pytest
 from engine_cases import compute, digest, digits, stored
 
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.packing import WIDEST, Lockstep, packs
 from suite.runs.store import Store

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import toy
 
-from suite.papers import evidence, register, registry
-from suite.papers.published import entries as claims_of
+from suite.papers import catalogue, evidence, register
+from suite.papers.catalogue import entries as claims_of
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
 TIMEOUT = 600.0  # seconds that a command may take
@@ -24,16 +24,16 @@ TIMEOUT = 600.0  # seconds that a command may take
 @pytest.fixture
 def papers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The toy paper instead of the five, until the test ends."""
-    before = dict(registry.PAPERS)
+    before = dict(catalogue.PAPERS)
     monkeypatch.setattr(evidence, "folders", evidence.folders)
     monkeypatch.setattr(register, "read", register.read)
     toy.install()
     for artifact in toy.PAPER.artifacts:
         artifact.runs.cache_clear()  # what they plan depends on the environment, which tests change
     yield
-    registry.PAPERS.clear()
-    registry.PAPERS.update(before)
-    registry.paper.cache_clear()
+    catalogue.PAPERS.clear()
+    catalogue.PAPERS.update(before)
+    catalogue.paper.cache_clear()
     claims_of.cache_clear()
 
 

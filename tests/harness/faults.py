@@ -32,7 +32,7 @@ import torch
 import toy
 
 from suite.experiment import Context
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.report.site.build import write_site
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge

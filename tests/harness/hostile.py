@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suite.papers.evidence import committed
-from suite.papers.verdicts import is_timed
+from suite.papers.measurement import is_timed
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, versions
 from suite.runs.contest import relation, survey
 from suite.runs.store import CHECKSUMS, Run, Store, StoreError, digest, seal, verified

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 import toy
 
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.training import loop as training  # noqa: F401 (imported before the fork)

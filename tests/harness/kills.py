@@ -32,8 +32,7 @@ import toy
 
 from suite.commands.plan import plan
 from suite.data.images import load_images
-from suite.papers.registry import experiment
-from suite.papers.selection import select
+from suite.papers.catalogue import experiment, select
 from suite.runner.execute import RunnerConfig, execute_pack
 from suite.runner.packing import Pack
 from suite.runs.comparison import identical

@@ -11,7 +11,7 @@ import pytest
 from suite.commands import plan as planning
 from suite.commands.plan import Planned, calibrated, folder_for_calibration
 from suite.experiment import Experiment
-from suite.papers.selection import select
+from suite.papers.catalogue import select
 from suite.runner import calibration, pilot
 from suite.runner.calibration import Calibration, calibrate, keep, kind, known
 from suite.spec import RunSpec

@@ -6,7 +6,6 @@ import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -17,6 +16,7 @@ from suite.commands import check, falsify
 from suite.commands.falsify import Tried
 from suite.papers.trials import UNTRIED, Trial
 from suite.runs.archive import Layered
+from suite.runs.contest import Survey
 
 CLAIM = Claim("toy/fig1/gain", "it gains", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,))
 RED = Verdict(CLAIM, "not reproduced", "zu groß", exact(40.0), "smoke", red=True)
@@ -49,11 +49,9 @@ def test_junit_has_a_failure_for_each_red_claim_and_a_skip_for_each_that_was_not
 
 
 def checked(monkeypatch: pytest.MonkeyPatch, *found: Verdict) -> int:
-    def judge(selectors: object, profile: object, source: object, survey: Any) -> list[Verdict]:
-        survey.kinds["a" * 20] = "confirmed"
-        return list(found)
-
-    monkeypatch.setattr(check, "judge_selection", judge)
+    twice = Survey({"a" * 20: "confirmed"})
+    monkeypatch.setattr(check, "judge_selection", lambda *_: list(found))
+    monkeypatch.setattr(check, "held_twice", lambda *_: twice)
     return check.check_selection([], None, NOTHING, (), as_json=True, junit_path=None, verbose=False)
 
 

@@ -48,6 +48,7 @@ def test_every_setting_has_its_place():
         updates=300,
         drops=((pytest.approx(50 / 300), 0.1),),
         falls=(),
+        total=100,
         dropout=False,
         tested=None,
         sample=500,

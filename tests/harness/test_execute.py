@@ -13,7 +13,7 @@ import pytest
 import toy
 
 from suite.experiment import Context
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner import cpu_time
 from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute, execute_all

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from suite.experiment import Experiment
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner import cpu_time
 from suite.runner.execute import RunnerConfig, execute, execute_all, execute_pack
 from suite.runner.packing import Pack

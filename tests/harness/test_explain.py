@@ -6,8 +6,8 @@ import pytest
 
 from suite.commands import explain
 from suite.commands.explain import found, lines
+from suite.papers.catalogue import SelectorError
 from suite.papers.evidence import committed
-from suite.papers.selection import SelectorError
 from suite.papers.trials import UNTRIED
 from suite.runs.archive import Layered
 

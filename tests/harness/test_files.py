@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from suite.runs import disk_cache
 from suite.runs.files import check_file, check_writable, nearest, write_whole
 
 
@@ -42,22 +41,3 @@ def test_a_place_for_a_file_is_tried_and_left_as_it_was(tmp_path: Path):
         check_file(tmp_path / "file" / "below")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert nearest(tmp_path / "deep" / "down") == nearest(tmp_path) == tmp_path
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "far" / "cache"))
-    return tmp_path / "far" / "cache"
-
-
-def test_the_oldest_states_of_a_kind_are_dropped_and_no_others(cache: Path):
-    for age, state in enumerate(["d", "a", "c", "b", "e"]):
-        disk_cache.keep(disk_cache.place("kind", state, "x"), b"")
-        disk_cache.keep(disk_cache.place("other", "state", "x"), b"")
-        for folder in (cache / "kind").iterdir():
-            if folder.name == state:
-                os.utime(folder, (age, age))
-    assert {path.name for path in (cache / "kind").iterdir()} == {"c", "b", "e"}
-    disk_cache.keep(disk_cache.place("kind", "c", "y"), b"")
-    assert {path.name for path in (cache / "kind").iterdir()} == {"c", "b", "e"}
-    assert disk_cache.place("other", "state", "x").exists()

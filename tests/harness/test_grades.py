@@ -14,11 +14,11 @@ from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE, exa
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.artifact import Artifact, Evidence
+from suite.papers.catalogue import PAPERS, paper
 from suite.papers.described import Described, describe
 from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, read_of, rests_of
+from suite.papers.measurement import measure
 from suite.papers.printed_settings import SCALES, missing, settings
-from suite.papers.registry import PAPERS, paper
-from suite.papers.verdicts import measure
 from suite.runner.cost import TRAIN
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec, thaw

@@ -16,7 +16,7 @@ import toy
 
 from suite.experiment import lazily
 from suite.papers.artifact import Artifact
-from suite.papers.registry import paper
+from suite.papers.catalogue import paper
 from suite.runner.cost import TRAIN
 
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")

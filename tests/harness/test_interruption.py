@@ -18,7 +18,7 @@ import typer
 from reference_impls.contract import Turn
 from suite import interruption
 from suite.cli import errors
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner import status_file, workers
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.comparison import identical

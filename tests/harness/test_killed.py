@@ -113,7 +113,7 @@ def test_a_worker_that_is_killed_costs_its_run_one_attempt(tmp_path: Path, sgd):
     script = (
         "import sys, toy; toy.install()\n"
         "from pathlib import Path\n"
-        "from suite.papers.registry import experiment\n"
+        "from suite.papers.catalogue import experiment\n"
         "from suite.runner.execute import RunnerConfig, execute_all\n"
         "from suite.spec import RunSpec\n"
         "if __name__ == '__main__':\n"
@@ -142,7 +142,7 @@ def test_what_is_timed_comes_after_the_others_and_alone(tmp_path: Path):
         "import sys, toy; toy.install()\n"
         "from dataclasses import replace\n"
         "from pathlib import Path\n"
-        "from suite.papers.registry import experiment\n"
+        "from suite.papers.catalogue import experiment\n"
         "from suite.runner.execute import RunnerConfig, execute_all\n"
         "from suite.spec import RunSpec\n"
         "def resolve(name):\n"

@@ -11,9 +11,10 @@ import pytest
 
 from suite.claims.estimate import Estimate, exact
 from suite.papers.artifact import Artifact, Evidence, Missing, Quantities, row_by_row
+from suite.papers.catalogue import paper
 from suite.papers.grades import Rests
-from suite.papers.registry import paper
-from suite.papers.verdicts import Measurement, lacking, measure_evidence, verdicts
+from suite.papers.measurement import Measurement, measure_evidence
+from suite.papers.verdicts import lacking, verdicts
 from suite.runs.archive import Layered
 
 

@@ -19,7 +19,7 @@ from suite.data.catalogue import DATASETS, DataError
 from suite.data.images import _of_ones_own
 from suite.models.registry import CLASSIFIERS
 from suite.own.data import arrays
-from suite.papers import registry
+from suite.papers import catalogue
 from suite.papers.evidence import of_user
 from suite.report.drawing import draw_selection
 from suite.report.site.build import write_site
@@ -38,8 +38,8 @@ def package(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def load() -> SimpleNamespace:
         module = SimpleNamespace()
         exec(compile(code.read_text(), str(code), "exec"), vars(module))
-        registry.PAPERS[NAME] = registry.Registered(lambda: module.PAPER, code.parent)
-        registry.paper.cache_clear()
+        catalogue.PAPERS[NAME] = catalogue.Registered(lambda: module.PAPER, code.parent)
+        catalogue.paper.cache_clear()
         _of_ones_own.cache_clear()
         return module
 

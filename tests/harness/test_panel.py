@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from suite.claims.intervals import Interval, mean_interval
 from suite.papers.artifact import Evidence, Missing
+from suite.papers.measurement import measure
 from suite.papers.panel import FIRST, Frame, Panel, Quantity, read
-from suite.papers.verdicts import measure
 from suite.runs.archive import Layered
 from suite.runs.store import DamagedRun
 

@@ -9,13 +9,12 @@ import pytest
 import toy
 
 from suite.claims.judge import BOARD
-from suite.papers import places
-from suite.papers.places import KINDS, Place, moved
-from suite.papers.published import entries
+from suite.papers import catalogue
+from suite.papers.catalogue import Place, entries, homes, moved, paper
 from suite.papers.register import read
-from suite.papers.registry import homes, paper
 
-PLACES = places.places()
+KINDS = ("claim", "row", "test", "contradiction", "figure")
+PLACES = catalogue.places()
 PAPERS = sorted({name.partition("/")[0] for name in PLACES})
 
 
@@ -57,6 +56,6 @@ def test_an_id_that_moved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         "a/b/d": Place("claim", "a/b/d"),
         "a/b/e": Place("row", "a/b/d"),
     }
-    monkeypatch.setattr(places, "places", lambda: table)
+    monkeypatch.setattr(catalogue, "places", lambda: table)
     assert moved("a/b/c") == "a/b/c is held by the test tests/x.py::y"
     assert moved("a/b/d") == moved("a/b/e") == moved("a/b/f") == ""

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 import toy
 
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
 
 PUBLISHED = toy.HERE / "published"

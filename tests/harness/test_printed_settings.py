@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from suite.papers.catalogue import paper
 from suite.papers.described import describe
 from suite.papers.grades import departures, told_of
 from suite.papers.printed_settings import SettingsError, load, settings
-from suite.papers.registry import paper
 
 GROUP = """
 [groups.one]

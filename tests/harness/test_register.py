@@ -15,10 +15,8 @@ from suite.claims.judge import Claim, KnownDifference
 from suite.commands.refresh import kept
 from suite.commands.register import register as record
 from suite.papers import register
-from suite.papers.published import entries, published
+from suite.papers.catalogue import PAPERS, Registered, SelectorError, entries, paper, published
 from suite.papers.register import RegisterError, read, rule_of, standing
-from suite.papers.registry import PAPERS, Registered, paper
-from suite.papers.selection import SelectorError
 from suite.papers.verdicts import verdicts
 from suite.report import snapshot
 from suite.runs.store import Outcome, Store, encode
@@ -180,7 +178,7 @@ def closed(home: Path, order: str, began: str, **more) -> register.Standing:
         "artifact": artifact.id,
         "date": "",
         "because": "b",
-        "added": sorted(register.ids_of(artifact)),
+        "added": sorted(artifact.ids()),
         "removed": [],
     }
     line = {"claim": claim.id, "date": "2021-01-01", "because": "b", "rule": rule_of(claim), "order": order, **more}

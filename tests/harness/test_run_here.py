@@ -17,7 +17,7 @@ from suite.commands import run as command
 from suite.commands.plan import Planned
 from suite.commands.status import status
 from suite.data.catalogue import DataError
-from suite.papers import registry
+from suite.papers import catalogue
 from suite.papers.artifact import Artifact
 from suite.runner.calibration import Calibration, keep
 from suite.runs.environment import machine_class
@@ -33,8 +33,8 @@ MORE = (RunSpec("toy/needs"),)
 def here(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy paper with an artifact of which a part needs data that are nowhere."""
     paper = replace(toy.PAPER, artifacts=(*toy.PAPER.artifacts, MIXED))
-    registry.PAPERS["toy"] = registry.Registered(lambda: paper, toy.HERE)
-    registry.paper.cache_clear()
+    catalogue.PAPERS["toy"] = catalogue.Registered(lambda: paper, toy.HERE)
+    catalogue.paper.cache_clear()
     monkeypatch.chdir(tmp_path)
     for name in ("SGD_SUITE_DATA", "SGD_SUITE_CHECKPOINT_SECONDS", "TOY_RUNS", "TOY_SLEEP", "TOY_DOES"):
         monkeypatch.delenv(name, raising=False)

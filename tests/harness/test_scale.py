@@ -12,7 +12,7 @@ import toy
 
 from suite.commands.check import judge_selection
 from suite.commands.list_ import listing
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runs.archive import open_runs
 from suite.runs.store import Store

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from suite.papers import registry, selection
+from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.selection import SelectorError, matching, select
+from suite.papers.catalogue import SelectorError, matching, select
 
 ARTIFACTS = {"ant": ("fig1", "fig2", "table1"), "bee": ("fig1", "alg2")}
 
@@ -25,12 +25,12 @@ def imported(monkeypatch):
 
         return load
 
-    papers = {name: registry.Registered(loading(name), Path()) for name in ARTIFACTS}
-    registry.paper.cache_clear()
-    for module in (registry, selection):
+    papers = {name: catalogue.Registered(loading(name), Path()) for name in ARTIFACTS}
+    catalogue.paper.cache_clear()
+    for module in (catalogue, catalogue):
         monkeypatch.setattr(module, "PAPERS", papers)
     yield seen
-    registry.paper.cache_clear()
+    catalogue.paper.cache_clear()
 
 
 def chosen(*selectors):

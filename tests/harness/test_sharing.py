@@ -15,7 +15,7 @@ import toy
 
 from suite.commands import run as command
 from suite.commands.status import lines, status
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute, execute_all
 from suite.runner.progress import Progress
 from suite.runner.status_file import NOTE

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from suite.commands.new_paper import files, new_paper
-from suite.papers import registry
+from suite.papers import catalogue
 from suite.papers.artifact import PaperError
 
 pytestmark = pytest.mark.processes
@@ -29,7 +29,7 @@ OURS = ("suite", "reference_impls", "paper_figures", "docs", "examples", "README
 DRIVER = f"""
 import shlex, sys
 from suite.cli import main
-from suite.papers.registry import PAPERS
+from suite.papers.catalogue import PAPERS
 for line in sys.stdin.read().splitlines():
     if line == "alone":
         for name in set(PAPERS) - {{{NAME!r}}}:
@@ -92,7 +92,7 @@ def put_on_the_path(project: Path) -> None:
     about = project / f"{NAME}_paper-0.1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {NAME}-paper\nVersion: 0.1\n")
-    (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{NAME} = {NAME}_paper:PAPER\n")
+    (about / "entry_points.txt").write_text(f"[{catalogue.GROUP}]\n{NAME} = {NAME}_paper:PAPER\n")
 
 
 def test_a_sixth_paper_goes_through_every_command_and_nothing_here_changes(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_package_that_is_gone_is_named(tmp_path: Path) -> None:
     about = tmp_path / "gone-1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gone\nVersion: 1\n")
-    (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\ngone = gone_paper:PAPER\n")
+    (about / "entry_points.txt").write_text(f"[{catalogue.GROUP}]\ngone = gone_paper:PAPER\n")
     line = "import sys; sys.argv = ['sgd-suite', 'list']; from suite.cli import main; main()"
     with pytest.raises(AssertionError, match=r"the paper at gone_paper:PAPER .* install it anew"):
         child(tmp_path, tmp_path, "-c", line)

@@ -11,7 +11,7 @@ import toy
 
 from suite.data import cache
 from suite.experiment import Context
-from suite.papers.registry import experiment
+from suite.papers.catalogue import experiment
 from suite.report.drawing import write
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge

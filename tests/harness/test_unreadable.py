@@ -15,7 +15,7 @@ import toy
 from faults_of_reading import PASSING, failing
 
 from suite.experiment import Context
-from suite.papers.registry import experiment, paper
+from suite.papers.catalogue import experiment, paper
 from suite.papers.verdicts import verdicts
 from suite.report.drawing import draw_selection
 from suite.runner.cost import TRAIN

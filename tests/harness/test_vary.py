@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from suite.commands.vary import vary_artifact
 from suite.own.variation import VariationError, parse, variations, written
-from suite.papers import registry
+from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Evidence
-from suite.papers.registry import paper
+from suite.papers.catalogue import paper
 from suite.report.overlay import Comparison, UndrawableError
 from suite.spec import RunSpec
 
@@ -101,8 +101,8 @@ def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(pape
 
     own = Artifact("toy/fig9", "Draws", lambda profile: {"draws": toy.specs(value=1.0)}, (toy.measures,), draw)
     whole = replace(toy.PAPER, artifacts=(*toy.PAPER.artifacts, own))
-    registry.PAPERS["toy"] = registry.Registered(lambda: whole, toy.HERE)
-    registry.paper.cache_clear()
+    catalogue.PAPERS["toy"] = catalogue.Registered(lambda: whole, toy.HERE)
+    catalogue.paper.cache_clear()
 
     def vary(seeds: int | None = None) -> tuple[int, list[str]]:
         place = (tmp_path / "store", None, "cpu", 1, tmp_path, ["svg"])

@@ -16,9 +16,9 @@ import pandas as pd
 
 from suite.claims.estimate import Estimate, exact, point
 from suite.experiment import Context, Experiment, OutOfTime
-from suite.papers import evidence, register, registry
+from suite.papers import catalogue, evidence, register
 from suite.papers.artifact import Artifact, Evidence, Groups, Paper
-from suite.papers.published import entries as claims_of
+from suite.papers.catalogue import entries as claims_of
 from suite.runs.files import write_whole
 from suite.runs.store import Outcome, encode
 from suite.spec import RunSpec, seed
@@ -131,10 +131,10 @@ PAPER = Paper(
 
 def install() -> None:
     """Put this paper in the place of the five, in this process."""
-    registry.paper.cache_clear()
+    catalogue.paper.cache_clear()
     claims_of.cache_clear()
-    registry.PAPERS.clear()
-    registry.PAPERS["toy"] = registry.Registered(lambda: PAPER, HERE)
+    catalogue.PAPERS.clear()
+    catalogue.PAPERS["toy"] = catalogue.Registered(lambda: PAPER, HERE)
     committed = Path(os.environ.get("TOY_EVIDENCE", HERE / "nothing committed"))
     evidence.folders = lambda: [committed]
     register.read = live_register.read

@@ -19,8 +19,8 @@ from suite.batch_size.joint import JointLaw
 from suite.batch_size.law import Updates
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence, Missing
+from suite.papers.catalogue import entries
 from suite.papers.evidence import committed
-from suite.papers.published import entries
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome
 

@@ -16,7 +16,7 @@ from paper_figures.inverse_law.fig1 import measure_misfit
 from suite.batch_size.law import Updates
 from suite.claims.judge import judge
 from suite.papers.artifact import Evidence
-from suite.papers.published import entries
+from suite.papers.catalogue import entries
 from suite.runs.store import Outcome
 
 SIZES = tuple(2**k for k in range(11))

@@ -21,7 +21,7 @@ from paper_figures.inverse_law.readings import TOLERANCE
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.commands.falsify import falsified
-from suite.papers.published import entries
+from suite.papers.catalogue import entries
 from suite.runs.store import Outcome
 
 BATCHES = tuple(2**k for k in range(11))

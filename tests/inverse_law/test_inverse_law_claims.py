@@ -28,7 +28,7 @@ from paper_figures.inverse_law import (
 from reference_impls import inverse_law_model as forms
 from suite.batch_size.law import Updates, free_exponent
 from suite.papers.artifact import Evidence
-from suite.papers.published import entries
+from suite.papers.catalogue import entries
 
 EMPTY = Evidence(None, {}, "smoke")
 PURE = (

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from paper_figures.inverse_law import PAPER, settings
 from paper_figures.inverse_law.plots import TICKS
 from suite.papers.artifact import Evidence
-from suite.papers.verdicts import measure
+from suite.papers.measurement import measure
 from suite.report import style
 
 pytestmark = pytest.mark.evidence

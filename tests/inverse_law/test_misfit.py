@@ -9,7 +9,7 @@ from paper_figures.inverse_law import misfit
 from paper_figures.inverse_law.exponents import FAR
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.papers.artifact import Evidence, Missing
-from suite.papers.registry import paper
+from suite.papers.catalogue import paper
 from suite.runs.archive import Layered
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)

@@ -12,7 +12,7 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.experiments.parallel import TreeOfProcesses
 from suite.communication.group import Group
 from suite.communication.launch import spawn
-from suite.papers.registry import paper
+from suite.papers.catalogue import paper
 from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store

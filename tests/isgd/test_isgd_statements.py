@@ -17,7 +17,7 @@ from paper_figures.isgd.fig5 import saved
 from suite.data.catalogue import DATASETS
 from suite.data.order import FixedCycle, SplitBatch
 from suite.models.table import counts
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 
 
 def test_sizes_of_table_1() -> None:

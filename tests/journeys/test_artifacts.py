@@ -13,11 +13,10 @@ import pandas as pd
 import pytest
 import walk
 
-from suite.papers import registry, verdicts
+from suite.papers import catalogue, verdicts
 from suite.papers.artifact import Artifact
+from suite.papers.catalogue import PAPERS, paper, published
 from suite.papers.evidence import committed
-from suite.papers.published import published
-from suite.papers.registry import PAPERS, paper
 from suite.runs.archive import Layered
 from suite.runs.store import Store
 
@@ -30,13 +29,9 @@ ONE = "isgd/fig8"  # an artifact with a run, a drawing and measures, and quickly
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, and one core, so that everything happens in this process.
-
-    What a walk judges first is judged anew, in an empty cache, and what it asks for again may come from there.
-    """
+    """An empty working folder, and one core, so that everything happens in this process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("SGD_SUITE_FRESH", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0})
     monkeypatch.setenv("COLUMNS", "80")
     return tmp_path
@@ -117,19 +112,19 @@ def in_grading(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
 
 @pytest.mark.parametrize("plant", [None, in_drawing, in_measuring, in_grading])
 def test_an_exception_anywhere_turns_the_walk_red(here, monkeypatch, plant: Callable | None):
-    known = registry.PAPERS["isgd"]
+    known = catalogue.PAPERS["isgd"]
     which = paper("isgd")
     made = [plant(a, monkeypatch) if plant and a.id == ONE else a for a in which.artifacts]
     monkeypatch.setitem(
-        registry.PAPERS, "isgd", registry.Registered(lambda: replace(which, artifacts=tuple(made)), known.home)
+        catalogue.PAPERS, "isgd", catalogue.Registered(lambda: replace(which, artifacts=tuple(made)), known.home)
     )
-    registry.paper.cache_clear()
+    catalogue.paper.cache_clear()
     red = []
     for step in (lambda: walk.figures(here / "figures", ONE), lambda: walk.judged(ONE)):
         try:
             step()
         except AssertionError as error:
             red.append(str(error))
-    registry.paper.cache_clear()
+    catalogue.paper.cache_clear()
     assert bool(red) == bool(plant), red
     assert all(ONE in said and "planted" in said for said in red)

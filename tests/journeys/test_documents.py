@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import walk
 
+from suite.papers.catalogue import paper
 from suite.papers.evidence import committed
-from suite.papers.registry import paper
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 from suite.runs.store import Store
@@ -91,8 +91,7 @@ def folder(tmp_path_factory) -> Path:
 def test_a_command_line_of_the_pages_does_what_it_says(folder, monkeypatch, line):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SGD_SUITE_DATA", str(folder / "data"))
-    monkeypatch.setenv("SGD_SUITE_CACHE", str(folder / "cache"))  # the first page's verdicts are judged anew
-    monkeypatch.delenv("SGD_SUITE_FRESH", raising=False)
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(folder / "cache"))
     program, *words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line)]
     if program == "python":  # -m suite
         words = words[2:]

@@ -11,7 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 from suite.cli import main
-from suite.papers.published import published
+from suite.papers.catalogue import published
 
 FORMS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}  # of a figure, and how the file begins
 

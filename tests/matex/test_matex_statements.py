@@ -14,7 +14,7 @@ from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from paper_figures.matex_agd.table1 import printed_table
 from suite.cost_models.machines import DGX1
 from suite.data.catalogue import DATASETS
-from suite.papers.published import printed_value
+from suite.papers.catalogue import printed_value
 
 Weights = list[tuple[Tensor, Tensor]]  # (W [out, in], b [out]) from first to last layer
 

@@ -20,8 +20,8 @@ from paper_figures.rudra.plans import (
 )
 from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration, grid
 from paper_figures.rudra.table4 import printed_minutes
+from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame
-from suite.papers.published import printed_value
 
 ROWS = list(dict.fromkeys([BASELINE, *TABLE2, *grid("hardsync"), *grid("1-softsync"), *grid("lambda-softsync")]))
 

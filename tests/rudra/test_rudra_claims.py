@@ -14,10 +14,9 @@ import pytest
 from paper_figures.rudra import plans, settings, times
 from paper_figures.rudra.experiments import times as fits
 from suite.experiment import Context, OutOfTime
+from suite.papers.catalogue import paper, published
 from suite.papers.evidence import folders
-from suite.papers.published import published
-from suite.papers.registry import paper
-from suite.papers.verdicts import measure
+from suite.papers.measurement import measure
 from suite.report.drawing import drawing
 from suite.runs.archive import Archive
 from suite.spec import RunSpec
@@ -118,7 +117,7 @@ def test_a_quantity_belongs_to_a_claim_or_tests_the_cost_model(evidence: Archive
 def test_listing_the_plan_imports_neither_torch_nor_numpy() -> None:
     code = (
         "import json, sys\n"
-        "from suite.papers.registry import paper\n"
+        "from suite.papers.catalogue import paper\n"
         "runs = [s.id for a in paper('rudra').artifacts for g in a.runs('paper').values() for s in g]\n"
         "print(json.dumps([len(runs), sorted({'torch', 'numpy', 'simpy', 'pandas'} & set(sys.modules))]))"
     )

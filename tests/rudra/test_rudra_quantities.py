@@ -20,9 +20,8 @@ from suite.claims.judge import Claim, judge
 from suite.data.catalogue import DATASETS
 from suite.experiment import Context
 from suite.papers.artifact import Missing
+from suite.papers.catalogue import experiment, paper, published
 from suite.papers.panel import Frame, Panel
-from suite.papers.published import published
-from suite.papers.registry import experiment, paper
 
 PANELS: dict[str, Any] = {artifact.id: artifact for artifact in paper("rudra").artifacts}
 MEASURED = [c for c in published("rudra") if c.quantity in PANELS[c.artifact].quantities]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suite.claims.intervals import paired_ratio
 from suite.claims.estimate import over_seeds
+from suite.claims.intervals import paired_ratio
 from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.papers.catalogue import printed_value
 from suite.papers.counterfeits import as_if, counterfeit
-from suite.papers.published import printed_value
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from suite.claims.board import board
 from suite.claims.judge import NEEDS, Verdict
-from suite.papers.selection import select
+from suite.papers.catalogue import select
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
 from suite.report.provenance import departures
 from suite.report.readme import first_told

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
+from suite.papers.measurement import besides, measurements
 from suite.papers.trials import UNTRIED, Trial, counted
-from suite.papers.verdicts import Measurement, besides
 from suite.report.data import encoded, table_of
 from suite.report.drawing import Drawing, DrawingError, drawing, image
 from suite.report.provenance import runs_and_environments
@@ -74,15 +74,13 @@ def files(
     artifact: Artifact | None,
     found: list[Verdict],
     source: Runs,
-    measured: dict[Any, Any],
     around: Mapping[str, Any],
 ) -> tuple[dict[str, bytes], str]:
     """Path in the site -> bytes, of the artifact called ``name``; ``around`` is what the page says of the others.
 
-    ``measured`` is what the verdicts ``found`` were judged from. The second value is the programming error that kept
-    the artifact from being drawn, or nothing.
+    The second value is the programming error that kept the artifact from being drawn, or nothing.
     """
-    shown = show(name, artifact, found, source, measured)
+    shown = show(name, artifact, found, source)
     made: dict[str, bytes] = {}
     if shown.drawn:
         try:
@@ -116,25 +114,17 @@ def files(
     return {f"{name}.html": page} | made, shown.fault
 
 
-def show(
-    name: str,
-    artifact: Artifact | None,
-    found: list[Verdict],
-    source: Runs,
-    measured: dict[tuple[str, str], Measurement],
-) -> Shown:
-    """An artifact with its drawing if its runs are stored, its command, and the stored runs it rests on.
-
-    ``measured`` is what its verdicts ``found`` were judged from.
-    """
+def show(name: str, artifact: Artifact | None, found: list[Verdict], source: Runs) -> Shown:
+    """An artifact with its drawing if its runs are stored, its command, and the stored runs it rests on."""
     if artifact is None:
         return Shown(name, name.partition("/")[2], found, undrawn="No experiment measures this artifact yet.")
-    shown = Shown(name, artifact.title, found, alt=artifact.shows, besides=besides(name, measured))
+    others = besides(name, measurements(artifact, source))
+    shown = Shown(name, artifact.title, found, alt=artifact.shows, besides=others)
     shown.profiled = any(artifact.runs(p) for p in PROFILES)
     used = {v.profile for v in found if v.profile}
     drawn = None
     try:
-        shown.drawn = drawn = drawing(artifact, source, measured=measured)
+        shown.drawn = drawn = drawing(artifact, source)
     except Missing as error:
         shown.undrawn = f"Not run: {error}."
     except DrawingError as error:
@@ -144,7 +134,7 @@ def show(
     if drawn:
         used |= {drawn.profile} - {""}
     named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
-    planned = {spec.id for p in used for specs in artifact.runs(p).values() for spec in specs}
+    planned = artifact.ids(*used) if used else set()
     shown.runs = sorted(named | (planned & source.ids()))
     shown.command = command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used))
     return shown

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from suite.claims.judge import PROFILES
-from suite.papers import remembered
 from suite.papers.artifact import Artifact
-from suite.papers.evidence import ids_of, shipped
+from suite.papers.catalogue import homes
+from suite.papers.evidence import exported_files, shipped
 from suite.report.site.stamp import digest_of
 from suite.report.speed import RESULTS
 from suite.runs.archive import Archive, Layered, Runs, versions
+from suite.runs.environment import ROOT
 from suite.runs.store import CHECKSUMS, Run, UnusableRun
 
-LIBRARIES = ("jinja2", "matplotlib", "pillow", "seaborn")  # that draw and write
+LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2", "matplotlib", "pillow", "seaborn")  # compute and draw
+READ = {".py", ".toml", ".json", ".jsonl", ".txt", ".csv", ".cpp", ".h"}  # files that can change a page
 
 
 @cache
 def state() -> str:
     """A digest of everything but the user's runs that a page follows from."""
     here = Path(__file__).parent
-    read = [*sorted(here.glob("*.j2")), here / "site.css", here / "site.js", *sorted(RESULTS.glob("*.json"))]
-    parts = [remembered.state(), *(metadata.version(name) for name in LIBRARIES)]
-    return digest_of(repr(parts + [digest_of(path.read_bytes()) for path in read]).encode())
+    read = {*here.glob("*.j2"), here / "site.css", here / "site.js", *RESULTS.glob("*.json"), *exported_files()}
+    for root in (ROOT / "suite", ROOT / "reference_impls", *homes()):
+        read |= {path for path in root.rglob("*") if path.suffix in READ}
+    parts = [sys.version, *(metadata.version(name) for name in LIBRARIES)]
+    parts += [f"{path} {digest_of(path.read_bytes())}" for path in sorted(read)]
+    return digest_of(repr(parts).encode())
 
 
 class ReadOnce:
@@ -84,5 +89,5 @@ def _seal(layer: Runs, run_id: str) -> str:
 
 def key_of(artifact: Artifact | None, own: Mapping[str, str]) -> str:
     """What an artifact's page follows from: the state, and those of the user's runs that it can read."""
-    reads = ids_of(artifact, PROFILES) if artifact else set()
+    reads = artifact.ids() if artifact else set()
     return digest_of(repr([state(), [(run_id, own[run_id]) for run_id in sorted(set(own) & reads)]]).encode())

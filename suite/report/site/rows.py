@@ -11,16 +11,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from suite.claims.board import NOTHING, WORDS, word
 from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, VERDICTS, Verdict
-from suite.papers import remembered
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.published import published
-from suite.papers.registry import paper
-from suite.papers.verdicts import verdicts
+from suite.papers.catalogue import paper, published
+from suite.papers.verdicts import judge_artifacts
 from suite.report.site.exhibit import files
 from suite.report.site.page_cache import read_once
 from suite.runs.archive import Runs
@@ -122,25 +120,23 @@ def rows_of(which: Paper) -> list[Row]:
     return list(rows.values())
 
 
-def judged(which: Paper, row: Row, source: Runs, measured: dict[tuple[str, str], Any] | None = None) -> list[Verdict]:
-    """The verdicts on a row's claims; ``measured`` as in ``remembered.judge_artifacts``."""
-    if row.artifact is None:
-        return verdicts(which, source, artifacts=[row.id])
-    return remembered.judge_artifacts(which, [row.id], None, source, measured=measured)
+def judged(which: Paper, row: Row, source: Runs) -> list[Verdict]:
+    """The verdicts on a row's claims."""
+    return judge_artifacts(which, [row.id], None, source)
 
 
 def make(place: PagePlace, source: Runs) -> Made:
     """An artifact's verdicts and files, and the programming error that kept it from being drawn."""
     which = paper(place.paper)
-    row, measured = rows_of(which)[place.number], dict[tuple[str, str], Any]()
-    found = judged(which, row, source, measured)
+    row = rows_of(which)[place.number]
+    found = judged(which, row, source)
     rows = [each for each in rows_of(which) if each.id in place.among or not place.among]
     number = [each.id for each in rows].index(row.id)
     around = {
         "before": rows[number - 1] if number else None,
         "after": rows[number + 1] if rows[number + 1 :] else None,
     }
-    return found, *files(which, row.id, row.artifact, found, source, measured, around)
+    return found, *files(which, row.id, row.artifact, found, source, around)
 
 
 @contextlib.contextmanager

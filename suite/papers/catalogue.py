@@ -1,0 +1,256 @@
+"""The catalogue: the papers there are, the claims and numbers they print, and what a selector means of them.
+
+Whoever registers a paper under the entry-point group ``sgd_suite.papers`` adds to it. An entry names a paper and the
+object that holds it, ``isgd = "paper_figures.isgd:PAPER"``. The top-level package of that module is the paper's home:
+its folder ``published`` holds the printed values and the register, ``evidence`` exported runs; its code counts in the
+digest of the source. In a checkout that is not installed the same table is read from ``pyproject.toml``.
+
+Nothing here imports a paper before it is asked for. So that ``list`` need not import any, each home has a committed
+table of its artifacts, ``index.json``, which ``sgd-suite refresh`` renews.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import importlib.util
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from suite.claims.judge import BOARD, PROFILES, Claim, load
+from suite.runs import source
+from suite.runs.environment import ROOT
+
+if TYPE_CHECKING:
+    from suite.experiment import Experiment
+    from suite.papers.artifact import Artifact, Paper
+
+GROUP = "sgd_suite.papers"
+INDEX = "index.json"  # in a paper's home
+PLACES = "places.csv"  # in the folder of printed values
+
+
+class RegistryError(ValueError):
+    """A registered paper that cannot be used."""
+
+
+class SelectorError(ValueError):
+    """A selector that names nothing."""
+
+
+# --- papers
+
+
+@dataclass(frozen=True)
+class Registered:
+    """Where a paper comes from: what imports it, and the folder of its printed values and evidence."""
+
+    load: Callable[[], Paper]
+    home: Path
+
+
+def registered() -> dict[str, Registered]:
+    """All papers by short name: the checkout's in its own order, then installed ones in alphabetical order."""
+    found: dict[str, str] = {}
+    if (project := ROOT / "pyproject.toml").is_file():
+        found |= tomllib.loads(project.read_text(encoding="utf-8"))["project"]["entry-points"].get(GROUP, {})
+    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
+        found.setdefault(entry.name, entry.value)
+    return {name: _registered(place) for name, place in found.items()}
+
+
+def _registered(place: str) -> Registered:
+    module, _, attribute = place.partition(":")
+    top = importlib.util.find_spec(module.partition(".")[0])  # finds the package without importing it
+    if top is None or top.origin is None:
+        raise ModuleNotFoundError(f"the paper at {place} is registered, but its package cannot be found", name=module)
+    return Registered(lambda: getattr(importlib.import_module(module), attribute), Path(top.origin).parent)
+
+
+try:
+    PAPERS: dict[str, Registered] = registered()
+except ModuleNotFoundError as error:
+    raise RegistryError(f"{error}; install it anew, or uninstall what registers it") from error
+
+for each in PAPERS.values():
+    source.include(each.home.name, each.home.parent)
+
+
+def papers_of(home: Path) -> list[str]:
+    """The papers of a home, in their order."""
+    return [name for name, each in PAPERS.items() if each.home.resolve() == home.resolve()]
+
+
+def homes() -> list[Path]:
+    """The folders that papers come from, each once."""
+    return list(dict.fromkeys(each.home for each in PAPERS.values()))
+
+
+@cache
+def paper(name: str) -> Paper:
+    """A paper by its short name. Raises KeyError for another, RegistryError for one that calls itself otherwise."""
+    found = PAPERS[name].load()
+    if found.name != name:
+        raise RegistryError(
+            f"the entry point {name!r} of {GROUP} leads to the paper {found.name!r}; give both the same name"
+        )
+    return found
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment that executes specifications of this name. Raises KeyError for another."""
+    if name == "train":
+        from suite.runner.cost import TRAIN
+
+        return TRAIN
+    return paper(name.partition("/")[0]).experiments[name]
+
+
+# --- claims and printed numbers
+
+
+@cache
+def entries(paper: str) -> tuple[Claim, ...]:
+    """All entries of a paper, in its order: claims, questions of ours, tests and contradictions."""
+    path = PAPERS[paper].home / "published" / f"{paper}.toml"
+    return tuple(load(path)) if path.exists() else ()
+
+
+def published(paper: str) -> tuple[Claim, ...]:
+    """The entries that stand on the board, in the paper's order."""
+    return tuple(entry for entry in entries(paper) if entry.kind in BOARD)
+
+
+@cache
+def _printed(paper: str) -> dict[str, tuple[float, ...]]:
+    return {claim.id: claim.printed for claim in entries(paper)}
+
+
+def printed(claim: str) -> tuple[float, ...]:
+    """The printed values of a claim named in full, such as ``isgd/fig5a/gain``. Raises KeyError for another name."""
+    return _printed(claim.partition("/")[0])[claim]
+
+
+def printed_value(claim: str) -> float:
+    """The only printed value of a claim. Raises ValueError when it has none or several."""
+    (number,) = printed(claim)
+    return number
+
+
+class Place(NamedTuple):
+    """What became of an id that a claim once had.
+
+    ``becomes`` is *claim* (``target`` is the id itself, or the claim that it is merged into), *row* (of the claim in
+    ``target``), *test* (``target`` is its file and function), *contradiction* (of the paper, told by the claim in
+    ``target``) or *figure* (``target`` is the artifact whose picture shows it).
+    """
+
+    becomes: str
+    target: str
+
+
+@cache
+def places() -> dict[str, Place]:
+    """By id where each claim of before went, as ``published/places.csv`` of each home says."""
+    found: dict[str, Place] = {}
+    for home in homes():
+        if (path := home / "published" / PLACES).exists():
+            with path.open(encoding="utf-8", newline="") as stream:
+                found |= {row["id"]: Place(row["becomes"], row["target"]) for row in csv.DictReader(stream)}
+    return found
+
+
+def moved(claim: str) -> str:
+    """A sentence on an id that is no claim any more; "" for one that never was, or still is."""
+    place = places().get(claim)
+    if place is None or place.target == claim or place.becomes == "row":
+        return ""
+    what = {"claim": "is part of the claim", "test": "is held by the test", "figure": "is a line of the figure"}
+    return f"{claim} {what.get(place.becomes, 'is told with the contradiction')} {place.target}"
+
+
+# --- selectors
+
+
+def select(selectors: Iterable[str]) -> list[tuple[Paper, list[Artifact]]]:
+    """Papers with their chosen artifacts, in the papers' order; no selector means everything.
+
+    A selector is a paper (``isgd``), an artifact (``isgd/fig5a``) or a glob of artifacts (``*/fig1?``). Raises
+    SelectorError for one that matches nothing, naming what there is.
+    """
+    patterns = list(selectors)
+    near = [paper(name) for name in PAPERS if not patterns or any(_may_match(each, name) for each in patterns)]
+    chosen = set(matching(patterns, [artifact.id for which in near for artifact in which.artifacts]))
+    found = [(which, [artifact for artifact in which.artifacts if artifact.id in chosen]) for which in near]
+    return [(which, artifacts) for which, artifacts in found if artifacts]
+
+
+def matching(selectors: Iterable[str], ids: Sequence[str]) -> list[str]:
+    """The artifact ids that the selectors mean, in the order given. Raises SelectorError as ``select`` does."""
+    patterns = list(selectors)
+    for pattern in patterns:
+        if not any(_means(pattern, artifact) for artifact in ids):
+            raise SelectorError(
+                f"nothing is called {pattern!r}; name a paper ({', '.join(PAPERS)}), an artifact such as "
+                f"isgd/fig5a, or a glob such as 'isgd/fig*'"
+            )
+    return [artifact for artifact in ids if not patterns or any(_means(each, artifact) for each in patterns)]
+
+
+def _means(pattern: str, artifact: str) -> bool:
+    return pattern == artifact.partition("/")[0] or fnmatchcase(artifact, pattern)
+
+
+def _may_match(pattern: str, name: str) -> bool:
+    """Whether a selector can concern a paper, decided without importing it. A star also stands for a slash."""
+    head = pattern.partition("/")[0]
+    return "*" in head or fnmatchcase(name, head)
+
+
+# --- the committed table of artifacts
+
+
+def index_rows(names: Iterable[str]) -> list[dict[str, Any]]:
+    """A row per artifact of these papers: id, title, whether it is drawn, ids of its runs by profile, its claims."""
+    rows = []
+    for name in names:
+        claims: dict[str, list[dict[str, str]]] = {}
+        for claim in published(name):
+            shown = {key: getattr(claim, key) for key in ("id", "says", "where", "profile", "needs")}
+            claims.setdefault(claim.artifact, []).append(shown)
+        rows += [
+            {
+                "id": artifact.id,
+                "title": artifact.title,
+                "drawn": artifact.draw is not None,
+                "runs": {profile: sorted(artifact.ids(profile)) for profile in PROFILES},
+                "claims": claims.get(artifact.id, []),
+            }
+            for artifact in paper(name).artifacts
+        ]
+    return rows
+
+
+def index_text(home: Path) -> str:
+    """The committed form of ``index_rows`` for one home: one line per artifact."""
+    names = papers_of(home)
+    lines = ",\n".join(json.dumps(row) for row in index_rows(names))
+    return f'{{"papers": {json.dumps(names)}, "artifacts": [\n{lines}\n]}}\n'
+
+
+def index() -> list[dict[str, Any]]:
+    """The committed rows of each home, or fresh ones where its papers are not those of the committed table."""
+    found: list[dict[str, Any]] = []
+    for home in homes():
+        path = home / INDEX
+        table = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"papers": []}
+        names = papers_of(home)
+        found += table["artifacts"] if table["papers"] == names else index_rows(names)
+    return found
