@@ -73,11 +73,11 @@ def test_throughput_saturates_at_the_first_count_within_a_fiftieth_of_the_best(f
     assert verdict(f"{figure}/saturation", later) == "not reproduced"
 
 
-@pytest.mark.parametrize(("tuned", "word"), [(1, "not reproduced"), (2, "not reproduced"), (3, "reproduced")])
+@pytest.mark.parametrize(("tuned", "word"), [(1, "reproduced"), (3, "reproduced"), (4, "not reproduced")])
 def test_the_tuner_is_held_against_the_least_time(tuned: int, word: str) -> None:
-    """Epochs 30, 24 and 20 over throughputs 1, 1.2 and 1.25: four learners take 16, two 20."""
+    """Epochs 30, 24 and 20 over throughputs 1, 1.6 and 1.25: two learners take 15, four 16."""
     epochs = {"sma 1": 30, "sma 2": 24, "sma 4": 20}
-    speed = throughput({1: [1.0] * 3, 2: [1.2] * 3, 4: [1.25] * 3}, tuned=tuned)
+    speed = throughput({1: [1.0] * 3, 2: [1.6] * 3, 4: [1.25] * 3}, tuned=tuned)
 
     def make(group: str, spec: RunSpec) -> Made:
         return speed if group == "throughput" else training(arriving(epochs[group] + 2 * (spec.seed - 1)))
@@ -157,7 +157,7 @@ def test_memory_saved_and_its_exponents() -> None:
     sizes = {f"{name}_bytes": 1000 * k for k, name in enumerate(settings.NETWORKS, 1)}
     sizes |= {f"{name}_planned": 100 * k**2 for k, name in enumerate(settings.NETWORKS, 1)}
     rows = [
-        (b, k, s, 7 * b**1.1 * k**0.9 * (1 if not s else 3))
+        (b, k, s, 7 * b**1.1 * k**0.9 if not s else b**0.5 * k**0.2)
         for b in (64, 128, 256)
         for k in (1, 2, 4)
         for s in (True, False)
