@@ -4,7 +4,7 @@ They stand in ``answers.toml`` beside the papers. The sentences and the cells of
 their numbers are not. Every ``{claim}`` in them is filled in from what was measured, and so is every
 ``{artifact/quantity}`` of the functions that the answer names under ``measures``:
 
-    {name}                        value [low, high]
+    {name}                        value [low, high], of a stand-in where the claim itself was not run
     {name value}, {name ends}     the value alone, or "low to high"
     {name within}                 the end of the interval that is farthest from 0, without its sign
     {name printed}, {name n}      what the paper prints for this claim; the number of repetitions
@@ -101,7 +101,7 @@ class Answer:
                 )
 
     def _measured(self, name: str, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> Estimate:
-        measured = found[name].measured if name in found else others.get(name)
+        measured = found[name].measured or found[name].proxy if name in found else others.get(name)
         if measured is None:
             raise AnswerError(f"the answer to {self.question!r} shows {name}, of which there is no single number")
         return measured

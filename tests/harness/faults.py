@@ -24,7 +24,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import disk
@@ -33,8 +33,9 @@ import toy
 
 from suite.experiment import Context
 from suite.papers.catalogue import experiment
-from suite.report.site.build import write_site
+from suite.report.site import build
 from suite.runner.execute import RunnerConfig, execute
+from suite.runs import environment
 from suite.runs.archive import Archive, export, merge
 from suite.runs.comparison import identical
 from suite.runs.contest import relation
@@ -120,7 +121,7 @@ def two(root: Path) -> list[str]:
 
 def reported(root: Path) -> list[str]:
     """Write the site of the toy paper's runs."""
-    write_site(Store(root / "store"), root / "report")
+    build.write_site(Store(root / "store"), root / "report")
     return []
 
 
@@ -325,5 +326,6 @@ if __name__ == "__main__":
     DISK = disk.Disk()
     os.environ.update(TOY_RUNS="3", TOY_UPDATES="4")
     toy.install()
+    environment.revision = build.revision = cache(environment.revision)  # asked once, of a tree that stays as it is
     torch.set_num_threads(1)
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""The runs and the predictions of ``collapse``: networks at rates on which no constant was fitted, on fresh seeds.
+"""The runs of ``collapse`` and its predictions: networks at rates on which no constant was fitted, on fresh seeds.
 
 The constants stand in ``published/predictions/inverse_law.toml``, written before the runs. :func:`fitted` found them
 from searches of Fig. 1 that were stored then.
@@ -13,10 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from paper_figures.inverse_law.readings import crossings
+from paper_figures.inverse_law.law import crossings, searches
 from paper_figures.inverse_law.settings import BY_NAME, Row, curve_specs, sweep_spec
 from suite.batch_size.joint import Counts, JointLaw, fit_joint_law
-from suite.papers.artifact import Evidence, Groups
+from suite.papers.artifact import Groups, Missing
+from suite.papers.panel import Frame
 
 PREDICTIONS = Path(__file__).parents[1] / "published" / "predictions" / "inverse_law.toml"
 
@@ -79,25 +80,30 @@ def collapse_runs(profile: str) -> Groups:
     }
 
 
-def known_runs(network: Network) -> Groups:
+def known_runs(profile: str = "reduced") -> Groups:
     """The searches of Fig. 1 on which the constants were fitted, a group per curve."""
-    return {name: curve_specs(BY_NAME[name], "reduced") for name in network.known}
+    if profile != "reduced":
+        return {}
+    return {f"known {name}": curve_specs(BY_NAME[name], profile) for network in NETWORKS for name in network.known}
 
 
-def known_counts(evidence: Evidence, network: Network, threshold: float) -> Counts:
+def known_counts(frame: Frame, network: Network, threshold: float) -> Counts:
     """Updates to a threshold by rate, from the stored curves of a network. Raises Missing where one is not whole."""
-    stored = evidence.restricted(known_runs(network))
-    return {BY_NAME[name].rate or 0.0: crossings(stored.runs(name), threshold) for name in network.known}
+    if lacking := [name for name in network.known if not frame.whole(f"known {name}")]:
+        raise Missing(f"the curves {', '.join(lacking)}")
+    return {
+        BY_NAME[name].rate or 0.0: crossings(searches(frame, [f"known {name}"]), threshold) for name in network.known
+    }
 
 
-def fitted(evidence: Evidence, network: Network) -> dict[float, Prediction]:
+def fitted(frame: Frame, network: Network) -> dict[float, Prediction]:
     """By threshold, both laws fitted to a network's stored curves in the same way. Raises Missing without them.
 
     The printed law foretells that every batch arrives, so points that did not are left out of its fit.
     """
     found = {}
     for threshold in network.thresholds:
-        counts = known_counts(evidence, network, threshold)
+        counts = known_counts(frame, network, threshold)
         reached = {rate: [u for u in curve if not u.censored] for rate, curve in counts.items()}
         first = fit_joint_law(reached, pole=False)
         found[threshold] = Prediction(fit_joint_law(counts), first.way, first.relaxation * first.noise)
