@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import fabricated_searches as fabricated
 import pytest
+from suite.commands.falsify import falsified
 
 from paper_figures.inverse_law import settings
 from paper_figures.inverse_law.exponents import (
@@ -20,7 +21,6 @@ from paper_figures.inverse_law.exponents import (
 from paper_figures.inverse_law.readings import TOLERANCE
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.commands.falsify import falsified
 from suite.papers.catalogue import entries
 from suite.runs.store import Outcome
 
