@@ -13,12 +13,11 @@ from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
-from suite.papers.trials import UNTRIED, Trial, counted
 from suite.report.data import encoded, table_of
 from suite.report.drawing import Drawing, DrawingError, drawing, image, painted
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
-from suite.report.verdict_details import function_of, reasons, runs_behind, tried
+from suite.report.verdict_details import function_of, reasons, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.store import UnusableRun
 
@@ -33,13 +32,11 @@ MARGIN = 8  # pixels around a panel
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim on its artifact's page: ``facts`` are label and text, ``runs`` lines, ``trials`` its counterfeits."""
+    """A claim on its artifact's page: ``facts`` are label and text, ``runs`` lines."""
 
     verdict: Verdict
     facts: list[tuple[str, str]]
     runs: list[str]
-    trials: list[Trial] = field(default_factory=list)
-    fault: str = ""  # why it may not count
 
     @property
     def name(self) -> str:
@@ -185,12 +182,9 @@ def _png(picture: Image.Image) -> bytes:
 
 
 def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> Iterator[Judged]:
-    cache: dict[Any, Any] = {}
     for verdict in found:
-        worlds = tried(verdict, artifact, source, cache) if artifact else []
-        fault = UNTRIED if counted(verdict) and not worlds else ""
         behind = list(runs_behind(verdict, artifact, source)) if artifact else []
-        yield Judged(verdict, list(reasons(verdict, artifact)), behind, worlds, fault)
+        yield Judged(verdict, list(reasons(verdict, artifact)), behind)
 
 
 def module_of(artifact: Artifact | None) -> str:
