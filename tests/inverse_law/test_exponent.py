@@ -7,7 +7,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from suite.commands.falsify import falsified
 
 from paper_figures.inverse_law.exponents import (
     ALTERNATIVES,
