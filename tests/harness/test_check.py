@@ -1,20 +1,17 @@
-"""What ``check`` and ``falsify`` write for programs, whom they leave out, and the codes they end with."""
+"""What ``check`` writes for programs, whom they leave out, and the codes it ends with."""
 
 from __future__ import annotations
 
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 from suite.claims.estimate import Estimate, exact
 from suite.claims.judge import Claim, Verdict
-from suite.commands import check, falsify
-from suite.commands.falsify import Tried
-from suite.papers.trials import UNTRIED, Trial
+from suite.commands import check
 from suite.runs.archive import Layered
 from suite.runs.contest import Survey
 
@@ -61,46 +58,3 @@ def test_one_red_claim_makes_a_check_red_and_runs_held_twice_are_told_beside(
     assert [checked(monkeypatch, *found) for found in ((GREEN, RED), (GREEN,), ())] == [1, 0, 0]
     told = capsys.readouterr()
     assert told.err == "1 runs are held in several versions: 1 confirmed; the first source decides\n" * 3
-
-
-FLIPS = Trial(CLAIM.id, "exchanged", "not reproduced", "not reproduced", "flips", exact(3.0))
-WEAK = Trial(CLAIM.id, "halved", "not reproduced", "inconclusive", "weak", exact(12.0))
-FAILS = Trial(CLAIM.id, "emptied", "not reproduced", "reproduced", "fails")
-
-
-@pytest.mark.parametrize(
-    ("trials", "fault"),
-    [
-        ((FLIPS, WEAK), ""),
-        ((WEAK,), "its counterfeits are all weak"),
-        ((), UNTRIED),
-        ((FLIPS, FAILS), "emptied: reproduced"),
-    ],
-)
-def test_a_claim_is_at_fault_that_no_world_flips_or_one_leaves_as_it_was(trials: tuple[Trial, ...], fault: str):
-    assert Tried(GREEN, trials, (1.0,)).fault == fault
-
-
-@pytest.mark.parametrize(("tried", "code"), [([], 0), ([(FLIPS,)], 0), ([(FLIPS,), (WEAK,)], 1)])
-def test_one_claim_at_fault_ends_with_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tried: list[tuple[Trial, ...]], code: int
-):
-    made = [Tried(GREEN, trials, (math.inf, 1.0)) for trials in tried]
-    monkeypatch.setattr(falsify, "falsified", lambda selectors, source: made)
-    assert falsify.falsify_selection([], NOTHING, as_json=True) == code
-    for each, row in zip(made, json.loads(capsys.readouterr().out), strict=True):
-        assert row["power"] == ["inf", 1.0]
-        assert (row["ours"], row["fault"]) == ([25.0], each.fault)
-        assert [world["ending"] for world in row["worlds"]] == [trial.ending for trial in each.trials]
-    falsify.falsify_selection([], NOTHING, as_json=False)
-    assert capsys.readouterr().out.splitlines() == falsify.lines(made)
-
-
-def test_only_what_counts_and_was_measured_is_tried(monkeypatch: pytest.MonkeyPatch):
-    open_ = Verdict(CLAIM, "inconclusive", "wide", exact(25.0), "smoke")
-    unmeasured = Verdict(CLAIM, "reproduced", "by a table", None, "smoke")
-    artifact = SimpleNamespace(id=CLAIM.artifact)
-    monkeypatch.setattr(falsify, "select", lambda selectors: [("paper", [artifact])])
-    monkeypatch.setattr(falsify, "verdicts", lambda paper, source, artifacts: [open_, unmeasured, GREEN])
-    monkeypatch.setattr(falsify, "trials", lambda *given: [FLIPS])
-    assert falsify.falsified([], NOTHING) == [Tried(GREEN, (FLIPS,), (1.0,))]
