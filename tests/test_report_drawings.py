@@ -16,6 +16,8 @@ from fake_paper import HOSTILE, fill, registered, specs
 
 from suite.papers import catalogue
 from suite.papers.artifact import Evidence, Missing
+from suite.papers.grades import Grade
+from suite.papers.panel import Panel
 from suite.papers.verdicts import verdicts
 from suite.report import gallery, style
 from suite.report.data import table_of
@@ -98,6 +100,26 @@ def test_the_largest_stored_profile_is_drawn(paper, tmp_path):
     assert drawing(fig1, store, "smoke").profile == "smoke"
     with pytest.raises(Missing, match="3 of 3 runs of 'descent' at paper are missing"):
         drawing(fig1, store, "paper")
+
+
+def test_a_panel_is_stamped_with_the_scales_of_the_runs_it_draws(paper, store, monkeypatch):
+    def stamped(groups, *read):
+        panel = Panel("fake/panel", "a panel", lambda profile: groups)
+        panel.drawing(lambda frame, figure: [frame[group] for group in read])
+        return drawing(panel, store, "smoke").stamp
+
+    shared, beside, _ = specs("smoke")
+    scale = {shared.id: "whole", beside.id: "stand-in"}
+    graded = lambda claim, rests, experiments: Grade(scale[rests.runs[0].spec.id], "", True)
+    monkeypatch.setattr("suite.papers.verdicts.grade", graded)
+    groups = {"drawn": (shared,), "beside": (beside,)}
+    assert stamped({}) == "exact"
+    assert stamped(groups, "drawn") == "smoke profile · whole · 1 run"
+    assert stamped(groups, "drawn", "beside") == "smoke profile · whole, stand-in · 2 runs"
+    assert stamped(groups) == "smoke profile · whole, stand-in"  # a scheme of them all
+    scale[beside.id] = "exact"
+    assert stamped(groups, "drawn", "beside") == "smoke profile · whole · 2 runs"
+    assert stamped(groups, "beside") == "smoke profile · exact · 1 run"
 
 
 def test_seeds_that_are_stored_are_drawn_and_shown_where_others_are_missing(paper, tmp_path):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from suite.claims.estimate import EXACT, Estimate
+from suite.claims.estimate import Estimate
 from suite.claims.families import correctable, corrected
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.experiment import Experiment
@@ -93,14 +93,19 @@ def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
 
 
-def scales(panel: Panel, evidence: Evidence, measurement: Measurement) -> set[str]:
-    """The scales of a panel's runs that no quantity reads, and that are drawn all the same."""
-    experiments = experiments_of(catalogue.paper(panel.id.partition("/")[0]))
-    own = {spec.id for specs in evidence.groups.values() for spec in specs}
-    own -= {read.spec.id for rests in measurement.rests.values() for read in rests.runs}
+def scales(panel: Panel, evidence: Evidence, measurement: Measurement, drawn: Iterable[str]) -> set[str]:
+    """The scales of the runs that a panel has ``drawn`` (of all, where it read none) and that no claim rests on."""
+    paper = panel.id.partition("/")[0]
+    experiments = experiments_of(catalogue.paper(paper))
+    asked = {spec.id for specs in evidence.groups.values() for spec in specs}
+    claimed = {c.quantity for c in entries(paper) if c.artifact == panel.id}
+    judged = {read.spec.id for name in claimed & set(measurement.rests) for read in measurement.rests[name].runs}
     frame = panel.read(evidence)
-    alone = [Rests(panel.read, (read_of(frame.stored[run]),)) for run in sorted(own & set(frame.stored))]
-    return {grade(f"{panel.id}/drawing", rests, experiments).rests_on for rests in alone} - {EXACT}
+    alone = sorted(((asked.intersection(drawn) or asked) - judged).intersection(frame.stored))
+    return {
+        grade(f"{panel.id}/drawing", Rests(panel.read, (read_of(frame.stored[run]),)), experiments).rests_on
+        for run in alone
+    }
 
 
 def _verdict(

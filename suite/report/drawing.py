@@ -11,13 +11,13 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from suite.claims.estimate import GRADES
+from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.catalogue import published, select
@@ -126,12 +126,13 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
     evidence = Evidence(source, groups, profile)
     draw = artifact.draw
     assert draw is not None
+    taken = cache(lambda: tuple(sorted(evidence.reads.taken())))
     return rendered(
         artifact,
         lambda figure: draw(evidence, figure),
-        lambda: _rests_on(artifact, source, profile, few),
+        lambda: _rests_on(artifact, source, profile, few, taken()),
         profile if any(groups.values()) else "",
-        lambda: tuple(sorted(evidence.reads.taken())),
+        taken,
         groups,
         str(few or ""),
     )
@@ -160,13 +161,19 @@ def rendered(
     return drawn
 
 
-def _rests_on(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None) -> tuple[str, ...]:
-    """What the artifact's claims rest on at this profile, and the runs that a panel draws, the best grade first."""
+def _rests_on(
+    artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None, taken: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What the artifact's claims rest on at this profile, and the runs that a panel draws, the best grade first.
+
+    Exact runs beside others are not named.
+    """
     evidence = Evidence(source, few.groups if few else artifact.runs(profile), profile)
     measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
     present = {rests.rests_on for rests in grades(artifact.id, measurement).values()}
     if isinstance(artifact, Panel):
-        present |= scales(artifact, evidence, measurement)
+        present |= scales(artifact, evidence, measurement, taken) - {EXACT}
+        present = present or {EXACT}
     return tuple(grade for grade in GRADES if grade in present)
 
 
