@@ -65,6 +65,21 @@ def test_every_claim_holds_where_the_constants_are_true(foretold: Frame, name: s
     assert group.startswith(f"{name.rpartition('-')[2]}/")
 
 
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
+def test_points_are_far_from_the_pole_or_on_the_way_to_it(foretold: Frame, network: Any) -> None:
+    far, near = collapse.far_and_near(foretold, network)
+    arrived = [p for p in collapse.points(foretold, network) if p.load < 0.8 and None not in p.updates.seen]
+    assert [p for p in arrived if p.load <= 0.25] == far
+    assert [p for p in arrived if 0.25 < p.load < 0.7] == near
+    assert far
+    assert near
+
+
+def test_some_arrive_beyond_the_way_that_is_judged(foretold: Frame) -> None:
+    found = [p for network in NETWORKS for p in collapse.points(foretold, network) if 0.7 <= p.load < 0.8]
+    assert [p for p in found if None not in p.updates.seen]
+
+
 FALSE = {
     "kappa half as large again": (
         changed(noise=1.5, relaxation=1 / 1.5),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fabricated_frames import frame_of, measured, student, verdict
-from law_worlds import BATCHES, columns, inverse, loop, power, search, searches
+from law_worlds import BATCHES, KNEE, columns, inverse, loop, power, search, searches
 
 from paper_figures.inverse_law import fig2, misfits, settings
 from paper_figures.inverse_law.exponents import FAR
@@ -179,7 +179,7 @@ def test_gradients_and_learners() -> None:
     half = 12.7062 * math.sqrt((1 / 24) / 2)
     assert found.spans == (close((-0.75, -0.75 - half, -0.75 + half), rel=1e-5),)
     learners = lambda *counts: frame_of({"learners": [{"crossed_training": [n]} for n in counts]})
-    assert measured("inverse_law/eq2/hardware-independent", learners(31, 33, 32)).values == (2,)
+    assert measured("inverse_law/eq2/hardware-independent", learners(32, 33, 31)).values == (2,)
     assert verdict("inverse_law/eq2/hardware-independent", learners(31, 31, 31)) == "reproduced"
     with pytest.raises(ValueError, match="censored"):
         measured("inverse_law/eq2/hardware-independent", learners(31, -1, 31))
@@ -203,11 +203,14 @@ def test_the_loop_by_hand() -> None:
     assert found.spans == tuple(close(tuple(ratios)) for _ in held_out)
     assert found.note == f"M = {', '.join(map(str, held_out))}"
     assert measured("inverse_law/eq4/flat-below", frame).spans == (close((0, 0, 0), abs=1e-9),)
-    assert measured("inverse_law/eq4/linear-above", frame).spans == (close((1, 1, 1)),)
+    above = measured("inverse_law/eq4/linear-above", frame)
+    assert (above.spans, above.note) == ((close((1, 1, 1)),), "M = 8 to 64, knee at 8")
     times = {batch: (40 + 80 / batch) * max(batch, 8) for batch in BATCHES}
     assert min(times, key=times.__getitem__) == 8
     assert measured("inverse_law/eq8/measured", frame).values == (1.0,)
     assert measured("inverse_law/eq8/regret", frame).values == close((times[4] / times[8],))
+    tied = loop(lambda batch: 1e-3 * max(batch, KNEE) * (0.85 if batch == 4 else 1))
+    assert measured("inverse_law/eq8/measured", tied).values == (1.0,)  # 4 trains within a tenth of 8, the knee
 
 
 def test_slopes_around_the_knee_have_the_spread_of_the_rounds() -> None:
