@@ -1,21 +1,16 @@
-"""Crossbow: synchronous model averaging with many learners per GPU."""
+"""Crossbow: synchronous model averaging with many learners per GPU.
+
+Figs. 1 and 4 to 8 stand in ``systems``, drawn by ``diagrams``; the algorithms in ``algorithms``. ``readings`` takes
+numbers from a frame, ``tables`` makes the frames that are drawn, ``plots`` holds what several figures draw.
+"""
 
 from __future__ import annotations
 
 from paper_figures.crossbow import (
-    alg1,
-    alg2,
     algorithms,
     engine,
-    equations,
-    fig1,
     fig2,
     fig3,
-    fig4,
-    fig5,
-    fig6,
-    fig7,
-    fig8,
     fig9,
     fig10,
     fig11,
@@ -26,37 +21,14 @@ from paper_figures.crossbow import (
     fig16,
     fig17,
     lenet,
+    systems,
     table1,
 )
 from paper_figures.crossbow.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper
 
-MODULES = (  # in the paper's order
-    table1,
-    fig1,
-    fig2,
-    fig3,
-    fig4,
-    fig5,
-    fig6,
-    fig7,
-    fig8,
-    fig9,
-    fig10,
-    fig11,
-    fig12,
-    fig13,
-    fig14,
-    fig15,
-    fig16,
-    fig17,
-    alg1,
-    alg2,
-    algorithms,
-    equations,
-    engine,
-    lenet,
-)
+FIGURES = (fig2, fig3, fig9, fig10, fig11, fig12, fig13, fig14, fig15, fig16, fig17)
+MODULES = (table1, systems, *FIGURES, algorithms, engine, lenet)
 
 PAPER = Paper(
     "crossbow",

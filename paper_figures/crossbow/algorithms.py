@@ -1,228 +1,289 @@
-"""What Crossbow does besides its two numbered algorithms: restart, averaging on two levels, memory, scheduling."""
+"""Algorithms 1 and 2, and what surrounds them: averaging on two levels, memory, scheduling."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import on_gpu, require, results, spread, telling
-from paper_figures.crossbow.tables import accuracy_table
-from suite.claims.estimate import exact, point
-from suite.papers.artifact import Artifact, Evidence, Quantities
-from suite.papers.counterfeits import counterfeit, edited, forged
+from paper_figures.crossbow.readings import (
+    THROUGHPUT,
+    accuracies,
+    epochs,
+    late_arrival,
+    on_gpu,
+    only,
+    pair,
+    rungs,
+    spread,
+    steps,
+    stored,
+    told,
+)
+from paper_figures.crossbow.tables import accuracy_table, whole
+from suite.claims.intervals import Interval
+from suite.papers.artifact import Groups, Missing
+from suite.papers.panel import Frame, Panel, Quantity
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
-    from suite.runs.store import Run
-
 MIB = 2**20
+TRAINED = {"growing": "1, then 2, then 4 learners", "followed": "4 learners throughout"}
+NETWORKS = list(settings.NETWORKS)
+ALGEBRA = {"algebra": (settings.ALGEBRA,)}
+TASKS = {"tasks": (settings.TASKS,)}
 
 
-def runs_restart(profile: str) -> settings.Groups:
-    return {"algebra": (settings.ALGEBRA,)}
+def many_learners(profile: str) -> Groups:
+    """SMA and EA-SGD with many learners, and runs in which replicas are tested beside their average."""
+    many = settings.MANY[profile]
+    names = {"sma": f"sma {many}", "ea-sgd": f"ea-sgd {many}"}
+    trained = settings.called(settings.groups(profile, *names.values()), names)
+    return {**ALGEBRA, **trained, "followed": settings.followed(profile)["followed"]}
 
 
-def runs_hierarchical(profile: str) -> settings.Groups:
+def tuned(profile: str) -> Groups:
+    return {"tuner": (settings.TUNER,), **settings.throughput(profile), **settings.followed(profile)}
+
+
+def two_level(profile: str) -> Groups:
     """Learners averaged flat, and as many on several devices with a reference model each."""
     learners, devices = settings.TWO_LEVEL[profile]
-    trained = settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")
-    return {"algebra": (settings.ALGEBRA,), **trained}
+    return settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")
 
 
-def runs_memory(profile: str) -> settings.Groups:
-    return {"sizes": (settings.SIZES,), "tasks": (settings.TASKS,), **settings.memory(profile)}
+ALG1 = Panel(
+    "crossbow/alg1",
+    "Synchronous model averaging",
+    many_learners,
+    alt="Largest stable rate for one, two and four learners, with the values of theory.",
+)
+ALG2 = Panel(
+    "crossbow/alg2",
+    "Choosing the number of learners per GPU from throughput",
+    tuned,
+    alt="Algorithm 2 cycles around a peak at four learners; the settling rule stops there. Where LeNet was trained "
+    "with one learner that becomes four, and with four throughout: test accuracy against epochs of both.",
+    size=(8.6, 4.0),
+)
+HIERARCHICAL = Panel(
+    "crossbow/alg-hierarchical",
+    "Two-level synchronisation: inside a GPU, then between GPUs",
+    two_level,
+    alt="Test accuracy against epochs, averaged flat and with a reference model for each device.",
+    size=(7.4, 3.8),
+)
+MEMORY = Panel(
+    "crossbow/alg-memory",
+    "Output-buffer reuse with reference counts",
+    lambda profile: {"sizes": (settings.SIZES,), **settings.memory(profile)},
+    alt="Share of memory saved by the offline plan for four networks, and bytes against learners.",
+)
+SCHEDULER = Panel(
+    "crossbow/alg-scheduler",
+    "First-come first-served assignment of batches to free replicas",
+    lambda profile: TASKS,
+    alt="Idle time under both ways to assign batches.",
+)
+ARTIFACTS = (ALG1, ALG2, HIERARCHICAL, MEMORY, SCHEDULER)
+
+# ---------------------------------------------------------------- what follows from the algorithms alone
+
+told(
+    ALG1,
+    "algebra",
+    one_learner_unstable="one_learner_limits",
+    k_learners_stable="many_learner_limits",
+    synchronous="batches_per_learner",
+    distinct_batches="shared_in_epoch",
+)
 
 
-def runs_scheduler(profile: str) -> settings.Groups:
-    return {"tasks": (settings.TASKS,)}
+@SCHEDULER.quantity("beats-round-robin", ["tasks"], note="virtual time; 100 iterations")
+def saved_idleness(frame: Frame) -> Interval:
+    """Idle stream-seconds that first come, first served saves, over schedules whose tasks differ in length."""
+    found = frame.one("tasks")
+    return spread(slow - fast for fast, slow in zip(found["idle_first_come"], found["idle_round_robin"], strict=True))
 
 
-def measure_restart(evidence: Evidence) -> Quantities:
-    return results(evidence, "algebra", {"from-average": ("restart", "restart_code")})
+# ---------------------------------------------------------------- Algorithm 1 trained
 
 
-@counterfeit("crossbow/alg-restart/from-average")
-def replicas_stay(evidence: Evidence) -> Evidence:
-    """A restart leaves replicas where they are."""
-    apart = evidence.run("algebra").results["least_distance"]
-    return telling(evidence, "algebra", restart=apart, restart_code=apart)
+def ahead(frame: Frame) -> str:
+    """How many epochs SMA is ahead of EA-SGD on average, at every rung that all their runs reach."""
+    leads = []
+    for rung in rungs([curve for name in ("sma", "ea-sgd") for curve in accuracies(frame, name)]):
+        lead = fmean(epochs(frame, "ea-sgd", rung)) - fmean(epochs(frame, "sma", rung))
+        leads.append(f"{100 * rung:g}%: {lead:+.1f}")
+    return "epochs ahead at each rung, " + ", ".join(leads[-6:]) if leads else ""
 
 
-def measure_hierarchical(evidence: Evidence) -> Quantities:
-    return results(evidence, "algebra", {"single-gpu-flat": "single_learner_devices", "flat-equivalence": "staged"})
+MOMENTUM = pair("sma", "ea-sgd", steps, printed=settings.FINAL_TARGET)
+ALG1.quantities["momentum-helps-many"] = Quantity(MOMENTUM.value, MOMENTUM.groups, note=ahead)
 
 
-@counterfeit("crossbow/alg-hierarchical/single-gpu-flat", "crossbow/alg-hierarchical/flat-equivalence")
-def levels_matter(evidence: Evidence) -> Evidence:
-    """Averaging in two stages ends elsewhere than averaging at once."""
-    apart = evidence.run("algebra").results["least_distance"]
-    return telling(evidence, "algebra", single_learner_devices=apart, staged=apart)
+@ALG1.quantity("average-better", ["followed"], note="points of test error, at the end and over the run")
+def average_better(frame: Frame) -> list[Interval]:
+    """By how much the average model errs less than the mean replica of its run: at the end, and over the run."""
+    table = frame.table("models", "followed")
+    gaps = (100 * (table["replica_error"] - table["centre_error"])).groupby(table["seed"])
+    return [spread(gaps.last().tolist()), spread(gaps.mean().tolist())]
 
 
-def saved(run: Run) -> list[float]:
-    """Per cent of the output buffers' bytes that the offline plan saves, network by network."""
-    pairs = [(run.results[f"{name}_planned"], run.results[f"{name}_bytes"]) for name in settings.NETWORKS]
-    return [100 * (1 - planned / apart) for planned, apart in pairs]
+@ALG1.drawing
+def draw_limits(frame: Frame, figure: Figure) -> None:
+    """Which rates are stable, from running 500 quadratics."""
+    axes = figure.subplots()
+    found = only(frame, "algebra").results
+    labels = ("k = 1, alpha = 1,\nno momentum", "k = 1, alpha = 1,\nmomentum 0.9", "k = 2", "k = 4")
+    axes.bar(labels, [*found["one_learner_limits"], *found["many_learner_limits"]])
+    axes.plot(labels, [0, 9 / 14, 1, 1.5], "D", color="C1", label="theory")
+    axes.set_ylabel("largest stable rate x curvature")
+    axes.legend()
 
 
-def measure_plans(evidence: Evidence) -> Quantities:
-    run = evidence.run("sizes")
-    yield "half", exact(saved(run), runs=[run.id], note=", ".join(settings.NETWORKS.values()))
-    overwrites = [run.results[f"{name}_overwrites"] for name in settings.NETWORKS]
-    yield "no-live-overwrite", exact(overwrites, runs=[run.id])
+# ---------------------------------------------------------------- Algorithm 2 measured
 
 
-@counterfeit("crossbow/alg-memory/no-live-overwrite")
-def buffer_released_early(evidence: Evidence) -> Evidence:
-    return telling(evidence, "sizes", **{f"{name}_overwrites": 1.0 for name in settings.NETWORKS})
+def about_change(frame: Frame) -> str:
+    run = stored(frame, THROUGHPUT)[0]
+    share, device = run.results["resize_over_iteration"], "a GPU" if on_gpu(run) else "a CPU"
+    return f"{run.spec.settings['model']}: {share:.2f} of one learner's iteration, on {device}"
 
 
-def measure_buffer(evidence: Evidence) -> Quantities:
-    """Batches in use at one time in the virtual schedule, per learner."""
-    run = evidence.run("tasks")
-    table = run.curve("virtual")
-    learn = table[table["kind"] == "learn"]
-    held = [learn[learn["iteration"] == i]["batch"].nunique() for i in learn["iteration"].unique()]
-    yield "buffer-size", exact(min(held) / learn["learner"].nunique(), runs=[run.id])
+@ALG2.quantity("milliseconds", [THROUGHPUT], note=about_change, shown=True)
+def milliseconds(frame: Frame) -> float:
+    """The longest change of the number of learners."""
+    return 1000 * float(frame.one(THROUGHPUT)["resize_seconds"])
 
 
-@counterfeit("crossbow/alg-memory/buffer-size")
-def batches_shared_by_two(evidence: Evidence) -> Evidence:
-    """Two learners work on one batch."""
-
-    def edit(run: Run) -> Run:
-        table = run.curve("virtual")
-        return forged(run, virtual=table.assign(batch=table["batch"] // 2))
-
-    return edited(evidence, edit, "tasks")
+def errors(frame: Frame, group: str) -> list[list[float]]:
+    """Test errors of the average model by seed and epoch."""
+    return [run.curve("models")["centre_error"].tolist() for run in stored(frame, group)]
 
 
-def measure_memory(evidence: Evidence) -> Quantities:
-    """Exponents of bytes against batch and against learners, what a lone parameter vector takes left in."""
-    import numpy as np
-
-    run = evidence.run("memory")
-    table = run.curve("memory")
-    table = table[~table["shared"]]
-    one, smallest = table[table["learners"] == 1], table[table["batch"] == table["batch"].min()]
-    slopes = [
-        float(np.polyfit(np.log(rows[axis]), np.log(rows["bytes"]), 1)[0])
-        for rows, axis in ((one, "batch"), (smallest, "learners"))
-    ]
-    device = "a GPU" if on_gpu(run) else "a CPU"
-    require("extra_own" in run.results, "a memory run that keeps the bytes of one learner more")
-    own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
-    note = (
-        f"{run.spec.settings['model']} on {device}; one learner more takes {own:.3g} MiB with activations of its own "
-        f"and {shared:.3g} MiB sharing them, at batch {run.spec.settings['batches'][-1]}"
-    )
-    yield "linear", point(slopes, spread=0.05, runs=[run.id], note=note)
+def arrivals(frame: Frame, group: str) -> list[float]:
+    """Epochs of the average model to 99% by seed; below the paper's scale its mean error in points in their place."""
+    if frame.profile == "paper":
+        return [late_arrival([1 - error for error in curve]) for curve in errors(frame, group)]
+    return [100 * fmean(curve) for curve in errors(frame, group)]
 
 
-@counterfeit("crossbow/alg-memory/linear")
-def activations_shared(evidence: Evidence) -> Evidence:
-    """Learners that take turns with one set of activations: one more takes its replica alone."""
+def about_growing(frame: Frame) -> str:
+    pairs = zip(arrivals(frame, "growing"), arrivals(frame, "followed"), strict=True)
+    what = "epochs" if frame.profile == "paper" else "points of mean test error"
+    return f"{what} by seed: " + "; ".join(f"{grown:.3g} growing, {fixed:.3g} throughout" for grown, fixed in pairs)
+
+
+@ALG2.quantity("few-first", ["growing", "followed"], note=about_growing)
+def few_first(frame: Frame) -> Interval:
+    """What growing from 1 to 4 learners saves against 4 throughout, paired by seed."""
+    pairs = zip(arrivals(frame, "growing"), arrivals(frame, "followed"), strict=True)
+    return spread(fixed - grown for grown, fixed in pairs)
+
+
+@ALG2.table
+def walks(frame: Frame) -> pd.DataFrame:
+    """Rows of the walks of both rules with a peak at 4 learners, then accuracies (%) of the trainings by epoch."""
     import pandas as pd
 
-    def edit(run: Run) -> Run:
-        table = run.curve("memory")
-        taken = table[table["shared"]].assign(shared=False)
-        return forged(run, memory=pd.concat([table[table["shared"]], taken], ignore_index=True))
-
-    return edited(evidence, edit, "memory")
-
-
-def measure_idle(evidence: Evidence) -> Quantities:
-    """Idle stream-seconds that first come, first served saves."""
-    run = evidence.run("tasks")
-    pairs = zip(run.results["idle_first_come"], run.results["idle_round_robin"], strict=True)
-    steps = [slow - fast for fast, slow in pairs]
-    yield "beats-round-robin", spread(steps, [run.id], "virtual time; 100 iterations")
+    parts = [only(frame, "tuner").curve("walks").query("peak == 4")]
+    for group, said in TRAINED.items() if set(TRAINED) <= set(whole(frame)) else ():
+        for run, curve in zip(stored(frame, group), errors(frame, group), strict=True):
+            test = [100 * (1 - error) for error in curve]
+            about = {"group": said, "seed": run.spec.seed, "epoch": range(1, len(test) + 1)}
+            parts.append(pd.DataFrame(about | {"test": test}))
+    return pd.concat(parts, ignore_index=True)
 
 
-def measure_tasks(evidence: Evidence) -> Quantities:
-    """Learning tasks of a replica in an iteration, in the virtual and in the recorded trace."""
-    return results(
-        evidence, "tasks", {"one-task-per-replica": ("virtual_learn_per_replica", "recorded_learn_per_replica")}
+@ALG2.drawing
+def draw_walks(frame: Frame, figure: Figure) -> None:
+    """Learners after each reading, both rules, with a peak at 4; and what few learners at first gain."""
+    table = walks(frame)
+    trained = table.dropna(subset="epoch") if "epoch" in table else table[:0]
+    axes, *beside = figure.subplots(1, 1 if trained.empty else 2, squeeze=False)[0]
+    for rule, rows in table.groupby("rule"):
+        axes.step(rows["reading"], rows["learners"], where="post", label=str(rule))
+    axes.axhline(4, color="0.5", linewidth=0.8, linestyle=":")
+    axes.locator_params(axis="y", integer=True)
+    axes.set(xlabel="reading of the throughput", ylabel="learners")
+    axes.legend()
+    for panel in beside:
+        plots.growing(trained, panel, 100 * settings.LENET_TARGET)
+
+
+HIERARCHICAL.table(accuracy_table)
+
+
+@HIERARCHICAL.drawing
+def draw_hierarchical(frame: Frame, figure: Figure) -> None:
+    plots.curves(frame, figure.subplots(), settings.FINAL_TARGET)
+
+
+# ---------------------------------------------------------------- memory and scheduling
+
+
+@MEMORY.quantity("half", ["sizes"], note=", ".join(settings.NETWORKS.values()))
+def saved(frame: Frame) -> list[float]:
+    """Per cent of the output buffers' bytes that the offline plan saves, network by network."""
+    found = only(frame, "sizes").results
+    return [100 * (1 - found[f"{name}_planned"] / found[f"{name}_bytes"]) for name in NETWORKS]
+
+
+def about_memory(frame: Frame) -> str:
+    run = stored(frame, "memory")[0]
+    own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
+    where = f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}"
+    batch = run.spec.settings["batches"][-1]
+    return (
+        f"{where}; one learner more takes {own:.3g} MiB with activations of its own and {shared:.3g} MiB sharing "
+        f"them, at batch {batch}"
     )
 
 
-@counterfeit("crossbow/alg-scheduler/beats-round-robin")
-def assignments_exchanged(evidence: Evidence) -> Evidence:
-    found = evidence.run("tasks").results
-    fast, slow = found["idle_first_come"], found["idle_round_robin"]
-    return telling(evidence, "tasks", idle_first_come=slow, idle_round_robin=fast)
+@MEMORY.quantity("linear", ["memory"], note=about_memory)
+def exponents(frame: Frame) -> list[Interval]:
+    """Exponents of bytes against batch and against learners, with a band of 0.05."""
+    import numpy as np
+
+    table = frame.table("memory", "memory")
+    if "extra_own" not in only(frame, "memory").results:
+        raise Missing("a memory run that keeps the bytes of one learner more")
+    table = table[~table["shared"]]
+    one, smallest = table[table["learners"] == 1], table[table["batch"] == table["batch"].min()]
+    found = []
+    for rows, axis in ((one, "batch"), (smallest, "learners")):
+        slope = float(np.polyfit(np.log(rows[axis]), np.log(rows["bytes"]), 1)[0])
+        found.append(Interval(slope, slope - 0.05, slope + 0.05, 1))
+    return found
 
 
-@counterfeit("crossbow/alg-scheduler/one-task-per-replica")
-def every_other_replica(evidence: Evidence) -> Evidence:
-    return telling(evidence, "tasks", virtual_learn_per_replica=0.5, recorded_learn_per_replica=0.5)
-
-
-def draw_hierarchical(evidence: Evidence, figure: Figure) -> None:
-    plots.curves(evidence, figure.subplots(), settings.FINAL_TARGET)
-
-
-def draw_memory(evidence: Evidence, figure: Figure) -> None:
+@MEMORY.drawing
+def draw_memory(frame: Frame, figure: Figure) -> None:
     """What the offline plan saves, and bytes against learners at the largest batch."""
     left, right = figure.subplots(1, 2)
-    left.bar(list(settings.NETWORKS.values()), saved(evidence.run("sizes")))
+    left.bar(list(settings.NETWORKS.values()), saved(frame))
     left.axhline(50, color="C1", linestyle="--")
     left.annotate("printed limit", (-0.4, 50.5), va="bottom")
     left.set_ylim(0, 56)
     left.grid(visible=False, axis="x")
     left.set_ylabel("saved by the offline plan (%)")
     left.tick_params(axis="x", rotation=30)
-    table = evidence.run("memory").curve("memory")
+    table = only(frame, "memory").curve("memory")
     table = table[table["batch"] == table["batch"].max()]
     for shared, rows in table.groupby("shared"):
         label = "activations shared" if shared else "activations of their own"
         right.plot(rows["learners"], rows["bytes"] / rows["bytes"].iloc[0], marker="o", label=label)
     right.set_xticks(sorted(table["learners"].unique()))
-    right.set_xlabel("learners")
-    right.set_ylabel("bytes / one learner's")
+    right.set(xlabel="learners", ylabel="bytes / one learner's")
     right.legend()
 
 
-def draw_scheduler(evidence: Evidence, figure: Figure) -> None:
-    axes = figure.subplots()
-    found = evidence.run("tasks").results
+@SCHEDULER.drawing
+def draw_scheduler(frame: Frame, figure: Figure) -> None:
+    axes: Any = figure.subplots()
+    found = only(frame, "tasks").results
     axes.boxplot([found["idle_first_come"], found["idle_round_robin"]], tick_labels=["first come", "round robin"])
     axes.set_ylabel("idle stream-seconds (virtual)")
-
-
-ARTIFACTS = (
-    Artifact(
-        "crossbow/alg-restart",
-        "Restart of averaging when a learning-rate change does not help",
-        runs_restart,
-        (measure_restart,),
-    ),
-    Artifact(
-        "crossbow/alg-hierarchical",
-        "Two-level synchronisation: inside a GPU, then between GPUs",
-        runs_hierarchical,
-        (measure_hierarchical,),
-        draw_hierarchical,
-        "Test accuracy against epochs, averaged flat and with a reference model for each device.",
-        (7.4, 3.8),
-        accuracy_table,
-    ),
-    Artifact(
-        "crossbow/alg-memory",
-        "Output-buffer reuse with reference counts",
-        runs_memory,
-        (measure_plans, measure_buffer, measure_memory),
-        draw_memory,
-        "Share of memory saved by the offline plan for four networks, and bytes against learners.",
-    ),
-    Artifact(
-        "crossbow/alg-scheduler",
-        "First-come first-served assignment of batches to free replicas",
-        runs_scheduler,
-        (measure_idle, measure_tasks),
-        draw_scheduler,
-        "Idle time under both ways to assign batches.",
-    ),
-)

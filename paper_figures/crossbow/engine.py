@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow.settings import LENET_BATCH, Groups
 from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.papers.artifact import Missing
 from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
 
@@ -30,11 +31,15 @@ ENGINE = RunSpec(
         "threshold": 0.05,
     },
 )
+ASLEEP = RunSpec(
+    "crossbow/engine-asleep",
+    {"batch": LENET_BATCH, "seconds": 0.08, "learners": 4, "workers": 5, "turns": 5, "repeats": 15},
+)
 
 
 def runs(profile: str) -> Groups:
-    """Seconds of a quiet machine with two cores, so it is no part of ``smoke``."""
-    return {} if profile == "smoke" else {"engine": (ENGINE,)}
+    """Seconds, of a quiet machine with two cores or of sleep, so they are no part of ``smoke``."""
+    return {} if profile == "smoke" else {"engine": (ENGINE,), "asleep": (ASLEEP,)}
 
 
 PANEL = Panel(
@@ -46,16 +51,16 @@ PANEL = Panel(
 ARTIFACTS = (PANEL,)
 
 
-def seconds(frame: Frame) -> pd.DataFrame:
+def seconds(frame: Frame, group: str = "engine") -> pd.DataFrame:
     """Seconds of an iteration by repeat (rows) and side (columns). Raises Missing where there are none."""
-    return frame.needed(["engine"]).table("seconds", "engine").pivot(index="repeat", columns="side", values="seconds")
+    return frame.needed([group]).table("seconds", group).pivot(index="repeat", columns="side", values="seconds")
 
 
-def slower(frame: Frame, rule: str, batches: str) -> Interval:
+def slower(frame: Frame, rule: str, batches: str, group: str = "engine") -> Interval:
     """The log of the time under a rule over that under the engine's, paired by repeat."""
     import numpy as np
 
-    table = seconds(frame)
+    table = seconds(frame, group)
     return mean_interval(np.log(table[f"{rule}, {batches}"] / table[f"first come, {batches}"]).tolist())
 
 
@@ -67,6 +72,16 @@ def first_come(frame: Frame) -> Interval:
 @PANEL.quantity("overlap-faster", ["engine"], note="batches of one size, then of several")
 def overlap(frame: Frame) -> list[Interval]:
     return [slower(frame, "barrier", batches) for batches in ("alike", "varied")]
+
+
+@PANEL.quantity("first-come-faster-asleep", ["asleep"], note="batches of several sizes")
+def first_come_asleep(frame: Frame) -> Interval:
+    return slower(frame, "round robin", "varied", "asleep")
+
+
+@PANEL.quantity("overlap-faster-asleep", ["asleep"], note="batches of several sizes")
+def overlap_asleep(frame: Frame) -> Interval:
+    return slower(frame, "barrier", "varied", "asleep")
 
 
 @PANEL.quantity("tuned-near-best", ["engine"])
@@ -86,28 +101,37 @@ def throughput(frame: Frame) -> pd.DataFrame:
 
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
-    """Milliseconds of an iteration with 95% intervals. Columns: side, milliseconds, low, high."""
+    """Milliseconds of an iteration with 95% intervals. Columns: group, side, milliseconds, low, high."""
     import pandas as pd
 
-    sides = {side: log_interval((1000 * row).tolist()) for side, row in seconds(frame).items()}
-    rows = [{"side": side, "milliseconds": i.mean, "low": i.low, "high": i.high} for side, i in sides.items()]
+    rows = []
+    for group in dict.fromkeys(frame.runs.loc[frame.runs["run"] != "", "group"]):
+        for side, row in seconds(frame, group).items():
+            i = log_interval((1000 * row).tolist())
+            rows.append({"group": group, "side": side, "milliseconds": i.mean, "low": i.low, "high": i.high})
     return pd.DataFrame(rows)
 
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Left: iterations of four learners by rule. Right: throughput by number of learners, the tuner's marked."""
+    """Iterations of four learners by rule, and throughput by number of learners with the tuner's marked."""
     from suite.report.style import PALETTE
 
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     rows = table(frame)
-    rules = rows[~rows["side"].str.endswith("learners")][::-1]
-    errors = [rules["milliseconds"] - rules["low"], rules["high"] - rules["milliseconds"]]
-    left.barh(rules["side"], rules["milliseconds"], xerr=errors, color=PALETTE[0])
-    left.set(xlabel="ms of an iteration", title="4 learners, 2 threads")
-    rates, chosen = throughput(frame).median(), int(frame.one("engine")["tuned"])
-    right.plot(rates.index, rates, color=PALETTE[0], marker="o")
-    right.axvline(chosen, color=PALETTE[1], linestyle="--", label="the tuner's")
-    right.set(xlabel="learners", ylabel="images/s", xticks=list(rates.index))
-    right.set_ylim(bottom=0)
-    right.legend()
+    if rows.empty:
+        raise Missing("the engine has not run")
+    titles = {"engine": "4 learners, 2 threads that compute", "asleep": "4 learners, 5 threads that sleep"}
+    groups = list(dict.fromkeys(rows["group"]))
+    panels = list(figure.subplots(1, len(groups) + ("engine" in groups), squeeze=False)[0])
+    for axes, group in zip(panels, groups, strict=False):
+        rules = rows[(rows["group"] == group) & ~rows["side"].str.endswith("learners")][::-1]
+        errors = [rules["milliseconds"] - rules["low"], rules["high"] - rules["milliseconds"]]
+        axes.barh(rules["side"], rules["milliseconds"], xerr=errors, color=PALETTE[0])
+        axes.set(xlabel="ms of an iteration", title=titles[group])
+    if "engine" in groups:
+        rates, chosen = throughput(frame).median(), int(frame.one("engine")["tuned"])
+        panels[-1].plot(rates.index, rates, color=PALETTE[0], marker="o")
+        panels[-1].axvline(chosen, color=PALETTE[1], linestyle="--", label="the tuner's")
+        panels[-1].set(xlabel="learners", ylabel="images/s", xticks=list(rates.index))
+        panels[-1].set_ylim(bottom=0)
+        panels[-1].legend()

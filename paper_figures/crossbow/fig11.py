@@ -6,68 +6,70 @@ import math
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import as_proxy, of_device, paired, seconds_ratio, several
+from paper_figures.crossbow.readings import pair
 from paper_figures.crossbow.tables import accuracy_table
-from suite.claims.estimate import exact
-from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
+from suite.papers.panel import Frame, Panel
 from suite.report.style import PRINTED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def runs_resnet32(profile: str) -> settings.Groups:
+def runs_resnet32(profile: str) -> Groups:
     """On one device: ResNet-32 itself at ``reduced`` too, if only for a few epochs and then with more methods."""
     if profile == "reduced":
         return settings.resnet32_part("sma 1", "sma 4", "s-sgd 4", "ea-sgd 4", "s-sgd 1")
     return settings.timed_groups(profile, "s-sgd 1", "sma 1", "sma 4")
 
 
-def runs_vgg16(profile: str) -> settings.Groups:
-    return settings.vgg16(profile)
-
-
-def runs_eight_gpus(profile: str) -> settings.Groups:
+def runs_eight_gpus(profile: str) -> Groups:
     return settings.groups(profile, "s-sgd 8", "sma 8", "sma 16", "sma 32")
 
 
-def early(evidence: Evidence, *levels: float) -> Quantities:
-    """The lead at lower accuracies, as differences of log time; of log epochs where no times belong."""
-    best = "sma 4" if "sma 4" in evidence.groups else "sma 3"
-    timed = "throughput" in evidence.groups
-    ratio = seconds_ratio(evidence, int(best.split()[1])) if timed else 1.0
-    note = "log of times" if timed else "log of epochs, times left out"
-    steps = several(
-        [
-            paired(evidence, best, "s-sgd 1", lambda x, y: math.log(y / (x * ratio)), note, target=level)
-            for level in levels
-        ]
-    )
-    yield "other-thresholds", of_device(evidence, steps) if timed else as_proxy(steps)
+LOOK = {"alt": plots.ALT_CURVES, "size": (7.4, 3.8)}
+A = Panel("crossbow/fig11a", "Test accuracy of ResNet-32 on one device", runs_resnet32, **LOOK)  # type: ignore[arg-type]
+B = Panel("crossbow/fig11b", "Test accuracy of VGG-16 on one device", settings.vgg16, **LOOK)  # type: ignore[arg-type]
+C = Panel(
+    "crossbow/fig11c",
+    "Test accuracy of ResNet-32 with the replicas of 8 GPUs, against epochs",
+    runs_eight_gpus,
+    alt=plots.ALT_CURVES + " Beside it the printed seconds to 80%.",
+    size=(8.4, 4.2),
+)
+D = Panel("crossbow/fig11d", "Test accuracy of VGG-16 against epochs", settings.vgg16, alt=plots.ALT_CURVES)
+ARTIFACTS = (A, B, C, D)
 
 
-def measure_resnet32(evidence: Evidence) -> Quantities:
-    return early(evidence, 0.6, 0.7, 0.8)
+def log_lead(a: float, b: float) -> float:
+    return math.log(b / a)
 
 
-def measure_vgg16(evidence: Evidence) -> Quantities:
-    return early(evidence, 0.4, 0.5, 0.6)
+A.quantities["other-thresholds"] = pair("sma 4", "s-sgd 1", log_lead, "log of times", levels=(0.6, 0.7, 0.8), timed=4)
+B.quantities["other-thresholds"] = pair(
+    "sma 3", "s-sgd 1", log_lead, "log of epochs, times left out", levels=(0.4, 0.5, 0.6), shown=True
+)
+for panel in ARTIFACTS:
+    panel.table(accuracy_table)
 
 
-def measure_printed_reduction(_: Evidence) -> Quantities:
-    slow, fast = (printed_value(f"crossbow/fig11c/{claim}") for claim in ("tensorflow-252s", "crossbow-92s"))
-    yield "reduction-arithmetic", exact(100 * (slow - fast) / slow)
+@A.drawing
+def draw_resnet32(frame: Frame, figure: Figure) -> None:
+    plots.curves(frame, figure.subplots(), settings.FINAL_TARGET)
 
 
-def draw_resnet32(evidence: Evidence, figure: Figure) -> None:
-    plots.curves(evidence, figure.subplots(), settings.FINAL_TARGET)
+@B.drawing
+@D.drawing
+def draw_vgg16(frame: Frame, figure: Figure) -> None:
+    plots.curves(frame, figure.subplots(), settings.VGG_TARGET, instead="VGG-16")
 
 
-def draw_eight_gpus(evidence: Evidence, figure: Figure) -> None:
+@C.drawing
+def draw_eight_gpus(frame: Frame, figure: Figure) -> None:
     """Accuracy against epochs, and on an axis of seconds the two points that the paper prints."""
     axes, seconds = figure.subplots(1, 2, width_ratios=(3, 1), sharey=True)
-    plots.curves(evidence, axes, settings.FINAL_TARGET)
+    plots.curves(frame, axes, settings.FINAL_TARGET)
     handles, names = axes.get_legend_handles_labels()
     axes.legend(handles, names, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=3, fontsize="small")
     for marker, system in zip("os", ("crossbow-92s", "tensorflow-252s"), strict=True):
@@ -76,49 +78,3 @@ def draw_eight_gpus(evidence: Evidence, figure: Figure) -> None:
         seconds.plot(value, 80, marker, markersize=7, label=said, **PRINTED)
     seconds.set(xlim=(0, 300), xlabel="seconds on the paper's 8 GPUs")
     seconds.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize="small")
-
-
-def draw_vgg16(evidence: Evidence, figure: Figure) -> None:
-    plots.curves(evidence, figure.subplots(), settings.VGG_TARGET, instead="VGG-16")
-
-
-ARTIFACTS = (
-    Artifact(
-        "crossbow/fig11a",
-        "Test accuracy of ResNet-32 on one device",
-        runs_resnet32,
-        (measure_resnet32,),
-        draw_resnet32,
-        plots.ALT_CURVES,
-        (7.4, 3.8),
-        accuracy_table,
-    ),
-    Artifact(
-        "crossbow/fig11b",
-        "Test accuracy of VGG-16 on one device",
-        runs_vgg16,
-        (measure_vgg16,),
-        draw_vgg16,
-        plots.ALT_CURVES,
-        (7.4, 3.8),
-        accuracy_table,
-    ),
-    Artifact(
-        "crossbow/fig11c",
-        "Test accuracy of ResNet-32 with the replicas of 8 GPUs, against epochs",
-        runs_eight_gpus,
-        (measure_printed_reduction,),
-        draw_eight_gpus,
-        plots.ALT_CURVES + " Beside it the printed seconds to 80%.",
-        (8.4, 4.2),
-        accuracy_table,
-    ),
-    Artifact(
-        "crossbow/fig11d",
-        "Test accuracy of VGG-16 against epochs",
-        runs_vgg16,
-        draw=draw_vgg16,
-        alt=plots.ALT_CURVES,
-        frame=accuracy_table,
-    ),
-)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import as_proxy, paired
+from paper_figures.crossbow.readings import pair
 from paper_figures.crossbow.tables import arrival_table
-from suite.claims.estimate import exact, interval, point
-from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
+from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, PRINTED
 
 if TYPE_CHECKING:
@@ -17,54 +17,64 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def names(profile: str) -> tuple[str, str]:
+def runs(profile: str) -> Groups:
     """As many learners, synchronised in every and in every fourth iteration."""
     k = settings.TAU_LEARNERS[profile]
-    return f"sma {k}", f"sma {k} tau 4"
+    names = {"every": f"sma {k}", "fourth": f"sma {k} tau 4"}
+    return settings.called(settings.groups(profile, *names.values()), names)
 
 
-def runs(profile: str) -> settings.Groups:
-    return settings.groups(profile, *names(profile))
+PANEL = Panel(
+    "crossbow/fig16",
+    "Epochs to the target against the synchronisation interval",
+    runs,
+    alt=plots.ALT_BARS,
+    size=(8.0, 4.2),
+)
+ARTIFACTS = (PANEL,)
+
+LONGER = PANEL.quantities["tta-tau4"] = pair(
+    "every",
+    "fourth",
+    lambda x, y: 100 * (y / x - 1),
+    "epochs only, throughput left out",
+    printed=settings.FINAL_TARGET,
+    shown=True,
+)
 
 
-def measure_printed(_: Evidence) -> Quantities:
-    """What Fig. 17 leaves for this figure: synchronising sometimes cannot beat never synchronising."""
+@PANEL.quantity("tau1-best", ["every", "fourth"], note="by epochs only", shown=True)
+def best(frame: Frame) -> float:
+    """The interval of the two that takes fewer epochs."""
+    return 1.0 if LONGER.measured(frame).values[0] > 0 else 4.0
+
+
+def implied_epochs() -> float:
+    """Epochs of the rarer synchronisation over the others', as the printed time and throughput have it."""
     gain, longer = (printed_value(f"crossbow/fig16/{claim}") for claim in ("throughput-tau4", "tta-tau4"))
-    yield "implied-epochs", exact((1 + gain / 100) * (1 + longer / 100))
-    most = max(printed_value(f"crossbow/fig17/{claim}") for claim in ("gain-m1", "gain-m4"))
-    note = "at most the gain of no synchronisation at all at m = 1 and m = 4"
-    yield "throughput-tau4", interval(most, 0.0, most, note=note)
+    return (1 + gain / 100) * (1 + longer / 100)
 
 
-def measure_epochs(evidence: Evidence) -> Quantities:
-    """What synchronising every fourth iteration costs in epochs, before its gain in throughput."""
-    every, fourth = names(evidence.profile)
-    note = "epochs only, throughput left out"
-    found = paired(evidence, every, fourth, lambda x, y: 100 * (y / x - 1), note, printed=settings.FINAL_TARGET)
-    yield "tta-tau4", as_proxy(found)
-    (longer,) = found.values
-    yield "tau1-best", point(1.0 if longer > 0 else 4.0, proxy=True, runs=found.runs, note="by epochs only")
-
-
-def frame(evidence: Evidence) -> pd.DataFrame:
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
     """Arrivals with ``relative``: epochs over the mean of those synchronised in every iteration."""
-    table = arrival_table(evidence, settings.FINAL_TARGET)
-    interval = table["group"].str.contains("tau").map({True: 4, False: 1})
-    every = table.loc[interval == 1, "epochs"].mean()
-    return table.assign(interval=interval, relative=table["epochs"] / every)
+    rows = arrival_table(frame, settings.FINAL_TARGET)
+    interval = rows["group"].str.contains("tau").map({True: 4, False: 1})
+    every = rows.loc[interval == 1, "epochs"].mean()
+    return rows.assign(interval=interval, relative=rows["epochs"] / every)
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
     """Epochs by the interval, beside what the printed time and throughput imply; and this throughput."""
     left, right = figure.subplots(1, 2)
-    table = frame(evidence)
-    plots.bars(table, left, "relative", category="interval", floor=False)
-    implied = printed_value("crossbow/fig16/implied-epochs")
-    plots.printed_marks(left, [1], [implied], "implied by printed time and throughput")
+    rows = table(frame)
+    plots.bars(rows, left, "relative", category="interval", floor=False)
+    plots.printed_marks(left, [1], [implied_epochs()], "implied by printed time and throughput")
     left.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     left.set(xlabel="synchronisation interval $\\tau$", ylim=(0, 2.3))
-    left.set_ylabel(f"epochs to {table['target'].iloc[0]:g}% / those at $\\tau$ = 1")
-    plots.say_stand_in(left, table["stand_in"].iloc[0])
+    left.set_ylabel(f"epochs to {rows['target'].iloc[0]:g}% / those at $\\tau$ = 1")
+    plots.say_stand_in(left, rows["stand_in"].iloc[0])
     plots.legend_above(left, 1)
     gains = [
         printed_value(f"crossbow/{claim}") for claim in ("fig16/throughput-tau4", "fig17/gain-m1", "fig17/gain-m4")
@@ -77,17 +87,3 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     right.set_ylabel("throughput / that at $\\tau$ = 1")
     right.set_title("Throughput not run: needs 8 GPUs", fontsize="small")
     plots.legend_above(right, 1)
-
-
-ARTIFACTS = (
-    Artifact(
-        "crossbow/fig16",
-        "Epochs to the target against the synchronisation interval",
-        runs,
-        (measure_printed, measure_epochs),
-        draw,
-        plots.ALT_BARS,
-        (8.0, 4.2),
-        frame,
-    ),
-)

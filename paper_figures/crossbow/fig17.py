@@ -8,39 +8,37 @@ from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, server_model
 from paper_figures.crossbow.tables import modelled_table
-from suite.claims.estimate import exact, point
-from suite.papers.artifact import Artifact, Evidence, Quantities
 from suite.papers.catalogue import printed_value
+from suite.papers.panel import Frame, Panel
 from suite.report.style import MARKERS, PALETTE
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 INTERVALS = (1, 2, 4, None)  # iterations from one synchronisation to the next; None: never
+PANEL = Panel(
+    "crossbow/fig17",
+    "Throughput on 8 GPUs against the synchronisation interval, modelled",
+    alt="Modelled throughput on 8 GPUs against the synchronisation interval with the printed values; crosses mark "
+    "the points that the model was solved from.",
+)
+ARTIFACTS = (PANEL,)
+PANEL.table(lambda frame: modelled_table())
 
 
-def measure_printed_gain(_: Evidence) -> Quantities:
-    never, always = (printed_value(f"crossbow/fig17/{claim}") for claim in ("nosync", "tau1"))
-    yield "gain-m1-arithmetic", exact(100 * (never / always - 1))
-
-
-def measure_throughput(_: Evidence) -> Quantities:
+@PANEL.quantity("rises-with-tau", note=server_model.CALIBRATION, shown=True)
+def rises(frame: Frame) -> list[float]:
     """Steps of log throughput between intervals, by the cost model of the paper's server."""
     speed = [server_model.throughput(1, tau) for tau in INTERVALS]
-    steps = [math.log(longer / shorter) for shorter, longer in pairwise(speed)]
-    yield "rises-with-tau", point(steps, proxy=True, note=server_model.CALIBRATION)
+    return [math.log(longer / shorter) for shorter, longer in pairwise(speed)]
 
 
-def frame(_: Evidence) -> pd.DataFrame:
-    return modelled_table()
-
-
-def draw(evidence: Evidence, figure: Figure) -> None:
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
     """The cost model's throughput by interval; crosses where it was solved from what is printed."""
     import seaborn as sns
 
-    axes, table = figure.subplots(), frame(evidence)
+    axes, table = figure.subplots(), modelled_table()
     table = table.assign(series="m = " + table["learners"].astype(str) + ", cost model")
     names = list(table["series"].unique())
     looks = {"hue_order": names, "style_order": names, "palette": list(PALETTE[: len(names)])}
@@ -62,16 +60,3 @@ def draw(evidence: Evidence, figure: Figure) -> None:
     axes.set(xlabel="synchronisation interval $\\tau$", ylabel="images/s on 8 GPUs")
     axes.set_title("8 GPUs not run: a cost model, part of it solved from the paper", fontsize="small")
     axes.legend(title="", loc="lower right")
-
-
-ARTIFACTS = (
-    Artifact(
-        "crossbow/fig17",
-        "Throughput on 8 GPUs against the synchronisation interval, modelled",
-        measures=(measure_printed_gain, measure_throughput),
-        draw=draw,
-        alt="Modelled throughput on 8 GPUs against the synchronisation interval with the printed values; crosses "
-        "mark the points that the model was solved from.",
-        frame=frame,
-    ),
-)

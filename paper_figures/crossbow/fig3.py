@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import common_target, paired, require, several
+from paper_figures.crossbow.readings import common_target, described, paired, steps
 from paper_figures.crossbow.tables import arrival_table
-from suite.claims.estimate import exact
-from suite.papers.artifact import Artifact, Evidence, Quantities
+from suite.claims.intervals import Interval
+from suite.papers.artifact import Groups
+from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID
 
 if TYPE_CHECKING:
@@ -18,71 +20,57 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 16, 32)}  # of the smallest batch in an update
-
+BATCHES = ("smallest", "second", "third", "largest")  # groups
 SUPERLINEAR = 256  # images: "beyond a certain threshold (e.g. 256 in the example in Figure 3)"
 
 
-def names(profile: str) -> list[str]:
-    return [f"s-sgd {k}" for k in SHARES[profile]]
-
-
-def runs(profile: str) -> settings.Groups:
+def runs(profile: str) -> Groups:
     """The smallest batch is the run of Fig. 9(b), which goes its whole length; the others end with their answer."""
-    smallest, *others = names(profile)
-    return settings.groups(profile, smallest) | settings.groups(profile, *others, target=settings.TARGET)
+    names = dict(zip(BATCHES, (f"s-sgd {k}" for k in SHARES[profile]), strict=False))
+    first, *others = names.values()
+    found = settings.groups(profile, first) | settings.groups(profile, *others, target=settings.TARGET)
+    return settings.called(found, names)
 
 
-def measure_printed_target(_: Evidence) -> Quantities:
-    yield "target", exact(100 * settings.TARGET)
+PANEL = Panel("crossbow/fig3", "Epochs of plain training to the target against batch size", runs, alt=plots.ALT_BARS)
+ARTIFACTS = (PANEL,)
 
 
-def measure_batches(evidence: Evidence) -> Quantities:
-    """Epochs against batch size, paired by seed: each step, and the slope of log epochs beyond the first."""
-    shares, groups = SHARES[evidence.profile], names(evidence.profile)
-    require(len(shares) == 4, "four batch sizes")
-    target = common_target(evidence, *groups)
-    yield "rises", several([paired(evidence, a, b, lambda x, y: y - x, target=target) for a, b in pairwise(groups)])
-    first, last = shares[1], shares[-1]
-    yield (
-        "threshold",
-        paired(
-            evidence,
-            groups[1],
-            groups[-1],
-            lambda x, y: math.log(y / x) / math.log(last / first),
-            f"batch {first} to {last} times the smallest",
-            target=target,
-        ),
-    )
+def noted(text: str, frame: Frame) -> str:
+    return described(frame, BATCHES, common_target(frame, *BATCHES), text)
 
 
-def frame(evidence: Evidence) -> pd.DataFrame:
-    return arrival_table(evidence, settings.TARGET)
+@PANEL.quantity("rises", BATCHES, note=partial(noted, ""))
+def rises(frame: Frame) -> list[Interval]:
+    """Steps of the epochs from each batch to the next larger one, paired by seed."""
+    target = common_target(frame, *BATCHES)
+    return [paired(frame, a, b, steps, target) for a, b in pairwise(BATCHES)]
 
 
-def draw(evidence: Evidence, figure: Figure) -> None:
+@PANEL.quantity("threshold", BATCHES, note=partial(noted, "second to largest batch"))
+def exponent(frame: Frame) -> Interval:
+    """Slope of log epochs against log batch beyond the smallest, paired by seed."""
+    _, first, _, last = SHARES[frame.profile]
+    slope = lambda x, y: math.log(y / x) / math.log(last / first)
+    return paired(frame, BATCHES[1], BATCHES[-1], slope, common_target(frame, *BATCHES))
+
+
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
+    return arrival_table(frame, settings.TARGET)
+
+
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
     """Bars by the images of an update; the paper's stretch of growth beyond proportion is shaded."""
-    axes, table = figure.subplots(), frame(evidence)
-    sizes = plots.bars(table, axes, "epochs", category="images")
+    axes, rows = figure.subplots(), table(frame)
+    sizes = plots.bars(rows, axes, "epochs", category="images")
     beyond = [place for place, size in enumerate(sizes) if size >= SUPERLINEAR]
     if beyond:
         axes.axvspan(
             beyond[0] - 0.45, len(sizes) - 0.4, color=GRID, alpha=0.15, linewidth=0, zorder=0,
             label=f"printed: more than in proportion beyond {SUPERLINEAR}",
         )  # fmt: skip
-    axes.set(xlabel="images in an update", ylabel=f"epochs to {table['target'].iloc[0]:g}% test accuracy")
-    plots.say_stand_in(axes, table["stand_in"].iloc[0])
+    axes.set(xlabel="images in an update", ylabel=f"epochs to {rows['target'].iloc[0]:g}% test accuracy")
+    plots.say_stand_in(axes, rows["stand_in"].iloc[0])
     plots.legend_above(axes, 2)
-
-
-ARTIFACTS = (
-    Artifact(
-        "crossbow/fig3",
-        "Epochs of plain training to the target against batch size",
-        runs,
-        (measure_printed_target, measure_batches),
-        draw,
-        plots.ALT_BARS,
-        frame=frame,
-    ),
-)

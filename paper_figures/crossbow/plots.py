@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.crossbow.readings import common_target
-from paper_figures.crossbow.tables import accuracy_table, modelled_table, throughput_table, trained
+from paper_figures.crossbow.readings import common_target, only
+from paper_figures.crossbow.tables import accuracy_table, every_iteration, throughput_table, trained
 from suite.model_averaging.time_to_accuracy import WINDOW
-from suite.papers.artifact import Evidence
+from suite.papers.panel import Frame
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, PRINTED
 
 if TYPE_CHECKING:
@@ -56,16 +56,14 @@ def printed_line(axes: Any, place: float, said: str) -> None:
     axes.axvline(place, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label=said)
 
 
-def curves(
-    evidence: Evidence, axes: Any, printed: float, *, instead: str = "ResNet-32", training: bool = False
-) -> None:
+def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32", training: bool = False) -> None:
     """Test accuracy against epochs, median and range of the seeds, with the printed target of ``instead``.
 
     Where something stands in, the accuracy at which verdicts compare the runs is drawn too.
     """
     import seaborn as sns
 
-    table = accuracy_table(evidence)
+    table = accuracy_table(frame)
     if training:
         table = table.assign(group=table["group"] + ", test")
     names = list(table["group"].unique())
@@ -90,7 +88,7 @@ def curves(
         label=f"printed target of {instead}: {100 * printed:g}%",
     )  # fmt: skip
     if place:
-        target = common_target(evidence, *trained(evidence), printed=printed)
+        target = common_target(frame, *trained(frame), printed=printed)
         axes.axhline(100 * target, color=GRID, linewidth=0.9, linestyle=":", label=f"compared at {100 * target:g}%")
     axes.set(xlabel="epoch", ylabel="accuracy (%)" if training else "test accuracy (%)")
     axes.set_ylim(top=max(100.0, axes.get_ylim()[1]) if place else None)
@@ -179,14 +177,14 @@ def legend_above(axes: Any, columns: int = 3) -> None:
     )  # fmt: skip
 
 
-def throughput(evidence: Evidence, axes: Any, printed: dict[int, float] | None = None) -> None:
+def throughput(frame: Frame, axes: Any, printed: dict[int, float] | None = None) -> None:
     """Throughput over one learner against learners: in one step, and as one batch k times as large.
 
     Median and middle 80% of the repeats. ``printed``: factor by number of learners.
     """
     import seaborn as sns
 
-    table = throughput_table(evidence)
+    table = throughput_table(frame)
     table = table.assign(series=table["network"] + ", " + table["way"] + " (" + table["device"] + ")")
     names = list(table["series"].unique())
     sns.lineplot(
@@ -202,11 +200,11 @@ def throughput(evidence: Evidence, axes: Any, printed: dict[int, float] | None =
     legend_above(axes, 1)
 
 
-def timelines(evidence: Evidence, figure: Figure, *names: str) -> None:
+def timelines(frame: Frame, figure: Figure, *names: str) -> None:
     """A row for each trace of the tasks: ``virtual`` or ``recorded``."""
     rows = figure.subplots(len(names), 1, squeeze=False)[:, 0]
     for axes, name in zip(rows, names, strict=True):
-        timeline(axes, evidence.run("tasks").curve(name), name)
+        timeline(axes, only(frame, "tasks").curve(name), name)
     handles, labels = rows[0].get_legend_handles_labels()
     figure.legend(handles, labels, ncols=3, loc="outside upper left")
 
@@ -239,11 +237,11 @@ def timeline(axes: Any, table: Any, name: str) -> None:
     axes.grid(visible=False)
 
 
-def paths(evidence: Evidence, axes: Any) -> None:
+def paths(frame: Frame, axes: Any) -> None:
     """Two replicas on their own batches and the average model between them, with their corrections towards it."""
     import seaborn as sns
 
-    table = evidence.run("algebra").curve("paths")
+    table = only(frame, "algebra").curve("paths")
     table = table[table["turn"] <= FIRST]
     names = ["replica 1", "replica 2", "average"]
     said = dict(zip(names, ("replica $w_1$", "replica $w_2$", "central average model $z$"), strict=True))
@@ -279,9 +277,7 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
     """
     import seaborn as sns
 
-    table = modelled_table()
-    table = table[table["interval"] == "1"]
-    table = table.assign(relative=table["images_per_second"] / table["images_per_second"].iloc[0])
+    table = every_iteration()
     sns.lineplot(
         table, x="learners", y=value, marker="o", color=PALETTE[0], errorbar=None, label="8 GPUs, cost model", ax=axes
     )

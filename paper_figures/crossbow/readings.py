@@ -1,4 +1,4 @@
-"""How quantities are read from stored runs: named results, epochs to accuracy, and methods compared seed by seed.
+"""How quantities are read from a frame: named results, epochs to accuracy, and methods compared seed by seed.
 
 **The accuracy at which runs are compared** is printed at the paper's scale, below it the top of a ladder they all
 reach. Stand-ins end at accuracies of their own, so the printed 80 and 88% mean nothing to them. Runs are compared at
@@ -11,29 +11,27 @@ was written down before ResNet-32's runs and most of LeNet's existed; LeNet's nu
 the pilot.
 
 **What stands in.** Below the ``paper`` profile another network, or the first epochs on a part of the images, stands
-in for ResNet-32's training, so what is measured there is a *proxy* of the figure's claims.
+in for ResNet-32's training; the figure's claims are decided at ``paper`` alone.
 
 **Time** is epochs x time per epoch: the second factor is the ratio of throughputs that the experiment
-``crossbow/throughput`` measured side by side, so no clock time of one run is held against another's.
+``crossbow/throughput`` measured side by side, so no clock time of one run is held against another's. Times measured
+on a CPU are no evidence about a GPU and decide nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from suite.claims.estimate import Estimate, exact, interval, over_seeds
+from suite.claims.intervals import Interval, mean_interval
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
-from suite.papers.artifact import Evidence, Missing, Quantities
-from suite.papers.counterfeits import edited, forged
+from suite.papers.artifact import Missing
+from suite.papers.panel import Frame, Panel, Quantity
+from suite.runs.store import Run
 
-if TYPE_CHECKING:
-    from suite.runs.store import Run
-
+THROUGHPUT = "throughput"  # the group of the run that times learners of the network that is trained
 LADDER = (*(share / 100 for share in range(30, 100, 5)), 0.97, 0.98, 0.99)  # share correct
 STAND_INS = {
     "digits_lenet": "a small LeNet on scikit-learn's digits",
@@ -41,46 +39,52 @@ STAND_INS = {
     "crossbow_resnet32": "ResNet-32 on 10,000 images of CIFAR-10",
 }
 
-
-def require(condition: bool, what: str) -> None:
-    """Stop measuring for want of ``what``."""
-    if not condition:
-        raise Missing(f"lacks {what}")
+# ---------------------------------------------------------------- runs of a frame
 
 
-def ids(evidence: Evidence, *names: str) -> list[str]:
-    return [run.id for name in names for run in evidence.runs(name)]
+def stored(frame: Frame, group: str) -> list[Run]:
+    """The stored runs of a group, in the order of its seeds."""
+    return [frame.stored[run] for run in frame[group]["run"]]
+
+
+def only(frame: Frame, group: str) -> Run:
+    """The only run of a group. Raises Missing where it is not stored."""
+    (run,) = stored(frame.needed([group]), group)
+    return run
 
 
 def on_gpu(run: Run) -> bool:
     return run.environment.get("execution", {}).get("device") == "cuda"
 
 
-def results(evidence: Evidence, group: str, names: Mapping[str, str | tuple[str, ...]]) -> Quantities:
-    """Deterministic results of a group's only run as exact quantities: claim -> one result, or several in order."""
-    run = evidence.run(group)
-    for claim, keys in names.items():
-        found: list[float] = []
-        for key in (keys,) if isinstance(keys, str) else keys:
-            value = run.results[key]
-            found += value if isinstance(value, list) else [value]
-        yield claim, exact(found, runs=(run.id,))
+def told(panel: Panel, group: str, **claims: str | tuple[str, ...]) -> None:
+    """Quantities of a panel that are deterministic results of a group's only run, by name or several in order."""
+    for claim, names in claims.items():
+        panel.quantities[claim.replace("_", "-")] = result(group, *([names] if isinstance(names, str) else names))
 
 
-def telling(evidence: Evidence, group: str, **said: float | list[float]) -> Evidence:
-    """A world in which the only run of a group came to other results."""
-    return edited(evidence, lambda run: forged(run, said), group)
+def result(group: str, *names: str) -> Quantity:
+    """Results of a group's only run by name, lists entry by entry."""
+
+    def value(frame: Frame) -> list[float]:
+        found = [frame.one(group)[name] for name in names]
+        return [float(n) for each in found for n in (each if isinstance(each, list) else [each])]
+
+    return Quantity(value, (group,))
 
 
-def accuracies(run: Run) -> list[float]:
-    """Test accuracy (share correct) at the end of every epoch of a training run."""
-    table = run.curve("evaluations")
-    return [1 - float(error) for error in table["test_error"][table["update"] > 0]]
+# ---------------------------------------------------------------- epochs to an accuracy
 
 
-def epochs(evidence: Evidence, group: str, target: float) -> list[float]:
+def accuracies(frame: Frame, group: str) -> list[list[float]]:
+    """Test accuracy (share correct) of every run of a group at the end of each of its epochs."""
+    tables = [run.curve("evaluations") for run in stored(frame, group)]
+    return [(1 - table["test_error"][table["update"] > 0]).tolist() for table in tables]
+
+
+def epochs(frame: Frame, group: str, target: float) -> list[float]:
     """Epochs to the target of every run of a group, in the order of its seeds; infinite if never reached."""
-    found = [epochs_to_accuracy(accuracies(run), target) for run in evidence.runs(group)]
+    found = [epochs_to_accuracy(curve, target) for curve in accuracies(frame, group)]
     return [math.inf if count is None else float(count) for count in found]
 
 
@@ -95,90 +99,32 @@ def rungs(curves: list[list[float]]) -> list[float]:
     return [rung for rung in LADDER if all(epochs_to_accuracy(row, rung) is not None for row in curves)]
 
 
-def common_target(evidence: Evidence, *names: str, printed: float = settings.TARGET) -> float:
+def common_target(frame: Frame, *groups: str, printed: float = settings.TARGET) -> float:
     """The accuracy (share) at which the runs of these groups are compared.
 
-    Where they have no rung in common it is the lowest, which some of them then never reach. Raises Missing where a
-    run is not stored.
+    Where they have no rung in common it is the lowest, which some of them then never reach.
     """
-    if evidence.profile == "paper":
+    if frame.profile == "paper":
         return printed
-    reached = rungs([accuracies(run) for name in names for run in evidence.runs(name)])
-    return reached[-1] if reached else LADDER[0]
+    return max(rungs([curve for group in groups for curve in accuracies(frame, group)]), default=LADDER[0])
 
 
-def short(evidence: Evidence) -> bool:
-    """Whether trainings are too short for an epoch of theirs to be one of the paper's."""
-    return evidence.profile != "paper"
-
-
-def stand_in(evidence: Evidence, name: str) -> str:
+def stand_in(frame: Frame, group: str) -> str:
     """What was trained in the place of the paper's run, empty at the paper's scale."""
-    trained = evidence.groups[name][0].settings
-    if evidence.profile == "paper" or trained["data"] == settings.MNIST:
+    trained = stored(frame, group)[0].spec.settings
+    if frame.profile == "paper" or trained["data"] == settings.MNIST:
         return ""
     return STAND_INS[trained["model"]["name"]]
 
 
-def described(evidence: Evidence, name: str, target: float | None, note: str = "") -> str:
-    """A note: what it is, the accuracy compared at, and what stood in."""
-    aim = f"to {100 * target:g}%" if target is not None else ""
-    return "; ".join(part for part in (note, aim, stand_in(evidence, name)) if part)
-
-
-def as_proxy(found: Estimate) -> Estimate:
-    """Shown, never decided."""
-    return replace(found, proxy=True)
-
-
-def of_device(evidence: Evidence, found: Estimate) -> Estimate:
-    """Times measured on a CPU are no evidence about a GPU."""
-    return found if on_gpu(evidence.run("throughput")) else as_proxy(found)
-
-
-def spread(values: Sequence[float], runs: Sequence[str], note: str = "", *, proxy: bool = False) -> Estimate:
+def spread(values: Iterable[float]) -> Interval:
     """A quantity with its Student interval over seeds. One seed, or one that never arrived, leaves it open."""
-    from suite.claims.intervals import mean_interval
-
-    arrived = [value for value in values if math.isfinite(value)]
-    if len(arrived) < len(values):
-        missed = len(values) - len(arrived)
-        note = f"{note}; {missed} of {len(values)} runs never reached the target".lstrip("; ")
-        middle = sum(arrived) / len(arrived) if arrived else math.inf
-        return Estimate((middle,), (-math.inf,), (math.inf,), len(values), tuple(runs), note, proxy)
-    found = mean_interval(values)
-    return over_seeds(found, runs, note, proxy=proxy)
-
-
-def several(parts: Sequence[Estimate]) -> Estimate:
-    """Quantities as one with several values, under the note of the first; a proxy where one is."""
-    return interval(
-        [value for part in parts for value in part.values],
-        [value for part in parts for value in part.low],
-        [value for part in parts for value in part.high],
-        n=min(part.n for part in parts),
-        runs=dict.fromkeys(run for part in parts for run in part.runs),
-        note=parts[0].note,
-        proxy=any(part.proxy for part in parts),
-    )
-
-
-def paired(
-    evidence: Evidence,
-    a: str,
-    b: str,
-    combine: Callable[[float, float], float],
-    note: str = "",
-    *,
-    target: float | None = None,
-    printed: float = settings.TARGET,
-) -> Estimate:
-    """``combine(epochs of a, epochs of b)`` seed by seed, with its interval; to their common target by default."""
-    if target is None:
-        target = common_target(evidence, a, b, printed=printed)
-    pairs = zip(epochs(evidence, a, target), epochs(evidence, b, target), strict=True)
-    values = [combine(x, y) if math.isfinite(x) and math.isfinite(y) else math.inf for x, y in pairs]
-    return spread(values, ids(evidence, a, b), described(evidence, a, target, note), proxy=short(evidence))
+    every = list(values)
+    arrived = [value for value in every if math.isfinite(value)]
+    if len(arrived) == len(every):
+        return mean_interval(every)
+    middle = sum(arrived) / len(arrived) if arrived else math.inf
+    return Interval(middle, -math.inf, math.inf, len(every))
 
 
 def less_time(a: float, b: float) -> float:
@@ -186,18 +132,86 @@ def less_time(a: float, b: float) -> float:
     return 100 * (1 - a / b)
 
 
-def seconds_ratio(evidence: Evidence, learners: int) -> float:
-    """Time per epoch with so many learners over that of one, on one device of this machine."""
-    require("throughput" in evidence.groups, f"a throughput run of {settings.NETWORK[evidence.profile]}")
-    found = evidence.run("throughput").results
-    key = f"over_one_{learners}"
-    require(key in found, f"the throughput of {learners} learners on one device")
-    return 1 / median(found[key])
+def steps(a: float, b: float) -> float:
+    """How many more epochs b takes."""
+    return b - a
+
+
+Combine = Callable[[float, float], float]
+
+
+def paired(frame: Frame, a: str, b: str, combine: Combine, target: float, longer: float = 1.0) -> Interval:
+    """``combine(epochs of a, epochs of b)`` seed by seed; an epoch of a takes ``longer`` times one of b."""
+    pairs = zip(epochs(frame, a, target), epochs(frame, b, target), strict=True)
+    return spread(combine(x * longer, y) if math.isfinite(x) and math.isfinite(y) else math.inf for x, y in pairs)
+
+
+def pair(
+    a: str,
+    b: str,
+    combine: Combine,
+    text: str = "",
+    *,
+    printed: float = settings.TARGET,
+    levels: Sequence[float] = (),
+    timed: int = 0,
+    shown: bool = False,
+) -> Quantity:
+    """Two methods compared seed by seed, to their common target or to each of some ``levels`` of accuracy.
+
+    ``timed``: in times, where a has so many learners, b one, and a run of their throughput is there.
+    """
+
+    def value(frame: Frame) -> list[Interval]:
+        longer = seconds_ratio(frame, timed) if timed else 1.0
+        targets = levels or [common_target(frame, a, b, printed=printed)]
+        return [paired(frame, a, b, combine, target, longer) for target in targets]
+
+    def note(frame: Frame) -> str:
+        target = levels[0] if levels else common_target(frame, a, b, printed=printed)
+        aside = f"{timed} learners take {seconds_ratio(frame, timed):.2f} of one's time an epoch" if timed else ""
+        return described(frame, (a, b), target, text, aside)
+
+    return Quantity(value, (a, b), beside=("throughput",) if timed else (), note=note, shown=shown)
+
+
+def described(frame: Frame, groups: Sequence[str], target: float, *texts: str) -> str:
+    """A note: what it is, the accuracy compared at, what stood in, and how many runs never got there."""
+    found = [count for group in groups for count in epochs(frame, group, target)]
+    missed = len(found) - sum(map(math.isfinite, found))
+    late = f"{missed} of {len(found)} runs never reached the target" if missed else ""
+    return "; ".join(filter(None, (*texts, f"to {100 * target:g}%", stand_in(frame, groups[0]), late)))
+
+
+# ---------------------------------------------------------------- throughput
+
+
+def seconds_ratio(frame: Frame, learners: int) -> float:
+    """Time per epoch with so many learners over that of one, on one device of this machine.
+
+    The first epochs of ResNet-32 at ``reduced`` have no times, which are then left out. Raises Missing at the paper's
+    scale where they are not a GPU's.
+    """
+    if frame.profile == "reduced" and frame[THROUGHPUT].empty:
+        return 1.0
+    return 1 / median(of_gpu(frame).results[f"over_one_{learners}"])
 
 
 def fastest(run: Run) -> int:
     """The number of learners with the largest median throughput, those within 2% of it counted as the same."""
-    counts = run.spec.settings["learners"]
-    speed = {k: median(run.results[f"over_one_{k}"]) for k in counts}
+    speed = {k: median(run.results[f"over_one_{k}"]) for k in run.spec.settings["learners"]}
     top = max(speed.values())
-    return min(k for k in counts if speed[k] >= 0.98 * top)
+    return min(k for k in speed if speed[k] >= 0.98 * top)
+
+
+def of_gpu(frame: Frame, group: str = THROUGHPUT) -> Run:
+    """A run of throughput. Raises Missing at the paper's scale where it is not a GPU's."""
+    run = only(frame, group)
+    if frame.profile == "paper" and not on_gpu(run):
+        raise Missing("the throughput of learners on a GPU")
+    return run
+
+
+def about_throughput(frame: Frame) -> str:
+    run = stored(frame, THROUGHPUT)[0]
+    return f"{run.spec.settings['model']} on a {'GPU' if on_gpu(run) else 'CPU'}"

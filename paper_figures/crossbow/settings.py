@@ -201,6 +201,11 @@ def groups(profile: str, *names: str, target: float | None = None) -> Groups:
     return found
 
 
+def called(found: Groups, names: Mapping[str, str]) -> Groups:
+    """Groups under names that are the same at every profile: name -> name here, those that there are."""
+    return {name: found[here] for name, here in names.items() if here in found}
+
+
 def resnet32_part(*names: str) -> Groups:
     """Groups called ``METHOD K`` of ResNet-32 itself on 10,000 images of CIFAR-10, one seed."""
     found: Groups = {}
@@ -287,22 +292,26 @@ SIZES = RunSpec("crossbow/sizes", {"batch": 32})
 
 
 def throughput(profile: str) -> Groups:
-    """Learners in one step against one after another and against one large batch, by network."""
+    """Learners in one step against one after another and against one large batch.
+
+    The group ``throughput`` is of the network that is trained in ResNet-32's place, others bear their network's name.
+    """
     sizes = {"smoke": ("digits_lenet",), "reduced": ("crossbow_lenet",), "paper": ("crossbow_lenet",)}[profile]
     names = (*sizes, "crossbow_resnet32", "crossbow_vgg16") if profile == "paper" else sizes
     quick = profile != "paper"
     common = {"turns": 3 if quick else 50, "repeats": 7 if quick else 15, "threshold": 0.05}
     learners = (1, 2, 3, 4) if quick else (1, 2, 3, 4, 5, 6, 8)
     batch = {"digits_lenet": 8, "crossbow_lenet": LENET_BATCH, "crossbow_resnet32": 64, "crossbow_vgg16": 128}
-    return {
-        name: (RunSpec("crossbow/throughput", {"model": name, "batch": batch[name], "learners": learners, **common}),)
-        for name in names
-    }
+    found: Groups = {}
+    for name in names:
+        made = {"model": name, "batch": batch[name], "learners": learners, **common}
+        found["throughput" if name == NETWORK[profile] else name] = (RunSpec("crossbow/throughput", made),)
+    return found
 
 
 def timed_groups(profile: str, *names: str, target: float | None = None) -> Groups:
     """Groups of :func:`groups`, and as ``throughput`` the run that measures how fast several learners are."""
-    return {**groups(profile, *names, target=target), "throughput": throughput(profile)[NETWORK[profile]]}
+    return {**groups(profile, *names, target=target), "throughput": throughput(profile)["throughput"]}
 
 
 def memory(profile: str) -> Groups:

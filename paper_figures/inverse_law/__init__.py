@@ -1,59 +1,25 @@
-"""Perrone et al., "Optimal Mini-Batch Size Selection for Fast Gradient Descent" (2019)."""
+"""The inverse law: Perrone et al., "Optimal Mini-Batch Size Selection for Fast Gradient Descent", 2019.
+
+Figs. 1 and 2 in modules of their own, Algorithm 1 and scaling in ``algorithms``, the equations in ``equations``;
+``collapse`` is a question of ours. Runs are specified in ``settings``, ``fig2`` and ``joint`` and computed in
+``experiments``. Counts are read in ``law``; ``exponents`` and ``misfits`` hold the statistics, ``drawing`` the plots.
+"""
 
 from __future__ import annotations
 
-from paper_figures.inverse_law import (
-    alg1,
-    alg_scaling,
-    collapse,
-    eq1,
-    eq2,
-    eq3,
-    eq4,
-    eq5,
-    eq6,
-    eq7,
-    eq8,
-    eq9,
-    eq10,
-    eq12,
-    eq17,
-    eqbound,
-    fig1,
-    fig2,
-    table1,
-)
+from paper_figures.inverse_law import algorithms, collapse, equations, fig1, fig2
 from paper_figures.inverse_law.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper
 
-ORDER = (  # the paper's
-    table1,
-    fig1,
-    collapse,
-    fig2,
-    alg1,
-    eq1,
-    eq2,
-    eq3,
-    eq4,
-    eq5,
-    eq6,
-    eq7,
-    eq8,
-    eq9,
-    eq10,
-    alg_scaling,
-    eq12,
-    eq17,
-    eqbound,
-)
-
+MODULES = (fig1, collapse, fig2, algorithms, equations)
 PAPER = Paper(
-    "inverse_law",
-    "Optimal Mini-Batch Size Selection for Fast Gradient Descent",
-    "Michael P. Perrone, Haidar Khan, Changhoan Kim, Anastasios Kyrillidis, Jerry Quinn, Valentina Salapura, "
-    "arXiv 1911.06459, 2019",
-    tuple(artifact for module in ORDER for artifact in module.ARTIFACTS),
-    EXPERIMENTS,
-    "https://arxiv.org/abs/1911.06459",
+    name="inverse_law",
+    title="Optimal Mini-Batch Size Selection for Fast Gradient Descent",
+    citation=(
+        "Michael P. Perrone, Haidar Khan, Changhoan Kim, Anastasios Kyrillidis, Jerry Quinn, Valentina Salapura, "
+        "arXiv 1911.06459, 2019"
+    ),
+    artifacts=tuple(artifact for module in MODULES for artifact in module.ARTIFACTS),
+    experiments=EXPERIMENTS,
+    link="https://arxiv.org/abs/1911.06459",
 )

@@ -12,36 +12,49 @@ from __future__ import annotations
 
 import contextlib
 import math
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paper_figures.inverse_law.collapse_plots import draw_networks
-from paper_figures.inverse_law.collapse_runs import (
+from paper_figures.inverse_law.drawing import plain_decades
+from paper_figures.inverse_law.joint import (
     NETWORKS,
     Network,
     Prediction,
     collapse_runs,
     known_counts,
+    known_runs,
     predictions,
 )
-from paper_figures.inverse_law.equivalence import Misfits, largest
-from paper_figures.inverse_law.readings import crossings
+from paper_figures.inverse_law.law import crossings, searches
+from paper_figures.inverse_law.misfits import Misfits, largest
 from paper_figures.inverse_law.settings import LIMIT
 from suite.batch_size.law import Updates
-from suite.claims.estimate import over_seeds
 from suite.claims.intervals import Interval, jackknife_variance
-from suite.papers.artifact import Artifact, Evidence, Missing, Quantities
-from suite.papers.counterfeits import counterfeit, edited, forged
-from suite.runs.store import Run
+from suite.papers.artifact import Missing
+from suite.papers.panel import Frame, Panel
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ARRIVES, FAILS = 0.8, 1.1  # kappa rate / M below which a batch is foretold to arrive, above which not to
 NEAR, POLE = 0.25, 0.7  # kappa rate / M between which the misfit tells the laws apart: beyond, seeds scatter too much
+SHOWN = 0.9999  # of the pole, up to which a foretold curve is drawn
+HEADROOM = 1.6  # above the highest point, where what did not arrive is drawn
+
+PANEL = Panel(
+    "inverse_law/collapse",
+    "Updates x rate against rate / M: one curve for all learning rates, foretold",
+    collapse_runs,
+    alt="One panel per network: updates times learning rate against learning rate over batch size; the curve "
+    "foretold for each loss with its pole, the runs that arrived and, hollow at the top, those that did not.",
+    size=(10.0, 7.0),
+    beside=known_runs,
+)
+ARTIFACTS = (PANEL,)
 
 
 class Point(NamedTuple):
@@ -68,37 +81,70 @@ class Point(NamedTuple):
         return not ARRIVES <= self.load <= FAILS
 
 
-def points(
-    evidence: Evidence, network: Network, foretold: Mapping[float, Prediction]
-) -> tuple[list[Point], list[Run]]:
-    """All combinations of a network, and the runs behind them. Raises Missing where one is not stored."""
-    found, behind = [], list[Run]()
+def points(frame: Frame, network: Network, *, whole: bool = True) -> list[Point]:
+    """All combinations of a network; without ``whole`` those of which every seed is stored."""
+    found, foretold = [], predictions()[network.name]
     for rate in network.rates:
         for batch in network.sizes:
-            runs = evidence.runs(network.group(rate, batch))
-            behind += runs
+            if not whole and not frame.whole(network.group(rate, batch)):
+                continue
+            runs = searches(frame, [network.group(rate, batch)])
             for threshold in network.thresholds:
                 (updates,) = crossings(runs, threshold)
                 found.append(Point(threshold, rate, updates, foretold[threshold]))
-    return found, behind
+    return found
 
 
-def measure_network(network: Network, foretold: Mapping[float, Prediction]) -> Callable[[Evidence], Quantities]:
-    """A measure of one network against what was foretold of it."""
+def far_and_near(frame: Frame, network: Network) -> tuple[list[Point], list[Point]]:
+    """The combinations that arrived as foretold: far from the pole, and on the way to it."""
+    arrived = [p for p in points(frame, network) if p.arrives and not p.updates.censored]
+    return [p for p in arrived if p.load <= NEAR], [p for p in arrived if NEAR < p.load < POLE]
 
-    def measure(evidence: Evidence) -> Quantities:
-        found, runs = points(evidence, network, foretold)
-        ids = [run.id for run in runs]
-        arrived = [p for p in found if p.arrives and not p.updates.censored]
-        far, near = [p for p in arrived if p.load <= NEAR], [p for p in arrived if NEAR < p.load < POLE]
-        off, first = log_misfits(near)
-        yield f"far-{network.name}", over_seeds(largest([_misfits(far)]), ids, f"{len(far)} points")
-        yield f"rms-{network.name}", over_seeds(jackknife(off, rms), ids, f"{len(near)} points")
-        yield f"beyond-first-order-{network.name}", over_seeds(better(off, first), ids, f"{len(near)} points")
-        share, note = share_foretold(found)
-        yield f"arrivals-{network.name}", over_seeds(share, ids, note)
 
-    return measure
+# ---------------------------------------------------------------- quantities of one network
+
+
+def far(network: Network, frame: Frame) -> Interval:
+    """The largest relative misfit of the joint law far from the pole."""
+    return largest([_misfits(far_and_near(frame, network)[0])])
+
+
+def near(network: Network, frame: Frame) -> Interval:
+    """The joint law's root mean square misfit on the way to the pole."""
+    return jackknife(log_misfits(far_and_near(frame, network)[1])[0], rms)
+
+
+def beyond_first_order(network: Network, frame: Frame) -> Interval:
+    """By how much the joint law foretells better there than the printed law scaled to every rate."""
+    return better(*log_misfits(far_and_near(frame, network)[1]))
+
+
+def arrivals(network: Network, frame: Frame) -> Interval:
+    """The share of combinations near the pole whose arrival, or failure to arrive, was foretold."""
+    return share_foretold(points(frame, network))[0]
+
+
+def size_told(which: int, network: Network, frame: Frame) -> str:
+    return f"{len(far_and_near(frame, network)[which])} points"
+
+
+def arrivals_told(network: Network, frame: Frame) -> str:
+    return share_foretold(points(frame, network))[1]
+
+
+for network in NETWORKS:
+    groups = [network.group(rate, batch) for rate in network.rates for batch in network.sizes]
+    for name, value, note in (
+        ("far", far, partial(size_told, 0)),
+        ("rms", near, partial(size_told, 1)),
+        ("beyond-first-order", beyond_first_order, partial(size_told, 1)),
+        ("arrivals", arrivals, arrivals_told),
+    ):
+        told = partial(note, network)
+        PANEL.quantity(f"{name}-{network.name}", groups, note=told)(partial(value, network))
+
+
+# ---------------------------------------------------------------- statistics
 
 
 def _misfits(arrived: Sequence[Point]) -> Misfits:
@@ -176,24 +222,25 @@ def share_foretold(found: Sequence[Point]) -> tuple[Interval, str]:
     return held, note + (f"; otherwise: {', '.join(wrong)}" if wrong else "")
 
 
-def frame(evidence: Evidence) -> pd.DataFrame:
+# ---------------------------------------------------------------- drawing
+
+
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
     """A row per network, threshold, rate, batch size and run; ``updates`` is NaN beyond the limit.
 
     ``source`` is "fresh", or "fitted to" for the searches from which the constants come.
     """
     import pandas as pd
 
-    rows, foretold = list[tuple[Any, ...]](), predictions()
+    rows = list[tuple[Any, ...]]()
     for network in NETWORKS:
-        with contextlib.suppress(Missing):
-            for p in points(evidence, network, foretold[network.name])[0]:
-                rows += _rows(network, "fresh", p.threshold, p.rate, p.updates, p.load)
-        for threshold, known in foretold[network.name].items():
-            with contextlib.suppress(Missing):
-                for rate, curve in known_counts(evidence, network, threshold).items():
-                    for updates in curve:
-                        load = known.law.load(updates.batch, rate)
-                        rows += _rows(network, "fitted to", threshold, rate, updates, load)
+        for p in points(frame, network, whole=False):
+            rows += _rows(network, "fresh", p.threshold, p.rate, p.updates, p.load)
+        for threshold, known in predictions()[network.name].items():
+            for rate, updates in known_updates(frame, network, threshold):
+                load = known.law.load(updates.batch, rate)
+                rows += _rows(network, "fitted to", threshold, rate, updates, load)
     columns = ["network", "source", "threshold", "rate", "batch", "run", "updates", "load"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -208,50 +255,114 @@ def _rows(
     ]
 
 
-def _following(evidence: Evidence, updates: Callable[[Prediction, Network, int, float], float]) -> Evidence:
-    """Every fresh run's updates as ``updates`` says from prediction, network, batch size and rate, 5% about it."""
-    for network in NETWORKS:
-        foretold = predictions()[network.name]
-
-        def told(run: Run, network: Network = network, foretold: Mapping[float, Prediction] = foretold) -> Run:
-            s, draw = run.spec.settings, random.Random(run.id)
-            laws = [updates(foretold[t], network, s["batch"], s["rate"]) for t in network.thresholds]
-            return forged(run, {"crossed_training": [law * math.exp(draw.gauss(0, 0.05)) for law in laws]})
-
-        groups = [network.group(rate, batch) for rate in network.rates for batch in network.sizes]
-        evidence = edited(evidence, told, *groups)
-    return evidence
+def known_updates(frame: Frame, network: Network, loss: float) -> Iterator[tuple[float, Updates]]:
+    """Rate and updates of the curves that the constants come from; none where one is not stored."""
+    with contextlib.suppress(Missing):
+        for rate, curve in known_counts(frame, network, loss).items():
+            yield from ((rate, updates) for updates in curve)
 
 
-@counterfeit(
-    "inverse_law/collapse/beyond-first-order-mnist_medium",
-    *(f"inverse_law/collapse/arrivals-{network.name}" for network in NETWORKS),
-)
-def printed_law_at_all_rates(evidence: Evidence) -> Evidence:
-    """Updates follow the printed law with N_inf inverse to the rate: every batch arrives."""
-    return _following(evidence, lambda foretold, _, batch, rate: foretold.first_order(batch, rate))
+class Seen(NamedTuple):
+    """A combination as drawn: rate / M, updates x rate (NaN where a seed did not arrive), and whether it is new."""
+
+    ratio: float
+    way: float
+    new: bool
 
 
-@counterfeit(*(f"inverse_law/collapse/{name}-{n.name}" for name in ("far", "rms") for n in NETWORKS))
-def rate_without_effect(evidence: Evidence) -> Evidence:
-    """As many updates at every rate as at the last one that the constants come from."""
-    return _following(evidence, lambda foretold, network, batch, _: foretold.first_order(batch, network.last_rate))
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
+    """A panel per network: foretold curves, the points that they were fitted to in grey, the fresh ones in colour."""
+    if not PANEL.runs(frame.profile):
+        raise Missing(f"no runs of the collapse at {frame.profile}")
+    columns = 3
+    for place, network in enumerate(NETWORKS, 1):
+        axes = figure.add_subplot(-(-len(NETWORKS) // columns), columns, place)
+        draw_network(axes, frame, network, predictions()[network.name])
+        if place % columns == 1:
+            axes.set_ylabel("updates \u00d7 rate to the loss")
+        axes.set_xlabel("rate / M (1 / examples)")
+    _key(figure)
 
 
-def draw_collapse(evidence: Evidence, figure: Figure) -> None:
-    draw_networks(evidence, figure)
+def draw_network(axes: Axes, frame: Frame, network: Network, foretold: Mapping[float, Prediction]) -> None:
+    """One panel; its title says where fresh runs are not stored."""
+    from suite.report.style import MARKERS, PALETTE
+
+    seen = {loss: list(_combinations(frame, network, loss)) for loss in network.thresholds}
+    everything = [each for found in seen.values() for each in found]
+    ratios = [each.ratio for each in everything] or [rate / m for rate in network.rates for m in network.sizes]
+    low = min(ratios)
+    ways = [each.way for each in everything if not math.isnan(each.way)]
+    top = HEADROOM * max([*ways, *(p.law.way for p in foretold.values())])
+    for order, (loss, found) in enumerate(seen.items()):
+        _draw_foretold(axes, foretold[loss], low, top, PALETTE[order], f"loss {loss:.3g}")
+        _draw_seen(axes, found, top * 1.25**order, PALETTE[order], MARKERS[order])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    plain_decades(axes)
+    axes.set_title(network.title + _lacking(frame, network), fontsize="small")
+    axes.legend(fontsize="small", loc="upper left")
 
 
-ARTIFACTS = (
-    Artifact(
-        "inverse_law/collapse",
-        "Updates x rate against rate / M: one curve for all learning rates, foretold",
-        collapse_runs,
-        tuple(measure_network(network, predictions()[network.name]) for network in NETWORKS),
-        draw=draw_collapse,
-        frame=frame,
-        alt="One panel per network: updates times learning rate against learning rate over batch size; the curve "
-        "foretold for each loss with its pole, the runs that arrived and, hollow at the top, those that did not.",
-        size=(10.0, 7.0),
-    ),
-)
+def _lacking(frame: Frame, network: Network) -> str:
+    """A line that says how many of the fresh runs are stored; nothing where all are."""
+    runs = frame.runs[frame.runs["group"].str.startswith(f"{network.name}/")]
+    stored = int((runs["run"] != "").sum())
+    if stored == len(runs):
+        return ""
+    return f"\nfresh runs: {f'{stored} of {len(runs)}, shown where all seeds are' if stored else 'not run'}"
+
+
+def _draw_foretold(axes: Axes, foretold: Prediction, low: float, top: float, colour: str, label: str) -> None:
+    """The curve up to its pole, which a dotted line marks."""
+    import numpy as np
+
+    pole = 1 / foretold.law.noise
+    ratio = np.concatenate([np.geomspace(low, pole / 2, 50), pole * (1 - np.geomspace(0.5, 1 - SHOWN, 50))])
+    ways = np.array([foretold.law.predict(1, r) * r for r in ratio])
+    axes.plot(ratio[ways < top], ways[ways < top], color=colour, linewidth=1, label=label)
+    axes.axvline(pole, color=colour, linewidth=0.8, linestyle=":")
+
+
+def _draw_seen(axes: Axes, found: Sequence[Seen], top: float, colour: str, marker: str) -> None:
+    """Filled where every seed arrived, hollow at the top where one did not; pale where the constants come from."""
+    for each in found:
+        lost = math.isnan(each.way)
+        axes.plot(
+            each.ratio, top if lost else each.way, linestyle="none", marker=marker, markersize=5 if each.new else 4,
+            color=colour, alpha=1.0 if each.new else 0.35, markerfacecolor="none" if lost else colour,
+            markeredgewidth=0.9 if lost else 0,
+        )  # fmt: skip
+
+
+def _combinations(frame: Frame, network: Network, loss: float) -> Iterator[Seen]:
+    """Those of the stored curves of Fig. 1, then those of the fresh runs; what is not stored is left out."""
+    yield from (_seen(rate, updates, new=False) for rate, updates in known_updates(frame, network, loss))
+    yield from (
+        _seen(p.rate, p.updates, new=True) for p in points(frame, network, whole=False) if p.threshold == loss
+    )
+
+
+def _seen(rate: float, u: Updates, *, new: bool) -> Seen:
+    if u.censored:
+        return Seen(rate / u.batch, math.nan, new)
+    return Seen(rate / u.batch, rate * math.exp(math.fsum(math.log(n) for n in u.seen if n) / len(u.seen)), new)
+
+
+def _key(figure: Figure) -> None:
+    """The marks, once above all panels."""
+    from matplotlib.lines import Line2D
+
+    from suite.report.style import GRID
+
+    marks = [
+        Line2D([], [], color=GRID, linewidth=1, label="foretold"),
+        Line2D([], [], color=GRID, linewidth=0.8, linestyle=":", label="its pole, M = $\\kappa$ rate"),
+        Line2D([], [], color=GRID, linestyle="none", marker="o", label="fresh runs, mean of the seeds"),
+        Line2D([], [], color=GRID, linestyle="none", marker="o", alpha=0.35, label="runs it was fitted to"),
+        Line2D(
+            [], [], color=GRID, linestyle="none", marker="o", markerfacecolor="none", label="a seed did not arrive"
+        ),
+    ]
+    figure.legend(handles=marks, ncols=len(marks), loc="outside upper left", fontsize="small")

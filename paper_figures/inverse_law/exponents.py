@@ -66,7 +66,8 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
     from scipy import stats
 
     families = [[_family(counted) for counted in curve] for curve in curves]
-    if not families or any(len(family.batch) < LEAST_POINTS for curve in families for family in curve):
+    points = [len(family.batch) for curve in families for family in curve]
+    if not families or not all(families) or min(points) < LEAST_POINTS:
         raise FitError(f"a free exponent needs {LEAST_POINTS} batch sizes of every curve; run more of them")
     seeds = [curve[0].logs.shape[1] for curve in families]
     whole, misfit = _fitted(families, None)

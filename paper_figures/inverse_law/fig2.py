@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.inverse_law.plots import draw_law, finish_law, key, told, updates_table
-from paper_figures.inverse_law.readings import crossings, exponent, told_apart
-from suite.claims.estimate import Estimate, exact, over_seeds
+from paper_figures.inverse_law.drawing import draw_law, finish_law, key, told, updates_table
+from paper_figures.inverse_law.law import Search, crossings, exponent, searches, told_apart
 from suite.claims.intervals import Interval
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
+from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from suite.batch_size.law import Updates
-    from suite.runs.store import Run
 
 WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
 CORPORA = {
@@ -36,8 +36,6 @@ RATES = (0.1, 0.2, 0.5, 1.0)
 SEEDS = 5
 REDUCED_RATE, REDUCED_SEEDS = 1.0, 2
 CAPTION_WORDS = (12, 25, 50, 100, 200, 400, 800, 1600)  # above 100 the noise of a batch no longer shows
-WORDS = RunSpec("inverse_law/words", {"corpus": "number_phrases", "words": [100, 200, 400, 800, 1600, 3200, 6400]})
-
 
 CAPTIONS = {
     "corpus": "multi30k",
@@ -103,108 +101,83 @@ def panel_runs(rate: float) -> Callable[[str], Groups]:
     return runs
 
 
-def first_panel_runs(profile: str) -> Groups:
-    """The first panel also has the claim on how batches are filled with words."""
-    return {**panel_runs(RATES[0])(profile), "words": (WORDS,)}
-
-
-def measure_panel(evidence: Evidence) -> Quantities:
-    """Exponent of the words per batch in N - N_inf, on Europarl."""
-    yield "law", measured_law(evidence, "panel")
-
-
-def measure_captions(evidence: Evidence) -> Quantities:
-    """The same on captions, a stand-in that decides nothing."""
-    yield "law-captions", measured_law(evidence, "captions", proxy=True)
-
-
-def measured_law(evidence: Evidence, group: str, *, proxy: bool = False) -> Estimate:
-    """One exponent for all thresholds that every batch size of the larger half reached."""
-    runs = evidence.runs(group)
-    counted = [crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]]
-    found = exponent([c for c in counted if not any(u.censored for u in c[len(c) // 2 :])])
-    bleu = [run.results["bleu_beam"] for run in runs]
-    score = f"BLEU {min(bleu):.1f} to {max(bleu):.1f} where they end"
-    note = f"{CORPORA[runs[0].spec.settings['corpus']]}; {told_apart(found)}; {score}"
-    return over_seeds(found, [r.id for r in runs], note, proxy=proxy)
-
-
-def measure_settings(evidence: Evidence) -> Quantities:
-    """What the runs of the paper profile are specified with."""
-    specs = [spec for rate in RATES for spec in figure_specs(rate, "paper")]
-    yield "batch-sizes", exact(sorted({spec.settings["words"] for spec in specs}))
-    yield "learning-rates", exact(sorted({spec.settings["rate"] for spec in specs}))
-    yield "seeds", exact([len({spec.seed for spec in specs}), len(specs)])
-
-
-def measure_batches(evidence: Evidence) -> Quantities:
-    """By how much of its last sentence a batch of words exceeds its size, at most; below 0 would fall short."""
-    run = evidence.run("words")
-    yield "batch-rule", exact(run.results["worst"], runs=[run.id], note=f"{run.results['short']} batches fell short")
-
-
-def trained(evidence: Evidence) -> dict[str, tuple[Run, ...]]:
-    """The runs of each corpus that was trained at this learning rate, Europarl first."""
-    found = {}
-    for group in ("panel", "captions"):
-        with contextlib.suppress(Missing):
-            found[group] = evidence.runs(group)
-    if not found:
-        raise Missing(f"no runs of this learning rate at {evidence.profile}")
-    return found
-
-
-def counts(runs: tuple[Run, ...]) -> dict[float, list[Updates]]:
+def counts(runs: list[Search]) -> dict[float, list[Updates]]:
     """Updates to every threshold (nats)."""
     return {threshold: crossings(runs, threshold) for threshold in runs[0].results["thresholds_training"]}
 
 
-def frame(evidence: Evidence) -> pd.DataFrame:
+def law(group: str, frame: Frame) -> Interval:
+    """One exponent for all thresholds that every batch size of the larger half reached."""
+    found = counts(searches(frame, [group])).values()
+    return exponent([c for c in found if not any(u.censored for u in c[len(c) // 2 :])])
+
+
+def note(group: str, frame: Frame) -> str:
+    bleu = frame[group]["bleu_beam"]
+    score = f"BLEU {bleu.min():.1f} to {bleu.max():.1f} where they end"
+    return f"{CORPORA[settings_of(frame, group)['corpus']]}; {told_apart(law(group, frame))}; {score}"
+
+
+def settings_of(frame: Frame, group: str) -> Mapping[str, Any]:
+    return frame.stored[frame[group]["run"].iloc[0]].spec.settings
+
+
+def trained(frame: Frame) -> dict[str, list[Search]]:
+    """The runs of each corpus that was trained at this learning rate, Europarl first."""
+    found = {group: searches(frame, [group]) for group in ("panel", "captions") if frame.whole(group)}
+    if not found:
+        raise Missing(f"no runs of this learning rate at {frame.profile}")
+    return found
+
+
+def table(frame: Frame) -> pd.DataFrame:
     """A row per corpus, threshold (nats), batch size (words) and seed: ``updates``, NaN beyond ``limit``."""
     import pandas as pd
 
     parts = []
-    for runs in trained(evidence).values():
-        table = updates_table(counts(runs))
-        table.insert(0, "corpus", CORPORA[runs[0].spec.settings["corpus"]])
-        parts.append(table)
+    for group, runs in trained(frame).items():
+        rows = updates_table(counts(runs))
+        rows.insert(0, "corpus", CORPORA[settings_of(frame, group)["corpus"]])
+        parts.append(rows)
     return pd.concat(parts, ignore_index=True)
 
 
-def draw_panel(evidence: Evidence, figure: Figure) -> None:
+def draw(frame: Frame, figure: Figure) -> None:
     """Updates against words per batch on logarithmic axes with the fitted law, a panel for each corpus."""
     from matplotlib.lines import Line2D
 
-    panels = trained(evidence)
+    panels = trained(frame)
     for axes, (group, runs) in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels.items(), strict=True):
-        found = counts(runs)
+        found, settings = counts(runs), settings_of(frame, group)
         for order, (threshold, counted) in enumerate(found.items()):
             draw_law(axes, counted, f"{threshold:g}", order)
         finish_law(axes, list(found.values()))
         axes.set_xlabel("target words per mini-batch M")
         axes.set_ylabel("updates to the threshold, $N$")
-        settings = runs[0].spec.settings
         title = f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}"
         with contextlib.suppress(Missing):
-            law = measured_law(evidence, group, proxy=True)
-            power = Interval(law.values[0], law.low[0], law.high[0], law.n)
-            title += f"\n{told(power, printed_value('inverse_law/fig2d/law'))}"  # the same in every panel
+            printed = printed_value("inverse_law/fig2d/law")  # the same in every panel
+            title += f"\n{told(law(group, frame), printed)}"
         axes.set_title(title)
     marks = key([counted for runs in panels.values() for counted in counts(runs).values()])
     marks.append(Line2D([], [], linestyle="none", label="beside a curve: its loss"))
     figure.legend(handles=marks, ncols=3, loc="outside upper left", fontsize="small")
 
 
-ARTIFACTS = tuple(
-    Artifact(
+def panel(letter: str, rate: float) -> Panel:
+    """The panel of one learning rate. The law on captions, a stand-in, decides nothing."""
+    made = Panel(
         f"inverse_law/fig2{letter}",
         f"Updates against words per batch, translation at learning rate {rate:g}",
-        first_panel_runs if letter == "a" else panel_runs(rate),
-        (measure_panel, measure_settings, measure_batches) if letter == "a" else (measure_panel, measure_captions),
-        draw=draw_panel,
-        frame=frame,
+        panel_runs(rate),
         alt="Updates to a training loss against target words per batch on logarithmic axes, with the fitted law.",
         size=(7.4, 4.4),
     )
-    for letter, rate in zip("abcd", RATES, strict=True)
-)
+    for name, group in (("law", "panel"), ("law-captions", "captions")):
+        made.quantity(name, [group], note=partial(note, group), shown=group == "captions")(partial(law, group))
+    made.table(table)
+    made.drawing(draw)
+    return made
+
+
+ARTIFACTS = tuple(panel(letter, rate) for letter, rate in zip("abcd", RATES, strict=True))

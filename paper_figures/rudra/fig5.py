@@ -9,7 +9,7 @@ from paper_figures.rudra.plans import modulation_groups
 from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Evidence, Groups, Missing, Quantities
 from suite.papers.panel import FIRST, Frame, Panel
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ def extremes(frame: Frame) -> list[Interval]:
     """The lowest and the highest error at any evaluation of 30-softsync at alpha0."""
     seen, seeds = 100 * frame.table("evaluations", "alpha0")["test_error"].astype(float), len(frame["alpha0"])
     return [Interval(end, end, end, seeds) for end in (float(seen.min()), float(seen.max()))]
+
+
+def measure_large_batches(evidence: Evidence) -> Quantities:
+    """The final error of 30-softsync at mu = 128, its rate divided."""
+    error, frame = errors.mean("alpha0/30"), PANEL.read(evidence)
+    yield "n30-error", error.measured(error.needs(frame))
 
 
 @PANEL.table

@@ -276,6 +276,7 @@ def artifact_of(name: str, title: str) -> Artifact:
     )
 
 
+measure_mnist = partial(measure, "together/mnist")
 ARTIFACTS = (
     artifact_of("together/mnist", "Our own question: all methods on LeNet and MNIST at equal budget"),
     artifact_of("together/cifar10", "Our own question: all methods on CIFAR-10 quick at equal budget"),

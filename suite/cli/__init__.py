@@ -35,7 +35,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "status": runs.status,
     "check": claims.check,
     "explain": claims.explain_,
-    "falsify": claims.falsify,
     "register": claims.register,
     "together": claims.together,
     "figures": pictures.figures,

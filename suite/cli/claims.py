@@ -1,4 +1,4 @@
-"""Commands about verdicts and what they rest on: check, falsify, explain, register; and the board of all methods."""
+"""Commands about verdicts and what they rest on: check, explain, register; and the board of all methods."""
 
 from __future__ import annotations
 
@@ -36,20 +36,13 @@ def check(
     )
 
 
-def falsify(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
-    """Every counted claim against evidence from worlds in which it is false; exit 1 when a verdict does not flip."""
-    from suite.commands.falsify import falsify_selection
-
-    raise typer.Exit(falsify_selection(selector or [], source(store), as_json))
-
-
 def explain_(
     claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")],
     *,
     store: SourceOption = None,
     only_mine: OnlyMine = False,
 ) -> None:
-    """One verdict: value, rule, register entry, counterfeits, power, runs and figure. Exit 1 when it is red."""
+    """One verdict: value, rule, register entry, power, runs and figure. Exit 1 when it is red."""
     from suite.commands.explain import LABELS, found, lines
     from suite.commands.terminal import show
 

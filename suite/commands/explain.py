@@ -8,9 +8,8 @@ from suite.claims.board import said
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import PAPERS, SelectorError, moved, paper, published
-from suite.papers.trials import UNTRIED, counted
 from suite.papers.verdicts import judge_artifacts
-from suite.report.verdict_details import reasons, runs_behind, tried
+from suite.report.verdict_details import reasons, runs_behind
 from suite.runs.archive import Runs
 
 LABELS = 13  # columns of what stands before the text of a line
@@ -41,17 +40,12 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
 
 
 def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:
-    """The verdict with value, rule, register entry, counterfeits, runs and figure."""
+    """The verdict with value, rule, register entry, runs and figure."""
     rule = verdict.claim
     yield f"{rule.id}: {said(verdict)}"
     yield f"  {rule.says} ({rule.where})"
     for label, text in reasons(verdict, artifact):
         yield f"  {label:<10} {text}"
-    worlds = tried(verdict, artifact, source)
-    for trial in worlds:
-        yield f"  {trial.ending:<10} {trial.world}: {trial.found}"
-    if counted(verdict) and not worlds:
-        yield f"  FAULT      {UNTRIED}"
     for told in runs_behind(verdict, artifact, source):
         yield f"  runs       {told}"
     if artifact.draw is not None:

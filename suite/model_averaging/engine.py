@@ -44,6 +44,8 @@ class Engine:
         policy: who gets the next batch.
         overlap: whether learning tasks run beside the global synchronisation of the iteration before.
 
+    Masks of dropout are drawn in the order in which tasks happen to run.
+
     Raises:
         ValueError: for learners that average otherwise.
 
@@ -52,8 +54,8 @@ class Engine:
         >>> from suite.communication.collectives import Local
         >>> from suite.training.gradients.looped import Functional
         >>> from suite.training.optimizers import CaffeSGD
-        >>> from suite.training.problem import Quadratic
-        >>> problem = Quadratic(torch.ones(8, 3), torch.ones(3))
+        >>> from suite.training.problem import QuadraticProblem
+        >>> problem = QuadraticProblem(torch.ones(8, 3), torch.ones(3))
         >>> sma = SMA(CaffeSGD(), Local(2))
         >>> learners = Learners(sma, torch.zeros(3), Functional(problem), lambda numbers: numbers[:, None] % 8)
         >>> tasks = Engine(learners, workers=2).run(5, torch.tensor(0.1))
@@ -188,6 +190,7 @@ def lane(device: torch.device) -> Lane:
 
     @contextmanager
     def issued() -> Iterator[None]:
+        stream.wait_stream(torch.cuda.current_stream(device))  # which made the state that the first tasks read
         with torch.cuda.stream(stream):
             yield
         stream.synchronize()

@@ -39,7 +39,12 @@ def unwrapped(module: nn.Module) -> nn.Module:
 
 
 def check_device(vector: Vector, group: Group) -> None:
-    """Raise ValueError for a module that does not lie where this process exchanges."""
+    """Raise ValueError for a module without numbers, or that does not lie where this process exchanges."""
+    if vector.x.is_meta:
+        raise ValueError(
+            "the module is on meta, where parameters have no numbers; give it memory with .to_empty(device=...) and "
+            "initial weights before it is handed over"
+        )
     if group.size > 1 and vector.x.device != group.device:
         raise ValueError(
             f"the module is on {vector.x.device}, and process {group.rank} exchanges over {group.backend} on "

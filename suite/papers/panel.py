@@ -72,6 +72,11 @@ class Frame:
         (at,) = self[group].index
         return self.runs.loc[at]
 
+    def whole(self, group: str) -> bool:
+        """Whether the group has runs, and all of them are stored."""
+        stored = self.runs.loc[self.runs["group"] == group, "run"] != ""
+        return bool(len(stored) and stored.all())
+
     def table(self, name: str, *groups: str) -> pd.DataFrame:
         """A table of the runs of these groups (of all, without names), with the columns group, seed and run."""
         import pandas as pd
@@ -98,7 +103,8 @@ class Frame:
                 lacking.append(f"{int((~here).sum())} of {len(rows)} runs of {group} at {self.profile} are missing")
             keep += list(first.index)
         if lacking:
-            raise Missing(lacking[0] + (f", and of {len(lacking) - 1} other groups" if lacking[1:] else ""))
+            more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
+            raise Missing(lacking[0] + more)
         others = self.runs[self.runs["group"].isin(beside)]
         if (others["run"] != "").all():
             keep += list(others.index)
@@ -132,7 +138,8 @@ class Quantity:
 
     Attributes:
         value: the function of the frame of ``groups``.
-        groups: the groups of runs that it reads.
+        groups: the groups of runs that it reads, or a function of the whole frame that chooses them by what is
+            stored.
         seeds: ALL or FIRST.
         beside: groups of other artifacts that it reads where all of their runs are stored.
         note: what stands beside the number, or a function of the frame that says it.
@@ -142,7 +149,7 @@ class Quantity:
     """
 
     value: Callable[[Frame], Value]
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] | Callable[[Frame], Iterable[str]] = ()
     seeds: str = ALL
     beside: tuple[str, ...] = ()
     note: str | Callable[[Frame], str] = ""
@@ -151,11 +158,12 @@ class Quantity:
 
     def needs(self, frame: Frame) -> Frame:
         """The part of a frame that it reads. Raises Missing."""
-        return frame.needed(self.groups, self.seeds, self.beside)
+        groups = self.groups(frame) if callable(self.groups) else self.groups
+        return frame.needed(groups, self.seeds, self.beside)
 
     def measured(self, part: Frame) -> Estimate:
         """The number with its interval, from the part of the frame that it needs."""
-        own = part.runs[part.runs["group"].isin(self.groups)]
+        own = part.runs[~part.runs["group"].isin(self.beside)]
         found = intervals(self.value(part))
         note = self.note if isinstance(self.note, str) else self.note(part)
         shown = self.shown if isinstance(self.shown, bool) else self.shown(part)
@@ -181,11 +189,13 @@ class Panel(Artifact):
         """The frame of what is stored of its runs."""
         return read(evidence, self.beside(evidence.profile))
 
-    def quantity(self, name: str, groups: Iterable[str] = (), **about: Any) -> Callable[[Any], Any]:
+    def quantity(
+        self, name: str, groups: Iterable[str] | Callable[[Frame], Iterable[str]] = (), **about: Any
+    ) -> Callable[[Any], Any]:
         """Decorator: the function measures this quantity. See :class:`Quantity` for what else may be said of it."""
 
         def add(value: Callable[[Frame], Value]) -> Callable[[Frame], Value]:
-            self.quantities[name] = Quantity(value, tuple(groups), **about)
+            self.quantities[name] = Quantity(value, groups if callable(groups) else tuple(groups), **about)
             return value
 
         return add

@@ -4,11 +4,12 @@ They stand in ``answers.toml`` beside the papers. The sentences and the cells of
 their numbers are not. Every ``{claim}`` in them is filled in from what was measured, and so is every
 ``{artifact/quantity}`` of the functions that the answer names under ``measures``:
 
-    {name}                        value [low, high]
+    {name}                        value [low, high], of a stand-in where the claim itself was not run
     {name value}, {name ends}     the value alone, or "low to high"
     {name within}                 the end of the interval that is farthest from 0, without its sign
     {name printed}, {name n}      what the paper prints for this claim; the number of repetitions
     {name more}, {name saved}     the same of a logarithm of a ratio, as percentage more (or less) than the other
+    {name times}                  the same as the ratio itself
     {name#2 more ends * 100 | .3f}   the second of several values; a factor; a format
 
 An answer names the verdicts that it was written for, and ranges in which measured values must lie. When one turns or
@@ -17,6 +18,7 @@ leaves its range, the answer is not told any more.
 
 from __future__ import annotations
 
+import math
 import pkgutil
 import re
 import tomllib
@@ -34,12 +36,13 @@ from suite.runs.store import UnusableRun
 
 FILE = "answers.toml"
 VALUE = re.compile(
-    r"\{([\w./-]+)(?:#(\d))?(?: (more|saved))?(?: (value|ends|within|printed|n))?"
+    r"\{([\w./-]+)(?:#(\d))?(?: (more|saved|times))?(?: (value|ends|within|printed|n))?"
     r"(?: \* (-?[\d.]+))?(?: \| ([+,.\d]*[feg]))?\}"
 )
 CHANGED: Mapping[str | None, Callable[[float], float]] = {
     "saved": percent_saved,
     "more": lambda log_ratio: -percent_saved(log_ratio),
+    "times": math.exp,
     None: lambda value: value,
 }
 
@@ -101,7 +104,7 @@ class Answer:
                 )
 
     def _measured(self, name: str, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> Estimate:
-        measured = found[name].measured if name in found else others.get(name)
+        measured = found[name].measured or found[name].proxy if name in found else others.get(name)
         if measured is None:
             raise AnswerError(f"the answer to {self.question!r} shows {name}, of which there is no single number")
         return measured

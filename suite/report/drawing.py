@@ -31,6 +31,7 @@ from suite.runs.files import write_whole
 from suite.runs.store import StoreError, UnusableRun
 
 if TYPE_CHECKING:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
 FORMS = ("svg", "png", "pdf")
@@ -201,6 +202,17 @@ def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
     with _naming(drawn.artifact), style.applied(drawn.artifact.id):
         drawn.figure.savefig(buffer, format=form, dpi=dpi, facecolor="white", metadata=dates)
     return buffer.getvalue()
+
+
+def painted(drawn: Drawing) -> FigureCanvasAgg:
+    """The figure in pixels, on white, each artist drawn once. Raises DrawingError."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(drawn.figure)
+    drawn.figure.set_facecolor("white")
+    with _naming(drawn.artifact), style.applied(drawn.artifact.id):
+        canvas.draw()
+    return canvas
 
 
 def _svg(drawn: Drawing) -> bytes:

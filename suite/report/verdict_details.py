@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from suite.claims.judge import PROFILES, Verdict
+from suite.claims.power import power
 from suite.papers.artifact import Artifact
 from suite.papers.register import last_line
-from suite.papers.trials import Trial, counted, power, trials
 from suite.papers.verdicts import measures_of
 from suite.report.numerals import departures, ours, printed, tolerance
 from suite.report.provenance import day_of, origin, revision_of
@@ -52,11 +52,6 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
 def function_of(function: Any) -> Any:
     """The function that a partial is made of."""
     return function_of(function.func) if isinstance(function, partial) else function
-
-
-def tried(verdict: Verdict, artifact: Artifact, source: Runs, cache: dict[Any, Any] | None = None) -> list[Trial]:
-    """The claim in its worlds; nothing for one that is not counted. ``cache`` as in ``counterfeits.trials``."""
-    return trials(verdict, artifact, source, cache) if counted(verdict) else []
 
 
 def runs_behind(verdict: Verdict, artifact: Artifact, source: Runs) -> Iterator[str]:

@@ -109,6 +109,38 @@ def test_many_learners_approach_the_floor_and_weak_scaling():
     assert forms.minimal_seconds(law, system, below) < forms.weak_scaling_seconds(law, system, 32, below)
 
 
+def test_time_to_converge_by_hand():
+    """(10 + 20 / 8) updates of 2 x 4 + 5 seconds on two learners, of 2 x 8 on one, which exchanges nothing."""
+    law, system = Law(10, 20), System(2.0, 3, 5.0)
+    assert [forms.convergence_seconds(law, system, 8, p) for p in (1, 2)] == [12.5 * 16, 12.5 * 13]
+
+
+def test_strong_scaling_keeps_the_updates_and_weak_scaling_the_time_of_one():
+    law, system, learners = Law(100, 5000), System(1e-3, 16, 0.5), [2**k for k in range(1, 10)]
+    for p in learners:
+        updates = forms.strong_scaling_seconds(law, system, 4096, p) / system.update(4096, p)
+        assert updates == pytest.approx(law.updates(4096), rel=1e-12)
+        assert system.update(32 * p, p) == pytest.approx(system.update(64, 2), rel=1e-12)
+        assert forms.weak_scaling_seconds(law, system, 32, p) > law.floor * system.update(32 * p, p)
+    updates = [law.updates(32 * p) for p in learners]
+    assert updates == sorted(updates, reverse=True)
+    assert system.compute(-(-100 // 3)) > system.compute(100 / 3)  # whole examples: the fullest learner decides
+
+
+def test_while_communication_counts_the_best_batch_grows_as_the_root_of_the_learners():
+    law, system = Law(100, 5e6), System(1e-3, 1, 0.5)
+    assert forms.optimal_batch(law, system, 16) / forms.optimal_batch(law, system, 4) == pytest.approx(2, rel=1e-12)
+
+
+def test_a_lower_floor_gains_more_from_many_learners():
+    system = System(1e-3, 16)
+    gains = [
+        forms.minimal_seconds(law, system, 1) / forms.minimal_seconds(law, system, 512)
+        for law in (Law(100, 5000), Law(50, 5000))
+    ]
+    assert gains[0] < gains[1]
+
+
 def test_compute_time_has_a_knee():
     system = System(2.0, 10)
     assert [system.compute(share) for share in (1, 10, 20)] == [20, 20, 40]
@@ -188,9 +220,18 @@ def test_bound_covers_the_recursion_tightly(rate, target, share):
     noise, excess, count = share * target, 1.0, 0
     bound = Recursion(rate, noise).updates(1.0, target)
     while excess > target:
-        excess -= rate * (excess**2 - noise**2)
+        before, excess = excess, excess - rate * (excess**2 - noise**2)
+        assert noise < excess < before  # it falls, and stays above its floor
         count += 1
     assert count - 1 <= bound <= 1.01 * count
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.1])
+def test_the_bound_is_finite_only_above_the_noise(noise):
+    assert Recursion(1e-3, noise).updates(2.3, noise * 1.001) < float("inf")
+    for target in (noise, 0.9 * noise):
+        with pytest.raises(ValueError, match="noise"):
+            Recursion(1e-3, noise).updates(2.3, target)
 
 
 def test_small_noise_form_is_the_inverse_law_and_fails_where_it_must():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -69,17 +70,29 @@ def asleep(kind, k: int = 2) -> Learners:
 
 
 def test_learning_goes_on_beside_the_average_of_the_iteration_before_and_no_dependency_is_broken():
-    """Learner 0 has the long task first: learner 1 takes batch 2, and waits for the average with its gradient."""
-    tasks = Engine(asleep(Asleep), 2).run(6, RATE)
+    """Batch 0 takes until batch 2 has begun: learner 1 goes on, and waits for the average with its gradient."""
+    begun = threading.Event()
+
+    class Held(Functional):
+        def of_examples(self, points, buffers, examples):
+            number = int(examples[0][0])
+            if number == 2:
+                begun.set()
+            assert number or begun.wait(60), "a task of the next iteration waits for the average"
+            return super().of_examples(points, buffers, [rows % 2 for rows in examples])
+
+    learners = asleep(Held)
+    learners.examples = lambda numbers: numbers[:, None]
+    tasks = Engine(learners, 2).run(6, RATE)
     by = {(t.kind, t.iteration, t.learner): t for t in tasks}
+    (late,) = {t.learner for t in tasks if t.batch == 2}
     assert len(tasks) == len(by) == 6 * 5
     for i in range(1, 6):
         assert by["global", i, -1].start >= max(by["local", i, j].end for j in range(2))
         for j in range(2):
             assert by["learn", i, j].start >= by["local", i - 1, j].end
             assert by["local", i, j].start >= max(by["learn", i, j].end, by["global", i - 1, -1].end)
-    assert by["learn", 1, 1].batch == 2
-    assert by["learn", 1, 1].start < by["global", 0, -1].start
+    assert by["learn", 1, late].start < by["global", 0, -1].start
 
 
 def test_a_barrier_begins_no_task_before_the_average():

@@ -27,7 +27,9 @@ def frame(round_robin=1.2, barrier=1.3, tuned=2, rates=(100.0, 190.0, 200.0, 150
         for repeat in REPEATS
     ]
     table = dict(zip(("side", "repeat", "seconds"), map(list, zip(*rows, strict=True)), strict=True))
-    return frame_of({"engine": [{"tuned": tuned, "tables": {"seconds": table}}]})
+    return frame_of(
+        {"engine": [{"tuned": tuned, "tables": {"seconds": table}}], "asleep": [{"tables": {"seconds": table}}]}
+    )
 
 
 def verdict(name: str, **world: float) -> str:
@@ -40,6 +42,8 @@ def verdict(name: str, **world: float) -> str:
     [
         ("first-come-faster", {"round_robin": 0.9}),
         ("overlap-faster", {"barrier": 0.95}),
+        ("first-come-faster-asleep", {"round_robin": 0.9}),
+        ("overlap-faster-asleep", {"barrier": 0.95}),
         ("tuned-near-best", {"tuned": 4}),
         ("tuned-near-best", {"tuned": 1}),
     ],

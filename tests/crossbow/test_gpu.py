@@ -7,6 +7,8 @@ import torch
 
 from paper_figures import crossbow
 from paper_figures.crossbow.experiments.throughput import Bench, classification
+from suite.model_averaging.engine import Engine
+from suite.model_averaging.task_schedule import assignment
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Run, Store
 from suite.spec import RunSpec
@@ -37,6 +39,17 @@ def test_a_stream_for_each_learner_trains_as_one_after_another():
     looped, captured = (sides[path].learners for path in ("looped", "captured"))
     torch.testing.assert_close(captured.centre, looped.centre, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(captured.state.replicas, looped.state.replicas, rtol=1e-5, atol=1e-6)
+
+
+def test_tasks_on_streams_train_as_their_recorded_assignment():
+    """Four learners on two streams, first come first served, against one after the other on the same batches."""
+    engine, rule = (
+        Bench(backend("looped", classification("digits_lenet", 16, "cuda", 0)), 4, 16, "cuda") for _ in "ab"
+    )
+    for numbers in assignment(Engine(engine.learners, workers=2).run(6, engine.rate), 4):
+        rule.learners.step(rule.rate, numbers)
+    torch.testing.assert_close(engine.learners.centre, rule.learners.centre, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(engine.learners.state.replicas, rule.learners.state.replicas, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -21,8 +21,10 @@ from suite.training.optimizers import CaffeSGD
 def test_a_worker_issues_every_task_to_its_stream_and_waits_for_it_alone(monkeypatch):
     """One worker, which is the caller: tensors without values are known to its thread only."""
     waited: list[str] = []
-    stream = lambda device: SimpleNamespace(synchronize=lambda: waited.append(device.type))
+    done = lambda device: waited.append(device.type)
+    stream = lambda device: SimpleNamespace(synchronize=lambda: done(device), wait_stream=lambda other: None)
     monkeypatch.setattr(torch.cuda, "Stream", stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
     monkeypatch.setattr(torch.cuda, "stream", lambda made: nullcontext())
     with absent_gpu(monkeypatch):
         case = problem("digits_lenet", channels_last=True)

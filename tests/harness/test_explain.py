@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from suite.commands import explain
 from suite.commands.explain import found, lines
 from suite.papers.catalogue import SelectorError
 from suite.papers.evidence import committed
-from suite.papers.trials import UNTRIED
 from suite.runs.archive import Layered
 
 CLAIM = "rudra/fig4b/tail"
@@ -19,7 +17,7 @@ def source() -> Layered:
     return Layered(committed())
 
 
-def test_value_rule_register_measure_counterfeits_runs_and_figure(source: Layered):
+def test_value_rule_register_measure_power_runs_and_figure(source: Layered):
     _, artifact, verdict = found(CLAIM, source)
     text = list(lines(artifact, verdict, source))
     assert text[0] == f"{CLAIM}: {verdict.verdict}"
@@ -58,15 +56,3 @@ def test_a_wrong_name_is_answered_with_near_ones(source: Layered, name: str, hel
 def test_an_id_that_is_no_claim_any_more_says_where_it_went(source: Layered):
     with pytest.raises(SelectorError, match=r"^rudra/eq4/single is held by the test tests/rudra/"):
         found("rudra/eq4/single", source)
-
-
-def test_a_counted_claim_without_a_counterfeit_is_told_to_be_at_fault(
-    source: Layered, monkeypatch: pytest.MonkeyPatch
-):
-    _, artifact, verdict = found(CLAIM, source)
-    faults = lambda: [line for line in lines(artifact, verdict, source) if line.startswith("  FAULT")]
-    monkeypatch.setattr(explain, "tried", lambda *given: [])
-    monkeypatch.setattr(explain, "counted", lambda verdict: True)
-    assert faults() == [f"  FAULT      {UNTRIED}"]
-    monkeypatch.setattr(explain, "counted", lambda verdict: False)
-    assert faults() == []

@@ -66,7 +66,7 @@ def test_an_id_names_its_file():
         "isgd/alg1": "isgd.algorithms",
         "rudra/alg-softsync": "rudra.algorithms",
         "rudra/fig2": "rudra.systems",
-        "inverse_law/alg-scaling": "inverse_law.alg_scaling",
+        "inverse_law/alg-scaling": "inverse_law.algorithms",
         "matex_agd/eq-efficiency": "matex_agd.equations",
     }
     assert {name: file_of(name).removeprefix("paper_figures.") for name in expected} == expected

@@ -47,7 +47,6 @@ list {NAME}
 plan {NAME} --profile smoke
 run {NAME} --profile smoke
 check {NAME}
-falsify {NAME}
 figures {NAME}
 explain {NAME}/fig1/ratio
 """.split("\n")[1:-1]
@@ -108,7 +107,6 @@ def test_a_sixth_paper_goes_through_every_command_and_nothing_here_changes(tmp_p
         "1 artifacts, 2 claims",
         "10 runs at smoke",
         "0.443",
-        "flips  averaging_does_nothing",
         "begun 20",
         "all 2 verdicts at smoke equal the committed ones",
         "all generated files are up to date",

@@ -4,86 +4,122 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import matplotlib.figure
 import numpy as np
 import pytest
-from fabricated_searches import Made
+from fabricated_frames import frame_of, measured, verdict
 
 from paper_figures.inverse_law import collapse
-from paper_figures.inverse_law.collapse import ARTIFACTS, Point, share_foretold
-from paper_figures.inverse_law.collapse_runs import NETWORKS, collapse_runs, fitted, known_runs, predictions
+from paper_figures.inverse_law.collapse import PANEL, Point, share_foretold
+from paper_figures.inverse_law.joint import NETWORKS, Prediction, collapse_runs, fitted, known_runs, predictions
 from paper_figures.inverse_law.settings import LIMIT, curve_runs
 from suite.batch_size.joint import JointLaw
 from suite.batch_size.law import Updates
-from suite.claims.judge import judge
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.catalogue import entries
 from suite.papers.evidence import committed
+from suite.papers.panel import Frame, read
 from suite.runs.archive import Layered
-from suite.runs.store import Outcome
 
-CLAIMS = {c.id: c for c in entries("inverse_law") if c.artifact == "inverse_law/collapse"}
-OF_GROUP = {spec.id: name.partition("/")[0] for name, specs in collapse_runs("reduced").items() for spec in specs}
+CLAIMS = [c.id for c in entries("inverse_law") if c.artifact == "inverse_law/collapse"]
 SPECS = [spec for specs in collapse_runs("reduced").values() for spec in specs]
 
 
-def world(law, scatter=0.03):
-    """Fresh runs told by law(prediction) -> JointLaw, each run scattered."""
-
-    def outcome(spec):
-        s, draw = spec.settings, random.Random(spec.id)
-        thresholds = s["monitors"]["training"]
-        found = [law(predictions()[OF_GROUP[spec.id]][t]).predict(s["batch"], s["rate"]) for t in thresholds]
-        seen = [n * math.exp(draw.gauss(0, scatter)) for n in found]
-        crossed = [round(n) if n <= LIMIT else -1 for n in seen]
-        return Outcome("finished", {"thresholds_training": list(thresholds), "crossed_training": crossed}, {})
-
-    return Evidence(Made(SPECS, outcome), collapse_runs("reduced"), "reduced")
-
-
-def verdicts(evidence):
-    found = {}
-    for measure in ARTIFACTS[0].measures:
-        for quantity, value in measure(evidence):
-            if claim := CLAIMS.get(f"inverse_law/collapse/{quantity}"):
-                found[quantity] = judge(claim, value, "reduced").verdict
-    return found
+def world(law: Callable[[Prediction, float, float], float], scatter: float = 0.03) -> Frame:
+    """Fresh runs told by law(prediction, batch, rate), each run scattered."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for group, specs in collapse_runs("reduced").items():
+        for spec in specs:
+            s, draw = spec.settings, random.Random(spec.id)
+            thresholds = list(s["monitors"]["training"])
+            foretold = [predictions()[group.partition("/")[0]][t] for t in thresholds]
+            seen = [law(p, s["batch"], s["rate"]) * math.exp(draw.gauss(0, scatter)) for p in foretold]
+            crossed = [round(n) if n <= LIMIT else -1 for n in seen]
+            results = {"thresholds_training": thresholds, "crossed_training": crossed, "settings": s}
+            runs.setdefault(group, []).append(results)
+    return frame_of(runs, "reduced")
 
 
-def as_foretold(prediction):
-    return prediction.law
+def changed(**factors: float) -> Callable[[Prediction, float, float], float]:
+    """The joint law with constants that are so many times the foretold ones."""
+
+    def law(p: Prediction, batch: float, rate: float) -> float:
+        return replace(p.law, **{n: f * getattr(p.law, n) for n, f in factors.items()}).predict(batch, rate)
+
+    return law
 
 
-def test_every_claim_is_measured_and_holds_where_the_constants_are_true():
-    found = verdicts(world(as_foretold))
-    assert {f"inverse_law/collapse/{quantity}" for quantity in found} == set(CLAIMS)
-    assert set(found.values()) == {"reproduced"}
+@pytest.fixture(scope="module")
+def foretold() -> Frame:
+    return world(changed())
 
 
-def test_a_larger_kappa_is_noticed_by_what_arrives():
-    found = verdicts(world(lambda p: replace(p.law, noise=1.5 * p.law.noise, relaxation=p.law.relaxation / 1.5)))
-    assert {found[f"arrivals-{name}"] for name in ("mnist_medium", "mnist_small", "cifar10", "cifar100")} == {
-        "not reproduced"
-    }
+@pytest.mark.parametrize("name", CLAIMS)
+def test_every_claim_holds_where_the_constants_are_true(foretold: Frame, name: str) -> None:
+    assert verdict(name, foretold) == "reproduced"
+    (group, *_) = measured(name, foretold).runs
+    assert group.startswith(f"{name.rpartition('-')[2]}/")
 
 
-def test_a_longer_way_is_noticed_far_from_the_pole():
-    found = verdicts(world(lambda p: replace(p.law, way=1.25 * p.law.way)))
-    assert {found[f"far-{network.name}"] for network in NETWORKS} == {"not reproduced"}
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
+def test_points_are_far_from_the_pole_or_on_the_way_to_it(foretold: Frame, network: Any) -> None:
+    far, near = collapse.far_and_near(foretold, network)
+    arrived = [p for p in collapse.points(foretold, network) if p.load < 0.8 and None not in p.updates.seen]
+    assert [p for p in arrived if p.load <= 0.25] == far
+    assert [p for p in arrived if 0.25 < p.load < 0.7] == near
+    assert far
+    assert near
 
 
-@pytest.mark.parametrize(
-    ("false", "quantities"),
-    [
-        (collapse.printed_law_at_all_rates, ("beyond-first-order-mnist_medium", "arrivals-mnist_large")),
-        (collapse.rate_without_effect, ("far-cifar10", "rms-cifar100", "rms-mnist_medium")),
-    ],
-)
-def test_the_worlds_flip_their_claims(false, quantities):
-    found = verdicts(false(world(as_foretold)))
-    assert {found[quantity] for quantity in quantities} == {"not reproduced"}
+def test_some_arrive_beyond_the_way_that_is_judged(foretold: Frame) -> None:
+    found = [p for network in NETWORKS for p in collapse.points(foretold, network) if 0.7 <= p.load < 0.8]
+    assert [p for p in found if None not in p.updates.seen]
+
+
+FALSE = {
+    "kappa half as large again": (
+        changed(noise=1.5, relaxation=1 / 1.5),
+        [f"arrivals-{name}" for name in ("mnist_medium", "mnist_small", "cifar10", "cifar100")],
+    ),
+    "a longer way": (changed(way=1.25), [f"far-{network.name}" for network in NETWORKS]),
+    "the printed law at all rates": (
+        lambda p, batch, rate: p.first_order(batch, rate),
+        ["beyond-first-order-mnist_medium", *(f"arrivals-{network.name}" for network in NETWORKS)],
+    ),
+    "no effect of the rate": (
+        lambda p, batch, rate: p.first_order(batch, 0.05),
+        ["rms-mnist_medium", "rms-cifar10", "rms-cifar100"],
+    ),
+    "no effect of the rate, from 0.01": (
+        lambda p, batch, rate: p.first_order(batch, 0.01),
+        ["rms-mnist_small", "rms-mnist_large"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FALSE)
+def test_each_claim_fails_in_a_world_of_its_own(what: str) -> None:
+    law, quantities = FALSE[what]
+    frame = world(law)
+    assert {verdict(f"inverse_law/collapse/{name}", frame) for name in quantities} == {"not reproduced"}
+
+
+def test_every_claim_has_such_a_world() -> None:
+    assert {f"inverse_law/collapse/{name}" for _, names in FALSE.values() for name in names} == set(CLAIMS)
+
+
+def test_a_network_that_lacks_a_run_is_not_measured(foretold: Frame) -> None:
+    first, _, *others = foretold.runs["run"]
+    lacking = replace(foretold, runs=foretold.runs.assign(run=[first, "", *others]))
+    with pytest.raises(Missing, match=r"^1 of 10 runs of mnist_medium/0\.02/1 at reduced are missing$"):
+        measured("inverse_law/collapse/far-mnist_medium", lacking)
+    assert measured("inverse_law/collapse/far-mnist_small", lacking).n == 5
+    table = collapse.table(lacking)
+    assert table[(table["network"] == "mnist_medium") & (table["rate"] == 0.02) & (table["batch"] == 1)].empty
 
 
 def point(load, seen, network="mnist_medium", loss=0.2878):
@@ -131,40 +167,35 @@ def test_misfits_and_their_spread_by_hand():
     assert collapse.better(off, 2 * off).mean == pytest.approx(0.1)
 
 
-def test_constants_written_before_are_those_of_the_stored_runs():
+def test_constants_written_before_are_those_of_the_stored_runs() -> None:
     """A network whose stored curves are not all committed is left out; the LeNets on MNIST always are."""
-    evidence = Evidence(Layered(committed()), curve_runs("reduced"), "reduced")
-    whole = [n for n in NETWORKS if {s.id for g in known_runs(n).values() for s in g} <= evidence.source.ids()]
+    frame = read(Evidence(Layered(committed()), known_runs(), "reduced"))
+    whole = [n for n in NETWORKS if all(frame.whole(f"known {name}") for name in n.known)]
     assert {n.name for n in whole} >= {"mnist_small", "mnist_medium", "mnist_large"}
     for network in whole:
-        for loss, found in fitted(evidence, network).items():
+        for loss, found in fitted(frame, network).items():
             written = predictions()[network.name][loss]
             for name in ("way", "relaxation", "noise"):
-                assert getattr(found.law, name) == pytest.approx(getattr(written.law, name), rel=2e-3), (
-                    network,
-                    loss,
-                )
+                assert getattr(found.law, name) == pytest.approx(getattr(written.law, name), rel=2e-3), network
             assert (found.floor, found.sensitivity) == pytest.approx((written.floor, written.sensitivity), rel=2e-3)
 
 
-def test_no_run_is_one_that_the_constants_come_from():
+def test_no_run_is_one_that_the_constants_come_from() -> None:
     known = {spec.id for specs in curve_runs("reduced").values() for spec in specs}
     assert not known & {spec.id for spec in SPECS}
-    rates = {n.name: {s.settings["rate"] for g in known_runs(n).values() for s in g} for n in NETWORKS}
-    assert all(not rates[n.name] & set(n.rates) for n in NETWORKS)
 
 
-def drawn(evidence):
+def drawn(frame: Frame) -> matplotlib.figure.Figure:
     figure = matplotlib.figure.Figure(figsize=(10, 7), layout="constrained")
-    collapse.draw_collapse(evidence, figure)
+    collapse.draw(frame, figure)
     return figure
 
 
-def test_the_drawing_says_what_is_not_run_and_marks_what_did_not_arrive():
-    empty = drawn(Evidence(Made([], None), collapse_runs("reduced"), "reduced"))
+def test_the_drawing_says_what_is_not_run_and_marks_what_did_not_arrive(foretold: Frame) -> None:
+    groups = {group: [None] * len(specs) for group, specs in collapse_runs("reduced").items()}
+    empty = drawn(frame_of(groups, "reduced"))
     assert [axes.get_title() for axes in empty.axes] == [f"{n.title}\nfresh runs: not run" for n in NETWORKS]
-    whole = drawn(world(as_foretold))
-    for network, axes in zip(NETWORKS, whole.axes, strict=True):
+    for network, axes in zip(NETWORKS, drawn(foretold).axes, strict=True):
         assert axes.get_title() == network.title
         points = [line for line in axes.lines if line.get_linestyle() == "None"]
         assert len(points) == len(network.thresholds) * len(network.rates) * len(network.sizes)
@@ -172,17 +203,18 @@ def test_the_drawing_says_what_is_not_run_and_marks_what_did_not_arrive():
         hollow = [float(line.get_xdata()[0]) for line in points if line.get_markerfacecolor() == "none"]
         assert min(hollow) > 0.9 * min(poles)
     with pytest.raises(Missing):
-        drawn(Evidence(Made([], None), collapse_runs("smoke"), "smoke"))
+        drawn(frame_of({"none": [None]}, "smoke"))
 
 
-def test_the_frame_has_a_row_for_every_threshold_of_every_run():
-    table = collapse.frame(world(as_foretold))
+def test_the_table_has_a_row_for_every_threshold_of_every_run(foretold: Frame) -> None:
+    table = collapse.table(foretold)
     assert len(table) == sum(len(spec.settings["monitors"]["training"]) for spec in SPECS)
     assert (table["updates"].isna() == (table["load"] > 1)).mean() > 0.97
 
 
-def test_the_foretold_law_is_a_joint_law_and_its_rival_the_printed_one():
+def test_the_foretold_law_is_a_joint_law_and_its_rival_the_printed_one() -> None:
     """The rival at rate 0.05, M = 64, by hand: N_inf x rate / rate + alpha / M."""
     one = predictions()["mnist_medium"][0.2878]
     assert isinstance(one.law, JointLaw)
     assert one.first_order(64, 0.05) == pytest.approx(10.01 / 0.05 + 537.4 / 64)
+    assert set(PANEL.quantities) >= {name.rpartition("/")[2] for name in CLAIMS}

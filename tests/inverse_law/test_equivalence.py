@@ -8,19 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fabricated_searches import Made, search
 
-from paper_figures.inverse_law import equivalence, settings
-from paper_figures.inverse_law.equivalence import Scatter, between_seeds, largest_misfit, misfits
-from paper_figures.inverse_law.fig1 import measure_misfit
+from paper_figures.inverse_law.misfits import Scatter, between_seeds, largest_misfit, misfits
 from suite.batch_size.law import Updates
-from suite.claims.judge import judge
-from suite.papers.artifact import Evidence
-from suite.papers.catalogue import entries
-from suite.runs.store import Outcome
 
 SIZES = tuple(2**k for k in range(11))
-CLAIMS = {claim.id: claim for claim in entries("inverse_law")}
 
 
 def inverse(batch):
@@ -110,43 +102,3 @@ def test_the_power_that_the_rule_states(law, share):
     """Ten seeds that scatter by 5% over 1 to 1,024: a true law is always found so, another power never."""
     found = [largest_misfit([curve(law, name=f"{k} {t}") for t in range(3)]) for k in range(12)]
     assert np.mean([each.high <= 0.1 for each in found]) == share
-
-
-def told(evidence_law):
-    """Searches told by a law of rate and size."""
-
-    def outcome(spec):
-        made = search(spec).results
-        draw = random.Random(f"{spec.seed} {spec.settings['batch']}")
-        crossed = [
-            round(1.7**k * evidence_law(spec) * math.exp(draw.gauss(0, 0.02)))
-            for k in range(len(made["thresholds_training"]))
-        ]
-        return Outcome("finished", {**made, "crossed_training": crossed}, {})
-
-    return outcome
-
-
-@pytest.mark.parametrize("name", ["mnist_medium-lr0p05-unit", "mnist_large-lr0p01", "cifar10_resnet-lr0p05"])
-def test_both_verdicts_follow_from_runs(name):
-    groups = settings.curve_runs("reduced")
-    specs = [spec for each in groups.values() for spec in each]
-    row, claim = settings.BY_NAME[name], CLAIMS[f"inverse_law/fig1a/misfit-{name}"]
-
-    def verdict(law):
-        ((quantity, value),) = measure_misfit(row)(Evidence(Made(specs, told(law)), groups, "reduced"))
-        assert claim.quantity == quantity
-        return judge(claim, value, "reduced").verdict
-
-    assert verdict(lambda spec: inverse(spec.settings["batch"]) * 5) == "reproduced"
-    first = row.sizes[0] if row.sizes else 1
-    assert verdict(lambda spec: bent(first, 6.0)(spec.settings["batch"])) == "not reproduced"
-
-
-def test_the_lenders_are_the_lenet_on_cifar():
-    groups = settings.curve_runs("reduced")
-    specs = [spec for each in groups.values() for spec in each]
-    lent = equivalence.lent_scatter(Evidence(Made(specs, told(lambda spec: 500.0)), groups, "reduced"))
-    assert lent.degrees == 2 * 5 * 2, "two curves, five sizes, three seeds"
-    assert lent.deviation == pytest.approx(0.02, rel=0.5)
-    assert equivalence.lent_scatter(Evidence(Made([], search), groups, "reduced")) is None

@@ -6,10 +6,8 @@ import math
 import random
 from dataclasses import replace
 
-import fabricated_searches as fabricated
 import pytest
 
-from paper_figures.inverse_law import settings
 from paper_figures.inverse_law.exponents import (
     ALTERNATIVES,
     joint_exponent,
@@ -17,12 +15,10 @@ from paper_figures.inverse_law.exponents import (
     power,
     without_one,
 )
-from paper_figures.inverse_law.readings import TOLERANCE
+from paper_figures.inverse_law.law import TOLERANCE
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.commands.falsify import falsified
 from suite.papers.catalogue import entries
-from suite.runs.store import Outcome
 
 BATCHES = tuple(2**k for k in range(11))
 
@@ -97,32 +93,3 @@ def test_the_power_of_lack_of_fit_is_how_often_it_is_found(scatter):
     assert lack_of_fit_power([middle], 0.01) == pytest.approx(seldom, abs=0.12)
     assert lack_of_fit_power([middle, middle], 0.01) > lack_of_fit_power([middle], 0.01)
     assert lack_of_fit_power([middle], 0.05) > lack_of_fit_power([middle], 0.01)
-
-
-def law_of(exponent):
-    """Runs that follow N_inf (1 + 20 / M^p) with two hundredths between seeds."""
-
-    def outcome(spec):
-        if "batch" not in spec.settings or "workers" in spec.settings or "warm" in spec.settings:
-            return fabricated.outcome(spec)
-        made = {}
-        for name, thresholds in spec.settings["monitors"].items():
-            chance = random.Random(f"{spec.seed} {spec.settings['batch']} {spec.settings['model']} {name}")
-            start = 200 * (1 + 20 / spec.settings["batch"] ** exponent) * math.exp(chance.gauss(0, 0.02))
-            made[f"thresholds_{name}"] = sorted(thresholds, reverse=True)
-            made[f"crossed_{name}"] = [start * 1.7**place for place in range(len(thresholds))]
-        return Outcome("finished", made)
-
-    return outcome
-
-
-@pytest.mark.parametrize(("exponent", "verdict"), [(1.0, "reproduced"), (0.6, "not reproduced")])
-@pytest.mark.evidence
-def test_every_world_flips_what_runs_of_the_papers_size_say(exponent, verdict):
-    specs = {spec for group in settings.law_runs("reduced").values() for spec in group}
-    source = fabricated.Made(specs, law_of(exponent))
-    tried = {each.verdict.claim.id: each for each in falsified(["inverse_law/fig1a", "inverse_law/fig1b"], source)}
-    for name in ("fig1a/law-mnist_large-lr0p01", "fig1b/law-together", "fig1b/law-above-smallest"):
-        each = tried[f"inverse_law/{name}"]
-        assert each.verdict.verdict == verdict
-        assert each.fault == ""

@@ -11,13 +11,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from paper_figures.inverse_law.readings import crossings
+from paper_figures.inverse_law.law import crossings, searches
 from paper_figures.inverse_law.settings import BY_NAME, curve_specs
 from suite.batch_size.joint import JointLaw, fit_joint_law
 from suite.batch_size.joint_choice import choose_batch_and_rate, choose_jointly
 from suite.batch_size.law import FitError, Updates
 from suite.papers.artifact import Evidence
 from suite.papers.evidence import committed
+from suite.papers.panel import read
 from suite.runs.archive import Layered
 
 LAW = JointLaw(way=10.0, relaxation=12.0, noise=30.0)
@@ -138,17 +139,14 @@ REGRET = 0.15  # seconds to the threshold beyond the least of the exhaustive swe
 )
 def test_regret_against_the_exhaustive_sweep_on_stored_curves(names):
     """Chosen from seed 0 alone; judged by the means over the other nine seeds and the seconds that the runs took."""
-    evidence = Evidence(
-        Layered(committed()), {name: curve_specs(BY_NAME[name], "reduced") for name in names}, "reduced"
-    )
-    runs = {BY_NAME[name].rate: evidence.runs(name) for name in names}
+    groups = {name: curve_specs(BY_NAME[name], "reduced") for name in names}
+    frame = read(Evidence(Layered(committed()), groups, "reduced"))
+    runs = {BY_NAME[name].rate: searches(frame, [name]) for name in names}
     threshold = BY_NAME[names[0]].thresholds("reduced")[-1]
     table = {(u.batch, rate): u for rate, each in runs.items() for u in crossings(each, threshold)}
     taken = {}
     for run in (run for each in runs.values() for run in each):
-        taken.setdefault(run.spec.settings["batch"], []).append(
-            run.results["update_seconds"] / run.results["updates"]
-        )
+        taken.setdefault(run.batch, []).append(run.results["update_seconds"] / run.results["updates"])
     seconds = {batch: median(each) for batch, each in sorted(taken.items())}
     asked = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from paper_figures.inverse_law import eq17, fig2
+from paper_figures.inverse_law import equations, fig2
 from suite.data.text import load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD
 from suite.models import build, initialise
@@ -117,7 +117,7 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
 
     spec = RunSpec(
         "inverse_law/phrases",
-        {**eq17.PHRASES.settings, "model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20},
+        {**equations.PHRASES.settings, "model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20},
     )
     from pathlib import Path
 
@@ -142,7 +142,7 @@ def test_translating_phrases_goes_on_from_the_updates_of_a_session_that_ended(tm
     from suite.training.numerics import choose
 
     small = {"model": {"embedding": 12, "hidden": 16}, "words": 60, "updates": 35, "test_sentences": 4}
-    spec = RunSpec("inverse_law/phrases", {**eq17.PHRASES.settings, **small})
+    spec = RunSpec("inverse_law/phrases", {**equations.PHRASES.settings, **small})
     execution, advanced = choose(spec, "cpu", 1), []
     advance = translate.Trainer.advance
     monkeypatch.setattr(
@@ -209,8 +209,8 @@ def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
 
     reduced = fig2.translate_spec(400, 0.5, 0, fig2.CAPTIONS).settings
     small = {
-        "corpus": eq17.PHRASES.settings["corpus"],
-        "vocabulary": eq17.PHRASES.settings["vocabulary"],
+        "corpus": equations.PHRASES.settings["corpus"],
+        "vocabulary": equations.PHRASES.settings["vocabulary"],
         "model": {"embedding": 12, "hidden": 16},
         "words": 60,
         "sample": 20,

@@ -65,6 +65,12 @@ def test_parameters_that_no_vector_can_hold_are_refused(odd: Tensor, told: str):
         DelayedSGD(module, lr=0.1)
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_module_without_numbers_is_refused_at_construction(name: str):
+    with pytest.raises(ValueError, match=r"on meta, where parameters have no numbers; .* \.to_empty"):
+        MAKERS[name](nn.Linear(3, 2, device="meta"))
+
+
 @pytest.mark.parametrize("loss", [None, torch.ones(2)])
 def test_isgd_refuses_a_closure_without_a_mean(loss: Tensor | None):
     opt = MAKERS["ISGD"](nn.Linear(3, 2))

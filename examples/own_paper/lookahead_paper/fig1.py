@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suite.claims.estimate import over_seeds
-from suite.claims.intervals import paired_ratio
-from suite.papers.artifact import Artifact, Evidence, Groups, Quantities
+from suite.claims.intervals import Interval, paired_ratio
+from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.counterfeits import as_if, counterfeit
+from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -28,41 +27,31 @@ def runs(profile: str) -> Groups:
     return {"lookahead": group(ALPHA), "sgd": group(1.0)}
 
 
-def measure_ratio(evidence: Evidence) -> Quantities:
+FIG1 = Panel(
+    "lookahead/fig1",
+    "Variance on the noisy quadratic, SGD and Lookahead",
+    runs,
+    alt="Both variances rise and settle, Lookahead's at less than half of SGD's, on the dotted line.",
+)
+ARTIFACTS = (FIG1,)
+
+
+@FIG1.quantity("ratio", groups=["lookahead", "sgd"])
+@FIG1.quantity("lower", groups=["lookahead", "sgd"])
+def measure_ratio(frame: Frame) -> Interval:
     """The variance of Lookahead over SGD's, with its 95% interval over seeds."""
-    ours, plain = evidence.runs("lookahead"), evidence.runs("sgd")
-    ratio = paired_ratio([run.results["variance"] for run in plain], [run.results["variance"] for run in ours])
-    ids = [run.id for run in (*ours, *plain)]
-    found = over_seeds(ratio, ids)
-    yield "ratio", found
-    yield "lower", found
+    return paired_ratio(frame["sgd"]["variance"].tolist(), frame["lookahead"]["variance"].tolist())
 
 
-@counterfeit("lookahead/fig1/ratio", "lookahead/fig1/lower")
-def averaging_does_nothing(evidence: Evidence) -> Evidence:
-    """Lookahead ends where SGD ends."""
-    return as_if(evidence, "lookahead", "sgd")
-
-
-def draw(evidence: Evidence, figure: Figure) -> None:
-    """Variance over updates, and the printed share of SGD's as a line."""
-    axes = figure.add_subplot()
+@FIG1.drawing
+def draw(frame: Frame, figure: Figure) -> None:
+    """Variance over updates of the first seed, and the printed share of SGD's as a line."""
+    frame, axes = frame.needed(["lookahead", "sgd"]), figure.add_subplot()
     for name, label in (("sgd", "SGD"), ("lookahead", "Lookahead")):
-        curve = evidence.runs(name)[0].curve("variance")
+        curve = frame.table("variance", name)
+        curve = curve[curve["seed"] == 0]
         axes.plot(curve["update"], curve["variance"], label=label)
-    plain = evidence.runs("sgd")[0].results["variance"]
+    plain = frame["sgd"]["variance"].iloc[0]
     axes.axhline(plain * printed_value("lookahead/fig1/ratio"), linestyle=":", label="Proposition 2")
     axes.set(xlabel="updates", ylabel="variance of the weights", ylim=(0, None))
     axes.legend()
-
-
-ARTIFACTS = (
-    Artifact(
-        "lookahead/fig1",
-        "Variance on the noisy quadratic, SGD and Lookahead",
-        runs,
-        (measure_ratio,),
-        draw,
-        "Both variances rise and settle, Lookahead's at less than half of SGD's, on the dotted line.",
-    ),
-)

@@ -67,6 +67,12 @@ EXPERIMENTS = {
     "crossbow/engine": Experiment(
         lazily("paper_figures.crossbow.experiments.engine:engine"), engine_seconds, timed=True
     ),
+    "crossbow/engine-asleep": Experiment(
+        lazily("paper_figures.crossbow.experiments.engine:asleep"),
+        lambda spec: 12.0 * spec.settings["seconds"] * spec.settings["turns"] * spec.settings["repeats"],
+        timed=True,
+        clock="asleep",
+    ),
     "crossbow/memory": Experiment(
         lazily("paper_figures.crossbow.experiments.throughput:memory"),
         stepping_seconds,

@@ -1,15 +1,9 @@
-"""The experiment ``crossbow/algebra``: what follows from Algorithm 1 alone, computed in float64.
-
-Every number is the outcome of running :mod:`reference_impls.crossbow` beside the rule written out another way.
-"""
+"""The experiment ``crossbow/algebra``: Algorithm 1 on quadratics in float64, for Figs. 1 and 4 to 6."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -55,41 +49,6 @@ class CountingSum:
         return rows.sum(0)
 
 
-@dataclass
-class Meeting:
-    """Where the devices of a run, a thread each, put down their sums and wait for those of the others."""
-
-    devices: int
-
-    def __post_init__(self) -> None:
-        self.barrier = threading.Barrier(self.devices, timeout=60)
-        self.sums = [torch.empty(0)] * self.devices
-
-
-@dataclass
-class DeviceSum:
-    """A sum over the replicas of one device, then over the devices (section 4.2)."""
-
-    meeting: Meeting
-    device: int
-    rows: int
-
-    @property
-    def workers(self) -> int:
-        return self.rows * self.meeting.devices
-
-    def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
-        return CompletedSum(self.sum(rows, each))
-
-    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
-        check_rows(rows, self.rows, each)
-        self.meeting.sums[self.device] = rows.sum(0)
-        self.meeting.barrier.wait()
-        total = torch.stack(self.meeting.sums).sum(0)
-        self.meeting.barrier.wait()  # nobody puts down the next sum before all have read this one
-        return total
-
-
 def problem(run_seed: int) -> Any:
     """A quadratic whose batches differ."""
     draw = torch.Generator().manual_seed(seed(run_seed, "quadratic"))
@@ -132,28 +91,6 @@ def walk(
     return states
 
 
-def written_out(k: int, start: Tensor, turns: int, gradient: Gradient) -> tuple[Tensor, Tensor]:
-    """Algorithm 1 in plain lines, alpha = 1/k and momentum 0.9: replicas [k, d] and average model [d] at the end."""
-    w, z, z_prev = start.expand(k, -1), start, start
-    for t in range(turns):
-        c = (w - z) / k
-        w, z, z_prev = w - RATE * gradient(w, t) - c, z + c.sum(0) + 0.9 * (z - z_prev), z
-    return w, z
-
-
-def on_devices(k: int, devices: int, start: Tensor, turns: int, gradient: Gradient) -> list[crossbow.SMAState]:
-    """The last state of each device: replicas of its own and a copy of the average model, sums exchanged."""
-    meeting, m = Meeting(devices), k // devices
-
-    def run(device: int) -> crossbow.SMAState:
-        own = slice(device * m, (device + 1) * m)
-        mine = lambda points, t: gradient(points.repeat(devices, 1), t)[own]  # row j is the gradient of learner j
-        return walk(sma(m, DeviceSum(meeting, device, m)), start, turns, mine)[-1]
-
-    with ThreadPoolExecutor(devices) as pool:
-        return list(pool.map(run, range(devices)))
-
-
 def apart(a: Tensor, b: Tensor) -> float:
     return float((a - b).abs().max())
 
@@ -170,18 +107,17 @@ def stability(k: int, alpha: float, momentum: float, turns: int = 4000) -> float
 
 
 def algebra(spec: RunSpec, context: Context) -> Outcome:
-    """All identities and limits; one named number (or list) each."""
+    """What the figures of the algorithm show; one named number (or list) each."""
     torch.set_num_threads(context.execution["threads"])
     made = problem(spec.seed)
     start = torch.ones(D, dtype=torch.float64)
     results: dict[str, float | list[float]] = {}
-    results |= one_learner(made, start)
+    results |= limits()
     context.report(0.4)
-    results |= many_learners(made, start, spec.seed)
     results |= replicas_and_centre(made, start, spec.seed)
     context.report(0.7)
     results |= devices(made, start)
-    results |= momentum_forms(made, start)
+    results |= synchronous(made, start)
     return Outcome("finished", results, {"paths": paths()})
 
 
@@ -205,78 +141,16 @@ def paths() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def one_learner(made: QuadraticProblem, start: Tensor) -> dict[str, float | list[float]]:
-    gradient = noisy(made, 1)
-    states = walk(sma(1, alpha=1.0, momentum=0.0), start, 30, gradient)
-    w = [state.replicas for state in states]
-    gap = max(apart(w[t + 1], w[t - 1] - RATE * gradient(w[t], t)) for t in range(1, 30))
-    alone = walk(sma(4, alpha=1.0, momentum=0.0, tau=0), start, 30, noisy(made, 4))
-    sgd, four = start.expand(4, -1), noisy(made, 4)
-    for t in range(30):
-        sgd = sgd - RATE * four(sgd, t)
+def limits() -> dict[str, float | list[float]]:
+    """Largest stable rates of one learner, which alpha = 1 makes unstable, and of two and four."""
     return {
-        "leapfrog": gap,
-        "leapfrog_from_sgd": apart(w[2], start - RATE * gradient(w[0], 0) - RATE * gradient(w[1], 1)),
         "one_learner_limits": [stability(1, 1.0, 0.0, turns=8000), stability(1, 1.0, 0.9)],
         "many_learner_limits": [stability(2, 0.5, 0.0), stability(4, 0.25, 0.0)],
-        "never_synchronised": apart(alone[-1].replicas, sgd),
     }
 
 
-def lag_of_previous(states: list[crossbow.SMAState], i: int) -> int:
-    """How many iterations before i the average model stood where ``previous`` of state i says."""
-    return min(range(1, i + 1), key=lambda lag: apart(states[i].previous, states[i - lag].centre))
-
-
-def many_learners(made: QuadraticProblem, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
-    k, gradient = 4, noisy(made, 4)
-    found: dict[str, float | list[float]] = {}
-    states = walk(sma(k, momentum=0.0), start, 30, gradient)
-    pairs = list(pairwise(states))
-    found["mean_of_replicas"] = max(apart(b.centre, a.replicas.mean(0)) for a, b in pairs)
-    total = [state.replicas.sum(0) + state.centre for state in states]
-    moved = [total[t] - RATE * gradient(states[t].replicas, t).sum(0) for t in range(30)]
-    found["sum_conserved"] = max(apart(a, b) for a, b in zip(total[1:], moved, strict=True))
-
-    x, centre, alpha = start.expand(k, -1), start, 0.15  # Zhang et al., Eq. 4-5, tau = 1
-    elastic = walk(crossbow.elastic_averaging(CaffeSGD(), Local(k), alpha), start, 30, gradient)
-    for t in range(30):
-        difference = x - centre
-        x, centre = x - RATE * gradient(x, t) - alpha * difference, centre + alpha * difference.sum(0)
-    found["elastic"] = max(apart(elastic[-1].replicas, x), apart(elastic[-1].centre, centre))
-
-    algorithm = sma(k, momentum=0.9)
-    states = walk(algorithm, start, 30, gradient)
-    lags = [lag_of_previous(states, i) for i in range(2, 31)]
-    found["previous_lag"] = [float(min(lags)), float(max(lags))]
-    equal = walk(algorithm, start, 30, lambda points, t: noisy(made, 1)(points[:1], t).expand(k, -1))
-    found["equal_data"] = apart(equal[-1].replicas, equal[-1].replicas[:1])
-    turn = Turn(5, tuple(GradientRef(j, 5, j) for j in range(k)))
-    asked = [algorithm.points(state, turn).parameters for state in states]
-    found["present_position"] = sum(apart(p, s.replicas) == 0 for p, s in zip(asked, states, strict=True)) / len(
-        states
-    )
-    pulls, alphas = [], []
-    for learners in (2, 4, 8):
-        draw = torch.Generator().manual_seed(seed(run_seed, "corrections", learners))
-        w, z = torch.randn(learners, D, generator=draw, dtype=torch.float64), torch.zeros(D, dtype=torch.float64)
-        c, _ = sma(learners, momentum=0.9).corrections(w, z)
-        pulls.append(float(((w - c - z).norm(dim=1) / (w - z).norm(dim=1)).max()))
-        alphas.append(float((c / (w - z)).mean()) * learners)
-    found["pull"], found["alpha_times_k"] = max(pulls), alphas
-    found["continues_at"] = [min(b for b in range(50) if crossbow.continues(False, b, n)) / n for n in (1, 4, 7)]
-    found["stops_at_target"] = float(crossbow.continues(True, 100, 1))
-    return found
-
-
-def white_noise(noise_seed: int) -> Gradient:
-    """Gradients of a unit quadratic with unit Gaussian noise."""
-    draw = torch.Generator().manual_seed(noise_seed)
-    return lambda points, t: points + torch.randn(points.shape, generator=draw, dtype=torch.float64)
-
-
 def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
-    """Batches, distances and variances of a run through :class:`suite.model_averaging.learners.Learners`."""
+    """Batches and distances of a run through :class:`suite.model_averaging.learners.Learners`."""
     k = 4
     order = Shuffled(EXAMPLES, BATCH, seed(run_seed, "order"))
     read: list[Tensor] = []
@@ -299,48 +173,12 @@ def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, fl
         "batches_per_learner": learners.taken / (k * learners.t),
         "least_distance": min(distances),
     }
-    before = learners.centre.clone()
-    learners.resize(k + 2)
-    found["newcomer"] = apart(learners.state.replicas[k:], before.expand(2, -1))
-    learners.restart()
-    anew = learners.state
-    found["restart"] = max(apart(anew.replicas, before), apart(anew.centre, before), apart(anew.previous, before))
-    in_code = sma(k, restarting="code")
-    moving = walk(in_code, start, 20, noisy(made, k))[-1]
-    found["restart_code"] = apart(in_code.restart(moving).replicas, moving.centre)
-
-    draw = torch.Generator().manual_seed(seed(run_seed, "apart"))
-    spread = torch.randn(k, D, generator=draw, dtype=torch.float64)
-    state = sma(k).init(start)._replace(replicas=spread)
-    settled = walk(sma(k), start, 2500, lambda points, t: made.curvature * points, state=state)[-1]
-    found["agreement_start"] = apart(spread, spread.mean(0))
-    found["agreement_end"] = apart(settled.replicas, settled.centre)
-    replica, centre = [], []
-    for repeat in range(8):
-        white = white_noise(seed(run_seed, "variance", repeat))
-        tail = walk(sma(k), torch.zeros(400, dtype=torch.float64), 400, white)[150::5]
-        replica.append(float(torch.stack([s.replicas.square().mean() for s in tail]).mean()))
-        centre.append(float(torch.stack([s.centre.square().mean() for s in tail]).mean()))
-    found["replica_variance"], found["centre_variance"] = replica, centre
     return found
 
 
 def devices(made: QuadraticProblem, start: Tensor) -> dict[str, float | list[float]]:
-    """Two levels (section 3.3), and differences added up on each device first (section 4.2)."""
+    """What a device of two sends in the two-level form (section 3.3) and in the flat one."""
     found: dict[str, float | list[float]] = {}
-    k, gradient = 4, noisy(made, 4)
-    w, z = written_out(k, start, 50, gradient)
-    staged = on_devices(k, 2, start, 50, gradient)
-    gaps = [apart(torch.cat([state.replicas for state in staged]), w), *(apart(s.centre, z) for s in staged)]
-    found["staged"] = max(gaps)
-
-    gaps = []
-    for learners, gpus in ((2, 2), (4, 4), (4, 1)):  # a GPU's only learner is its reference model; z is a lone GPU's
-        w, z = written_out(learners, start, 50, noisy(made, learners))
-        levels = walk(sma(learners, devices=gpus), start, 50, noisy(made, learners))[-1]
-        gaps += [apart(levels.replicas, w), apart(levels.centre, z)]
-    found["single_learner_devices"] = max(gaps)
-
     sent, references = [], []
     for m in (1, 2, 4):
         counted = CountingSum(2 * m, 2)
@@ -359,23 +197,12 @@ def devices(made: QuadraticProblem, start: Tensor) -> dict[str, float | list[flo
     return found
 
 
-def momentum_forms(made: Any, start: Tensor) -> dict[str, float | list[float]]:
-    """Eq. 1-3 and parallel synchronous SGD (Fig. 1)."""
-    gradient, mu = noisy(made, 1), 0.9
-    optimizer = CaffeSGD(momentum=mu)
-    w, before, x, memory = start, start, start, optimizer.init(start)
-    gaps = []
-    for t in range(40):
-        w, before = w - RATE * gradient(w[None], t)[0] + mu * (w - before), w
-        x, memory = optimizer.step(memory, x, gradient(x[None], t)[0], RATE)
-        gaps.append(apart(w, x))
-    first, _ = optimizer.step(optimizer.init(start), start, gradient(start[None], 0)[0], RATE)
+def synchronous(made: Any, start: Tensor) -> dict[str, float | list[float]]:
+    """Parallel synchronous SGD (Fig. 1)."""
+    optimizer = CaffeSGD(momentum=0.9)
     loss_gradient = Functional(made)
     rows = torch.arange(16)
     buffers = made.b0()
-    singles = torch.stack(
-        [loss_gradient(start[None], buffers[None], [made.fetch(rows[i : i + 1])])[1][0] for i in rows]
-    )
     whole = loss_gradient(start[None], buffers[None], [made.fetch(rows)])[1][0]
     halves = loss_gradient(start.expand(2, -1), buffers.expand(2, -1), [made.fetch(rows[:8]), made.fetch(rows[8:])])[
         1
@@ -387,9 +214,6 @@ def momentum_forms(made: Any, start: Tensor) -> dict[str, float | list[float]]:
         for j in range(2):
             copies[j], memories[j] = optimizer.step(memories[j], copies[j], mean, RATE)
     return {
-        "two_forms": max(gaps),
-        "first_step": apart(first, start - RATE * gradient(start[None], 0)[0]),
-        "mean_gradient": apart(singles.mean(0), whole),
         "partial_gradients": apart(halves.mean(0), whole),
         "synchronous_copies": apart(copies[0], copies[1]),
     }

@@ -1,8 +1,13 @@
-"""The experiment ``crossbow/engine``: the task engine on the cores at hand, each of its rules beside its rival."""
+"""The experiments ``crossbow/engine`` and ``crossbow/engine-asleep``: the task engine, each rule beside its rival.
+
+The first computes, on the cores at hand. In the second learning tasks sleep for as long as their batch is large, so
+that any number of them run side by side, as small kernels do on a GPU; tasks, averages and waiting are real.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
 from typing import Any
@@ -22,9 +27,12 @@ from suite.runner.timing import alternating
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.fused_step import InPlace
+from suite.training.gradients.looped import Functional
 from suite.training.gradients.paths import backend, refusals
+from suite.training.gradients.types import Batch, Rows
 from suite.training.numerics import apply
 from suite.training.optimizers import CaffeSGD
+from suite.training.problem import QuadraticProblem
 
 RULES: dict[str, dict[str, Any]] = {
     "first come": {},
@@ -44,40 +52,77 @@ def engine(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings, k = spec.settings, spec.settings["learners"]
     ready = partial(made, spec, context.device)
-    sides: dict[str, Callable[[], object]] = {}
-    for rule, options in RULES.items():
-        sides[f"{rule}, alike"] = trained(ready(k), settings, **options)
-        sides[f"{rule}, varied"] = trained(ready(k, varied=True), settings, **options)
+    sides = by_rule(ready, settings)
     sides["in turn, alike"] = partial(one_by_one, ready(k), settings["turns"])
     sides |= {f"{m} learners": trained(ready(m), settings) for m in range(1, settings["most"] + 1)}
-    taken = alternating(sides, settings["repeats"])
-    rows = [
-        {"side": side, "repeat": repeat, "seconds": seconds / settings["turns"]}
-        for side, row in taken.items()
-        for repeat, seconds in enumerate(row)
-    ]
+    table = timed(sides, settings)
     context.report(0.8)
     growing = ready(1)
     rate = partial(throughput, growing, trained(growing, settings))
     history = tune(growing, rate, threshold=settings["threshold"], readings=3, most=settings["most"])
     results = {"tuned": history[-1].asked, "path": growing.gradients.name}
-    return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
+    return Outcome("finished", results, {"seconds": table})
+
+
+def asleep(spec: RunSpec, context: Context) -> Outcome:
+    """The same seconds by rule, of learning tasks that sleep."""
+    return Outcome("finished", {}, {"seconds": timed(by_rule(partial(sleeping, spec), spec.settings), spec.settings)})
+
+
+def by_rule(ready: Callable[..., Learners], settings: Mapping[str, Any]) -> dict[str, Callable[[], object]]:
+    """Some iterations under each rule, on batches alike and varied."""
+    return {
+        f"{rule}, {batches}": trained(ready(settings["learners"], varied=batches == "varied"), settings, **options)
+        for rule, options in RULES.items()
+        for batches in ("alike", "varied")
+    }
+
+
+def timed(sides: Mapping[str, Callable[[], object]], settings: Mapping[str, Any]) -> pd.DataFrame:
+    """Seconds of an iteration, a row for each side and repeat."""
+    rows = [
+        {"side": side, "repeat": repeat, "seconds": seconds / settings["turns"]}
+        for side, row in alternating(sides, settings["repeats"]).items()
+        for repeat, seconds in enumerate(row)
+    ]
+    return pd.DataFrame(rows)
+
+
+class Sleeping(Functional):
+    """A gradient takes as many seconds as the rows of its batch say together."""
+
+    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
+        time.sleep(float(batches[0][0].sum()))
+        return super().__call__(points, buffers, batches)
+
+
+def sleeping(spec: RunSpec, k: int, *, varied: bool) -> Learners:
+    """Learners whose batches take ``seconds``, or as long on average."""
+    batch, seconds = spec.settings["batch"], spec.settings["seconds"]
+    problem = QuadraticProblem(torch.full((2 * batch, 1), seconds / batch), torch.ones(1))
+    return Learners(SMA(CaffeSGD(), Local(k)), torch.ones(1), Sleeping(problem), drawn(spec, "cpu", varied))
 
 
 def made(spec: RunSpec, device: str, k: int, *, varied: bool = False) -> Learners:
-    """Learners on random pictures; sizes of varied batches are drawn, and as large as the others on average."""
+    """Learners on random pictures."""
     batch = spec.settings["batch"]
     problem = classification(spec.settings["model"], batch, device, spec.seed)
     path = "looped" if "native" in refusals(problem) else "native"
     optimizer = CaffeSGD(0.9)
     solver = InPlace(optimizer, overwrites=False) if device == "cpu" else optimizer
+    return Learners(SMA(solver, Local(k)), problem.flat.point(), backend(path, problem), drawn(spec, device, varied))
+
+
+def drawn(spec: RunSpec, device: str, varied: bool) -> Callable[[Tensor], Tensor]:
+    """Examples of a batch; sizes of varied batches are drawn, and as large as the others on average."""
+    batch = spec.settings["batch"]
     images = torch.arange(2 * batch, device=device)
 
     def examples(numbers: Tensor) -> Tensor:
         size = 1 + seed(spec.seed, "size", int(numbers[0])) % (2 * batch - 1) if varied else batch
         return images[:size].expand(len(numbers), -1)
 
-    return Learners(SMA(solver, Local(k)), problem.flat.point(), backend(path, problem), examples)
+    return examples
 
 
 def trained(learners: Learners, settings: Mapping[str, Any], **options: Any) -> Callable[[], object]:

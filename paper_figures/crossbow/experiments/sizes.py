@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from paper_figures.crossbow.experiments.operators import crossbow_operators
 from paper_figures.crossbow.settings import NETWORKS
 from suite.experiment import Context
-from suite.model_averaging.memory_plan import Operator, Pool, offline, online, run, training_operators
+from suite.model_averaging.memory_plan import Operator, offline, online, training_operators
 from suite.models.registry import construct
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
@@ -28,7 +28,6 @@ def sizes(spec: RunSpec, context: Context) -> Outcome:
             f"{name}_operators": crossbow_operators(name),
             f"{name}_bytes": apart,
             f"{name}_planned": plan.bytes,
-            f"{name}_overwrites": overwrites(operators),
             f"{name}_shared": [online(operators, 4, lag) for lag in (0, len(operators) // 4, len(operators))],
         }
     return Outcome("finished", results)
@@ -62,17 +61,3 @@ def dataflow(module: nn.Module, batch: int) -> list[Operator]:
     for handle in handles:
         handle.remove()
     return training_operators(outputs, inputs)
-
-
-def overwrites(operators: list[Operator]) -> int:
-    """How often a plan writes into a buffer whose output is still to be read, found by replaying it."""
-    last = {position: position for position in range(len(operators))}
-    for position, operator in enumerate(operators):
-        for source in operator.inputs:
-            last[source] = position
-    found, held = 0, dict[int, int]()
-    for position, buffer in run(operators, Pool()):
-        if buffer in held and last[held[buffer]] >= position:
-            found += 1
-        held[buffer] = position
-    return found

@@ -34,7 +34,7 @@ PAUSE = 0.002  # seconds of a recorded learning task; a quadratic's gradient alo
 def tasks(spec: RunSpec, context: Context) -> Outcome:
     """Virtual schedules of 2 GPUs with 2 learners (Fig. 8), and a trace recorded from threads.
 
-    Results: shares of tasks that keep each rule, and idle stream-seconds under both ways to assign batches.
+    Results: idle stream-seconds under both ways to assign batches.
     """
     durations = Durations(lambda batch: 1 + _uniform(spec.seed, batch), local=0.1, overall=0.5)
     virtual = schedule(4, 2, 2, durations)
@@ -49,8 +49,6 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
         "idle_round_robin": round_robin,
         "recorded_centre_apart": centre_apart,
     }
-    for name, trace in (("virtual", virtual), ("recorded", recorded)):
-        results |= {f"{name}_{rule}": share for rule, share in _rules(trace).items()}
     frames = {
         name: pd.DataFrame([asdict(t) for t in trace])
         for name, trace in (("virtual", virtual), ("recorded", recorded))
@@ -92,31 +90,3 @@ def _recorded(learners: int, iterations: int) -> tuple[float, list[Task]]:
 
 def _one_each(numbers: Tensor) -> Tensor:
     return numbers[:, None] % 2
-
-
-def _rules(trace: list[Task]) -> dict[str, float]:
-    """Shares of cases in which sections 4.1 to 4.3 hold in a trace."""
-    by: dict[tuple[str, int, int], Task] = {}
-    for task in trace:
-        by[task.kind, task.iteration, task.learner if task.learner >= 0 else task.device] = task
-    learn = [task for task in trace if task.kind == "learn"]
-    local = [task for task in trace if task.kind == "local"]
-    iterations, learners = 1 + max(t.iteration for t in learn), 1 + max(t.learner for t in learn)
-    later = [task for task in learn if task.iteration]
-    free = sum(by["local", task.iteration - 1, task.learner].end <= task.start for task in later)
-    done = {i: max(t.end for t in trace if t.kind == "global" and t.iteration == i) for i in range(iterations)}
-    began = {i: min(t.start for t in trace if t.kind == "global" and t.iteration == i) for i in range(iterations)}
-    following = [task for task in local if task.iteration]
-    waited = sum(task.start >= done[task.iteration - 1] for task in following)
-    complete = sum(task.end <= began[task.iteration] for task in local)
-    overlapping = {task.iteration for task in later if task.start < done[task.iteration - 1]}
-    streams = sum(by["learn", t.iteration, t.learner].stream == t.stream for t in local)
-    return {
-        "learn_after_return": free / len(later),
-        "local_after_average": waited / len(following),
-        "average_after_local": complete / len(local),
-        "iterations_overlapping": len(overlapping) / (iterations - 1),
-        "local_per_replica": len(local) / (iterations * learners),
-        "learn_per_replica": len(learn) / (iterations * learners),
-        "local_on_stream_of_learning": streams / len(local),
-    }

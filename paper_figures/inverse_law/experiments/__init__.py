@@ -111,17 +111,8 @@ EXPERIMENTS = {
         lazily("paper_figures.inverse_law.experiments.sweep:sweep_together"),
         TRAIN.measure,
     ),
-    "inverse_law/networks": Experiment(
-        lazily("paper_figures.inverse_law.experiments.networks:networks"), clock="none", arithmetic=True
-    ),
     "inverse_law/noise": Experiment(
         lazily("paper_figures.inverse_law.experiments.noise:gradient_noise"), lambda spec: 3.0, clock="none"
-    ),
-    "inverse_law/words": Experiment(
-        lazily("paper_figures.inverse_law.experiments.words:overshoot"), lambda spec: 3.0, clock="none"
-    ),
-    "inverse_law/attention": Experiment(
-        lazily("paper_figures.inverse_law.experiments.attention:attention"), clock="none"
     ),
     "inverse_law/phrases": Experiment(
         lazily("paper_figures.inverse_law.experiments.translate:phrases"), phrases_seconds, translate_data

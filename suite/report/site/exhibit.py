@@ -13,17 +13,17 @@ from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
-from suite.papers.trials import UNTRIED, Trial, counted
 from suite.report.data import encoded, table_of
-from suite.report.drawing import Drawing, DrawingError, drawing, image
+from suite.report.drawing import Drawing, DrawingError, drawing, image, painted
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
-from suite.report.verdict_details import function_of, reasons, runs_behind, tried
+from suite.report.verdict_details import function_of, reasons, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.store import UnusableRun
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
 
 THUMBNAIL = (320, 240)  # pixels at most; shown at half the size
 COLOURS = 48  # of a thumbnail
@@ -32,13 +32,11 @@ MARGIN = 8  # pixels around a panel
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim on its artifact's page: ``facts`` are label and text, ``runs`` lines, ``trials`` its counterfeits."""
+    """A claim on its artifact's page: ``facts`` are label and text, ``runs`` lines."""
 
     verdict: Verdict
     facts: list[tuple[str, str]]
     runs: list[str]
-    trials: list[Trial] = field(default_factory=list)
-    fault: str = ""  # why it may not count
 
     @property
     def name(self) -> str:
@@ -153,49 +151,40 @@ def command(artifact: Artifact, profile: str) -> str:
 
 
 def _pictures(name: str, drawn: Drawing) -> dict[str, bytes]:
+    from PIL import Image
+
     made = {f"{name}.svg": image(drawn, "svg")}
-    drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the PNG
-    made[f"{name}.png"] = image(drawn, "png")
-    made[f"{name}.panel.png"] = first_panel(made[f"{name}.png"], drawn.figure)
-    made[f"{name}.thumb.png"] = thumbnail(made[f"{name}.panel.png"])
+    drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the pixels
+    canvas = painted(drawn)
+    whole = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+    panel = whole.crop(first_panel(canvas, whole.size))
+    made[f"{name}.png"] = _png(whole)
+    made[f"{name}.panel.png"] = _png(panel.quantize(2 * COLOURS))
+    panel.thumbnail(THUMBNAIL, Image.Resampling.LANCZOS)
+    made[f"{name}.thumb.png"] = _png(panel.quantize(COLOURS))
     return made
 
 
-def first_panel(png: bytes, figure: Figure) -> bytes:
-    """The part of a figure's picture that its first panel takes with its labels; all of it where it has none."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL import Image
-
-    whole = Image.open(io.BytesIO(png)).convert("RGB")
-    canvas = FigureCanvasAgg(figure)  # the figure may have been written as SVG last
-    box = figure.axes[0].get_tightbbox(canvas.get_renderer()) if figure.axes else None
+def first_panel(canvas: FigureCanvasAgg, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The corners, in pixels, of a painted figure's first panel with its labels; of all of it where it has none."""
+    axes, (width, height) = canvas.figure.axes, size
+    box = axes[0].get_tightbbox(canvas.get_renderer()) if axes else None  # of the renderer that measured its texts
     if box is None:  # no panel, or one that is not shown
-        return png
-    left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, whole.width)
-    top, bottom = max(whole.height - int(box.y1) - MARGIN, 0), min(whole.height - int(box.y0) + MARGIN, whole.height)
-    made = io.BytesIO()
-    whole.crop((left, top, right, bottom)).quantize(2 * COLOURS).save(made, format="png", optimize=True)
-    return made.getvalue()
+        return 0, 0, width, height
+    left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, width)
+    return left, max(height - int(box.y1) - MARGIN, 0), right, min(height - int(box.y0) + MARGIN, height)
+
+
+def _png(picture: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, format="png", optimize=picture.mode == "P")
+    return buffer.getvalue()
 
 
 def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> Iterator[Judged]:
-    cache: dict[Any, Any] = {}
     for verdict in found:
-        worlds = tried(verdict, artifact, source, cache) if artifact else []
-        fault = UNTRIED if counted(verdict) and not worlds else ""
         behind = list(runs_behind(verdict, artifact, source)) if artifact else []
-        yield Judged(verdict, list(reasons(verdict, artifact)), behind, worlds, fault)
-
-
-def thumbnail(png: bytes) -> bytes:
-    """A small picture of a figure."""
-    from PIL import Image
-
-    small = Image.open(io.BytesIO(png)).convert("RGB")
-    small.thumbnail(THUMBNAIL, Image.Resampling.LANCZOS)
-    buffer = io.BytesIO()
-    small.quantize(COLOURS).save(buffer, format="png", optimize=True)
-    return buffer.getvalue()
+        yield Judged(verdict, list(reasons(verdict, artifact)), behind)
 
 
 def module_of(artifact: Artifact | None) -> str:

@@ -21,6 +21,7 @@ from suite.papers.catalogue import paper, published
 from suite.papers.verdicts import judge_artifacts
 from suite.report.site.exhibit import files
 from suite.report.site.page_cache import read_once
+from suite.runner.gc_tuning import search_rarely
 from suite.runs.archive import Runs
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
@@ -162,6 +163,7 @@ _OPENED: list[Runs] = []  # in a process of ``makers``, its source
 
 def _begin(reopen: Reopen) -> None:
     threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+    search_rarely()
     _OPENED.append(read_once(reopen()))
 
 

@@ -1,0 +1,241 @@
+"""Drawings: axes of batch sizes, the runs of a threshold with their fitted law, and the law across its curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
+from suite.batch_size.law import FitError, Updates
+from suite.papers.artifact import Missing
+from suite.papers.catalogue import printed_value
+from suite.report.style import GRID
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from suite.claims.intervals import Interval
+
+TICKS = 9  # on an axis of batch sizes, at most
+TOGETHER = "all curves together"
+SHOWN = 60  # percent above or below the law that the residuals' axis reaches
+
+
+def logarithmic(axes: Axes, sizes: Sequence[float]) -> None:
+    """Both axes logarithmic and labelled with plain numbers: the batch sizes at hand, and 1, 2, 5 of each decade."""
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    shown = sorted(set(sizes))
+    shown = shown[:: -(-len(shown) // TICKS)]
+    axes.set_xticks(shown, [f"{size:g}" for size in shown])
+    axes.minorticks_off()
+    plain_decades(axes)
+
+
+def plain_decades(axes: Axes) -> None:
+    """Plain numbers on a logarithmic vertical axis: 1, 2, 5 of each decade, or of many decades 1 alone."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axes.get_ylim()
+    decades = math.log10(high / low)
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0,) if decades > 3 else (1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if value < 1 else f"{value:,.0f}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def updates_table(found: Mapping[float, Sequence[Updates]]) -> pd.DataFrame:
+    """A row per threshold (nats), batch size and seed: ``updates``, NaN for a run that ended at ``limit`` before."""
+    import pandas as pd
+
+    rows = [
+        (threshold, u.batch, seed, math.nan if n is None else n, u.limit)
+        for threshold, counted in found.items()
+        for u in counted
+        for seed, n in enumerate(u.seen)
+    ]
+    return pd.DataFrame(rows, columns=["threshold", "batch", "seed", "updates", "limit"])
+
+
+def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> None:
+    """Runs as dots, their mean with a standard deviation, and the law with its 95% interval where it fits.
+
+    Runs that ended at their limit are hollow. ``label`` stands beside the curve's end at large batches. ``order``
+    chooses colour, marker and line style.
+    """
+    import numpy as np
+    import seaborn as sns
+
+    from suite.report.style import LINES, MARKERS, PALETTE
+
+    colour, marker = PALETTE[order], MARKERS[order]
+    table = updates_table({0.0: counted})
+    seen, lost = table.dropna(subset="updates"), table[table["updates"].isna()]
+    try:
+        fit = law_fit(counted) if len(seen) else None
+    except FitError:
+        fit = None
+    both: dict[str, Any] = {"x": "batch", "y": "updates", "color": colour, "ax": axes}
+    sns.scatterplot(seen, s=5, alpha=0.5, linewidth=0, legend=False, **both)
+    sns.lineplot(
+        seen, errorbar="sd", err_style="bars", err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none",
+        marker=marker, markersize=4.5, markeredgewidth=0, legend=False, **both,
+    )  # fmt: skip
+    hollow: dict[str, Any] = {"linestyle": "none", "marker": marker, "markerfacecolor": "none", "color": colour}
+    axes.plot(lost["batch"], lost["limit"], markersize=5, **hollow)
+    last = table[table["batch"] == table["batch"].max()]
+    end = (table["batch"].max(), last["updates"].fillna(last["limit"]).median())
+    axes.annotate(label, end, (7, 0), textcoords="offset points", va="center", size=8, color=colour)
+    if fit is None:
+        return
+    grid = np.geomspace(min(fit.batches), max(fit.batches), 80)
+    axes.plot(grid, [fit.predict(m) for m in grid], linestyle=LINES[order], linewidth=1, color=colour)
+    bands = [fit.prediction_interval(m) for m in grid]
+    low = [max(b.low, 1e-3 * fit.predict(m)) for b, m in zip(bands, grid, strict=True)]
+    if all(np.isfinite(low)):
+        axes.fill_between(grid, low, [b.high for b in bands], color=colour, alpha=0.2, linewidth=0)
+
+
+def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
+    """Limits that the runs decide, not the intervals, with room at the right for the names of the curves; scales."""
+    everyone = [u for counted in found for u in counted]
+    values = [n if n is not None else u.limit or 1.0 for u in everyone for n in u.seen]
+    axes.set_yscale("log")
+    axes.set_ylim(min(values) / 1.4, max(values) * 1.4)
+    sizes = [u.batch for u in everyone]
+    logarithmic(axes, sizes)
+    axes.set_xlim(min(sizes) / 1.3, max(sizes) * (max(sizes) / min(sizes)) ** 0.16)
+    axes.set(xlabel="", ylabel="")
+
+
+def told(found: Interval, printed: float) -> str:
+    """A fitted exponent beside the printed one, as a line of a title; its bound alone where its interval is open."""
+    if found.low == -math.inf and found.high < math.inf:
+        return f"exponent below {found.high:.2f}, printed {printed:g}"
+    return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), printed {printed:g}"
+
+
+def key(found: Iterable[Sequence[Updates]]) -> list[Artist]:
+    """What the marks of ``draw_law`` mean, for one legend of all panels of these curves."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    marks: list[Artist] = [
+        Line2D([], [], linestyle="none", marker="o", markersize=2.5, alpha=0.5, color=GRID, label="a run"),
+        Line2D([], [], linestyle="none", marker="o", color=GRID, label="mean of the seeds, \u00b1 1 deviation"),
+        Line2D([], [], linestyle="-", linewidth=1, color=GRID, label="$N_\\infty + \\alpha/M$ fitted"),
+        Patch(color=GRID, alpha=0.3, linewidth=0, label="its 95% interval"),
+    ]
+    if any(u.censored for counted in found for u in counted):
+        hollow = Line2D([], [], linestyle="none", marker="o", color=GRID, markerfacecolor="none")
+        hollow.set_label("not reached within its limit")
+        marks.append(hollow)
+    return marks
+
+
+# ---------------------------------------------------------------- Fig. 1b: residuals, exponents, a rival
+
+
+def residuals(title: str, threshold: float, updates: list[Updates]) -> list[dict[str, Any]]:
+    """Updates of every run in % above or below the law fitted to a threshold."""
+    fit = law_fit(updates)
+    named = {"curve": title, "quantity": "residual", "threshold": threshold}
+    return [
+        named | {"batch": u.batch, "seed": seed, "value": 100 * (n / fit.predict(u.batch) - 1)}
+        for u in updates
+        for seed, n in enumerate(u.seen)
+        if n is not None
+    ]
+
+
+def exponent_row(title: str, claim: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> dict[str, Any]:
+    """The row of an exponent; its value is NaN where the runs determine none."""
+    named = {"curve": title, "quantity": "exponent", "printed": printed_value(f"inverse_law/{claim}")}
+    try:
+        found = exponent(*curves)
+    except Missing:
+        return named | {"value": math.nan}
+    return named | {"value": found.mean, "low": found.low, "high": found.high}
+
+
+def draw_laws(table: pd.DataFrame, figure: Figure) -> None:
+    """Residuals of every run about its law; each curve's exponent beside the printed one, and its rival's misfit."""
+    above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
+    draw_residuals(above.subplots(), table[table["quantity"] == "residual"])
+    left, right = below.subplots(1, 2, width_ratios=(3, 2))
+    draw_exponents(left, table[table["quantity"] == "exponent"])
+    draw_preferences(right, table[table["quantity"] == "preference"])
+
+
+def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
+    """Mean over thresholds and seeds with a standard deviation; curves side by side at each batch size."""
+    import seaborn as sns
+
+    from suite.report.style import GRID, MARKERS, PALETTE
+
+    names = list(table["curve"].unique())
+    shift = table["curve"].map({name: 0.6 * (i / len(names) - 0.5) for i, name in enumerate(names)})
+    beside = table.assign(batch=table["batch"] * 2**shift)
+    looks: dict[str, Any] = {"hue_order": names, "style_order": names, "palette": list(PALETTE[: len(names)])}
+    sns.lineplot(
+        beside, x="batch", y="value", hue="curve", style="curve", markers=list(MARKERS[: len(names)]), dashes=False,
+        errorbar="sd", err_style="bars", err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none", ax=axes, **looks,
+    )  # fmt: skip
+    axes.axhline(0, linewidth=0.8, color=GRID, linestyle="-")
+    sizes = sorted(table["batch"].unique())
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    axes.minorticks_off()
+    axes.set(xlabel="mini-batch size M (examples)", ylabel="updates, % above the law")
+    axes.set_title("residuals of all thresholds and seeds: mean \u00b1 1 standard deviation")
+    spread = table.groupby(["curve", "batch"])["value"].std()
+    axes.set_ylim(-SHOWN, SHOWN)
+    if spread.max() > SHOWN:
+        axes.set_title(f"{axes.get_title(loc='left')}; bars of up to \u00b1{spread.max():.0f}% are cut", loc="left")
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
+    """The exponent of M in N - N_inf with its 95% interval, and the printed one as an open marker.
+
+    An interval that is open below ends at an arrow, the end of the range searched.
+    """
+    import numpy as np
+
+    from suite.report.style import GRID, PALETTE, PRINTED
+
+    places = range(len(table))
+    beyond = np.isneginf(table["low"]) & np.isfinite(table["high"])
+    spread = [table["value"] - table["low"].where(~beyond, table["value"]), table["high"] - table["value"]]
+    printed = table["printed"]
+    axes.axvspan(printed.min() - TOLERANCE, printed.max() + TOLERANCE, color=GRID, alpha=0.2, linewidth=0)
+    axes.errorbar(table["value"], places, xerr=spread, fmt="o", color=PALETTE[0], capsize=2.5, label="ours, 95%")
+    if beyond.any():
+        axes.plot(
+            table["value"][beyond], np.flatnonzero(beyond), "<", color=PALETTE[0], markersize=9, label="or less"
+        )
+    axes.plot(printed, places, "D", markersize=7, label="printed", **PRINTED)
+    axes.set_yticks(places, table["curve"])
+    axes.set_ylim(len(table) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.set(ylabel="", xlabel="exponent of M in $N - N_\\infty$\n(grey: the claim's tolerance)")
+    axes.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+
+
+def draw_preferences(axes: Axes, table: pd.DataFrame) -> None:
+    """How much worse ISGD's Eq. 22 fits each curve; the curves are those of the panel beside."""
+    import seaborn as sns
+
+    from suite.report.style import GRID, PALETTE
+
+    names = [*table["curve"], TOGETHER]  # the last row, of all curves together, has exponents alone
+    sns.barplot(
+        table, x="value", y="curve", order=names, color=PALETTE[1], saturation=1, errorbar=None, width=0.5, ax=axes
+    )
+    axes.axvline(0, linewidth=0.8, color=GRID, linestyle="-")
+    axes.set_yticks(range(len(names)), [""] * len(names))
+    axes.grid(visible=False, axis="y")
+    axes.set(ylabel="", xlabel="log10 of the squared misfit of\nISGD's Eq. 22 over this law's")

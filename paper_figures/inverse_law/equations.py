@@ -1,0 +1,378 @@
+"""Equations 1 to 5 and 8, the time to converge and its factors on one machine; and the translation network, Eq. 17.
+
+Eq. 1: the time is updates times seconds per update. Eq. 2, the inverse law: N(M) = N_inf + alpha / M updates,
+whatever the number of learners that share M. Eq. 3: seconds per update are computation plus communication, which for
+an all-reduce is about constant in the learners. Eq. 4: computing takes constant time up to a knee M_T, and time in
+proportion to M above it. Eq. 5 multiplies Eq. 2 by these, and Eq. 8 has one learner train fastest at the knee.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from paper_figures.inverse_law.drawing import logarithmic
+from paper_figures.inverse_law.law import (
+    counted,
+    exponent,
+    families,
+    family_groups,
+    law_fit,
+    of_rows,
+    reached,
+    told_apart,
+)
+from paper_figures.inverse_law.settings import BY_NAME, LOOP, law_runs, loop_runs
+from suite.batch_size.knee import Knee, fit_knee
+from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed
+from suite.papers.panel import Frame, Panel
+from suite.spec import RunSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+MNIST = tuple(
+    BY_NAME[f"mnist_{name}"] for name in ("small-lr0p01", "medium-lr0p01", "medium-lr0p05", "evenodd-lr0p05")
+)
+LATENCIES = (0.0, 1e-6, 1e-5)  # seconds per message, from switched InfiniBand to a slow network stack
+BYTES, BANDWIDTH = 4 * 671_802, 1e9  # gradients of the large LeNet over a 1 GB/s link
+PHRASES = RunSpec(
+    "inverse_law/phrases",
+    {
+        "corpus": "number_phrases",
+        "vocabulary": 200,
+        "model": {"embedding": 48, "hidden": 64},
+        "descent": {"rule": "adam"},
+        "rate": 0.005,
+        "words": 600,
+        "updates": 400,
+        "test_sentences": 500,
+        "beam": 4,
+    },
+)
+CAPTIONS = RunSpec(
+    "inverse_law/phrases",
+    {
+        "corpus": "multi30k",
+        "vocabulary": 2_000,
+        "longest": 14,
+        "model": {"embedding": 96, "hidden": 128},
+        "descent": {"rule": "adam"},
+        "rate": 0.003,
+        "words": 1_600,
+        "updates": 600,
+        "test_sentences": 300,
+        "beam": 4,
+    },
+)
+
+
+def eq17_runs(profile: str) -> Groups:
+    """Beyond smoke a training on number phrases and one on captions."""
+    return {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)}
+
+
+EQ1 = Panel("inverse_law/eq1", "Time to converge: updates times seconds per update", loop_runs)
+EQ2 = Panel("inverse_law/eq2", "The inverse law between updates and batch size", law_runs)
+EQ3 = Panel("inverse_law/eq3", "Seconds per update: computation plus communication")
+EQ4 = Panel(
+    "inverse_law/eq4",
+    "Compute time with a knee",
+    loop_runs,
+    alt="Seconds per update against batch size with the fitted knee.",
+)
+EQ5 = Panel(
+    "inverse_law/eq5",
+    "Time to converge on P learners",
+    loop_runs,
+    alt="Predicted and measured seconds to converge against batch size, and their ratio beside the printed 1.",
+    size=(6.4, 5.0),
+)
+EQ8 = Panel("inverse_law/eq8", "Best batch size of one learner", loop_runs)
+EQ17 = Panel("inverse_law/eq17", "The attentional translation network", eq17_runs)
+ARTIFACTS = (EQ1, EQ2, EQ3, EQ4, EQ5, EQ8, EQ17)
+
+
+# ---------------------------------------------------------------- Eqs. 1 and 2
+
+
+def of_loop(frame: Frame, name: str) -> pd.DataFrame:
+    """A table of the closed loop: ``runs``, ``batches`` or ``timings``."""
+    return frame.stored[frame.one("loop")["run"]].curve(name)
+
+
+@EQ1.quantity("product", ["loop"])
+def product(frame: Frame) -> Interval:
+    """Mean seconds to converge over (mean updates x mean seconds per update), minus one, worst batch size."""
+    errors = []
+    for _, group in of_loop(frame, "runs").groupby("batch"):
+        expected = group["updates"].mean() * (group["seconds"] / group["updates"]).mean()
+        errors.append(group["seconds"].mean() / expected - 1)
+    worst = max(errors, key=abs)
+    return Interval(worst, worst, worst, len(errors))
+
+
+def law(frame: Frame) -> Interval:
+    """One exponent over the MNIST curves."""
+    return exponent(*(families(frame, row).values() for row in MNIST))
+
+
+def floors(frame: Frame) -> list[Interval]:
+    return [law_fit(reached(frame, row)).floor_interval() for row in MNIST]
+
+
+MNIST_GROUPS = of_rows(family_groups, *MNIST)
+counted(EQ2, "law", MNIST_GROUPS, law, lambda frame: f"the four MNIST curves; {told_apart(law(frame))}")
+counted(EQ2, "floor", MNIST_GROUPS, floors)
+
+
+@EQ2.quantity("variance", ["noise"])
+def noise_slope(frame: Frame) -> Interval:
+    """Exponent of the batch size in the variance of the gradient with its 95% interval from the fit."""
+    import numpy as np
+    from scipy import stats
+
+    table = frame.table("variance", "noise")
+    fit = stats.linregress(np.log(table["batch"]), np.log(table["variance"]))
+    half = float(stats.t.ppf(0.975, len(table) - 2) * fit.stderr)
+    return Interval(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(table))
+
+
+@EQ2.quantity("hardware-independent", ["learners"])
+def between_learners(frame: Frame) -> float:
+    """Largest difference in updates when one batch is split over P learners (float64, same batches)."""
+    counts = [found[0] for found in frame["learners"]["crossed_training"]]
+    if min(counts) < 1:
+        raise ValueError(f"the split runs were censored: {counts} updates")
+    return float(max(counts) - min(counts))
+
+
+# ---------------------------------------------------------------- Eq. 3, message by message
+
+
+@EQ3.quantity("allreduce-constant")
+def growth(frame: Frame) -> Interval:
+    """Log-log slope of an all-reduce's time over the learners; the interval covers the latencies."""
+    import numpy as np
+
+    many = [2**k for k in range(1, 9)]
+    times = [[allreduce_seconds(learners, latency) for learners in many] for latency in LATENCIES]
+    slopes = [float(np.polyfit(np.log(many), np.log(seconds), 1)[0]) for seconds in times]
+    return Interval(slopes[1], min(slopes), max(slopes), 1)
+
+
+def allreduce_seconds(learners: int, latency: float = 0.0) -> float:
+    """Recursive halving and doubling among a power of two of learners, with every piece's addends followed.
+
+    A learner swaps half of what it is still responsible for with a partner at half the last distance, until each
+    has summed its own piece; the pieces then travel back the same way. Raises ValueError for another number.
+    """
+    if learners < 1 or learners & (learners - 1):
+        raise ValueError(f"halving and doubling pairs a power of two of learners, not {learners}")
+    piece = BYTES / learners / BANDWIDTH  # seconds on a link
+    everyone = (1 << learners) - 1
+    held = [dict.fromkeys(range(learners), 1 << own) for own in range(learners)]  # addends as bits, by piece
+    elapsed, distance = 0.0, learners // 2
+    while distance:
+        kept = [{p: sums for p, sums in mine.items() if not (p ^ own) & distance} for own, mine in enumerate(held)]
+        elapsed += latency + piece * max(
+            len(mine) - len(mine_kept) for mine, mine_kept in zip(held, kept, strict=True)
+        )
+        held = [{p: sums | held[own ^ distance][p] for p, sums in mine.items()} for own, mine in enumerate(kept)]
+        distance //= 2
+    distance = 1
+    while distance < learners:
+        elapsed += latency + piece * max(map(len, held))
+        held = [mine | held[own ^ distance] for own, mine in enumerate(held)]
+        distance *= 2
+    assert all(len(mine) == learners and set(mine.values()) == {everyone} for mine in held), "a sum is incomplete"
+    return elapsed
+
+
+# ---------------------------------------------------------------- Eqs. 4, 5 and 8 on the closed loop
+
+
+def around_knee(below: bool, frame: Frame) -> tuple[list[float], str]:
+    """Log-log slopes of seconds per update over all batch sizes on one side of the fitted knee, by round."""
+    import numpy as np
+
+    wide = of_loop(frame, "timings").pivot_table(index=["repeat", "round"], columns="batch", values="seconds")
+    sizes = [int(batch) for batch in wide.columns]
+    knee = fit_knee({batch: float(wide[batch].median()) for batch in sizes}).knee
+    part = [batch for batch in sizes if (batch <= knee if below else batch >= knee)]
+    if len(part) < 2:
+        raise Missing(f"two batch sizes on either side of the knee at {knee:.0f}")
+    slopes = np.polyfit(np.log(part), np.log(wide[part].to_numpy().T), 1)[0]
+    return slopes.tolist(), f"M = {part[0]} to {part[-1]}, knee at {knee:.0f}"
+
+
+def slope_around_knee(below: bool, frame: Frame) -> Interval:
+    return mean_interval(around_knee(below, frame)[0])
+
+
+for name, below in (("flat-below", True), ("linear-above", False)):
+    EQ4.quantity(name, ["loop"], note=lambda frame, below=below: around_knee(below, frame)[1])(
+        partial(slope_around_knee, below)
+    )
+
+
+def seed_seconds(frame: Frame) -> pd.Series:
+    """Seconds to converge of every batch size and seed, medians over the repeats."""
+    return of_loop(frame, "runs").groupby(["batch", "seed"])["seconds"].median()
+
+
+def predicted_seconds(frame: Frame) -> dict[int, float]:
+    batches = of_loop(frame, "batches")
+    return dict(zip(batches["batch"], batches["predicted_seconds"], strict=True))
+
+
+def held_out(frame: Frame) -> list[int]:
+    """The batch sizes that the law was not fitted to."""
+    return [int(b) for b in dict.fromkeys(seed_seconds(frame).index.get_level_values("batch")) if b not in COUNTED]
+
+
+COUNTED = LOOP.settings["converge"]
+
+
+@EQ5.quantity("accurate", ["loop"], note=lambda frame: f"M = {', '.join(map(str, held_out(frame)))}")
+def accuracy(frame: Frame) -> list[Interval]:
+    """Predicted over measured seconds to converge at every batch size that the law was not fitted to.
+
+    Each batch size has its interval from its seeds; batch sizes are no repetitions of each other.
+    """
+    seconds, predicted = seed_seconds(frame), predicted_seconds(frame)
+    return [log_interval([predicted[batch] / s for s in seconds[batch]]) for batch in held_out(frame)]
+
+
+def mean_seconds(frame: Frame) -> dict[int, float]:
+    """Seconds to converge by batch size, means over the seeds."""
+    return {int(batch): fmean(part) for batch, part in seed_seconds(frame).groupby("batch")}
+
+
+def over_seeds(value: float) -> Interval:
+    return Interval(value, value, value, len(LOOP.settings["seeds"]))
+
+
+@EQ8.quantity("measured", ["loop"])
+def fastest_over_knee(frame: Frame) -> Interval:
+    """The batch size that trained fastest over the fitted knee.
+
+    Times within a tenth of the best cannot be told from it here; of those batch sizes the one nearest the knee
+    counts.
+    """
+    seconds, knee = mean_seconds(frame), frame.one("loop")["closed_form"]
+    best = min(seconds.values())
+    ties = [batch for batch, each in seconds.items() if each <= 1.1 * best]
+    return over_seeds(min(ties, key=lambda batch: abs(math.log(batch / knee))) / knee)
+
+
+@EQ8.quantity("regret", ["loop"], note="time at the choice over the best")
+def regret(frame: Frame) -> Interval:
+    seconds = mean_seconds(frame)
+    return over_seeds(seconds[frame.one("loop")["chosen"]] / min(seconds.values()))
+
+
+# ---------------------------------------------------------------- Eq. 17
+
+
+@EQ17.quantity("phrases-exact", ["phrases"])
+def phrases_exact(frame: Frame) -> float:
+    """Share of unseen number phrases translated exactly by beam search: does the model translate at all?"""
+    return float(frame.one("phrases")["exact_beam"])
+
+
+@EQ17.quantity("captions-bleu", ["captions"], note=lambda frame: frame.one("captions")["signature"])
+def captions_bleu(frame: Frame) -> float:
+    """BLEU on Multi30k's captions, with its signature: a small network and a short training."""
+    return float(frame.one("captions")["bleu_beam"])
+
+
+# ---------------------------------------------------------------- drawing
+
+
+def fitted_knee(frame: Frame) -> Knee:
+    """Eq. 4 by the median seconds of each batch size."""
+    table = of_loop(frame, "batches")
+    return fit_knee(dict(zip((int(b) for b in table["batch"]), table["update_seconds"], strict=True)))
+
+
+@EQ4.table
+def table_of_updates(frame: Frame) -> pd.DataFrame:
+    """A row per batch size, repeat and round: seconds of an update, and those of Eq. 4 fitted to the medians."""
+    part = frame.needed(["loop"])
+    knee, table = fitted_knee(part), of_loop(part, "timings")[["batch", "repeat", "round", "seconds"]]
+    return table.assign(fitted=[knee.seconds(batch) for batch in table["batch"]])
+
+
+@EQ4.drawing
+def draw_knee(frame: Frame, figure: Figure) -> None:
+    """Seconds per update by batch size: median and spread of the rounds, with Eq. 4 fitted."""
+    import numpy as np
+    import seaborn as sns
+
+    from suite.report.style import GRID, LINES, PALETTE
+
+    table, knee = table_of_updates(frame), fitted_knee(frame)
+    sizes = sorted(table["batch"].unique())
+    grid = sorted({*np.geomspace(sizes[0], sizes[-1], 60), knee.knee})
+    axes = figure.add_subplot()
+    sns.lineplot(
+        table, x="batch", y="seconds", estimator="median", errorbar=("pi", 90), marker="o", color=PALETTE[1],
+        linestyle=LINES[1], label="measured on this CPU: median, 90% of rounds", ax=axes,
+    )  # fmt: skip
+    axes.plot(grid, [knee.seconds(b) for b in grid], "-", color=PALETTE[0], label=f"Eq. 4, knee at {knee.knee:.0f}")
+    axes.axvline(knee.knee, linewidth=0.8, linestyle=":", color=GRID)
+    logarithmic(axes, sizes)
+    axes.set_xlabel("mini-batch size M (examples)")
+    axes.set_ylabel("seconds per update")
+    axes.legend(fontsize="small", loc="upper left")
+
+
+@EQ5.table
+def table_of_times(frame: Frame) -> pd.DataFrame:
+    """A row per batch size and seed: measured seconds to converge (median of the repeats), predicted ones.
+
+    ``counted`` is whether the law was fitted to the updates of this batch size.
+    """
+    part = frame.needed(["loop"])
+    rows = seed_seconds(part).reset_index().drop(columns="seed")
+    return rows.assign(predicted=rows["batch"].map(predicted_seconds(part)), counted=rows["batch"].isin(COUNTED))
+
+
+@EQ5.drawing
+def draw_times(frame: Frame, figure: Figure) -> None:
+    """Predicted and measured seconds to converge by batch size, the size picked, and below it their ratio."""
+    import seaborn as sns
+
+    from suite.report.style import GRID, LINES, PALETTE
+
+    table, mean, chosen = table_of_times(frame), mean_seconds(frame), int(frame.one("loop")["chosen"])
+    best = min(mean, key=lambda batch: mean[batch])
+    axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    looks: dict[str, Any] = {"marker": "o", "color": PALETTE[1], "linestyle": LINES[1], "errorbar": ("pi", 100)}
+    sns.lineplot(table, x="batch", y="seconds", label="measured: mean and range of the seeds", ax=axes, **looks)
+    fitted_to = table[table["counted"]].groupby("batch")["seconds"].mean()
+    circle: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "color": PALETTE[1]}
+    axes.plot(fitted_to.index, fitted_to, "o", label="updates of these were counted", **circle)
+    sns.lineplot(
+        table, x="batch", y="predicted", errorbar=None, color=PALETTE[0], label="predicted: N(M) T(M)", ax=axes
+    )
+    for panel in (axes, below):
+        panel.axvline(chosen, linewidth=0.8, linestyle=":", color=GRID, label=f"picked: {chosen}")
+    logarithmic(axes, sorted(mean))
+    axes.set_ylabel("seconds to converge")
+    axes.set_title(
+        f"picked {chosen}, fastest {best}: time at the choice over the best {mean[chosen] / mean[best]:.2f}"
+    )
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(0.25, 1))
+    sns.lineplot(table.assign(ratio=table["predicted"] / table["seconds"]), x="batch", y="ratio", ax=below, **looks)
+    low, high = printed("inverse_law/eq5/accurate")
+    below.axhspan(low, high, color=GRID, alpha=0.3, linewidth=0, label=f"rule: {low:g} to {high:g}")
+    below.set(xlabel="mini-batch size M (examples)", ylabel="predicted /\nmeasured", ylim=(0, 2))
+    handles, names = below.get_legend_handles_labels()
+    below.legend(handles[-1:], names[-1:], fontsize="small", loc="lower right")

@@ -1,0 +1,137 @@
+"""The runs of ``collapse`` and its predictions: networks at rates on which no constant was fitted, on fresh seeds.
+
+The constants stand in ``published/predictions/inverse_law.toml``, written before the runs. :func:`fitted` found them
+from searches of Fig. 1 that were stored then.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from paper_figures.inverse_law.law import crossings, searches
+from paper_figures.inverse_law.settings import BY_NAME, Row, curve_specs, sweep_spec
+from suite.batch_size.joint import Counts, JointLaw, fit_joint_law
+from suite.papers.artifact import Groups, Missing
+from suite.papers.panel import Frame
+
+PREDICTIONS = Path(__file__).parents[1] / "published" / "predictions" / "inverse_law.toml"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network whose updates are predicted at ``rates`` and ``sizes``, from the stored curves named by ``known``."""
+
+    name: str
+    title: str
+    known: tuple[str, ...]
+    rates: tuple[float, ...]
+    sizes: tuple[int, ...]
+    seeds: range
+
+    def row(self, rate: float) -> Row:
+        """The network's first stored curve, at another rate."""
+        return replace(BY_NAME[self.known[0]], rate=rate)
+
+    @property
+    def last_rate(self) -> float:
+        """The last rate that its constants come from."""
+        return BY_NAME[self.known[-1]].rate or 0.0
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """Losses in nats, highest first."""
+        return BY_NAME[self.known[0]].thresholds("reduced")
+
+    def group(self, rate: float, batch: int) -> str:
+        return f"{self.name}/{rate:g}/{batch}"
+
+
+FRESH = 10  # the first seed that no search of Fig. 1 has
+NETWORKS = (
+    Network("mnist_medium", "MNIST, medium LeNet", ("mnist_medium-lr0p01", "mnist_medium-lr0p05"),
+            (0.02, 0.035, 0.07), (1, 2, 4, 8, 16, 64), range(FRESH, FRESH + 10)),
+    Network("mnist_small", "MNIST, small LeNet", ("mnist_small-lr0p01",),
+            (0.03, 0.1), (1, 2, 4, 16, 64), range(FRESH, FRESH + 5)),
+    Network("mnist_large", "MNIST, large LeNet", ("mnist_large-lr0p01",),
+            (0.03, 0.1), (1, 2, 4, 16, 64), range(FRESH, FRESH + 5)),
+    Network("cifar10", "CIFAR-10, LeNet", ("cifar10_small-lr0p05",),
+            (0.02, 0.08), (2, 4, 8, 16, 64), range(FRESH, FRESH + 5)),
+    Network("cifar100", "CIFAR-100, LeNet", ("cifar100_small-lr0p05",),
+            (0.02, 0.08), (2, 4, 8, 16, 64), range(FRESH, FRESH + 5)),
+)  # fmt: skip
+
+
+def collapse_runs(profile: str) -> Groups:
+    """A group of searches per network, rate and batch size, at reduced alone."""
+    if profile != "reduced":
+        return {}
+    return {
+        network.group(rate, batch): tuple(
+            sweep_spec(network.row(rate), batch, seed, profile) for seed in network.seeds
+        )
+        for network in NETWORKS
+        for rate in network.rates
+        for batch in network.sizes
+    }
+
+
+def known_runs(profile: str = "reduced") -> Groups:
+    """The searches of Fig. 1 on which the constants were fitted, a group per curve."""
+    if profile != "reduced":
+        return {}
+    return {f"known {name}": curve_specs(BY_NAME[name], profile) for network in NETWORKS for name in network.known}
+
+
+def known_counts(frame: Frame, network: Network, threshold: float) -> Counts:
+    """Updates to a threshold by rate, from the stored curves of a network. Raises Missing where one is not whole."""
+    if lacking := [name for name in network.known if not frame.whole(f"known {name}")]:
+        raise Missing(f"the curves {', '.join(lacking)}")
+    return {
+        BY_NAME[name].rate or 0.0: crossings(searches(frame, [f"known {name}"]), threshold) for name in network.known
+    }
+
+
+def fitted(frame: Frame, network: Network) -> dict[float, Prediction]:
+    """By threshold, both laws fitted to a network's stored curves in the same way. Raises Missing without them.
+
+    The printed law foretells that every batch arrives, so points that did not are left out of its fit.
+    """
+    found = {}
+    for threshold in network.thresholds:
+        counts = known_counts(frame, network, threshold)
+        reached = {rate: [u for u in curve if not u.censored] for rate, curve in counts.items()}
+        first = fit_joint_law(reached, pole=False)
+        found[threshold] = Prediction(fit_joint_law(counts), first.way, first.relaxation * first.noise)
+    return found
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What was foretold of a network and threshold: the joint law, and the printed law scaled to every rate."""
+
+    law: JointLaw
+    floor: float  # N_inf x rate
+    sensitivity: float  # alpha
+
+    def first_order(self, batch: float, rate: float) -> float:
+        """Updates by the printed law, N_inf inverse to the rate and alpha the same at all rates."""
+        return self.floor / rate + self.sensitivity / batch
+
+
+def predictions() -> Mapping[str, Mapping[float, Prediction]]:
+    """By network and threshold, as written before the runs."""
+    table: Mapping[str, Any] = _table()["networks"]
+    return {
+        name: {float(loss): Prediction(JointLaw(*row["joint"]), *row["law"]) for loss, row in rows.items()}
+        for name, rows in table.items()
+    }
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(PREDICTIONS.read_text(encoding="utf-8"))

@@ -1,0 +1,221 @@
+"""Updates by batch size, read from the searches of a frame: curves, their thresholds, and the laws fitted to them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from paper_figures.inverse_law.exponents import ALTERNATIVES, LEAST_POINTS, joint_exponent, power, predicted_smallest
+from paper_figures.inverse_law.settings import ROWS, Row
+from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
+from suite.claims.intervals import Interval
+from suite.papers.artifact import Missing
+from suite.papers.panel import Frame, Panel, Quantity
+
+TOLERANCE = 0.15  # of the exponent, as published
+Groups = list[str]
+
+
+class Search(NamedTuple):
+    """A stored search: its batch size in examples (words in translation), seed, limit and results."""
+
+    batch: int
+    seed: int
+    limit: float
+    results: Mapping[str, Any]
+
+
+def searches(frame: Frame, groups: Iterable[str]) -> list[Search]:
+    """The searches of these groups."""
+    found = []
+    for group in groups:
+        for row in frame[group].to_dict("records"):
+            settings = frame.stored[row["run"]].spec.settings
+            batch = settings["batch"] if "batch" in settings else settings["words"]
+            found.append(Search(batch, row["seed"], float(settings["limit"]), row))
+    return found
+
+
+def crossings(runs: Iterable[Search], threshold: float, monitor: str = "training") -> list[Updates]:
+    """Updates to one threshold by batch size, seeds in ascending order."""
+    table: dict[int, dict[int, float | None]] = {}
+    limits: dict[int, float] = {}
+    for run in runs:
+        thresholds = run.results.get(f"thresholds_{monitor}")
+        if not isinstance(thresholds, Sequence) or threshold not in thresholds:
+            raise Missing(f"threshold {threshold} of the {monitor} loss at batch size {run.batch}")
+        found = run.results[f"crossed_{monitor}"][thresholds.index(threshold)]
+        table.setdefault(run.batch, {})[run.seed] = None if found < 0 else float(found)
+        limits[run.batch] = run.limit
+    return [
+        Updates(batch, tuple(seen for _, seen in sorted(seeds.items())), limits[batch])
+        for batch, seeds in sorted(table.items())
+    ]
+
+
+# ---------------------------------------------------------------- which groups a curve is read from
+
+
+def curve_groups(row: Row, frame: Frame, *, lower: bool = False) -> Groups:
+    """The groups of a curve, or those for its lower thresholds, of every batch size whose seeds are all stored.
+
+    Where a point was tested after every update, as in the paper, these runs count and those on a grid do not.
+    A curve may be judged while some of its batch sizes are still to run: the intervals say what that leaves
+    open, and the quantities name the batch sizes they come from. Raises Missing for fewer than four.
+    """
+    names = [f"{row.name}/{batch}{'/lower' if lower else ''}" for batch in row.powers]
+    asked = set(frame.runs["group"])
+    points = [name for name in names if {name, f"{name}/every"} & asked]
+    if not points:
+        raise Missing(f"no runs of {row.name} at {frame.profile}")
+    found = []
+    for name in points:
+        found += [each for each in (f"{name}/every", name) if frame.whole(each)][:1]
+    if len(found) < LEAST_POINTS:
+        raise Missing(f"{len(found)} of {len(points)} batch sizes of {row.name} at {frame.profile}")
+    return found
+
+
+def family_groups(row: Row, frame: Frame) -> Groups:
+    """The groups of a curve with those of its lower thresholds, where there are enough."""
+    found = curve_groups(row, frame)
+    with contextlib.suppress(Missing):
+        found += curve_groups(row, frame, lower=True)
+    return found
+
+
+def of_rows(groups: Callable[[Row, Frame], Groups], *rows: Row) -> Callable[[Frame], Groups]:
+    """The groups of several curves. Raises Missing where one of them lacks its runs."""
+    return lambda frame: [group for row in rows for group in groups(row, frame)]
+
+
+def stored_rows(frame: Frame, rows: Iterable[Row] = ROWS) -> list[Row]:
+    """The curves that have enough stored runs at the profile."""
+    found = []
+    for row in rows:
+        with contextlib.suppress(Missing):
+            curve_groups(row, frame)
+            found.append(row)
+    return found
+
+
+def repeated_rows(frame: Frame) -> list[Row]:
+    """Those of several seeds, whose scatter says how far a fitted exponent can be trusted."""
+    return [row for row in stored_rows(frame) if len({run.seed for run in curve(frame, row)}) > 1]
+
+
+# ---------------------------------------------------------------- counts
+
+
+def curve(frame: Frame, row: Row, *, lower: bool = False) -> list[Search]:
+    """The searches of a curve, or those for its lower thresholds."""
+    return searches(frame, curve_groups(row, frame, lower=lower))
+
+
+def families(frame: Frame, row: Row) -> dict[float, list[Updates]]:
+    """Updates to every threshold of a curve that has runs, the lower ones too.
+
+    A threshold is left out that no run of the larger half of the batch sizes reached. Raises Missing without any.
+    """
+    found: dict[float, list[Updates]] = {}
+    for lower in (False, True):
+        try:
+            runs = curve(frame, row, lower=lower)
+        except Missing:
+            if not lower:
+                raise
+            continue
+        counted = {t: crossings(runs, t) for t in row.thresholds(frame.profile, lower=lower)}
+        found |= {t: c for t, c in counted.items() if not any(u.censored for u in c[len(c) // 2 :])}
+    if not found:
+        raise Missing(f"a threshold of {row.name} that the larger batch sizes reached")
+    return found
+
+
+def reached(frame: Frame, row: Row, monitor: str = "training") -> list[Updates]:
+    """Updates to the lowest threshold that at least two batch sizes reached."""
+    runs = curve(frame, row)
+    for threshold in reversed(row.thresholds(frame.profile)):
+        try:
+            found = crossings(runs, threshold, monitor)
+        except Missing:
+            continue
+        if sum(u.censored < len(u.seen) for u in found) >= 2:
+            return found
+    raise Missing(f"two batch sizes of {row.name} that reached a threshold of the {monitor} loss")
+
+
+def above(found: Mapping[float, Sequence[Updates]], row: Row) -> list[list[Updates]]:
+    """The part of a curve from which on the law is to hold: above the batch size at which the bound diverges."""
+    kept = []
+    for threshold, counted in found.items():
+        with contextlib.suppress(FitError):
+            least = predicted_smallest(counted, math.log(row.guess), threshold)
+            kept.append([u for u in counted if u.batch > least])
+    return [family for family in kept if len(family) >= LEAST_POINTS]
+
+
+# ---------------------------------------------------------------- laws fitted to them
+
+
+def law_fit(counted: Sequence[Updates]) -> InverseLawFit:
+    """The fit with seeds as blocks where every batch size has the same ones."""
+    usable = [u for u in counted if u.censored < len(u.seen)]
+    paired = len(usable[0].seen) > 1 and len({len(u.seen) for u in usable}) == 1
+    return fit_inverse_law(counted, blocks=paired)
+
+
+def exponent(*curves: Iterable[Sequence[Updates]]) -> Interval:
+    """Exponent of M in N - N_inf, one for all thresholds of all curves: minus the fitted one.
+
+    Raises Missing where it has none.
+    """
+    try:
+        free = joint_exponent([list(thresholds) for thresholds in curves])
+    except FitError as error:
+        raise Missing(str(error)) from error
+    return Interval(-free.mean, -free.high, -free.low, free.n)
+
+
+def told_apart(found: Interval) -> str:
+    """The power of the rule on exponents against those it must tell from -1."""
+    return power_told(power(found, TOLERANCE))
+
+
+def power_told(share: float) -> str:
+    """The probability of telling the law from ``ALTERNATIVES``, in words."""
+    return f"power against {' and '.join(f'-{p:g}' for p in ALTERNATIVES)}: {share:.0%}"
+
+
+# ---------------------------------------------------------------- quantities of searches
+
+
+def behind(frame: Frame) -> str:
+    """Batch sizes and number of seeds of a frame's searches."""
+    runs = searches(frame, dict.fromkeys(frame.runs["group"]))
+    sizes, seeds = sorted({run.batch for run in runs}), {run.seed for run in runs}
+    return f"M = {', '.join(map(str, sizes))}; {len(seeds)} seeds"
+
+
+def counted(
+    panel: Panel,
+    name: str,
+    groups: Callable[[Frame], Groups] | Sequence[str],
+    value: Callable[[Frame], Interval | Sequence[Interval]],
+    note: Callable[[Frame], str] | str = "",
+) -> None:
+    """Add a quantity of searches to a panel: only seeds repeat, and beside it stand the sizes it comes from."""
+
+    def repeated(frame: Frame) -> list[Interval]:
+        found = value(frame)
+        seeds = frame.runs["seed"].nunique()
+        return [replace(each, n=min(each.n, seeds)) for each in ([found] if isinstance(found, Interval) else found)]
+
+    def told(frame: Frame) -> str:
+        text = note if isinstance(note, str) else note(frame)
+        return "; ".join(filter(None, (text, behind(frame))))
+
+    panel.quantities[name] = Quantity(repeated, groups if callable(groups) else tuple(groups), note=told)

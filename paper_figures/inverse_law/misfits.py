@@ -1,0 +1,279 @@
+"""Equivalence with the inverse law: the largest relative misfit of N_inf + alpha / M over a curve.
+
+The law is fitted by least squares to the means, over seeds, of the logarithms of the updates. It is asked of every
+batch size at which the threshold is *achievable*: every seed reached it within its limit. The misfit of such a point
+is d = mean log N - log(N_inf + alpha / M), and the value is max |d| over all of a curve's points and thresholds, as a
+ratio minus one.
+
+Its interval answers the two ways in which a claim of equivalence is decided. The upper end is the largest |d| + t s:
+if it lies below the margin, every point's own 95% interval does, and no correction is needed to say so of all
+(intersection-union test). The lower end is the largest |d| - t s with Bonferroni's t: if it lies above the margin,
+some point lies outside, however many were looked at. s is the jackknife's over seeds, the law fitted anew each time;
+three seeds say little of a point's own scatter, so s is at least that of all points of the threshold together, and
+t has their degrees of freedom.
+
+Beside the claims stand the comparison with the bound behind ISGD's Eq. 22, the largest misfit at the slow rate, and
+the batch size from which on the law holds. ISGD takes the loss after t iterations of batch size n to be psi =
+c1 / sqrt(n t) + c2 / t. Solved for the iterations to reach psi, with u = c1 / (2 psi) and v = c2 / psi,
+
+    N(M) = (u / sqrt(M) + sqrt(u^2 / M + v))^2,
+
+which falls as 1/sqrt(M) towards its floor v; this paper's N falls as 1/M. No data can follow both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from paper_figures.inverse_law.exponents import FAR, LEAST_POINTS
+from paper_figures.inverse_law.law import (
+    Groups,
+    crossings,
+    curve,
+    curve_groups,
+    families,
+    law_fit,
+    searches,
+    stored_rows,
+)
+from paper_figures.inverse_law.settings import BY_NAME, ONCE
+from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
+from suite.claims.estimate import exact
+from suite.claims.intervals import Interval, jackknife_variance, log_interval
+from suite.papers.artifact import Evidence, Missing, Quantities
+from suite.papers.panel import Frame, read
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LENDING = ("cifar10_small-lr0p05", "cifar100_small-lr0p05")  # whose seeds stand in for those of one-seed curves
+SLOW = 0.01  # the rate at which the law holds at every batch size
+BREAKS = "mnist_medium-lr0p05"  # the curve that leaves the law at small batches
+NEAR = 0.1  # misfit up to which a batch size is said to follow the law
+
+
+class Scatter(NamedTuple):
+    """Standard deviation of one run's log updates between seeds, and its degrees of freedom."""
+
+    deviation: float
+    degrees: int
+
+
+class Misfits(NamedTuple):
+    """Misfits of logarithms [P] with their errors [P], the errors' degrees of freedom, and the number of seeds."""
+
+    misfit: np.ndarray
+    error: np.ndarray
+    degrees: int
+    seeds: int
+
+
+def achievable(counted: Sequence[Updates]) -> list[Updates]:
+    """The batch sizes at which every seed arrived."""
+    return [u for u in counted if not u.censored]
+
+
+def largest_misfit(thresholds: Iterable[Sequence[Updates]], scatter: Scatter | None = None) -> Interval | None:
+    """The largest relative misfit over the achievable points of all thresholds, with the interval described above.
+
+    Args:
+        thresholds: updates by batch size [threshold][batch size]; the seeds are the same at every size.
+        scatter: between seeds of other curves, for a curve with one seed; without it its interval is infinite.
+
+    Returns:
+        None where no threshold is achievable at ``LEAST_POINTS`` batch sizes.
+    """
+    found = [misfits(kept, scatter) for counted in thresholds if len(kept := achievable(counted)) >= LEAST_POINTS]
+    return largest(found) if found else None
+
+
+def largest(found: Sequence[Misfits]) -> Interval:
+    """The largest relative misfit of all points, with the interval described above; ``n`` is the number of seeds."""
+    import numpy as np
+    from scipy import stats
+
+    count = sum(len(each.misfit) for each in found)
+    value = max(float(np.abs(each.misfit).max()) for each in found)
+    if any(each.degrees < 1 for each in found):
+        return Interval(math.expm1(value), -math.inf, math.inf, 1)
+    low = high = 0.0
+    for each in found:
+        size = np.abs(each.misfit)
+        high = max(high, float((size + stats.t.ppf(0.975, each.degrees) * each.error).max()))
+        low = max(low, float((size - stats.t.isf(0.025 / count, each.degrees) * each.error).max()))
+    return Interval(math.expm1(value), math.expm1(low), math.expm1(high), min(each.seeds for each in found))
+
+
+def misfits(counted: Sequence[Updates], scatter: Scatter | None = None) -> Misfits:
+    """Misfits of the law fitted to points at which every seed arrived, with the jackknife's errors over seeds.
+
+    With one seed the errors are those of residuals that scatter as ``scatter`` says.
+    """
+    import numpy as np
+
+    batch = np.array([float(u.batch) for u in counted])
+    logs = np.log(np.array([u.seen for u in counted], dtype=float))  # [P, S]
+    seeds = logs.shape[1]
+    whole = _misfit(batch, logs.mean(1))
+    if seeds > 1:
+        parts = np.array([_misfit(batch, np.delete(logs, j, 1).mean(1)) for j in range(seeds)])  # [S, P]
+        own = jackknife_variance(parts)
+        spare = (seeds - 1) * (len(batch) - 2)
+        together = (seeds - 1) * own.sum() / spare  # two constants took up their part of the scatter
+        return Misfits(whole, np.sqrt(np.maximum(own, together)), spare, seeds)
+    if scatter is None:
+        return Misfits(whole, np.full(len(batch), math.inf), 0, 1)
+    law = np.exp(logs[:, 0] - whole)  # [P]
+    design = np.stack([1 / law, 1 / (batch * law)], 1)  # [P, 2], of log N by N_inf and alpha
+    leverage = np.einsum("pi,ip->p", design, np.linalg.pinv(design))
+    return Misfits(whole, scatter.deviation * np.sqrt(np.maximum(1 - leverage, 0)), scatter.degrees, 1)
+
+
+def _misfit(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Misfits of the law fitted to means of logarithms [P]."""
+    import numpy as np
+
+    law = fit_inverse_law([Updates(int(b), (math.exp(mean),)) for b, mean in zip(batch, means, strict=True)])
+    return means - np.log(law.floor + law.sensitivity / batch)
+
+
+def between_seeds(curves: Iterable[Sequence[Updates]]) -> Scatter | None:
+    """The pooled scatter of log updates between the seeds of a size, over achievable points; None without any."""
+    squares, degrees = 0.0, 0
+    for u in (u for counted in curves for u in achievable(counted)):
+        logs = [math.log(n) for n in u.seen if n]
+        mean = math.fsum(logs) / len(logs)
+        squares += math.fsum((each - mean) ** 2 for each in logs)
+        degrees += len(logs) - 1
+    return Scatter(math.sqrt(squares / degrees), degrees) if degrees else None
+
+
+def lenders(frame: Frame) -> Groups:
+    """The groups whose scatter is lent: the LeNet's on CIFAR."""
+    found: Groups = []
+    for name in LENDING:
+        with suppress(Missing):
+            found += curve_groups(BY_NAME[name], frame)
+    return found
+
+
+def lent_scatter(frame: Frame) -> Scatter | None:
+    """Between seeds of the LeNet on CIFAR, at its first threshold and the sizes of the one-seed curves."""
+    curves = []
+    for row in map(BY_NAME.__getitem__, LENDING):
+        with suppress(Missing):
+            counted = crossings(curve(frame, row), row.thresholds(frame.profile)[0])
+            curves.append([u for u in counted if u.batch in ONCE["sizes"]])
+    return between_seeds(curves)
+
+
+# ---------------------------------------------------------------- the rival of ISGD
+
+
+def preference(counted: Sequence[Updates]) -> float:
+    """log10 of the rival's squared misfit over the inverse law's, both fitted by least squares on logarithms.
+
+    Two constants each, to the finished runs; above 0 the inverse law fits better.
+    """
+    import numpy as np
+    from scipy.optimize import least_squares
+
+    batch = np.array([float(u.batch) for u in counted for n in u.seen if n is not None])
+    y = np.log([n for u in counted for n in u.seen if n is not None])
+
+    def inverse(theta: np.ndarray) -> np.ndarray:
+        return np.log(np.exp(theta[0]) + np.exp(theta[1]) / batch) - y
+
+    def rival(theta: np.ndarray) -> np.ndarray:
+        return 2 * np.log(rival_root(batch, np.exp(theta[0]), np.exp(theta[1]))) - y
+
+    floor = float(y.min())
+    starts = [floor - 3, floor - 1, floor, floor + 2]
+    ours = min(2 * float(least_squares(inverse, [floor, start]).cost) for start in starts)
+    theirs = min(2 * float(least_squares(rival, [start / 2, floor]).cost) for start in starts)
+    return math.log10(theirs / ours) if ours > 0 else math.inf
+
+
+def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
+    """Square root of the iterations of ISGD's model at a batch size, or at an array of them."""
+    import numpy as np
+
+    root = u / np.sqrt(batch)
+    return root + np.sqrt(root**2 + v)
+
+
+# ---------------------------------------------------------------- beside the claims: the grid of tests, small batches
+
+
+def grid_ratio(fine: str, coarse: str, thresholds: Sequence[float], frame: Frame) -> Interval:
+    """Updates found on the grid over those that every update's test finds, by seed and threshold."""
+    every, grid = searches(frame, [fine]), searches(frame, [coarse])
+    ratios = []
+    for threshold in thresholds:
+        (whole,), (part,) = crossings(every, threshold), crossings(grid, threshold)
+        ratios += [a / b for a, b in zip(part.seen, whole.seen, strict=False) if a and b]
+    if len(ratios) < 2:
+        raise Missing("two seeds that arrived by both")
+    return log_interval(ratios)
+
+
+def excess(threshold: float, batch: int, frame: Frame) -> Interval:
+    """Updates at a small batch over those that the law fitted to M >= 16 foretells.
+
+    Raises Missing where a seed did not arrive within the limit.
+    """
+    found = crossings(curve(frame, BY_NAME[BREAKS]), threshold)
+    law = law_fit([u for u in found if u.batch >= FAR])
+    here = [u for u in achievable(found) if u.batch == batch]
+    if not here:
+        raise Missing(f"all seeds at M = {batch}")
+    return log_interval([n / law.predict(batch) for n in here[0].seen if n])
+
+
+# ---------------------------------------------------------------- numbers that answers tell
+
+
+def typical(fit: InverseLawFit, updates: Updates) -> float:
+    """Typical (geometric mean) updates at a batch size over those of the law, minus one."""
+    return log_interval([n / fit.predict(updates.batch) for n in updates.seen if n is not None]).mean - 1
+
+
+def measure_misfit(evidence: Evidence) -> Quantities:
+    """The largest misfit in % of the law fitted to every batch size, over all MNIST curves at the slow rate."""
+    frame = read(evidence)
+    rows = [row for row in stored_rows(frame) if row.data == "mnist" and row.rate == SLOW]
+    if not rows:
+        raise Missing(f"no curve at rate {SLOW} at {evidence.profile}")
+    found = [counted for row in rows for counted in families(frame, row).values()]
+    largest = max(abs(typical(law_fit(counted), u)) for counted in found for u in achievable(counted))
+    points = [u for counted in found for u in achievable(counted)]
+    sizes = [u.batch for u in points]
+    yield "largest-misfit", exact(100 * largest, note=f"rate {SLOW}, every batch size fitted")
+    seeds = min(len(u.seen) for u in points)
+    behind = "networks, curves, smallest and largest batch size, seeds a point"
+    yield "misfit-behind", exact((len(rows), len(found), min(sizes), max(sizes), seeds), note=behind)
+
+
+def measure_onset(evidence: Evidence) -> Quantities:
+    """By threshold: the least batch size from which on the law of large batches is met within ``NEAR``."""
+    thresholds = sorted(families(read(evidence), BY_NAME[BREAKS]).items(), reverse=True)
+    yield "onset-thresholds", exact([threshold for threshold, _ in thresholds])
+    yield "onset-rule", exact((100 * NEAR, FAR), note="misfit allowed in %; batch sizes from here on fit the law")
+    yield "onset-batches", exact([onset(counted) for _, counted in thresholds])
+
+
+def onset(counted: Sequence[Updates]) -> int:
+    """The least batch size down to which the law of M >= FAR is met within ``NEAR``."""
+    try:
+        fit = law_fit([u for u in counted if u.batch >= FAR])
+    except FitError as error:
+        raise Missing(str(error)) from error
+    least = FAR
+    for updates in sorted((u for u in counted if u.batch < FAR), key=lambda u: -u.batch):
+        if updates.censored or abs(typical(fit, updates)) > NEAR:
+            break
+        least = updates.batch
+    return least
