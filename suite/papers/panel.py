@@ -103,7 +103,8 @@ class Frame:
                 lacking.append(f"{int((~here).sum())} of {len(rows)} runs of {group} at {self.profile} are missing")
             keep += list(first.index)
         if lacking:
-            raise Missing(lacking[0] + (f", and of {len(lacking) - 1} other groups" if lacking[1:] else ""))
+            more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
+            raise Missing(lacking[0] + more)
         others = self.runs[self.runs["group"].isin(beside)]
         if (others["run"] != "").all():
             keep += list(others.index)

@@ -17,7 +17,7 @@ from suite.training.gradients.native import Native
     ("name", "right", "wrong"),
     [
         ("native.cpp", "(c == targets[m])) / M", "(c == targets[m])) / (M + (M > 5))"),
-        ("native_layers.h", "x[i] -= rule.outer * v[i]", "x[i] -= v[i]"),
+        ("native_layers.h", "x[i] - rule.outer * v[i]", "x[i] - v[i]"),
         ("native_layers.h", "rule.inner * (gradient[i] + rule.decay * x[i]);", "rule.inner * gradient[i];"),
     ],
 )

@@ -274,10 +274,12 @@ class Trials:
 def pages(root: Path) -> dict[str, bytes]:
     """The pages of a report by name, but for the names that matplotlib gives to clip paths and markers.
 
-    It hashes coordinates for them, whose last bits are not the same in every drawing.
+    It hashes coordinates for them, whose last bits are not the same in every drawing. A power cut may leave a hidden
+    file that was to be renamed, which nobody reads.
     """
-    found = {path.name: path.read_bytes() for path in (root / "report").rglob("*") if path.is_file()}
-    return {name: re.sub(rb"\b[mp][0-9a-f]{10}\b", b"", data) for name, data in found.items() if name != "site.json"}
+    files = [path for path in (root / "report").rglob("*") if path.is_file() and not path.name.startswith(".")]
+    plain = lambda data: re.sub(rb"\b[mp][0-9a-f]{10}\b", b"", data)
+    return {path.name: plain(path.read_bytes()) for path in files if path.name != "site.json"}
 
 
 def digest(data: bytes) -> str:

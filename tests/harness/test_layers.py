@@ -56,6 +56,7 @@ def test_a_reference_file_imports_torch_what_all_share_and_its_own_paper(path: P
 
 SLOW = ("torch", "matplotlib", "scipy", "sklearn", "datasets", "jinja2")
 ARRAYS = ("numpy", "pandas", "pyarrow")
+PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ ARRAYS = ("numpy", "pandas", "pyarrow")
     [
         (["list"], SLOW + ARRAYS),
         (["plan", "--profile", "smoke"], SLOW + ARRAYS),
-        (["check", "--json"], ("torch", "matplotlib")),
+        (["check", "--json", *PAPERS], ("torch", "matplotlib")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

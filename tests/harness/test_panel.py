@@ -42,7 +42,7 @@ def test_a_quantity_is_handed_its_groups_alone_and_seeds_up_to_the_first_that_is
     ("groups", "seeds", "why"),
     [
         (("a",), "all", "^1 of 4 runs of a at paper are missing$"),
-        (("c", "b", "e"), FIRST, "^no run of c at paper, and of 1 other groups$"),
+        (("c", "b", "e"), FIRST, "^no run of c at paper, and of 1 other group$"),
     ],
 )
 def test_what_is_missing_is_named(groups: tuple[str, ...], seeds: str, why: str) -> None:
