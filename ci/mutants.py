@@ -70,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         clone, session = Path(folder) / "clone", Path(folder) / "session.sqlite"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-        modules = [str(path) for name in chosen.modules for path in sorted((clone / name).rglob("*.py"))]
-        modules = modules or [str(clone / name) for name in chosen.modules]
+        modules = [str(clone / name) for name in chosen.modules]  # a folder means all its files
         config, tests = Path(folder) / "mutants.toml", " ".join(chosen.tests)
         config.write_text(CONFIG.format(modules=modules, timeout=chosen.timeout, tests=tests, python=sys.executable))
         path = os.pathsep.join(filter(None, (str(clone), os.environ.get("PYTHONPATH"))))  # before what is installed

@@ -43,7 +43,7 @@ def measured(name: str, frame: Frame) -> Estimate:
     """A quantity of a panel, named in full, in a frame."""
     artifact, _, quantity = name.rpartition("/")
     panel: Any = paper(name.partition("/")[0]).artifact(artifact)
-    return panel.quantities[quantity].measured(panel.quantities[quantity].needs(frame))
+    return panel.quantities[quantity].of(frame)
 
 
 def verdict(name: str, frame: Frame) -> str:

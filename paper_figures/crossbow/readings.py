@@ -210,8 +210,3 @@ def of_gpu(frame: Frame, group: str = THROUGHPUT) -> Run:
     if frame.profile == "paper" and not on_gpu(run):
         raise Missing("the throughput of learners on a GPU")
     return run
-
-
-def about_throughput(frame: Frame) -> str:
-    run = stored(frame, THROUGHPUT)[0]
-    return f"{run.spec.settings['model']} on a {'GPU' if on_gpu(run) else 'CPU'}"

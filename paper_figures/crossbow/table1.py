@@ -84,8 +84,7 @@ def table(frame: Frame) -> pd.DataFrame:
     rows = []
     for row, (_, name) in ROWS.items():
         for column, title in COLUMNS.items():
-            quantity = PANEL.quantities[f"{row}-{column}"]
-            (ours,) = quantity.measured(quantity.needs(frame)).values
+            (ours,) = PANEL.quantities[f"{row}-{column}"].of(frame).values
             printed = printed_value(f"crossbow/table1/{row}-{column}")
             rows.append({"network": name, "column": title, "printed": printed, "ours": ours})
     return pd.DataFrame(rows)

@@ -38,11 +38,6 @@ class Network:
         return replace(BY_NAME[self.known[0]], rate=rate)
 
     @property
-    def last_rate(self) -> float:
-        """The last rate that its constants come from."""
-        return BY_NAME[self.known[-1]].rate or 0.0
-
-    @property
     def thresholds(self) -> tuple[float, ...]:
         """Losses in nats, highest first."""
         return BY_NAME[self.known[0]].thresholds("reduced")

@@ -48,8 +48,7 @@ def extremes(frame: Frame) -> list[Interval]:
 
 def measure_large_batches(evidence: Evidence) -> Quantities:
     """The final error of 30-softsync at mu = 128, its rate divided."""
-    error, frame = errors.mean("alpha0/30"), PANEL.read(evidence)
-    yield "n30-error", error.measured(error.needs(frame))
+    yield "n30-error", errors.mean("alpha0/30").of(PANEL.read(evidence))
 
 
 @PANEL.table

@@ -39,8 +39,7 @@ PANEL.quantities["error-rises-with-lambda"] = errors.steps(*((0, 128, learners) 
 
 def measure_large_batches(evidence: Evidence) -> Quantities:
     """The final error of hardsync at mu = 128 with 30 learners."""
-    error, frame = errors.mean((0, 128, 30)), PANEL.read(evidence)
-    yield "hardsync-error", error.measured(error.needs(frame))
+    yield "hardsync-error", errors.mean((0, 128, 30)).of(PANEL.read(evidence))
 
 
 @PANEL.quantity("small-mu-longer", ["throughput"])

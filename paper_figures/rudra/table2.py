@@ -135,12 +135,9 @@ for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
 
 def against_print(frame: Frame) -> list[tuple[Configuration, float, Estimate]]:
     """Configuration, printed error and ours with its interval (%), of each row trained for all epochs."""
-    found = []
-    for row in dict.fromkeys([BASELINE, *TABLE3, *TABLE2]):
-        if len(rows := frame[label(row)]) and rows["epoch"].map(is_whole).all():
-            quantity = errors.mean(row)
-            found.append((row, printed_error(row), quantity.measured(quantity.needs(frame))))
-    return found
+    stored = {row: frame[label(row)] for row in dict.fromkeys([BASELINE, *TABLE3, *TABLE2])}
+    whole = [row for row, runs in stored.items() if len(runs) and runs["epoch"].map(is_whole).all()]
+    return [(row, printed_error(row), errors.mean(row).of(frame)) for row in whole]
 
 
 def distance(found: list[tuple[Configuration, float, Estimate]]) -> tuple[float, float]:
@@ -167,8 +164,7 @@ def measure_against_print(evidence: Evidence) -> Quantities:
     deviation, whose = seeds_spread(frame)
     yield "spread", exact(deviation)
     yield "spread-is-borrowed", exact(float(whose == "rows in print"))
-    step = errors.steps((0, 4, 30), (30, 4, 30))
-    yield "stalest-against-hardsync", step.measured(step.needs(frame))
+    yield "stalest-against-hardsync", errors.steps((0, 4, 30), (30, 4, 30)).of(frame)
 
 
 # ---------------------------------------------------------------- drawing

@@ -161,6 +161,10 @@ class Quantity:
         groups = self.groups(frame) if callable(self.groups) else self.groups
         return frame.needed(groups, self.seeds, self.beside)
 
+    def of(self, frame: Frame) -> Estimate:
+        """The number with its interval, from the part of a frame that it needs. Raises Missing."""
+        return self.measured(self.needs(frame))
+
     def measured(self, part: Frame) -> Estimate:
         """The number with its interval, from the part of the frame that it needs."""
         own = part.runs[~part.runs["group"].isin(self.beside)]

@@ -76,7 +76,7 @@ QUANTITIES = {f"{figure}/{name}": q for figure, panel in PANELS.items() for name
 
 def found(name: str, frame: Frame) -> Any:
     each = QUANTITIES[name]
-    return each.measured(each.needs(frame))
+    return each.of(frame)
 
 
 def original(decorated: Any) -> Any:

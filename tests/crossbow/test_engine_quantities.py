@@ -34,7 +34,7 @@ def frame(round_robin=1.2, barrier=1.3, tuned=2, rates=(100.0, 190.0, 200.0, 150
 
 def verdict(name: str, **world: float) -> str:
     quantity = PANEL.quantities[name]
-    return judge(CLAIMS[name], quantity.measured(quantity.needs(frame(**world))), "paper").verdict
+    return judge(CLAIMS[name], quantity.of(frame(**world)), "paper").verdict
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_both_verdicts_follow_from_seconds(name, otherwise):
 
 def test_ratios_are_paired_by_repeat():
     quantity = PANEL.quantities["first-come-faster"]
-    ((value, low, high),) = quantity.measured(quantity.needs(frame())).spans
+    ((value, low, high),) = quantity.of(frame()).spans
     assert value == pytest.approx(math.log(1.2), abs=5e-3)
     assert high - low < 1e-2, "repeats differ by a factor of 25, and each ratio by thousandths"

@@ -28,7 +28,7 @@ def total(frame: Frame) -> float:
 
 def measured(**about: object) -> float:
     each = Quantity(total, **about)  # type: ignore[arg-type]
-    return each.measured(each.needs(SEEDS)).values[0]
+    return each.of(SEEDS).values[0]
 
 
 def test_a_quantity_is_handed_its_groups_alone_and_seeds_up_to_the_first_that_is_missing() -> None:

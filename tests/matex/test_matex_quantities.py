@@ -34,7 +34,7 @@ Span = tuple[float, float, float]
 
 def found(name: str, frame: Frame) -> Any:
     each = QUANTITIES[name]
-    return each.measured(each.needs(frame))
+    return each.of(frame)
 
 
 def verdict(name: str, frame: Frame) -> str:

@@ -93,7 +93,7 @@ def quantity(name: str) -> Any:
 @pytest.mark.parametrize("name", KNOWN)
 def test_an_error_is_the_mean_over_its_seeds_with_the_pooled_spread(name: str) -> None:
     each = quantity(name)
-    found = each.measured(each.needs(SEEN))
+    found = each.of(SEEN)
     # the spread pools the seeds of every group that one sum names
     assert len(found.spans) == len(KNOWN[name])
     for span, weights in zip(found.spans, KNOWN[name], strict=True):
@@ -108,18 +108,18 @@ def test_our_own_seeds_replace_the_printed_pairs_once_all_nine_are_stored() -> N
     groups: dict[str, list[Any]] = {g: [{"test_error": e / 100} for e in found] for g, found in nine.items()}
     groups["(1, 4, 30)"] = [{"test_error": 0.185}, None, {"test_error": 0.3}]
     each = quantity("table2/r01-test-error")
-    ((value, low, high),) = each.measured(each.needs(frame_of(groups))).spans
+    ((value, low, high),) = each.of(frame_of(groups)).spans
     half = stats.t.ppf(0.975, 6) * math.sqrt(4 / 6)
     assert (value, low, high) == pytest.approx((18.5, 18.5 - half, 18.5 + half))  # the seed after the gap waits
 
     groups[next(iter(groups))][2] = None
-    ((value, low, high),) = each.measured(each.needs(frame_of(groups))).spans
+    ((value, low, high),) = each.of(frame_of(groups)).spans
     assert high - value == pytest.approx(stats.t.ppf(0.975, 6) * math.sqrt(SQUARES / 6))
 
     named = errors.mean(BASELINE)  # whose seeds are among the nine, and count once
     groups = {group: [{"test_error": e / 100} for e in found] for group, found in nine.items()}
     groups[label(BASELINE)] = groups[f"seeds of {label(BASELINE)}"]
-    ((value, low, high),) = named.measured(named.needs(frame_of(groups))).spans
+    ((value, low, high),) = named.of(frame_of(groups)).spans
     assert high - value == pytest.approx(stats.t.ppf(0.975, 6) * math.sqrt(4 / 6 / 3))
 
 
@@ -153,7 +153,7 @@ def test_the_23_errors_are_judged_together(error: Any, near: str, follows: str) 
 def test_divergence_is_judged_at_every_evaluation_of_every_seed(curve: list[float], ends: tuple[float, ...]) -> None:
     runs = [{"tables": {"evaluations": {"test_error": [e / 100 for e in c]}}} for c in ([90, 90], curve)]
     each = quantity("fig5/n30-diverges")
-    found = each.measured(each.needs(frame_of({"alpha0": runs})))
+    found = each.of(frame_of({"alpha0": runs}))
     assert (found.values, found.n) == (pytest.approx(ends), 2)
 
 
@@ -184,10 +184,10 @@ def test_predicted_times_are_read_row_by_row() -> None:
             known[f"table2/r{at:02d}-training-time"] = [time[row]]
     for name, values in known.items():
         each = quantity(name)
-        assert each.measured(each.needs(frame)).values == pytest.approx(values), name
+        assert each.of(frame).values == pytest.approx(values), name
     for row, name in ((TABLE2[0], "table2/r01-left-out"), (BASELINE, "table3/baseline-left-out")):
         each = quantity(name)
-        found = each.measured(each.needs(frame))
+        found = each.of(frame)
         assert found.spans == ((other[row], other[row] - 2, other[row] + 4),)
         assert found.note == "calibrated on the other rows; ends over 3 starts of the fit"
 
@@ -202,7 +202,7 @@ def claim(name: str) -> Claim:
 def verdict(name: str, frame: Frame) -> str:
     """What the judge says of a claim in a frame, at the paper's profile."""
     each, which = quantity(f"{name.partition('/')[0]}/{claim(name).quantity}"), claim(name)
-    return judge(which, replace(each.measured(each.needs(frame)), proxy=False), "paper", rests_on="modelled").verdict
+    return judge(which, replace(each.of(frame), proxy=False), "paper", rests_on="modelled").verdict
 
 
 WITHOUT_RUNS = ("push-10ms", "hardware-node-peak", "imagenet-model-parameters")  # arithmetic on what is printed
@@ -227,7 +227,7 @@ def test_a_claim_is_reproduced_where_it_holds_and_not_where_it_does_not(which: C
 def test_one_seed_a_row_decides_no_step_of_nothing_to_a_point() -> None:
     one = frame_of({group: found[:1] for group, found in trainings(True).items()})
     each = quantity("eq7/same-error")
-    ((value, _, high),) = each.measured(each.needs(one)).spans
+    ((value, _, high),) = each.of(one).spans
     assert high - value == pytest.approx(stats.t.ppf(0.975, 6) * math.sqrt(SQUARES / 6 * 2))
 
 
@@ -270,7 +270,7 @@ def test_tables_hold_what_is_printed_and_what_is_stored() -> None:
     assert len(printed) == 23
     ours = table[(table["source"] == errors.WHOLE) & (table["row"] == "(1, 4, 30)")]
     each = panel.quantities["r01-test-error"]
-    ((value, low, high),) = each.measured(each.needs(frame)).spans
+    ((value, low, high),) = each.of(frame).spans
     assert ours[["value", "low", "high"]].iloc[2].tolist() == pytest.approx([value, low, high])
     found = table2.against_print(frame)
     assert [row for row, _, _ in found] == list(dict.fromkeys([BASELINE, *TABLE3, *TABLE2]))
