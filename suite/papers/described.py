@@ -45,8 +45,10 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     name = of_data.get("name") or s.get("corpus") or (data[0] if data else None)
     model = s.get("model")
     network = model.get("name") if isinstance(model, Mapping) else model
-    # A schedule of learners lists counts, or pairs of the update and the count from there on.
-    learners = [entry if isinstance(entry, int) else entry[1] for entry in s.get("learners", ())]
+    # One count of learners; or a schedule of them: counts, or pairs of the update and the count from there on.
+    counted = s.get("learners", ())
+    schedule = (counted,) if isinstance(counted, int) else counted
+    learners = [entry if isinstance(entry, int) else entry[1] for entry in schedule]
     ours = Described(
         **{key: s.get(key) for key in ("rate", "updates", "epochs", "share", "every")},
         **{key: descent.get(key) for key in ("rule", "momentum", "decay")},
