@@ -111,8 +111,9 @@ def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval
     if len(set(ours)) == 1:
         return apart, Interval(0.0, 0.0, 0.0, 1)
     found = correlation(printed, ours)
-    half = quantile(0, LEVEL) / math.sqrt(len(ours) - 3)
-    return apart, Interval(found, math.tanh(math.atanh(found) - half), math.tanh(math.atanh(found) + half), 1)
+    z = math.atanh(math.copysign(min(abs(found), math.nextafter(1, 0)), found))
+    half = quantile(0, LEVEL) / math.sqrt(len(ours) - 3) if len(ours) > 3 else math.inf
+    return apart, Interval(found, math.tanh(z - half), math.tanh(z + half), 1)
 
 
 def of_all_rows(frame: Frame) -> tuple[Interval, Interval]:
