@@ -111,6 +111,4 @@ def test_readme_and_docs_say_what_the_committed_evidence_says(judged):
     for name, made in blocks(found, source).items():
         text = (ROOT / name).read_text(encoding="utf-8")
         for block, wanted in made.items():
-            assert alike(text, rewritten(text, block, wanted)), (
-                f"{name}: python -m suite.report.readme --write brings it up to date"
-            )
+            assert alike(text, rewritten(text, block, wanted)), f"{name}: sgd-suite refresh brings it up to date"

@@ -112,15 +112,6 @@ def _needs(artifact: Artifact, lacking: str) -> str:
     return f"needs {beyond[0]} ({lacking})" if beyond else lacking
 
 
-def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure | None:
-    """The figure of ``drawing``, or None when the artifact has no drawing or no profile has its runs."""
-    try:
-        drawn = drawing(artifact, source, profile)
-    except Missing:
-        return None
-    return drawn.figure if drawn else None
-
-
 def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None = None) -> Drawing:
     groups = few.groups if few else artifact.runs(profile)
     evidence = Evidence(source, groups, profile)

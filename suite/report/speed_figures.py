@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from suite.papers.artifact import Artifact
 from suite.report import speed
-from suite.report.drawing import Drawing, image, rendered
+from suite.report.drawing import Drawing, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,36 +22,18 @@ AXES = (  # of growth, what it counts
 )
 
 
-@dataclass(frozen=True)
-class Figured:
-    """A drawing for the page."""
-
-    title: str
-    alt: str
-    svg: bytes
-
-
-@dataclass(frozen=True)
-class Speed:
-    """One machine class on the page."""
-
-    id: str
-    title: str
-    figures: list[Figured]
-    rows: list[tuple[str, ...]]
-    notes: str
-
-
-def measured_speed() -> list[Speed]:
-    """What the committed documents say, for the report; nothing outside a checkout."""
-    found = []
-    for document in speed.committed():
-        drawings = [roofline(document), against_batch(document), growth(document)]
-        figures = [Figured(d.artifact.title, d.artifact.alt, image(d, "svg")) for d in drawings if d]
-        found.append(
-            Speed(_id(document), speed.title(document), figures, speed.rows(document), speed.notes(document))
-        )
-    return found
+def measured_speed() -> list[dict[str, Any]]:
+    """What the committed documents say, for the report's page of speed; nothing outside a checkout."""
+    return [
+        {
+            "id": _id(document),
+            "title": speed.title(document),
+            "figures": [drawn for draw in (roofline, against_batch, growth) if (drawn := draw(document))],
+            "rows": speed.rows(document),
+            "notes": speed.notes(document),
+        }
+        for document in speed.committed()
+    ]
 
 
 def roofline(document: Mapping[str, Any]) -> Drawing | None:

@@ -26,7 +26,7 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b5639b", "#b07a00", "#3d93c9", "#7
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-RAMP = ((0x2F, 0x63, 0xB5), (0x80, 0x80, 0x78), (0xC0, 0x8A, 0x10))  # blue, grey, amber: safe for any vision
+RAMP = ("#2f63b5", "#808078", "#c08a10")  # blue, grey, amber: safe for any vision
 
 HEAVY = 2000  # points of a line or a cloud beyond which it is thinned or turned into pixels
 
@@ -90,14 +90,10 @@ def ramp(count: int) -> list[str]:
 
     All have a contrast of 3:1 on white and on near-black, which leaves room for about eight distinct steps.
     """
-    colours = []
-    for i in range(count):
-        position = (len(RAMP) - 1) * (i / (count - 1) if count > 1 else 0.0)
-        left = min(int(position), len(RAMP) - 2)
-        share = position - left
-        mixed = (round(a + share * (b - a)) for a, b in zip(RAMP[left], RAMP[left + 1], strict=True))
-        colours.append("#" + "".join(f"{channel:02x}" for channel in mixed))
-    return colours
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    mixed = LinearSegmentedColormap.from_list("ramp", RAMP, N=max(count, 2))
+    return [to_hex(mixed(place)) for place in range(count)]
 
 
 def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.ndarray]:
