@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.papers.artifact import Artifact
 from suite.report import speed
-from suite.report.drawing import Drawing, rendered
+from suite.report.drawing import Drawing, filled, stamped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,4 +222,4 @@ def _id(document: Mapping[str, Any]) -> str:
 
 
 def _measured(artifact: Artifact, fill: Callable[[Figure], None]) -> Drawing:
-    return rendered(artifact, fill, lambda: ("measured",))
+    return stamped(Drawing(artifact, filled(artifact, fill), "", ("measured",), ()))

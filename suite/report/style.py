@@ -8,7 +8,6 @@ a drawing calls neither ``tight_layout`` nor ``subplots_adjust``, which would ta
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -101,28 +100,24 @@ def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.nd
 
     The curve is cut into stretches of equal count and the lowest and highest point of each is kept, so a spike or
     an oscillation survives; so do both ends, and one point of each stretch that is not finite (a gap stays a gap).
-    Raises ValueError for arrays of other shapes or fewer than four points to keep.
+    Raises ValueError for arrays of other shapes or fewer than five points to keep.
     """
     import numpy as np
+    import pandas as pd
 
     xs, ys = np.asarray(x), np.asarray(y)
     if xs.ndim != 1 or xs.shape != ys.shape:
         raise ValueError(f"thin: x and y must be two vectors of one length, not {xs.shape} and {ys.shape}")
-    if most < 4:
-        raise ValueError(f"thin: most = {most} keeps no outline; ask for 4 points or more")
+    if most < 5:
+        raise ValueError(f"thin: most = {most} keeps no outline; ask for 5 points or more")
     if len(xs) <= most:
         return xs, ys
-    keep = {0, len(xs) - 1}
     edges = np.linspace(0, len(xs), (most - 2) // 3 + 1).astype(int)
-    for start, stop in pairwise(edges):
-        stretch = ys[start:stop].astype(float)
-        finite = np.flatnonzero(np.isfinite(stretch))
-        if len(finite):
-            keep.add(int(start + finite[stretch[finite].argmin()]))
-            keep.add(int(start + finite[stretch[finite].argmax()]))
-        if len(finite) < len(stretch):
-            keep.add(int(start + np.flatnonzero(~np.isfinite(stretch))[0]))
-    chosen = np.array(sorted(keep))
+    place, finite = np.arange(len(xs)), np.isfinite(ys)
+    stretch = np.searchsorted(edges, place, side="right")
+    seen = pd.Series(ys[finite], place[finite]).groupby(stretch[finite])
+    gaps = pd.Series(place[~finite]).groupby(stretch[~finite]).first()
+    chosen = np.unique([0, len(xs) - 1, *seen.idxmin(), *seen.idxmax(), *gaps])
     return xs[chosen], ys[chosen]
 
 
