@@ -91,7 +91,7 @@ def test_every_committed_grade_follows_from_the_stored_specifications(judged):
         runs = [source.read(read.spec.id) for read in rests.runs]
         again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)
         experiments = {"train": TRAIN, **paper(claim.paper).experiments}
-        found = grade(claim.id, Rests(rests.measure, again), experiments)
+        found = grade(claim.id, Rests(again), experiments)
         assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id
         assert verdict.decides is (found.decides and verdict.order in DECIDING), claim.id
 
