@@ -20,7 +20,7 @@ from benchmarks.measuring import OUR_SECONDS, our_seconds
 from paper_figures.matex_agd.exchanges import SPEEDS, WORKLOADS
 from paper_figures.matex_agd.experiments.link import link
 from paper_figures.rudra.settings import CIFAR_BYTES, INTERCONNECT, LATENCY, MEMORY
-from reference_impls.rudra import Server
+from reference_impls.rudra_protocol import Server
 from suite.clock import Link
 from suite.experiment import Context
 from suite.parameter_server.flat import Base, Messages

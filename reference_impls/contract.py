@@ -15,9 +15,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from torch import Tensor
+if TYPE_CHECKING:  # a server's protocol needs the turns alone, and no torch
+    from torch import Tensor
 
 
 class GradientRef(NamedTuple):

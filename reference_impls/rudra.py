@@ -24,7 +24,8 @@ weights it was computed on. From timestamp i to i + 1, with c gradients:
     sigma         | Turn.t - Entry.read |       | updates
     <sigma>       | average_staleness   |       | updates
 
-c and alpha are plain numbers: :mod:`reference_impls.rudra_rates`. The model evaluated is theta at the server.
+c, alpha and the server's protocol are plain numbers: :mod:`reference_impls.rudra_protocol`. The model evaluated is
+theta at the server.
 
 Differs from the paper:
 - The paper's server updates after "at least" c gradients. Gradients that come one by one make it exactly c; a
@@ -40,21 +41,15 @@ Differs from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Algorithm, GradientRef, Points, Sent, Turn
+from reference_impls.contract import Algorithm, Points, Sent, Turn
 from reference_impls.numbers import on_device
-from reference_impls.rudra_rates import gradients_per_update
-
-
-def average_staleness(turn: Turn) -> float:
-    """<sigma> in updates (Eq. 2) of the vector clock that the entries of a turn form."""
-    return turn.t - sum(entry.read for entry in turn.entries) / len(turn.entries)
+from reference_impls.rudra_protocol import gradients_per_update
 
 
 def gather(turn: Turn) -> tuple[list[int], tuple[int, ...]]:
@@ -123,79 +118,3 @@ class Softsync(Algorithm[SoftsyncState]):
 
     def model(self, state: SoftsyncState) -> Tensor:
         return state.x
-
-
-@dataclass
-class Server:
-    """The protocol in integers: who may push and pull when, and which gradients make an update.
-
-    Every field is a plain number or list, so the server survives a trip through JSON:
-    ``Server(**json.loads(json.dumps(asdict(server))))``.
-    """
-
-    workers: int  # lambda
-    n: int  # 0: hardsync
-    timestamp: int = 0  # updates made
-    read: list[int] = field(default_factory=list)  # per worker, timestamp of the weights it holds
-    number: list[int] = field(default_factory=list)  # per worker, gradients pushed
-    buffer: list[GradientRef] = field(default_factory=list)  # gradients that wait for an update
-
-    def __post_init__(self) -> None:
-        self.collect = gradients_per_update(self.workers, self.n)  # c, the gradients that make an update
-        self.read = list(self.read) or [0] * self.workers
-        self.number = list(self.number) or [0] * self.workers
-        self.buffer = [GradientRef(*entry) for entry in self.buffer]
-
-    def begin(self, worker: int) -> GradientRef:
-        """The gradient that a learner computes next, on the weights it holds now. It is pushed by ``receive``."""
-        entry = GradientRef(worker, self.read[worker], self.number[worker])
-        self.number[worker] += 1
-        return entry
-
-    def receive(self, entries: Iterable[GradientRef]) -> Turn | None:
-        """Gradients arrive, several at once from a tree of servers; the update they complete, if they complete one.
-
-        Raises ValueError if a hardsync learner did not pull since its last push.
-        """
-        for entry in entries:
-            if self.n == 0 and (entry.number != self.timestamp or entry.read != self.timestamp):
-                raise ValueError(
-                    f"rudra: learner {entry.worker} pushed at timestamp {self.timestamp} without pulling since its "
-                    "last push; under hardsync it must wait for may_pull, then pull"
-                )
-            self.buffer.append(entry)
-        if len(self.buffer) < self.collect:
-            return None
-        turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=_read)))
-        self.buffer = []
-        self.timestamp += 1
-        return turn
-
-    def push(self, worker: int) -> Turn | None:
-        """The gradient that the learner computed on the weights it pulled last arrives: begun and received."""
-        self._check(worker)
-        turn = self.receive((GradientRef(worker, self.read[worker], self.number[worker]),))
-        self.number[worker] += 1
-        return turn
-
-    def may_pull(self, worker: int) -> bool:
-        """False while a hardsync learner's gradient waits for those of the others."""
-        self._check(worker)
-        return self.n > 0 or self.number[worker] <= self.timestamp
-
-    def pull(self, worker: int) -> int:
-        """The learner takes the newest weights. Raises ValueError where ``may_pull`` is False."""
-        if not self.may_pull(worker):
-            raise ValueError(
-                f"rudra: learner {worker} pulled before update {self.timestamp} was complete; ask may_pull"
-            )
-        self.read[worker] = self.timestamp
-        return self.timestamp
-
-    def _check(self, worker: int) -> None:
-        if not 0 <= worker < self.workers:
-            raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
-
-
-def _read(entry: GradientRef) -> int:
-    return entry.read

@@ -287,6 +287,15 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
     axes.set(xlabel="learners per GPU, m", ylabel=label)
 
 
+def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 1.0) -> None:
+    """Throughput of eight hosts that sleep to compute, over ``one``, with 95% intervals."""
+    speed = rows["images_per_second"] / one
+    errors = [speed - rows["low"] / one, rows["high"] / one - speed]
+    axes.errorbar(
+        places, speed, errors, color=INK, marker="D", label="8 hosts, compute asleep, links as PCIe 3.0 x16"
+    )
+
+
 def calibration_marks(axes: Any, places: Any, values: Any) -> None:
     """Points of a model that were fitted to what is printed: no predictions."""
     axes.plot(

@@ -30,7 +30,7 @@ from paper_figures.inverse_law.law import crossings, searches
 from paper_figures.inverse_law.misfits import Misfits, largest
 from paper_figures.inverse_law.settings import LIMIT
 from suite.batch_size.law import Updates
-from suite.claims.intervals import Interval, jackknife_variance
+from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame, Panel
 
@@ -179,14 +179,13 @@ def rms(misfits: np.ndarray) -> float:
 def jackknife(misfits: np.ndarray, statistic: Callable[[Any], float]) -> Interval:
     """A statistic of [..., P, S] with Student's t on the jackknife that leaves out one seed at a time."""
     import numpy as np
-    from scipy import stats
 
     seeds = misfits.shape[-1]
     whole = statistic(misfits)
     if seeds < 2:
         return Interval(whole, -math.inf, math.inf, seeds)
     parts = np.array([statistic(np.delete(misfits, j, -1)) for j in range(seeds)])
-    half = float(stats.t.ppf(0.975, seeds - 1)) * math.sqrt(jackknife_variance(parts))
+    half = quantile(seeds - 1, LEVEL) * math.sqrt(jackknife_variance(parts))
     return Interval(whole, whole - half, whole + half, seeds)
 
 

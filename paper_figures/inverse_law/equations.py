@@ -26,7 +26,7 @@ from paper_figures.inverse_law.law import (
 )
 from paper_figures.inverse_law.settings import BY_NAME, LOOP, law_runs, loop_runs
 from suite.batch_size.knee import Knee, fit_knee
-from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed
 from suite.papers.panel import Frame, Panel
@@ -134,13 +134,8 @@ counted(EQ2, "floor", MNIST_GROUPS, floors)
 @EQ2.quantity("variance", ["noise"])
 def noise_slope(frame: Frame) -> Interval:
     """Exponent of the batch size in the variance of the gradient with its 95% interval from the fit."""
-    import numpy as np
-    from scipy import stats
-
     table = frame.table("variance", "noise")
-    fit = stats.linregress(np.log(table["batch"]), np.log(table["variance"]))
-    half = float(stats.t.ppf(0.975, len(table) - 2) * fit.stderr)
-    return Interval(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(table))
+    return log_slope(table["batch"], table["variance"])
 
 
 @EQ2.quantity("hardware-independent", ["learners"])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reference_impls.inverse_law_model import smallest_batch
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
-from suite.claims.intervals import Interval, jackknife_variance
+from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,8 +63,6 @@ def joint_exponent(curves: Sequence[Sequence[Sequence[Updates]]]) -> Interval:
 @cache
 def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Interval:
     """Several claims and drawings ask for the same curves, and each answer is as many fits as there are seeds."""
-    from scipy import stats
-
     families = [[_family(counted) for counted in curve] for curve in curves]
     points = [len(family.batch) for curve in families for family in curve]
     if not families or not all(families) or min(points) < LEAST_POINTS:
@@ -80,10 +78,10 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
     variances = {count: _jackknife(families, count, whole) for count in sorted(set(seeds))}
     total = sum(variances.values())
     degrees = total**2 / sum(v**2 / (n - 1) for n, v in variances.items()) if total else 1.0  # Welch, Satterthwaite
-    halves = [float(stats.t.ppf(0.975, degrees)) * math.sqrt(total)]
+    halves = [quantile(degrees, LEVEL) * math.sqrt(total)]
     spare = sum(len(curve[0].batch) for curve in families) - 1 - 2 * len(families)
     between = misfit * math.sqrt(max(len(curve) for curve in families))
-    halves.append(float(stats.t.ppf(0.975, spare)) * between if spare > 0 else math.inf)
+    halves.append(quantile(spare, LEVEL) * between if spare > 0 else math.inf)
     return Interval(whole, whole - max(halves), whole + max(halves), min(seeds))
 
 
@@ -96,7 +94,8 @@ def without_one(curves: Sequence[Sequence[Sequence[Updates]]]) -> tuple[float, f
 
 def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
     """Where the profile of squares crosses its F bound on the way from an end of the range; infinite if nowhere."""
-    from scipy import optimize, stats
+    from scipy import optimize
+    from scipy.special import fdtri
 
     points = sum(len(family.batch) for curve in families for family in curve)
     spare = points - 1 - 2 * sum(map(len, families))
@@ -105,7 +104,7 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
         return nowhere
     alike = max(map(len, families))  # thresholds of a curve, as if all of them said the same
     least = _least_squares(families, (whole,), fixed=True).cost
-    bound = least * (1 + alike * float(stats.f.ppf(0.95, 1, spare)) / spare)
+    bound = least * (1 + alike * float(fdtri(1, spare, 1 - LEVEL)) / spare)
 
     def excess(logarithm: float) -> float:
         return _least_squares(families, (math.exp(logarithm),), fixed=True).cost - bound
@@ -229,15 +228,15 @@ def lack_of_fit_power(laws: Sequence[InverseLawFit], level: float) -> float:
 
 def _found(law: InverseLawFit, exponent: float, level: float) -> float:
     """Power of one F test: its noncentrality is the misfit of the best inverse law to the truth."""
-    from scipy import stats
+    from scipy.special import fdtri, ncfdtr
 
     truth = [Updates(batch, (law.floor + law.sensitivity * batch**-exponent,)) for batch in law.batches]
     nearest = fit_inverse_law(truth)
     misfit = math.fsum(math.log(u.seen[0] / nearest.predict(u.batch)) ** 2 for u in truth if u.seen[0])
     spare, runs = len(law.batches) - 2, law.runs / len(law.batches)
     repeats = law.degrees - spare
-    critical = stats.f.isf(level, spare, repeats)
-    return float(stats.ncf.sf(critical, spare, repeats, runs * misfit / law.scatter**2))
+    critical = fdtri(spare, repeats, 1 - level)
+    return 1 - float(ncfdtr(spare, repeats, runs * misfit / law.scatter**2, critical))
 
 
 def predicted_smallest(counted: Sequence[Updates], start: float, target: float) -> float:

@@ -32,7 +32,7 @@ def searches(frame: Frame, groups: Iterable[str]) -> list[Search]:
     """The searches of these groups."""
     found = []
     for group in groups:
-        for row in frame[group].to_dict("records"):
+        for row in (frame.rows[at] for at in frame.here(group)):
             settings = frame.stored[row["run"]].spec.settings
             batch = settings["batch"] if "batch" in settings else settings["words"]
             found.append(Search(batch, row["seed"], float(settings["limit"]), row))
@@ -67,8 +67,7 @@ def curve_groups(row: Row, frame: Frame, *, lower: bool = False) -> Groups:
     open, and the quantities name the batch sizes they come from. Raises Missing for fewer than four.
     """
     names = [f"{row.name}/{batch}{'/lower' if lower else ''}" for batch in row.powers]
-    asked = set(frame.runs["group"])
-    points = [name for name in names if {name, f"{name}/every"} & asked]
+    points = [name for name in names if not frame.groups.keys().isdisjoint((name, f"{name}/every"))]
     if not points:
         raise Missing(f"no runs of {row.name} at {frame.profile}")
     found = []
@@ -195,7 +194,7 @@ def power_told(share: float) -> str:
 
 def behind(frame: Frame) -> str:
     """Batch sizes and number of seeds of a frame's searches."""
-    runs = searches(frame, dict.fromkeys(frame.runs["group"]))
+    runs = searches(frame, frame.groups)
     sizes, seeds = sorted({run.batch for run in runs}), {run.seed for run in runs}
     return f"M = {', '.join(map(str, sizes))}; {len(seeds)} seeds"
 

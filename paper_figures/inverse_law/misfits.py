@@ -42,7 +42,7 @@ from paper_figures.inverse_law.law import (
 from paper_figures.inverse_law.settings import BY_NAME, ONCE
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.estimate import exact
-from suite.claims.intervals import Interval, jackknife_variance, log_interval
+from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
 from suite.papers.artifact import Evidence, Missing, Quantities
 from suite.papers.panel import Frame, read
 
@@ -93,7 +93,6 @@ def largest_misfit(thresholds: Iterable[Sequence[Updates]], scatter: Scatter | N
 def largest(found: Sequence[Misfits]) -> Interval:
     """The largest relative misfit of all points, with the interval described above; ``n`` is the number of seeds."""
     import numpy as np
-    from scipy import stats
 
     count = sum(len(each.misfit) for each in found)
     value = max(float(np.abs(each.misfit).max()) for each in found)
@@ -102,8 +101,8 @@ def largest(found: Sequence[Misfits]) -> Interval:
     low = high = 0.0
     for each in found:
         size = np.abs(each.misfit)
-        high = max(high, float((size + stats.t.ppf(0.975, each.degrees) * each.error).max()))
-        low = max(low, float((size - stats.t.isf(0.025 / count, each.degrees) * each.error).max()))
+        high = max(high, float((size + quantile(each.degrees, LEVEL) * each.error).max()))
+        low = max(low, float((size - quantile(each.degrees, LEVEL / count) * each.error).max()))
     return Interval(math.expm1(value), math.expm1(low), math.expm1(high), min(each.seeds for each in found))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from paper_figures.isgd import settings
 from paper_figures.isgd.fig8 import NAMES
 from paper_figures.isgd.settings import DIGITS, MNIST, NETWORKS, train
-from suite.claims.intervals import Interval, mean_interval, paired_difference
+from suite.claims.intervals import Interval, log_slope, mean_interval, paired_difference
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
@@ -69,13 +69,8 @@ ARTIFACTS = (EQ15, EQ19, EQ21)
 @EQ15.quantity("variance-inverse-batch", ["variance"])
 def slope(frame: Frame) -> Interval:
     """Log-log slope of the variance of the batch gradient over the batch size, standard error from the fit."""
-    import numpy as np
-    from scipy import stats
-
     table = frame.table("variance", "variance")
-    fit = stats.linregress(np.log(table["batch"]), np.log(table["variance"]))
-    half = float(stats.t.ppf(0.975, len(table) - 2) * fit.stderr)
-    return Interval(fit.slope, fit.slope - half, fit.slope + half, len(table))
+    return log_slope(table["batch"], table["variance"])
 
 
 def iterations(frame: Frame) -> dict[int, list[float]]:

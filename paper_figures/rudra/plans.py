@@ -20,7 +20,7 @@ from paper_figures.rudra.settings import (
     cifar_server,
     imagenet_server,
 )
-from reference_impls.rudra_rates import gradients_per_update
+from reference_impls.rudra_protocol import gradients_per_update
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed, printed_value
 from suite.spec import RunSpec

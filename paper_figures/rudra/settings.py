@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from reference_impls.rudra_rates import gradients_per_update, hardsync_rate, softsync_rate
+from reference_impls.rudra_protocol import gradients_per_update, hardsync_rate, softsync_rate
 from suite.spec import RunSpec
 
 NODES = {1: 1, 2: 1, 4: 2, 10: 4, 18: 4, 30: 8}  # footnote 4: learners to machines

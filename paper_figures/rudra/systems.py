@@ -90,7 +90,7 @@ def draw_adv_star(frame: Frame, figure: Figure) -> None:
 
 def draw_system(architecture: str, learners: int, figure: Figure) -> None:
     """Nodes and edges as the simulated object names them, in layers by distance from the weights."""
-    from suite.parameter_server.placement import simulation  # torch, which listing must not import
+    from suite.parameter_server.placement import simulation
 
     settings = cifar_server(30) | {"architecture": architecture}
     if architecture != "base":

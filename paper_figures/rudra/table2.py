@@ -28,7 +28,7 @@ from paper_figures.rudra.plans import (
 )
 from paper_figures.rudra.settings import EPOCHS, Configuration
 from suite.claims.estimate import Estimate, exact
-from suite.claims.intervals import Interval, mean_interval
+from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
 from suite.papers.artifact import Evidence, Groups, Missing, Quantities
 from suite.papers.panel import FIRST, Frame, Panel
 
@@ -105,16 +105,15 @@ def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval
     The first is Student's t on the squared differences, its lower end no less than 0; the second is Fisher's z, or 0
     where ours do not differ.
     """
-    from scipy import stats
-
     squares = mean_interval([(a - b) ** 2 for a, b in zip(ours, printed, strict=True)])
     mean, low, high = (math.sqrt(max(0.0, end)) for end in (squares.mean, squares.low, squares.high))
     apart = Interval(mean, low, high, 1)
     if len(set(ours)) == 1:
         return apart, Interval(0.0, 0.0, 0.0, 1)
-    found = stats.pearsonr(printed, ours)
-    inner = found.confidence_interval(0.95)
-    return apart, Interval(float(found.statistic), float(inner.low), float(inner.high), 1)
+    found = correlation(printed, ours)
+    z = math.atanh(math.copysign(min(abs(found), math.nextafter(1, 0)), found))
+    half = quantile(0, LEVEL) / math.sqrt(len(ours) - 3) if len(ours) > 3 else math.inf
+    return apart, Interval(found, math.tanh(z - half), math.tanh(z + half), 1)
 
 
 def of_all_rows(frame: Frame) -> tuple[Interval, Interval]:

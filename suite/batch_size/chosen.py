@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from suite.batch_size.knee import Knee, fit_knee
 from suite.batch_size.law import InverseLawFit, Updates, fit_inverse_law
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, quantile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +40,9 @@ class Choice:
 
         Twice the same law predicts both, so what it leaves open of their difference counts, and the timing's scatter.
         """
-        from scipy import stats
-
         if self.law.degrees < 1:
             return tuple(batch for batch in self.predicted if batch != self.batch)
-        quantile = float(stats.t.ppf(0.5 + confidence / 2, self.law.degrees))
+        reach = quantile(self.law.degrees, 1 - confidence)
         (floor, both), (_, sensitivity) = self.law.covariance
         best, spent = self.batch, self.seconds[self.batch]
         timing = (self.law.predict(best) * self.errors.get(best, 0.0)) ** 2
@@ -55,7 +53,7 @@ class Choice:
             variance = a * a * floor + 2 * a * b * both + b * b * sensitivity + timing
             variance += (self.law.predict(batch) * self.errors.get(batch, 0.0)) ** 2
             difference = self.predicted[batch] - self.predicted[best]
-            if batch != best and difference <= quantile * math.sqrt(max(variance, 0.0)):
+            if batch != best and difference <= reach * math.sqrt(max(variance, 0.0)):
                 found.append(batch)
         return tuple(sorted(found))
 

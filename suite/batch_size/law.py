@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,11 +77,9 @@ class InverseLawFit:
         return self.floor + self.sensitivity / batch
 
     def _interval(self, value: float, variance: float, confidence: float) -> Interval:
-        from scipy import stats
-
         if self.degrees < 1:
             return Interval(value, -math.inf, math.inf, self.runs)
-        half = float(stats.t.ppf(0.5 + confidence / 2, self.degrees)) * math.sqrt(max(variance, 0.0))
+        half = quantile(self.degrees, 1 - confidence) * math.sqrt(max(variance, 0.0))
         return Interval(value, value - half, value + half, self.runs)
 
     def floor_interval(self, confidence: float = 0.95) -> Interval:
@@ -201,7 +199,7 @@ def _imputed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms with censored ones at their mean beyond the limit, and the parameters fitted to them."""
     import numpy as np
-    from scipy import stats
+    from scipy.special import log_ndtr
 
     limits, y = y[hidden], y.copy()
     theta = _minimise(y, inverse, effects, *_start(inverse, np.exp(y)))
@@ -210,7 +208,8 @@ def _imputed(
         seen = (y - fitted)[~hidden]
         scale = math.sqrt(float(seen @ seen) / max(len(seen) - len(theta), 1)) + 1e-12
         beyond = (limits - fitted[hidden]) / scale
-        mean = fitted[hidden] + scale * np.exp(stats.norm.logpdf(beyond) - stats.norm.logsf(beyond))
+        density = -(beyond**2) / 2 - math.log(2 * math.pi) / 2
+        mean = fitted[hidden] + scale * np.exp(density - log_ndtr(-beyond))
         settled = np.allclose(mean, y[hidden], rtol=0, atol=1e-10)
         y[hidden] = mean
         theta = _minimise(y, inverse, effects, theta[0], theta[1])
@@ -281,7 +280,7 @@ def _minimise(
 def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual: np.ndarray) -> float | None:
     """p-value of the scatter about the curve against the scatter with one free mean per batch size."""
     import numpy as np
-    from scipy import stats
+    from scipy.special import fdtrc
 
     levels, place = np.unique(batch, return_inverse=True)
     free = np.concatenate([np.eye(len(levels))[place], effects], 1)
@@ -293,7 +292,7 @@ def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual
     between = max(float(residual @ residual) - within, 0.0)
     if within <= 1e-24 * float(y @ y):
         return 1.0 if between <= 1e-18 * float(y @ y) else 0.0
-    return float(stats.f.sf((between / spare) / (within / repeats), spare, repeats))
+    return float(fdtrc(spare, repeats, (between / spare) / (within / repeats)))
 
 
 def free_exponent(measured: Sequence[Updates], *, blocks: bool = False, confidence: float = 0.95) -> Interval:
@@ -306,7 +305,8 @@ def free_exponent(measured: Sequence[Updates], *, blocks: bool = False, confiden
         FitError: fewer than three usable batch sizes, no run to spare, or as ``fit_inverse_law``.
     """
     import numpy as np
-    from scipy import optimize, stats
+    from scipy import optimize
+    from scipy.special import fdtri
 
     usable, _ = _usable(measured)
     rows = _rows(usable, blocks)
@@ -328,7 +328,7 @@ def free_exponent(measured: Sequence[Updates], *, blocks: bool = False, confiden
     ends = (grid[max(near - 1, 0)], grid[min(near + 1, len(grid) - 1)])
     inner = optimize.minimize_scalar(profile, bounds=ends, method="bounded")
     best, least = min((float(inner.fun), float(inner.x)), (float(sums[near]), float(grid[near])))[::-1]
-    bound = least * (1 + float(stats.f.ppf(confidence, 1, degrees)) / degrees)
+    bound = least * (1 + float(fdtri(1, degrees, confidence)) / degrees)
     excess = lambda p: profile(p) - bound
     below = [float(p) for p, s in zip(grid, sums, strict=True) if p < best and s > bound]
     above = [float(p) for p, s in zip(grid, sums, strict=True) if p > best and s > bound]

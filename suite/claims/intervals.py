@@ -83,16 +83,29 @@ def jackknife_variance(parts: Any) -> Any:
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
     """Wilson interval of a proportion."""
-    from scipy import stats
-
     if not 0 <= successes <= trials or trials == 0:
         raise ValueError(f"{successes} successes of {trials} trials is not a proportion")
-    share = stats.binomtest(successes, trials).proportion_ci(confidence, method="wilson")
-    return Interval(successes / trials, float(share.low), float(share.high), trials)
+    share, z = successes / trials, quantile(0, 1 - confidence)
+    middle, half = share + z**2 / (2 * trials), z * math.sqrt(share * (1 - share) / trials + (z / trials) ** 2 / 4)
+    low, high = (middle - half) / (1 + z**2 / trials), (middle + half) / (1 + z**2 / trials)
+    return Interval(share, low if successes else 0.0, high if successes < trials else 1.0, trials)
+
+
+def log_slope(x: Any, y: Any) -> Interval:
+    """Slope of log y over log x by least squares, with Student's t on the scatter about the line."""
+    import numpy as np
+
+    across, along = (np.log(np.asarray(values, dtype=float)) for values in (x, y))
+    across = across - across.mean()
+    n, squares = len(across), float(across @ across)
+    slope = float(across @ along) / squares
+    rest = along - along.mean() - slope * across
+    half = quantile(n - 2, LEVEL) * math.sqrt(float(rest @ rest) / (n - 2) / squares)
+    return Interval(slope, slope - half, slope + half, n)
 
 
 @cache
-def quantile(freedom: int, level: float) -> float:
+def quantile(freedom: float, level: float) -> float:
     """Half the width of an interval that misses the truth with probability ``level``, in standard errors.
 
     Student's t with so many degrees of freedom, the normal distribution for none.

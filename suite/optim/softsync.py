@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from reference_impls import rudra
+from reference_impls import rudra, rudra_protocol
 from reference_impls.contract import Turn
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
@@ -76,7 +76,7 @@ class Softsync(Algorithm):
     ):
         self.learners, self.updates = self._learners_here(learners), updates
         self._chosen: dict[str, Any] = {"workers": learners, "n": n, "per_gradient": per_gradient}
-        self._server = rudra.Server(learners, n)
+        self._server = rudra_protocol.Server(learners, n)
         self._divisor = max(n, 1) if modulate and not per_gradient else 1
         self._watch = watch
         self._versions: dict[int, Tensor] = {}  # weights that learners hold, by timestamp
@@ -212,7 +212,7 @@ class Softsync(Algorithm):
         return {"server": server, "learner": self._learner, "versions": versions, "sums": sums}
 
     def _restore(self, held: Mapping[str, Any]) -> None:
-        self._server, self._learner = rudra.Server(**held["server"]), held["learner"]
+        self._server, self._learner = rudra_protocol.Server(**held["server"]), held["learner"]
         device = self.vector.x.device
         self._versions = {int(at): version.to(device, copy=True) for at, version in held["versions"].items()}
         self._rows = {}

@@ -35,7 +35,7 @@ from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
 from suite.papers.printed_settings import PrintedExperiment as PrintedExperiment
-from suite.runs.store import Run, digest, seal
+from suite.runs.store import Run, digest
 from suite.spec import RunSpec
 
 VIRTUAL = {"virtual_seconds", "mean_staleness"}  # results of a training that its schedule's virtual clock makes
@@ -99,7 +99,7 @@ Departure = tuple[str, str]
 def read_of(run: Run, results: Iterable[str] = ()) -> ReadOf:
     """A stored run as one that a quantity reads, and the names of those of its results that were read."""
     began = str(run.environment.get("started", ""))
-    return ReadOf(run.spec, machine_of(run), frozenset(results), began, digest(seal(run.files)), partial(_best, run))
+    return ReadOf(run.spec, machine_of(run), frozenset(results), began, run.digest, partial(_best, run))
 
 
 def _best(run: Run) -> float | None:

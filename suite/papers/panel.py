@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cached_property, wraps
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from suite.claims.estimate import Estimate, over_seeds
@@ -58,14 +59,36 @@ class Frame:
     stored: Mapping[str, Run] = field(default_factory=dict)
     note: Callable[[str], object] = field(default=lambda run: None, compare=False)
 
+    @cached_property
+    def groups(self) -> dict[str, list[int]]:
+        """The positions of the rows of every group, in the order of the plan."""
+        found: dict[str, list[int]] = {}
+        for at, group in enumerate(self.runs["group"].tolist()):
+            found.setdefault(group, []).append(at)
+        return found
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The id of the run of every row, "" where it is not stored."""
+        return list(self.runs["run"].tolist())
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Every row by the names of its columns."""
+        return self.runs.to_dict("records")
+
     def __getitem__(self, group: str) -> pd.DataFrame:
         """The stored runs of a group, a row each. Raises UnusableRun for one that is damaged."""
-        rows = self.runs[(self.runs["group"] == group) & (self.runs["run"] != "")]
-        for fault in rows["fault"].dropna():
-            raise fault
-        for run in rows["run"]:
-            self.note(run)
-        return rows
+        return self.runs.iloc[self.here(group)]
+
+    def here(self, group: str) -> list[int]:
+        """The positions of the stored runs of a group. Raises UnusableRun for one that is damaged."""
+        found = [at for at in self.groups.get(group, ()) if self.ids[at]]
+        for at in found:
+            if isinstance(fault := self.rows[at]["fault"], UnusableRun):
+                raise fault
+            self.note(self.ids[at])
+        return found
 
     def one(self, group: str) -> pd.Series:
         """The results of a group's only run."""
@@ -74,14 +97,13 @@ class Frame:
 
     def whole(self, group: str) -> bool:
         """Whether the group has runs, and all of them are stored."""
-        stored = self.runs.loc[self.runs["group"] == group, "run"] != ""
-        return bool(len(stored) and stored.all())
+        return group in self.groups and all(self.ids[at] for at in self.groups[group])
 
     def table(self, name: str, *groups: str) -> pd.DataFrame:
         """A table of the runs of these groups (of all, without names), with the columns group, seed and run."""
         import pandas as pd
 
-        rows = pd.concat([self[group] for group in groups or dict.fromkeys(self.runs["group"])])
+        rows = pd.concat([self[group] for group in groups or self.groups])
         told = zip(rows["group"], rows["seed"], rows["run"], strict=True)
         tables = [self.stored[run].curve(name).assign(group=group, seed=seed, run=run) for group, seed, run in told]
         return pd.concat(tables, ignore_index=True)
@@ -91,24 +113,24 @@ class Frame:
 
         Raises Missing where a run that is needed is not stored.
         """
-        keep: list[Any] = []
+        keep: list[int] = []
         lacking: list[str] = []
         for group in groups:
-            rows = self.runs[self.runs["group"] == group]
-            here = rows["run"] != ""
-            first = rows[here.cummin()]
-            if first.empty:
+            rows = self.groups.get(group, [])
+            first = list(takewhile(self.ids.__getitem__, rows))
+            if not first:
                 lacking.append(f"no run of {group} at {self.profile}")
             elif seeds == ALL and len(first) < len(rows):
-                lacking.append(f"{int((~here).sum())} of {len(rows)} runs of {group} at {self.profile} are missing")
-            keep += list(first.index)
+                absent = sum(not self.ids[at] for at in rows)
+                lacking.append(f"{absent} of {len(rows)} runs of {group} at {self.profile} are missing")
+            keep += first
         if lacking:
             more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
             raise Missing(lacking[0] + more)
-        others = self.runs[self.runs["group"].isin(beside)]
-        if (others["run"] != "").all():
-            keep += list(others.index)
-        return replace(self, runs=self.runs.loc[keep])
+        others = [at for group, rows in self.groups.items() if group in beside for at in rows]
+        if all(self.ids[at] for at in others):
+            keep += others
+        return replace(self, runs=self.runs.iloc[keep])
 
 
 def read(evidence: Evidence, beside: Groups | None = None) -> Frame:

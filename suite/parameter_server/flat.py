@@ -17,7 +17,7 @@ from typing import Any
 import simpy
 
 from reference_impls.contract import GradientRef, Turn
-from reference_impls.rudra import Server
+from reference_impls.rudra_protocol import Server
 from suite.clock import Link
 from suite.parameter_server.protocol import Timed
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reference_impls.rudra import Server
+from reference_impls.rudra_protocol import Server
 from suite.clock import Link
 from suite.parameter_server.flat import Base, Messages
 from suite.parameter_server.protocol import GammaDurations

@@ -27,9 +27,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from reference_impls import rudra
+from reference_impls import rudra, rudra_protocol
 from reference_impls.contract import Optimizer, Turn
-from reference_impls.rudra_rates import gradients_per_update
 from suite.communication.collectives import Local
 from suite.communication.group import Group, WorkerLost
 
@@ -101,7 +100,7 @@ def train(
     """
     connections = connect(group, {"n": n, "updates": updates}, x0)
     learners = len(connections)
-    gradients_per_update(learners, n)
+    rudra_protocol.gradients_per_update(learners, n)
     if group.rank:
         learner = group.rank - 1
         server, weights, number = Learner(connections[learner], learner), x0, 0
@@ -218,7 +217,7 @@ class Service:
         notes: int = 0,
     ):
         self.connections, self.update, self.updates, self.notes = connections, update, updates, notes
-        self.protocol = rudra.Server(len(connections), n)
+        self.protocol = rudra_protocol.Server(len(connections), n)
         self.sums: dict[int, Tensor] = {}  # by timestamp, of the gradients that wait for an update
         self.losses: list[float] = []  # of the same
         self.served = Served(x0)

@@ -17,7 +17,7 @@ import torch
 
 from reference_impls.contract import Turn
 from reference_impls.numbers import on_device
-from reference_impls.rudra import average_staleness
+from reference_impls.rudra_protocol import average_staleness
 from suite.experiment import Context
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import Timed

@@ -27,7 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from reference_impls import rudra
+from reference_impls import rudra_protocol
 from reference_impls.contract import GradientRef
 from suite.communication.group import Group, WorkerLost
 from suite.parameter_server.flat import TimeLedger
@@ -139,7 +139,7 @@ class Root(Parent):
         reports: Reports | None,
     ):
         super().__init__(children, job.x0, waits=downcast is None)
-        self.protocol = rudra.Server(learners, job.n)
+        self.protocol = rudra_protocol.Server(learners, job.n)
         self.update = updating(job.x0, job.n, learners, job.optimizer, job.rate)
         self.updates, self.downcast, self.reports, self.epoch = job.updates, downcast, reports, job.epoch
         self.sums: Sums = {}

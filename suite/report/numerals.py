@@ -74,7 +74,7 @@ def number(value: float, half_width: float = 0.0, digits: int = OWN) -> str:
     """
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    if value and not 1e-4 <= abs(value) < 1e9:
+    if value and not (1e-6 if half_width else 1e-4) <= abs(value) < 1e9:
         return _signed(f"{value:.3g}" if half_width else f"{value:.{digits}g}")
     if half_width > 0 and math.isfinite(half_width):
         places = decimals(value, half_width)
@@ -97,7 +97,8 @@ def rounded(value: float, digits: int) -> float:
 
 
 def _signed(text: str) -> str:
-    return text.replace("-", "−") if text.startswith("-") and "e" not in text else text
+    """The minus sign of print before the number; an exponent keeps its hyphen."""
+    return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def with_unit(text: str, unit: str) -> str:

@@ -123,7 +123,7 @@ def pilot_run(resolve: Resolve, device: str, data: Path | None, spec: RunSpec, w
 
 def host_seconds() -> float:
     """This host's time for a piece of a simulation over the reference's, by processor time."""
-    from reference_impls.rudra import Server
+    from reference_impls.rudra_protocol import Server
     from suite.parameter_server.protocol import GammaDurations, play
 
     learners = 30

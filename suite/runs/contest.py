@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from suite.claims.intervals import quantile
 from suite.runs.comparison import identical, several_builds
 from suite.runs.store import Run
 from suite.spec import canonical
@@ -88,8 +89,6 @@ def implausible(run: Run, seeds: Sequence[Run], alarm: float) -> str | None:
     A prediction interval (Student's t) of each plain number, together alarming with probability ``alarm``. Empty
     when all lie within, None with too few seeds to tell.
     """
-    from scipy.stats import t
-
     if len(seeds) < FEWEST_SEEDS:
         return None
     numbers = [_numbers(seed) for seed in seeds]
@@ -97,7 +96,7 @@ def implausible(run: Run, seeds: Sequence[Run], alarm: float) -> str | None:
     for name in names:
         values = [found[name] for found in numbers]
         mean, spread = statistics.fmean(values), max(statistics.stdev(values), 1e-6 * max(map(abs, values)))
-        reach = t.isf(alarm / 2 / len(names), len(values) - 1) * spread * math.sqrt(1 + 1 / len(values))
+        reach = quantile(len(values) - 1, alarm / len(names)) * spread * math.sqrt(1 + 1 / len(values))
         value = _numbers(run)[name]
         if abs(value - mean) > reach:
             return f"{name} is {value:.6g}, where {len(values)} seeds lead to expect {mean:.6g} +- {reach:.2g}"

@@ -94,6 +94,11 @@ class Run:
         return json.loads(self.files["outcome.json"])
 
     @cached_property
+    def digest(self) -> str:
+        """A digest of the contents of all files."""
+        return digest(seal(self.files))
+
+    @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
         return {}
 

@@ -12,9 +12,10 @@ from math import sqrt
 import pytest
 import torch
 
-from reference_impls import rudra, rudra_rates
+from reference_impls import rudra, rudra_protocol
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.inverse_law import SGD
+from reference_impls.rudra_protocol import Server, average_staleness
 from suite.battery.quadratic import LR, QUADRATIC, D, close, drive, one, streams
 from suite.communication.collectives import Local
 from suite.training.optimizers import CaffeSGD
@@ -41,7 +42,7 @@ def events(server, count, jitter=0.1):
 
 
 def schedule(workers, n, pushes):
-    return [turn for _, turn in events(rudra.Server(workers, n), pushes) if turn]
+    return [turn for _, turn in events(Server(workers, n), pushes) if turn]
 
 
 def staleness(turns):
@@ -62,7 +63,7 @@ def run(workers, n, turns, **settings):
 
 def test_softsync_by_hand():
     """Two learners, c = 1; learner 1 is two updates late: theta = 1 -> 0.9 -> 0.7 -> 0.7 - 0.1 * 4 = 0.3."""
-    server, algorithm = rudra.Server(2, 2), softsync(2, 2, CaffeSGD(), history=3)
+    server, algorithm = Server(2, 2), softsync(2, 2, CaffeSGD(), history=3)
     state = algorithm.init(torch.ones(1))
     for worker, gradient, expected, read in ((0, 1.0, 0.9, 0), (0, 2.0, 0.7, 1), (1, 4.0, 0.3, 0)):
         turn = server.push(worker)
@@ -70,14 +71,14 @@ def test_softsync_by_hand():
         assert turn.entries[0].read == read
         if worker == 1:
             assert algorithm.points(state, turn).parameters.tolist() == [[1.0]]
-            assert rudra.average_staleness(turn) == 2
+            assert average_staleness(turn) == 2
         state = algorithm.update(state, turn, torch.zeros(1), torch.tensor([[gradient]]), torch.tensor(0.1))
         assert state.x.item() == pytest.approx(expected)
 
 
 def test_two_gradients_of_an_update_are_averaged():
     """Four learners in two groups, c = 2: theta = 1 - 0.1 (3 + 5) / 2."""
-    server, algorithm = rudra.Server(4, 2), softsync(4, 2, CaffeSGD())
+    server, algorithm = Server(4, 2), softsync(4, 2, CaffeSGD())
     assert server.push(0) is None
     turn = server.push(3)
     sums = torch.tensor([[3.0], [5.0]])
@@ -93,7 +94,7 @@ def test_unless_told_otherwise_an_update_takes_a_gradient_of_each_and_no_older_w
 
 def test_vector_clock_by_hand():
     turn = Turn(5, tuple(GradientRef(worker, read, 0) for worker, read in enumerate((3, 4, 4, 5))))
-    assert rudra.average_staleness(turn) == 1
+    assert average_staleness(turn) == 1
 
 
 def test_hardsync_has_no_staleness_and_is_the_synchronous_mean():
@@ -105,7 +106,7 @@ def test_hardsync_has_no_staleness_and_is_the_synchronous_mean():
 
 
 def test_hardsync_waits_for_everyone():
-    server = rudra.Server(2, 0)
+    server = Server(2, 0)
     server.push(0)
     assert not server.may_pull(0)
     for forbidden in (server.push, server.pull):
@@ -121,7 +122,7 @@ def test_hardsync_waits_for_everyone():
 def test_softsync_over_all_learners_is_async_event_for_event():
     """Async (Eq. 4): each gradient is an update, on the weights its learner pulled after its last one."""
     held, sent = [0] * 7, Counter()
-    for updates, (worker, turn) in enumerate(events(rudra.Server(7, 7), 500)):
+    for updates, (worker, turn) in enumerate(events(Server(7, 7), 500)):
         assert turn == Turn(updates, (GradientRef(worker, held[worker], sent[worker]),))
         sent[worker] += 1
         held[worker] = updates + 1
@@ -136,7 +137,7 @@ def test_one_learner_is_sgd_bit_for_bit(n, per_gradient):
 
 @pytest.mark.parametrize("n", [0, 1, 2, 4, 30])
 def test_every_gradient_is_applied_once_and_in_number_order(n):
-    server = rudra.Server(30, n)
+    server = Server(30, n)
     turns = [turn for _, turn in events(server, 3000) if turn]
     applied = [(entry.worker, entry.number) for turn in turns for entry in turn.entries]
     waiting = [(entry.worker, entry.number) for entry in server.buffer]
@@ -218,10 +219,10 @@ def test_points_serve_a_later_turn_whose_weights_exist():
 
 
 def test_server_survives_json():
-    server = rudra.Server(7, 2)
+    server = Server(7, 2)
     for _ in events(server, 20):
         pass
-    again = rudra.Server(**json.loads(json.dumps(asdict(server))))
+    again = Server(**json.loads(json.dumps(asdict(server))))
     assert again == server
     assert server.buffer
     assert [again.push(w) for w in range(7)] == [server.push(w) for w in range(7)]
@@ -229,9 +230,9 @@ def test_server_survives_json():
 
 def test_rates():
     """lambda = 30, mu = 128, B = 128: sqrt(30); n = 4: a quarter, whatever mu."""
-    assert rudra_rates.hardsync_rate(0.1, 30, 128) == pytest.approx(0.1 * sqrt(30))
-    assert rudra_rates.hardsync_rate(0.1, 1, 128) == 0.1
-    assert rudra_rates.softsync_rate(0.1, 4) == 0.025
+    assert rudra_protocol.hardsync_rate(0.1, 30, 128) == pytest.approx(0.1 * sqrt(30))
+    assert rudra_protocol.hardsync_rate(0.1, 1, 128) == 0.1
+    assert rudra_protocol.softsync_rate(0.1, 4) == 0.025
 
 
 @pytest.mark.parametrize("wrong", [(0, 0, 1), (4, 5, 1), (4, -1, 1), (4, 2, 0)])
@@ -245,14 +246,14 @@ def test_refuses_workers_that_are_not_those_of_the_sums():
         rudra.Softsync(HEAVY, Local(2), 3)
 
 
-@pytest.mark.parametrize("asked", [rudra.Server.push, rudra.Server.may_pull, rudra.Server.pull])
+@pytest.mark.parametrize("asked", [Server.push, Server.may_pull, Server.pull])
 @pytest.mark.parametrize("worker", [-1, 3])
 def test_refuses_an_unknown_learner(worker, asked):
     with pytest.raises(ValueError, match="counted from 0"):
-        asked(rudra.Server(3, 1), worker)
+        asked(Server(3, 1), worker)
 
 
 def test_a_learner_may_compute_several_gradients_before_it_pushes_one():
     """Each has a batch of its own, on the weights that it holds."""
-    server = rudra.Server(2, 2)
+    server = Server(2, 2)
     assert [server.begin(1) for _ in range(3)] == [GradientRef(1, 0, number) for number in range(3)]

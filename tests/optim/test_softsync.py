@@ -15,7 +15,7 @@ from door import DECAY, MOMENTUM, RATE, UPDATES, FusedTorch, closure, examples, 
 
 from reference_impls import rudra
 from reference_impls.contract import GradientRef, Turn
-from reference_impls.rudra_rates import softsync_rate
+from reference_impls.rudra_protocol import softsync_rate
 from suite.communication.collectives import Local
 from suite.communication.group import Group
 from suite.communication.launch import WorkersFailed, spawn

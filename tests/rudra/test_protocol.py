@@ -12,7 +12,7 @@ import pytest
 from simulated_systems import COSTS, system
 
 from reference_impls.contract import GradientRef, Turn
-from reference_impls.rudra import Server, average_staleness
+from reference_impls.rudra_protocol import Server, average_staleness
 from suite.clock import Link
 from suite.parameter_server.flat import Base, Messages
 from suite.parameter_server.placement import simulation

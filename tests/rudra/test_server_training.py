@@ -12,7 +12,7 @@ import torch
 from simulated_systems import COSTS
 from torch import Tensor
 
-from reference_impls import rudra
+from reference_impls import rudra, rudra_protocol
 from reference_impls.contract import Turn
 from suite.communication.collectives import Local
 from suite.experiment import Context, OutOfTime
@@ -222,7 +222,7 @@ def in_waves(n: int, updates: int, lookahead: int, paths: type, sizes: list[int]
     gradients = paths(made)
     algorithm = rudra.Softsync(CaffeSGD(0.9), Local(LEARNERS), LEARNERS, n, history=4 * LEARNERS)
     state = algorithm.init(torch.zeros(8, dtype=torch.float64))
-    timed = islice(play(rudra.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates)
+    timed = islice(play(rudra_protocol.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates)
     ready: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
     buffers = torch.zeros(1, 0, dtype=torch.float64)
     for wave, _, turn in Waves(timed, lookahead):
@@ -246,7 +246,7 @@ def one_at_a_time(n: int, updates: int) -> Tensor:
     made = problem()
     x = torch.zeros(8, dtype=torch.float64)
     versions, velocity = [x], torch.zeros_like(x)
-    for _, turn in islice(play(rudra.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates):
+    for _, turn in islice(play(rudra_protocol.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates):
         total = torch.zeros_like(x)
         for entry in turn.entries:
             rows = made.rows[examples([entry.worker], torch.tensor([entry.number]))[0]]
@@ -276,7 +276,7 @@ def test_looking_ahead_makes_fewer_and_larger_waves() -> None:
 
 def test_a_wave_holds_only_what_is_determined() -> None:
     def timed() -> Iterator[tuple[float, Turn]]:
-        return islice(play(rudra.Server(5, 5), 5, GammaDurations(1.0, 0.3, 0)), 200)
+        return islice(play(rudra_protocol.Server(5, 5), 5, GammaDurations(1.0, 0.3, 0)), 200)
 
     seen: set[tuple[int, int]] = set()
     for wave, _, turn in Waves(timed(), 30):

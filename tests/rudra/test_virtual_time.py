@@ -11,7 +11,7 @@ import simpy
 from simulated_systems import COSTS
 
 from reference_impls.contract import GradientRef, Turn
-from reference_impls.rudra import Server
+from reference_impls.rudra_protocol import Server
 from suite.clock import Link
 from suite.parameter_server.flat import Base, Messages, Port, TimeLedger
 from suite.parameter_server.placement import learner_seconds, placement, simulation

@@ -34,6 +34,13 @@ def engine_seconds(spec: RunSpec) -> float:
     return gradient_seconds(s["model"], tasks * s["batch"], tasks)
 
 
+def hosts_seconds(spec: RunSpec) -> float:
+    """Tasks of every number of learners, at every interval and with a barrier, asleep for most of it."""
+    s = spec.settings
+    each = s["iterations"] * (len(s["intervals"]) + 1) * sum(s["seconds"])
+    return 1.05 * (s["repeats"] + 1) * each
+
+
 def stepping_seconds(spec: RunSpec) -> float:
     """Two iterations on each of two paths for every batch and number of learners."""
     images = 4 * sum(spec.settings["batches"]) * sum(spec.settings["learners"])
@@ -70,6 +77,13 @@ EXPERIMENTS = {
     "crossbow/engine-asleep": Experiment(
         lazily("paper_figures.crossbow.experiments.engine:asleep"),
         lambda spec: 12.0 * spec.settings["seconds"] * spec.settings["turns"] * spec.settings["repeats"],
+        timed=True,
+        clock="asleep",
+    ),
+    "crossbow/hosts": Experiment(
+        lazily("paper_figures.crossbow.experiments.hosts:hosts"),
+        hosts_seconds,
+        memory=lambda spec: 2_500_000_000,
         timed=True,
         clock="asleep",
     ),

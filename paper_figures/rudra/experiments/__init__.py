@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reference_impls.rudra_rates import gradients_per_update
+from reference_impls.rudra_protocol import gradients_per_update
 from suite.experiment import Experiment, lazily
 from suite.runner import cost as training_cost
 from suite.spec import RunSpec

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from reference_impls.contract import GradientRef, Turn
-from reference_impls.rudra import Server, Softsync
+from reference_impls.rudra import Softsync
+from reference_impls.rudra_protocol import Server
 from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.parameter_server.protocol import GammaDurations, play

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 from typing import Any
 
-from reference_impls.rudra import Server, average_staleness
+from reference_impls.rudra_protocol import Server, average_staleness
 from suite.experiment import Context
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play

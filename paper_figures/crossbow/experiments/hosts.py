@@ -1,0 +1,98 @@
+"""The experiment ``crossbow/hosts``: synchronous model averaging between hosts that sleep to compute.
+
+A process in a network namespace of its own stands for a GPU with m learners. It sleeps for what their tasks take on
+the paper's card, and its replicas, corrections and sums are really there. Time is dilated and the model is shrunk,
+both evenly and the links with them, so that computing over exchanging is that of the paper's server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from reference_impls.contract import Collective, Pending
+from suite.communication import link as netlab
+from suite.communication.asleep import Device
+from suite.communication.collectives import Processes
+from suite.communication.group import Group
+from suite.communication.launch import spawn
+from suite.experiment import Context
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, thaw
+
+MOMENTUM = 0.9  # of the average model; its value takes the same time
+
+
+class Learners:
+    """m replicas of one host and its copy of the average model, exchanged every ``tau`` iterations; 0: never."""
+
+    def __init__(self, sums: Collective, m: int, numbers: int, tau: int, *, barrier: bool):
+        self.replicas, self.average = torch.zeros(m, numbers), torch.zeros(numbers)
+        self.earlier, self.gradient = self.average.clone(), torch.ones(numbers)
+        self.sums, self.alpha, self.tau, self.barrier = sums, 1 / sums.workers, tau, barrier
+        self.pending: Pending | None = None
+
+    def iterate(self, t: int, device: Device, seconds: float) -> None:
+        """Learning tasks of ``seconds``, during which the exchange of the iteration before goes on (section 4.2)."""
+        device.begin()
+        device.compute(seconds)
+        self.replicas.sub_(self.gradient, alpha=1e-3)
+        self.land()
+        if not self.tau or t % self.tau:
+            return
+        corrections = (self.replicas - self.average).mul_(self.alpha)
+        self.replicas.sub_(corrections)
+        self.pending = self.sums.start(corrections)
+        if self.barrier:
+            self.land()
+
+    def land(self) -> None:
+        """Wait for the sum that is under way, if any, and move the average model by it (Algorithm 1, line 12)."""
+        if self.pending is None:
+            return
+        moved: Tensor = self.average + self.pending.wait() + MOMENTUM * (self.average - self.earlier)
+        self.earlier, self.average, self.pending = self.average, moved, None
+
+
+def sides(settings: Mapping[str, Any]) -> list[tuple[int, int, bool]]:
+    """Learners, interval and whether exchange is waited for at once, of each side that is timed."""
+    found = [(m, tau, False) for m in settings["learners"] for tau in settings["intervals"]]
+    return found + [(m, 1, True) for m in settings["learners"]]
+
+
+def on_hosts(group: Group, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Seconds an iteration of every side, in turns; one repetition to warm up is left out."""
+    together, signal = Processes(group), torch.zeros(1, 1)
+    rows: list[dict[str, Any]] = []
+    for repeat in range(settings["repeats"] + 1):
+        for m, tau, barrier in sides(settings):
+            learners, device = (
+                Learners(Processes(group, rows=m), m, settings["numbers"], tau, barrier=barrier),
+                Device(),
+            )
+            task = settings["seconds"][settings["learners"].index(m)]
+            together.sum(signal)
+            began = time.perf_counter()
+            for t in range(settings["iterations"]):
+                learners.iterate(t, device, task)
+            learners.land()
+            each = (time.perf_counter() - began) / settings["iterations"]
+            together.sum(signal)
+            rows.append({"repeat": repeat, "learners": m, "tau": tau, "barrier": barrier, "seconds": each})
+    return [row for row in rows if row["repeat"]]
+
+
+def hosts(spec: RunSpec, context: Context) -> Outcome:
+    """Seconds an iteration by learners and interval. Where there is no lab, stores the reason instead."""
+    settings = thaw(spec.settings)
+    try:
+        with netlab.lab(settings["hosts"], settings["bits_per_second"]) as lab:
+            first, *_ = spawn(on_hosts, settings["hosts"], settings, timeout=60, lab=lab)
+    except netlab.NoLab as error:
+        return Outcome("finished", {"skipped": str(error)})
+    return Outcome("finished", {"skipped": ""}, {"hosts": pd.DataFrame(first)})
