@@ -160,7 +160,7 @@ class Algorithm(Uneven, Scaled, Resumable):
 
     def _reserve(self, rows: int) -> None:
         """Have so many rows for gradients, as many as there are keeping what is in them."""
-        if missing := rows - len(self._gradients):
+        if (missing := rows - len(self._gradients)) > 0:
             self._gradients = torch.cat([self._gradients, self.vector.x.new_zeros(missing, self.vector.d)])
             self._views = [self.vector.views(row) for row in self._gradients]
 
@@ -278,7 +278,7 @@ class Algorithm(Uneven, Scaled, Resumable):
         if pieces is None:
             self._reserve(self.learners)
             self.vector.gradient(self._views[learner])
-        return self._gradients if pieces is None else pieces, ()
+        return self._gradients[: self.learners] if pieces is None else pieces, ()
 
     def _pieces(self) -> Pieces | None:
         """The gradient where it lies, if the update needs no other and no copy of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -14,6 +14,7 @@ from suite.optim import joining
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.torch_solver import Base, Wrapped
+from suite.optim.tuner import Tuner, check_learners
 
 Rule = partial[Any]  # an algorithm whose learners have weights of their own, of optimizer and collective
 
@@ -40,8 +41,7 @@ class Averaging(Algorithm):
         group = joining.group() if group is None else group
         if learners is None:
             learners = 2 if group.size == 1 else 1
-        if learners < 1:
-            raise ValueError(f"{type(self).__name__}: learners={learners} must be at least 1")
+        check_learners(type(self).__name__, learners)
         self.learners, self._rule = learners, rule
         super().__init__(module, params, settings=settings, base=base, fused=fused, group=group)
 
@@ -69,9 +69,11 @@ class SMA(Averaging):
         momentum: of SGD, 0 by default; or of ``base``.
         weight_decay: L2 of SGD, 0 by default; or of ``base``.
         learners: in this process, as many in every other; they take batches in turn. By default 2, or 1 where there
-            are several processes.
+            are several processes. "auto" begins with one and adds learners, each at the centre, while that raises
+            the batches per second by a tenth (section 3.4); ``opt.learners`` is the number now.
+        max_learners: the largest number that "auto" tries.
         alpha: fraction of its distance to the centre that a learner gives up in an update, in (0, 1]; by default
-            1 / number of all learners.
+            1 / number of all learners. A lone process with "auto" needs it.
         centre_momentum: mu of Algorithm 1, in [0, 1).
         tau: updates from one averaging to the next; 0 is never.
         devices: groups of this process's learners that share a reference model (section 3.3); None is flat.
@@ -107,7 +109,8 @@ class SMA(Averaging):
         lr: float | None = None,
         momentum: float | None = None,
         weight_decay: float | None = None,
-        learners: int | None = None,
+        learners: int | Literal["auto"] | None = None,
+        max_learners: int = 8,
         alpha: float | None = None,
         centre_momentum: float = 0.9,
         tau: int = 1,
@@ -117,9 +120,44 @@ class SMA(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
+        group = joining.group() if group is None else group
+        self._tuner = Tuner(max_learners, group) if learners == "auto" else None
+        count = 1 if learners == "auto" else learners
         rule = partial(crossbow.SMA, alpha=alpha, momentum=centre_momentum, tau=tau, devices=devices)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
-        super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)
+        super().__init__(module, params, rule, count, settings=settings, base=base, fused=fused, group=group)
+
+    def _facts(self) -> dict[str, Any]:
+        tuned = {} if self._tuner is None else {"learners": f"auto, at most {self._tuner.most}"}
+        return super()._facts() | tuned
+
+    def _tell(self, *arguments: Any) -> None:
+        super()._tell(*arguments)
+        if self._tuner is not None:
+            self._set_learners(self._tuner.after_update(self.vector.x.device))
+
+    def _set_learners(self, learners: int) -> None:
+        """Let learners join at the centre, without momentum and with the mean of all buffers, or the last leave."""
+        if learners == self.learners:
+            return
+        self.learners = learners
+        self.core = self._core(self.core.weights)
+        self.core_state = self.core.own(self.core.algorithm.resize(self.core_state))
+        if isinstance(self.solver, Wrapped):
+            self.solver.set_learners(learners)
+        self.solver.lay_out(self.vector)
+        self.buffers.set_learners(learners)
+
+    def _further_state(self) -> dict[str, Any]:
+        tuned = {} if self._tuner is None else {"tuner": self._tuner.state()}
+        return super()._further_state() | tuned
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._check_state(state["state"])
+        if self._tuner is not None:
+            self._tuner.load(state["state"]["tuner"])
+            self._set_learners(self._tuner.rule.learners)
+        super().__setstate__(state)
 
     def restart(self) -> None:
         """Let every learner start again from the centre, as section 3.2 does after a change of the rate.

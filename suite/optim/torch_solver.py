@@ -96,6 +96,13 @@ class Wrapped:
         """Step another vector from here on, which may have further parameters at its end."""
         self.vector, self._at = vector, None
 
+    def set_learners(self, learners: int) -> None:
+        """Let the last copies go, or others join that remember nothing."""
+        del self.copies[learners:], self._parameters[learners:]
+        while len(self.copies) < learners:
+            self._add_copy(self.vector.x)
+            self.copies[-1].state.clear()
+
     def state(self) -> list[dict[str, Any]]:
         """What each copy remembers, by the number of the parameter."""
         return [copy.deepcopy(optimiser.state_dict()["state"]) for optimiser in self.copies]
