@@ -28,7 +28,6 @@ from suite.optim import joining
 from suite.optim.core import Core
 from suite.optim.softsync import Softsync
 from suite.optim.solver import Grouped
-from suite.optim.tuner import check_learners
 from suite.optim.vector import Loss
 from suite.parameter_server.processes import Learner, Served, Service, connect
 
@@ -81,7 +80,7 @@ def parameter_server(
 
     Source: as of Softsync, section 3.2.
     """
-    check_learners("parameter_server", learners)
+    joining.check_learners("parameter_server", learners)
     found = joining.group(timeout) if group is None else group
     if group is not None and timeout is not None:
         group.wait_for(timeout)

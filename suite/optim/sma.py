@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from reference_impls import crossbow
+from reference_impls.crossbow_tuner import Settling, settling
+from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.torch_solver import Base, Wrapped
-from suite.optim.tuner import Tuner, check_learners
 
+clock = time.perf_counter  # seconds
 Rule = partial[Any]  # an algorithm whose learners have weights of their own, of optimizer and collective
 
 
@@ -41,7 +45,7 @@ class Averaging(Algorithm):
         group = joining.group() if group is None else group
         if learners is None:
             learners = 2 if group.size == 1 else 1
-        check_learners(type(self).__name__, learners)
+        joining.check_learners(type(self).__name__, learners)
         self.learners, self._rule = learners, rule
         super().__init__(module, params, settings=settings, base=base, fused=fused, group=group)
 
@@ -57,6 +61,51 @@ class Averaging(Algorithm):
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"settings": str(self._rule.keywords)}
+
+
+class Tuner:
+    """Crossbow's auto-tuner (section 3.4): the number of learners of every process, at most ``most``.
+
+    It begins with one. A learner is added as long as the last one has raised the batches per second by a tenth, by
+    the median of five updates; else the last one leaves, and the number stays.
+    """
+
+    def __init__(self, most: int, group: Group):
+        if most < 1:
+            raise ValueError(f"SMA: max_learners={most} must be at least 1")
+        self.most, self.group = most, group
+        self.rule = Settling()
+        self._since: float | None = None  # when the last update ended
+
+    def after_update(self, device: torch.device) -> int:
+        """The number of learners from the next update on. All processes must ask, and get the same."""
+        if self.rule.holding:
+            return self.rule.learners
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        since, self._since = self._since, clock()
+        if since is None:  # an update with what is new takes longer
+            return self.rule.learners
+        throughput = self.rule.learners / (self._since - since)
+        if self.group.size > 1:
+            here = torch.tensor([[throughput]], dtype=torch.float64, device=device)
+            throughput = Processes(self.group).sum(here).item()
+        before = self.rule.learners
+        self.rule = settling(self.rule, throughput, most=self.most)
+        if self.rule.learners != before:
+            self._since = None
+        return self.rule.learners
+
+    def state(self) -> list[Any]:
+        """What ``load`` goes on from, in plain values."""
+        learners, last, readings, holding = self.rule
+        return [learners, last, list(readings), holding]
+
+    def load(self, state: Sequence[Any]) -> None:
+        """Go on from what ``state`` returned; the time since then is not counted."""
+        learners, last, readings, holding = state
+        self.rule = Settling(learners, last, tuple(readings), holding)
+        self._since = None
 
 
 class SMA(Averaging):

@@ -11,7 +11,7 @@ from door import examples, network, rows, weights
 from torch import nn
 from torch.nn import functional as F
 
-from suite.optim import SMA, tuner
+from suite.optim import SMA, sma
 
 SECONDS = {1: 1.0, 2: 1.5, 3: 2.2}  # of an update: 1, 1.33 and 1.36 batches a second
 
@@ -31,7 +31,7 @@ class Clock:
 def made(monkeypatch: pytest.MonkeyPatch, module: nn.Module, **options: Any) -> SMA:
     clock = Clock()
     clock.opt = opt = SMA(module, learners="auto", alpha=0.25, lr=0.125, **options)
-    monkeypatch.setattr(tuner, "clock", clock)
+    monkeypatch.setattr(sma, "clock", clock)
     return opt
 
 
