@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from suite.claims.estimate import REDUCED, Estimate, exact, interval, point
+from suite.claims.estimate import REDUCED, Estimate
+from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, Verdict
 from suite.papers import catalogue, register
-from suite.papers.artifact import Artifact, Evidence, Groups, Paper, no_runs
+from suite.papers.artifact import Groups, Paper
 from suite.papers.catalogue import entries as claims_of
+from suite.papers.panel import Frame, Panel
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
@@ -102,50 +104,59 @@ def fig1_runs(profile: str) -> Groups:
     return {"descent": specs(profile)}
 
 
-def fig1_measures(evidence: Evidence) -> Iterator[tuple[str, Estimate]]:
-    runs = evidence.runs("descent")
-    ids = [run.id for run in runs]
-    best = [run.results["best"] for run in runs]
-    centre = float(np.mean(best))
-    yield "accuracy", interval(centre, centre - 1.5, centre + 1.25, n=3, runs=ids)
-    yield "gain", point(2.6789, spread=0.31, n=3, runs=ids, note=runs[0].outcome["note"])
-    yield "unexplained", point(20.0, spread=1.0, n=3, runs=ids)
-    yield "steady", point(0.1, spread=0.02, n=3, runs=ids)
-    yield "known", point(0.0, n=3, runs=ids)
-    yield "shown", exact(1.0)
-    yield "order", point([0.5, 0.25], spread=0.1, runs=ids)
-    yield "time-over-best", point(1.0625, n=3, runs=ids, note=f"what no claim asks for {HOSTILE}")
-
-
-def fig1_draw(evidence: Evidence, figure) -> None:
-    runs = evidence.runs("descent")
+def fig1_draw(frame: Frame, figure) -> None:
     axes = figure.add_subplot()
-    for run in runs:
-        curve = run.curve("losses")
-        axes.plot(curve.epoch, curve.loss, label=f"seed {run.spec.seed}")
+    losses = frame.needed(["descent"]).table("losses")
+    for seed, curve in losses.groupby("seed"):
+        axes.plot(curve.epoch, curve.loss, label=f"seed {seed}")
     axes.set_xlabel("time (epochs)")
     axes.set_ylabel("training loss (nats)")
-    axes.set_title(f"{runs[0].outcome['note']}")
+    axes.set_title(noted(frame))
     axes.legend()
 
 
-def table1_measures(evidence: Evidence) -> Iterator[tuple[str, Estimate]]:
-    yield "learners", exact(8 * 2)
-    yield "sum", exact(98)
-    yield "rows", exact(list(range(1, 11)))
+def noted(frame: Frame) -> str:
+    return str(frame.stored[frame["descent"]["run"].iloc[0]].outcome["note"])
+
+
+def fig1_accuracy(frame: Frame) -> Interval:
+    best = float(frame["descent"]["best"].mean())
+    return Interval(best, best - 1.5, best + 1.25, 3)
+
+
+def about(value: float, spread: float = 0.0) -> Interval:
+    return Interval(value, value - spread, value + spread, 3)
+
+
+def fig1() -> Panel:
+    panel = Panel("fake/fig1", "Fig. 1: loss over time", fig1_runs, alt="Loss falls.")
+    panel.quantity("accuracy", ["descent"])(fig1_accuracy)
+    panel.quantity("gain", ["descent"], note=noted)(lambda frame: about(2.6789, 0.31))
+    panel.quantity("unexplained", ["descent"])(lambda frame: about(20.0, 1.0))
+    panel.quantity("steady", ["descent"])(lambda frame: about(0.1, 0.02))
+    panel.quantity("known", ["descent"])(lambda frame: about(0.0))
+    panel.quantity("shown", ["descent"])(lambda frame: 1.0)
+    panel.quantity("order", ["descent"])(lambda frame: [about(0.5, 0.1), about(0.25, 0.1)])
+    unasked = f"what no claim asks for {HOSTILE}"
+    panel.quantity("time-over-best", ["descent"], note=unasked)(lambda frame: about(1.0625))
+    panel.drawing(fig1_draw)
+    return panel
+
+
+def table1() -> Panel:
+    panel = Panel("fake/table1", "Table 1: learners")
+    panel.quantity("learners")(lambda frame: 8 * 2)
+    panel.quantity("sum")(lambda frame: 98)
+    panel.quantity("rows")(lambda frame: list(range(1, 11)))
+    return panel
 
 
 def fig2_runs(profile: str) -> Groups:
     return {"cluster": (RunSpec("fake/cluster", {"profile": profile}),)}
 
 
-def fig2_measures(evidence: Evidence) -> Iterator[tuple[str, Estimate]]:
-    run = evidence.run("cluster")
-    yield "scales", point(1.0, proxy=True, runs=[run.id], note="two processes on one machine")
-
-
-def fig2_draw(evidence: Evidence, figure) -> None:
-    speedup = evidence.run("cluster").results["speedup"]
+def fig2_draw(frame: Frame, figure) -> None:
+    speedup = frame.needed(["cluster"]).one("cluster")["speedup"]
     left, right = figure.subplots(1, 2)
     left.bar([str(2**i) for i in range(len(speedup))], speedup)
     left.set(xlabel="learners", ylabel="throughput (examples/s)")
@@ -155,17 +166,20 @@ def fig2_draw(evidence: Evidence, figure) -> None:
     right.set(xlabel="x (weights)", ylabel="y (weights)")
 
 
+def fig2() -> Panel:
+    panel = Panel("fake/fig2", "Fig. 2: scaling", fig2_runs, alt="Bars grow.")
+    panel.quantity("scales", ["cluster"], note="two processes on one machine", shown=True)(lambda frame: 1.0)
+    panel.drawing(fig2_draw)
+    return panel
+
+
 def fake_paper() -> Paper:
     """A new paper object named ``fake``."""
     return Paper(
         "fake",
         "A paper that does not exist",
         "A. Nonymous and N. Obody, 2016",
-        (
-            Artifact("fake/fig1", "Fig. 1: loss over time", fig1_runs, (fig1_measures,), fig1_draw, "Loss falls."),
-            Artifact("fake/table1", "Table 1: learners", no_runs, (table1_measures,)),
-            Artifact("fake/fig2", "Fig. 2: scaling", fig2_runs, (fig2_measures,), fig2_draw, "Bars grow."),
-        ),
+        (fig1(), table1(), fig2()),
         {},
     )
 

@@ -40,7 +40,8 @@ def test_each_value_stands_beside_what_is_printed_of_it(made, ours, printed):
 
 
 def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
-    made = claim("fake/fig1/accuracy", "bound", (10.0,), side="lower", unit="s", tolerance=(1.0,))
+    about = {"side": "lower", "unit": "s", "tolerance": (1.0,), "quantity": "accuracy"}
+    made = claim("fake/fig1/accuracy", "bound", (10.0,), **about)
     ours = verdict(interval(12.0, 10.04, 13.96), made=made, because="less data", decides=True)
     assert list(reasons(ours, paper.artifact("fake/fig1"))) == [
         ("printed", "≥ 10 s"),
@@ -49,7 +50,7 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
         ("rule", "bound lower, ± 1 s: a reason"),
         ("rests on", "reduced: less data (decides)"),
         ("register", "registered; 2000-01-01: for a test"),
-        ("measure", "fake_paper:fig1_measures"),
+        ("measure", "fake_paper:fig1_accuracy"),
         ("power", "catches a departure of 3.8 s four times in five"),
     ]
 

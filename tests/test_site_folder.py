@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 
 import pytest
 from fake_paper import fill, registered, specs
@@ -48,6 +50,15 @@ def test_files_that_a_group_no_longer_has_are_removed_and_others_stay(whole):
     assert folder.written == ["c.html"]
     assert files(whole) == {"a.html", "b.html", "c.html", "mine.txt", NAME}
     assert folder.holds("a", "anew")
+
+
+def test_what_a_dead_process_left_of_a_site_s_files_is_removed_and_what_is_being_written_stays(whole):
+    hours = {".a.html-01234567": 2, "deep/.a.svg-89abcdef": 2, ".b.html-01234567": 0, ".mine-01234567": 2}
+    for name, age in hours.items():
+        (whole / name).touch()
+        os.utime(whole / name, (time.time() - 3600 * age,) * 2)
+    assert Folder(whole).complete("all")
+    assert files(whole) == {*A, *B, NAME, ".b.html-01234567", ".mine-01234567"}
 
 
 @pytest.mark.parametrize("path", ["../a", "/a", "deep/../../a", ".."])

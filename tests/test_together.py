@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
 from suite.experiment import Context, OutOfTime
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.catalogue import experiment
+from suite.papers.panel import Frame
 from suite.runs.store import Outcome, Store, encode
 
 ARTIFACT = "together/mnist"
@@ -53,7 +55,7 @@ def test_a_trial_that_reached_the_target_comes_before_one_of_lower_error():
     assert sorted([late, lower, reached], key=rank) == [reached, lower, late]
 
 
-def fabricated(folder: Path, gradients: dict[str, list[float]], errors: dict[str, list[float]]) -> Evidence:
+def fabricated(folder: Path, gradients: dict[str, list[float]], errors: dict[str, list[float]]) -> Frame:
     """Studies of some methods that came to these numbers, by seed."""
     store, groups = Store(folder, create=True), board.runs(ARTIFACT, "reduced")
     for name, counts in gradients.items():
@@ -62,7 +64,7 @@ def fabricated(folder: Path, gradients: dict[str, list[float]], errors: dict[str
         ends = ends.assign(status="finished", error=0.02)
         outcome = Outcome("finished", {"choice": 0}, {"ends": ends})
         store.commit(spec.id, encode(spec, {"started": "2099"}, outcome))
-    return Evidence(store, groups, "reduced")
+    return board.PANEL.read(Evidence(store, groups, "reduced"))
 
 
 def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: Path):
@@ -70,7 +72,8 @@ def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: P
     base = [1000.0, 1200.0, 2000.0]
     gradients = {"sgd": base, "sync-4": [1.5 * each for each in base], "sma-4": [1000.0, 1200.0, math.inf]}
     errors = {"sgd": [0.02] * 3, "sync-4": [0.01] * 3, "sma-4": [0.02, 0.02, math.nan]}
-    rows = {each.method.name: each for each in board.board(fabricated(tmp_path, gradients, errors), ARTIFACT)}
+    frame = fabricated(tmp_path, gradients, errors)
+    rows = {each.method.name: each for each in board.board(ARTIFACT, frame)}
     assert set(rows) == {"sgd", "sync-4", "hardsync-4", "layerwise-4", "sma-4"}  # three read one study
     sync, sma = rows["sync-4"], rows["sma-4"]
     assert math.exp(sync.ratios["gradients"].log.mean) == pytest.approx(1.5)
@@ -80,8 +83,14 @@ def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: P
     assert (sma.reached, sma.ratios["rounds"].bound, sma.ratios["test error"].bound) == (2, True, False)
     assert sma.ratios["gradients"].log.mean == pytest.approx(math.log(MNIST.budget / 2000) / 3)
     assert (sync.ratios["rounds"].says, sma.ratios["gradients"].says) == ("less", "")  # always 3 / 8; one seed apart
-    fewer = {each.method.name: each for each in board.board(fabricated(tmp_path, gradients, errors), ARTIFACT, 1300)}
+    fewer = {each.method.name: each for each in board.board(ARTIFACT, frame, 1300)}
     assert (fewer["sgd"].reached, fewer["sync-4"].reached) == (2, 0)
+    asked = board.PANEL.more(frame)
+    missed = asked["sma-4-gradients"].of(frame)
+    assert (missed.spans[0], missed.n) == (astuple(sma.ratios["gradients"].log)[:3], 3)
+    assert (missed.runs, missed.note) == ((sma.run, rows["sgd"].run), "2 of 3 seeds reached the target")
+    with pytest.raises(Missing, match="no run of diloco-4"):
+        asked["diloco-4-rounds"].of(frame)
 
 
 def test_a_method_of_another_package_stands_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -92,14 +101,16 @@ def test_a_method_of_another_package_stands_on_the_board(tmp_path: Path, monkeyp
     assert OTHERS.group in page  # of the entry points
     monkeypatch.setitem(OTHERS, "rare", written["RARE"])
     gradients = {"sgd": [1000.0, 1200.0], "rare-4": [2000.0, 2400.0]}
-    rows = board.board(fabricated(tmp_path, gradients, {name: [0.02, 0.02] for name in gradients}), ARTIFACT)
+    frame = fabricated(tmp_path, gradients, {name: [0.02, 0.02] for name in gradients})
+    rows = board.board(ARTIFACT, frame)
     assert [each.method.label for each in rows] == ["SGD", "Local SGD, rarely"]
     assert math.exp(rows[1].ratios["rounds"].log.mean) == pytest.approx(0.5)
+    assert board.PANEL.more(frame)["rare-4-rounds"].of(frame).values == (pytest.approx(math.log(0.5)),)
 
 
 def test_without_sgd_there_is_nothing_to_compare_with(tmp_path: Path):
     with pytest.raises(Missing):
-        board.board(fabricated(tmp_path, {"sma-4": [1.0]}, {"sma-4": [0.1]}), ARTIFACT)
+        board.board(ARTIFACT, fabricated(tmp_path, {"sma-4": [1.0]}, {"sma-4": [0.1]}))
 
 
 def test_seconds_by_link_are_those_of_the_models_by_hand():

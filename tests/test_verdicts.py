@@ -13,7 +13,8 @@ from suite.papers import verdicts as judging
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.catalogue import entries, published
 from suite.papers.grades import Rests, read_of
-from suite.papers.measurement import Measurement, besides, is_timed, measure, measure_evidence
+from suite.papers.measurement import Measurement, besides, is_timed, measure_evidence
+from suite.papers.panel import Panel
 from suite.papers.verdicts import grades, judge_artifacts, verdicts
 from suite.runs.archive import Layered
 from suite.runs.contest import Survey
@@ -56,7 +57,7 @@ def found():
 
     def made(runs=(), missing=None, damaged=(), contested=None, **values):
         rests = {name: Rests(measuring, tuple(map(read_of, runs))) for name in values}
-        lacking = {measuring: Missing(missing)} if missing else {}
+        lacking = {"size": Missing(missing)} if missing else {}
         return Measurement(values, lacking, list(damaged), rests, Survey(contested=contested or {}))
 
     return made
@@ -149,11 +150,14 @@ def test_the_same_runs_are_measured_once(paper, tmp_path):
     """Over profiles that ask for the same, and over calls; another content of a run is measured anew."""
     asked = []
 
-    def counting(evidence):
-        asked.append(evidence.profile)
-        yield "size", exact(10)
+    panel = Panel("fake/fig4", "", lambda _: {"a": specs("smoke")})
 
-    made = replace(paper, artifacts=(Artifact("fake/fig4", "", lambda _: {"a": specs("smoke")}, (counting,)),))
+    @panel.quantity("size")
+    def counting(frame):
+        asked.append(frame.profile)
+        return 10
+
+    made = replace(paper, artifacts=(panel,))
     judge = lambda source: verdicts(made, source, artifacts=["fake/fig4"])[1]
     first = judge(fill(tmp_path / "a", note=""))
     assert (first.verdict, first.profile, asked) == ("reproduced", "paper", ["paper"])
@@ -188,47 +192,24 @@ def test_only_an_experiment_that_is_here_can_be_timed(paper):
     assert not is_timed("nobody/times")
 
 
-def test_what_one_function_read_last_is_not_what_the_next_one_rests_on(tmp_path):
-    first, second, *_ = specs("smoke")
-
-    def one(evidence):
-        yield "one", exact(evidence.run("a").results["best"])
-        evidence.run("b").results.get("best")
-
-    def two(evidence):
-        yield "two", exact(evidence.run("b").results["best"])
-        yield "none", exact(1)
-
-    artifact = Artifact("fake/x", "", lambda profile: {"a": (first,), "b": (second,)}, (one, two))
-    measured = measure(artifact, fill(tmp_path / "store"), "smoke")
-    reads = {name: {read.spec.id: set(read.results) for read in rests.runs} for name, rests in measured.rests.items()}
-    assert reads == {"one": {first.id: {"best"}}, "two": {second.id: {"best"}}, "none": {second.id: {"best"}}}
-
-
-def test_what_goes_wrong_in_one_function_hinders_no_other():
-    def damaged(evidence):
+def test_what_goes_wrong_in_one_quantity_hinders_no_other():
+    def damaged(frame):
         raise DamagedRun("run a: is broken")
-        yield
 
-    def wrong(evidence):
-        yield "before", exact(1)
+    def wrong(frame):
         raise ZeroDivisionError("by zero")
 
-    def lacking(evidence):
+    def lacking(frame):
         raise Missing("2 of 3 runs")
-        yield
 
-    def fine(evidence):
-        yield "fine", exact(2)
-
-    artifact = Artifact("fake/x", "", measures=(damaged, wrong, lacking, fine))
-    measured = measure_evidence(artifact, Evidence(Layered([]), {}, "smoke"))
-    assert measured.found == {"before": exact(1), "fine": exact(2)}
-    told = "fake/x could not be measured at smoke: ZeroDivisionError: by zero"
+    panel = Panel("fake/x", "")
+    for value in (damaged, wrong, lacking, lambda frame: 2):
+        panel.quantity(value.__name__)(value)
+    measured = measure_evidence(panel, Evidence(Layered([]), {}, "smoke"))
+    assert measured.found == {"<lambda>": exact(2)}
+    told = "fake/x/wrong could not be measured at smoke: ZeroDivisionError: by zero"
     assert measured.damaged == ["run a: is broken", told]
-    assert {function.__name__: str(error) for function, error in measured.missing.items()} == {
-        "lacking": "2 of 3 runs"
-    }
+    assert {name: str(error) for name, error in measured.missing.items()} == {"lacking": "2 of 3 runs"}
 
 
 # --- the index of what there is

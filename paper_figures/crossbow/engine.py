@@ -47,6 +47,7 @@ PANEL = Panel(
     "Our own figure, not the paper's: the task engine on threads, rule by rule",
     runs,
     alt="Seconds of an iteration by rule with their intervals, and images per second by number of learners.",
+    size=(9.6, 4.0),
 )
 ARTIFACTS = (PANEL,)
 
@@ -120,18 +121,20 @@ def draw(frame: Frame, figure: Figure) -> None:
     rows = table(frame)
     if rows.empty:
         raise Missing("the engine has not run")
-    titles = {"engine": "4 learners, 2 threads that compute", "asleep": "4 learners, 5 threads that sleep"}
+    titles = {"engine": "4 learners on 2 threads: LeNet", "asleep": "4 learners on 5 threads: asleep"}
     groups = list(dict.fromkeys(rows["group"]))
     panels = list(figure.subplots(1, len(groups) + ("engine" in groups), squeeze=False)[0])
     for axes, group in zip(panels, groups, strict=False):
         rules = rows[(rows["group"] == group) & ~rows["side"].str.endswith("learners")][::-1]
         errors = [rules["milliseconds"] - rules["low"], rules["high"] - rules["milliseconds"]]
         axes.barh(rules["side"], rules["milliseconds"], xerr=errors, color=PALETTE[0])
-        axes.set(xlabel="ms of an iteration", title=titles[group])
+        axes.set(xlabel="ms of an iteration; batches alike or varied")
+        axes.set_title(titles[group], fontsize="medium")
     if "engine" in groups:
         rates, chosen = throughput(frame).median(), int(frame.one("engine")["tuned"])
         panels[-1].plot(rates.index, rates, color=PALETTE[0], marker="o")
         panels[-1].axvline(chosen, color=PALETTE[1], linestyle="--", label="the tuner's")
         panels[-1].set(xlabel="learners", ylabel="images/s", xticks=list(rates.index))
         panels[-1].set_ylim(bottom=0)
+        panels[-1].set_title("LeNet on 2 threads", fontsize="medium")
         panels[-1].legend()

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
+from paper_figures.inverse_law import misfits
 from paper_figures.inverse_law.drawing import (
     TOGETHER,
     draw_law,
@@ -129,6 +130,7 @@ for row in ROWS:
     )
 for row in BY_NAME.values():
     counted(FIG1A, f"misfit-{row.name}", partial(misfit_groups, row), partial(misfit, row), partial(misfit_told, row))
+FIG1A.quantities.update(misfits.ANSWERED)
 
 
 # ---------------------------------------------------------------- Fig. 1b: curves together

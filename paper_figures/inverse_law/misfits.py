@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.inverse_law.exponents import FAR, LEAST_POINTS
@@ -35,16 +36,16 @@ from paper_figures.inverse_law.law import (
     curve,
     curve_groups,
     families,
+    family_groups,
     law_fit,
     searches,
     stored_rows,
 )
-from paper_figures.inverse_law.settings import BY_NAME, ONCE
+from paper_figures.inverse_law.settings import BY_NAME, ONCE, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
-from suite.claims.estimate import exact
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
-from suite.papers.artifact import Evidence, Missing, Quantities
-from suite.papers.panel import Frame, read
+from suite.papers.artifact import Missing
+from suite.papers.panel import Frame, Quantity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -240,28 +241,45 @@ def typical(fit: InverseLawFit, updates: Updates) -> float:
     return log_interval([n / fit.predict(updates.batch) for n in updates.seen if n is not None]).mean - 1
 
 
-def measure_misfit(evidence: Evidence) -> Quantities:
-    """The largest misfit in % of the law fitted to every batch size, over all MNIST curves at the slow rate."""
-    frame = read(evidence)
+def slow_rows(frame: Frame) -> list[Row]:
+    """The MNIST curves at the slow rate. Raises Missing without any."""
     rows = [row for row in stored_rows(frame) if row.data == "mnist" and row.rate == SLOW]
     if not rows:
-        raise Missing(f"no curve at rate {SLOW} at {evidence.profile}")
-    found = [counted for row in rows for counted in families(frame, row).values()]
-    largest = max(abs(typical(law_fit(counted), u)) for counted in found for u in achievable(counted))
-    points = [u for counted in found for u in achievable(counted)]
+        raise Missing(f"no curve at rate {SLOW} at {frame.profile}")
+    return rows
+
+
+def slow_groups(frame: Frame) -> Groups:
+    return [group for row in slow_rows(frame) for group in family_groups(row, frame)]
+
+
+def slow_points(frame: Frame) -> list[tuple[InverseLawFit, list[Updates]]]:
+    """The law fitted to every batch size, and its achievable points, of every threshold of these curves."""
+    found = [counted for row in slow_rows(frame) for counted in families(frame, row).values()]
+    return [(law_fit(counted), achievable(counted)) for counted in found]
+
+
+def largest_slow(frame: Frame) -> float:
+    """The largest misfit in % over these points."""
+    return 100 * max(abs(typical(fit, u)) for fit, points in slow_points(frame) for u in points)
+
+
+def behind_slow(frame: Frame) -> list[float]:
+    """Networks, curves, smallest and largest batch size, and the fewest seeds of a point."""
+    found = slow_points(frame)
+    points = [u for _, achieved in found for u in achieved]
     sizes = [u.batch for u in points]
-    yield "largest-misfit", exact(100 * largest, note=f"rate {SLOW}, every batch size fitted")
-    seeds = min(len(u.seen) for u in points)
-    behind = "networks, curves, smallest and largest batch size, seeds a point"
-    yield "misfit-behind", exact((len(rows), len(found), min(sizes), max(sizes), seeds), note=behind)
+    return [len(slow_rows(frame)), len(found), min(sizes), max(sizes), min(len(u.seen) for u in points)]
 
 
-def measure_onset(evidence: Evidence) -> Quantities:
+def breaking(frame: Frame) -> dict[float, list[Updates]]:
+    """Updates of the curve that leaves the law, by threshold, the highest first."""
+    return dict(sorted(families(frame, BY_NAME[BREAKS]).items(), reverse=True))
+
+
+def onsets(frame: Frame) -> list[float]:
     """By threshold: the least batch size from which on the law of large batches is met within ``NEAR``."""
-    thresholds = sorted(families(read(evidence), BY_NAME[BREAKS]).items(), reverse=True)
-    yield "onset-thresholds", exact([threshold for threshold, _ in thresholds])
-    yield "onset-rule", exact((100 * NEAR, FAR), note="misfit allowed in %; batch sizes from here on fit the law")
-    yield "onset-batches", exact([onset(counted) for _, counted in thresholds])
+    return [onset(counted) for counted in breaking(frame).values()]
 
 
 def onset(counted: Sequence[Updates]) -> int:
@@ -276,3 +294,15 @@ def onset(counted: Sequence[Updates]) -> int:
             break
         least = updates.batch
     return least
+
+
+BEHIND = "networks, curves, smallest and largest batch size, seeds a point"
+ALLOWED = "misfit allowed in %; batch sizes from here on fit the law"
+BENT = partial(family_groups, BY_NAME[BREAKS])
+ANSWERED = {
+    "largest-misfit": Quantity(largest_slow, slow_groups, note=f"rate {SLOW}, every batch size fitted"),
+    "misfit-behind": Quantity(behind_slow, slow_groups, note=BEHIND),
+    "onset-rule": Quantity(lambda frame: [100 * NEAR, FAR], note=ALLOWED),
+    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), BENT),
+    "onset-batches": Quantity(onsets, BENT),
+}

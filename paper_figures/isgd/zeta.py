@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import common_error, error_leads, log_speed, settings_of, until
 from paper_figures.isgd.settings import DIGITS, MNIST, train
-from suite.claims.estimate import exact
 from suite.claims.intervals import mean_interval, percent_saved
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import Evidence, Groups, Quantities
+from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
 
 if TYPE_CHECKING:
@@ -160,14 +159,12 @@ def best_gain(frame: Frame) -> list[float]:
     return list(mean_gains(frame).groupby("zeta").max())
 
 
-def measure_search(evidence: Evidence) -> Quantities:
+@PANEL.quantity("search-size", SEARCHED, note="treatments, seeds, epochs")
+def search_size(frame: Frame) -> list[float]:
     """How large the search was: treatments, seeds of each, and epochs of each run."""
-    frame = PANEL.read(evidence)
     found, chosen = table(frame), settings_of(frame, "search sgd")
     epochs = chosen["updates"] / epoch(chosen["data"]["name"], chosen["batch"])
-    ids = [run for group in SEARCHED for run in frame[group]["run"]]
-    size = (len(found.groupby(["zeta", "margin", "stop"])), found["seed"].nunique(), epochs)
-    yield "search-size", exact(size, runs=ids, note="treatments, seeds, epochs")
+    return [len(found.groupby(["zeta", "margin", "stop"])), found["seed"].nunique(), epochs]
 
 
 OURS = ("sgd", "chosen")

@@ -43,7 +43,7 @@ def finals(frame: Frame, group: str) -> list[float]:
 
 def own(frame: Frame) -> dict[str, list[float]]:
     """Final errors of the NAMED configurations, where the frame holds their seeds."""
-    return {label(row): errors for group, row in OWN.items() if (errors := finals(frame, group))}
+    return {label(row): finals(frame, group) for group, row in OWN.items() if len(frame[group])}
 
 
 @cache

@@ -9,7 +9,7 @@ from paper_figures.rudra.plans import modulation_groups
 from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import Evidence, Groups, Missing, Quantities
+from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import FIRST, Frame, Panel
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ PANEL = Panel(
 )
 ARTIFACTS = (PANEL,)
 
+PANEL.quantities["n30-error"] = errors.mean("alpha0/30")
 PANEL.quantities["n30-lower"] = errors.steps("alpha0/30", "alpha0")
 PANEL.quantities["n4-lower"] = errors.steps("alpha0/4", "alpha0 of 4-softsync")
 
@@ -44,11 +45,6 @@ def extremes(frame: Frame) -> list[Interval]:
     """The lowest and the highest error at any evaluation of 30-softsync at alpha0."""
     seen, seeds = 100 * frame.table("evaluations", "alpha0")["test_error"].astype(float), len(frame["alpha0"])
     return [Interval(end, end, end, seeds) for end in (float(seen.min()), float(seen.max()))]
-
-
-def measure_large_batches(evidence: Evidence) -> Quantities:
-    """The final error of 30-softsync at mu = 128, its rate divided."""
-    yield "n30-error", errors.mean("alpha0/30").of(PANEL.read(evidence))
 
 
 @PANEL.table

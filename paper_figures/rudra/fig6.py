@@ -10,7 +10,7 @@ from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
 from paper_figures.rudra.plans import throughput, training_groups
 from paper_figures.rudra.settings import LEARNERS, grid
 from suite.claims.intervals import Interval, log_interval, mean_interval
-from suite.papers.artifact import Evidence, Groups, Quantities
+from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
 
 if TYPE_CHECKING:
@@ -32,14 +32,10 @@ PANEL = Panel(
 )
 ARTIFACTS = (PANEL,)
 
+PANEL.quantities["hardsync-error"] = errors.mean((0, 128, 30))
 PANEL.quantities["restore-by-small-mu"] = errors.steps((0, 4, 30), (0, 128, 30))
 PANEL.quantities["small-mu-lower-error"] = errors.mean((0, 4, 1))
 PANEL.quantities["error-rises-with-lambda"] = errors.steps(*((0, 128, learners) for learners in LEARNERS))
-
-
-def measure_large_batches(evidence: Evidence) -> Quantities:
-    """The final error of hardsync at mu = 128 with 30 learners."""
-    yield "hardsync-error", errors.mean((0, 128, 30)).of(PANEL.read(evidence))
 
 
 @PANEL.quantity("small-mu-longer", ["throughput"])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
-from paper_figures.rudra.errors import finals, is_whole, own_seeds
+from paper_figures.rudra.errors import OWN, finals, is_whole, own_seeds
 from paper_figures.rudra.plans import (
     BASELINE,
     CALIBRATED,
@@ -27,9 +27,9 @@ from paper_figures.rudra.plans import (
     training_groups,
 )
 from paper_figures.rudra.settings import EPOCHS, Configuration
-from suite.claims.estimate import Estimate, exact
+from suite.claims.estimate import Estimate
 from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
-from suite.papers.artifact import Evidence, Groups, Missing, Quantities
+from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import FIRST, Frame, Panel
 
 if TYPE_CHECKING:
@@ -145,25 +145,35 @@ def distance(found: list[tuple[Configuration, float, Estimate]]) -> tuple[float,
     return math.sqrt(fmean((a - b) ** 2 for a, b in zip(ours, printed, strict=True))), correlation(ours, printed)
 
 
+def in_full(frame: Frame) -> list[str]:
+    """The groups of those rows. Raises Missing for fewer than three."""
+    groups = [label(row) for row, _, _ in against_print(frame)]
+    if len(groups) < 3:
+        raise Missing(f"{len(groups)} rows trained for {EPOCHS} epochs at {frame.profile}")
+    return groups
+
+
+@PANEL.quantity("against-print", in_full, seeds=FIRST, beside=OWN, note="rms in points, correlation, rows")
+def whole_distance(frame: Frame) -> list[float]:
+    """The distance from print over all rows trained in full, and how many they are."""
+    found = against_print(frame)
+    return [*distance(found), len(found)]
+
+
+@PANEL.quantity("seeds-a-row", in_full, seeds=FIRST, beside=OWN)
+def most_seeds(frame: Frame) -> float:
+    return max(measured.n for _, _, measured in against_print(frame))
+
+
 def seeds_spread(frame: Frame) -> tuple[float, str]:
     """The spread between seeds that the intervals rest on, in points, and whose it is."""
     own = errors.own(frame.needed((), beside=tuple(errors.OWN)))
     return errors.spread([], list(own.values()))[0], "our seeds" if own else "rows in print"
 
 
-def measure_against_print(evidence: Evidence) -> Quantities:
-    """Over all rows trained in full; the spread that is borrowed from print; what 30-softsync costs over hardsync."""
-    frame = PANEL.read(evidence)
-    found = against_print(frame)
-    if len(found) < 3:
-        raise Missing(f"{len(found)} rows trained for {EPOCHS} epochs at {evidence.profile}")
-    ids = [run for _, _, measured in found for run in measured.runs]
-    yield "against-print", exact((*distance(found), len(found)), runs=ids, note="rms in points, correlation, rows")
-    yield "seeds-a-row", exact(max(measured.n for _, _, measured in found), runs=ids)
-    deviation, whose = seeds_spread(frame)
-    yield "spread", exact(deviation)
-    yield "spread-is-borrowed", exact(float(whose == "rows in print"))
-    yield "stalest-against-hardsync", errors.steps((0, 4, 30), (30, 4, 30)).of(frame)
+PANEL.quantity("spread", beside=OWN)(lambda frame: seeds_spread(frame)[0])
+PANEL.quantity("spread-is-borrowed", beside=OWN)(lambda frame: float(seeds_spread(frame)[1] == "rows in print"))
+PANEL.quantities["stalest-against-hardsync"] = errors.steps((0, 4, 30), (30, 4, 30))
 
 
 # ---------------------------------------------------------------- drawing

@@ -14,7 +14,6 @@ only take more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
-from suite.claims.estimate import over_seeds
 from suite.claims.intervals import Interval, holm, mean_interval
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Quantities
+from suite.papers.artifact import Groups, Missing
+from suite.papers.panel import Frame, Panel, Quantity
 from suite.runs.store import Run
 from suite.spec import RunSpec
 
@@ -60,7 +59,7 @@ class Row:
     """A method on the board."""
 
     method: Method
-    run: Run
+    run: str  # the id of its study
     trial: Trial  # the chosen one
     edge: bool  # whether its rate is the lowest or the highest that was tried
     seeds: int
@@ -84,20 +83,31 @@ def spec_of(task: Task, method: Method) -> RunSpec:
     return RunSpec("together/study", study(task, found.get(method.shares, method)))
 
 
-def scores(task: Task, method: Method, run: Run, budget: int) -> pd.DataFrame:
-    """A row for each fresh seed: whether it ``reached`` the target, and its scores by name."""
-    ends = run.curve("ends").set_index("seed")
-    reached = ends["gradients"] <= budget
-    spent = ends["gradients"].clip(upper=budget)
-    rounds = spent / method.learners
-    chosen = run.spec.settings["study"]["trials"][run.results["choice"]]
-    table = {"reached": reached, "gradients": spent, "rounds": rounds, "test error": ends["test_error"].fillna(0.9)}
-    for link in LINKS:
-        costs = Costs(task, method.learners, link, chosen)
-        table[link] = rounds.map(partial(TIMES[method.time], costs))
+def scores(task: Task, method: Method, frame: Frame, budget: int) -> pd.DataFrame:
+    """A row for each fresh seed: whether it ``reached`` the target, and its scores by name.
+
+    Raises Missing where the method's study is not stored.
+    """
     import pandas as pd
 
+    run = study_of(frame, method.name)
+    ends = run.curve("ends").set_index("seed")
+    spent = ends["gradients"].clip(upper=budget)
+    rounds = spent / method.learners
+    table = {
+        "reached": ends["gradients"] <= budget,
+        "gradients": spent,
+        "rounds": rounds,
+        "test error": ends["test_error"].fillna(0.9),
+    }
+    chosen = run.spec.settings["study"]["trials"][run.results["choice"]]
+    for link in LINKS:
+        table[link] = rounds.map(partial(TIMES[method.time], Costs(task, method.learners, link, chosen)))
     return pd.DataFrame(table)
+
+
+def study_of(frame: Frame, method: str) -> Run:
+    return frame.stored[frame.needed([method]).one(method)["run"]]
 
 
 def ratio(ours: pd.DataFrame, base: pd.DataFrame, score: str) -> Ratio:
@@ -107,39 +117,31 @@ def ratio(ours: pd.DataFrame, base: pd.DataFrame, score: str) -> Ratio:
     return Ratio(mean_interval(logs), float(ours[score].mean()), bound)
 
 
-def board(evidence: Evidence, artifact: str, budget: int | None = None) -> list[Row]:
+def board(artifact: str, frame: Frame, budget: int | None = None) -> list[Row]:
     """The rows whose studies are stored, at the task's budget or a smaller one.
 
     Raises Missing without SGD's study, to which all are compared.
     """
-    task = task_of(artifact, evidence.profile)
+    task = task_of(artifact, frame.profile)
     if task is None:
-        raise Missing(f"no runs of {artifact} at {evidence.profile}")
+        raise Missing(f"no runs of {artifact} at {frame.profile}")
     limit = min(budget or task.budget, task.budget)
     known = {method.name: method for method in methods(task)}
-    base = scores(task, known[BASE], evidence.run(BASE), limit)
-    rows = [row(task, method, run, base, limit) for method, run in stored(evidence, task)]
+    base = scores(task, known[BASE], frame, limit)
+    rows = [row(task, method, frame, base, limit) for method in known.values() if frame.whole(method.name)]
     for score in SCORES:
         decide(rows, score)
     return rows
 
 
-def stored(evidence: Evidence, task: Task) -> Iterator[tuple[Method, Run]]:
-    for method in methods(task):
-        try:
-            yield method, evidence.run(method.name)
-        except Missing:
-            continue
-
-
-def row(task: Task, method: Method, run: Run, base: pd.DataFrame, budget: int) -> Row:
+def row(task: Task, method: Method, frame: Frame, base: pd.DataFrame, budget: int) -> Row:
     """One method's row, before anything is decided."""
-    ours, drawn = scores(task, method, run, budget), trials(task, method)
+    ours, drawn, run = scores(task, method, frame, budget), trials(task, method), study_of(frame, method.name)
     rates = [trial.rate / (1 if method.adaptive else 1 - trial.momentum) for trial in drawn]
     choice = run.results["choice"]
     ratios = {score: ratio(ours, base, score) for score in SCORES}
     edge = rates[choice] in (min(rates), max(rates))
-    return Row(method, run, drawn[choice], edge, len(ours), int(ours["reached"].sum()), ratios)
+    return Row(method, run.id, drawn[choice], edge, len(ours), int(ours["reached"].sum()), ratios)
 
 
 def decide(rows: list[Row], score: str) -> None:
@@ -148,13 +150,13 @@ def decide(rows: list[Row], score: str) -> None:
     Methods that share a study are in the family once: each is judged in the place of the other.
     """
     rivals = [each for each in rows if each.method.name != BASE]
-    family = {each.run.id: each.ratios[score].log for each in rivals if not each.method.shares}
+    family = {each.run: each.ratios[score].log for each in rivals if not each.method.shares}
     for each in rivals:
         found = each.ratios[score]
-        logs = {**family, each.run.id: found.log}
+        logs = {**family, each.run: found.log}
         stands = dict(zip(logs, holm([p_value(log) for log in logs.values()], LEVEL), strict=True))
         less = found.log.mean < 0
-        if stands[each.run.id] and not (less and found.bound):
+        if stands[each.run] and not (less and found.bound):
             each.ratios[score] = found._replace(says="less" if less else "more")
 
 
@@ -168,18 +170,32 @@ def p_value(found: Interval) -> float:
     return float(2 * stdtr(found.n - 1, -abs(found.mean) / half * stdtrit(found.n - 1, 0.975)))
 
 
-def measure(artifact: str, evidence: Evidence) -> Quantities:
+def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
     """Every method's log ratio to SGD, score by score."""
-    for each in board(evidence, artifact):
-        if each.method.name == BASE:
-            continue
-        for score, found in each.ratios.items():
-            note = f"{each.reached} of {each.seeds} seeds reached the target"
-            name = f"{each.method.name} {score}".replace(" ", "-").replace("/", "p")
-            yield name, over_seeds(found.log, [each.run.id, evidence.run(BASE).id], note)
+    task = task_of(artifact, frame.profile)
+    if task is None:
+        return {}
+    base, *rivals = sorted(methods(task), key=lambda method: method.name != BASE)
+    found = {}
+    for method in rivals:
+        groups, note = (method.name, base.name), partial(arrived, task, method)
+        for score in SCORES:
+            value = partial(log_ratio, task, method, base, score)
+            found[f"{method.name} {score}".replace(" ", "-").replace("/", "p")] = Quantity(value, groups, note=note)
+    return found
 
 
-def frame(artifact: str, evidence: Evidence, budget: int | None = None) -> pd.DataFrame:
+def log_ratio(task: Task, method: Method, base: Method, score: str, frame: Frame) -> Interval:
+    ours, theirs = (scores(task, each, frame, task.budget) for each in (method, base))
+    return ratio(ours, theirs, score).log
+
+
+def arrived(task: Task, method: Method, frame: Frame) -> str:
+    reached = scores(task, method, frame, task.budget)["reached"]
+    return f"{reached.sum()} of {len(reached)} seeds reached the target"
+
+
+def table(artifact: str, frame: Frame, budget: int | None = None) -> pd.DataFrame:
     """The board as a table: a row per method and score.
 
     ``ratio``, ``low`` and ``high`` are to SGD; ``value`` is the mean of the score itself. ``bound`` marks a lower
@@ -204,7 +220,7 @@ def frame(artifact: str, evidence: Evidence, budget: int | None = None) -> pd.Da
             "own parameter": each.method.own[0],
             "edge": each.edge,
         }
-        for each in board(evidence, artifact, budget)
+        for each in board(artifact, frame, budget)
         for score, found in each.ratios.items()
     )
 
@@ -216,11 +232,11 @@ PANELS = {  # score -> what the panel says
 }
 
 
-def draw(artifact: str, evidence: Evidence, figure: Figure) -> None:
+def draw(artifact: str, frame: Frame, figure: Figure) -> None:
     """A line for each method and a panel for each score, all relative to SGD; filled where the difference stands."""
     from suite.report.style import INK, MARKERS, PALETTE
 
-    found = board(evidence, artifact)
+    found = board(artifact, frame)
     learners = sorted({each.method.learners for each in found})
     looks = {k: (PALETTE[i], MARKERS[i]) for i, k in enumerate(learners)}
     panels = figure.subplots(1, len(PANELS), sharey=True)
@@ -262,22 +278,23 @@ def label_of(each: Row) -> str:
     return each.method.label + ("" if each.reached == each.seeds else f" ({each.reached} of {each.seeds})")
 
 
-def artifact_of(name: str, title: str) -> Artifact:
-    return Artifact(
+def panel_of(name: str, title: str) -> Panel:
+    made = Panel(
         name,
         title,
         partial(runs, name),
-        (partial(measure, name),),
-        partial(draw, name),
-        "A line for each method: gradient evaluations, rounds and modelled seconds to the target, relative to SGD "
-        "with one learner, with intervals over seeds.",
-        (8.0, 4.8),
-        partial(frame, name),
+        alt="A line for each method: gradient evaluations, rounds and modelled seconds to the target, relative to "
+        "SGD with one learner, with intervals over seeds.",
+        size=(8.0, 4.8),
+        more=partial(quantities, name),
     )
+    made.table(partial(table, name))
+    made.drawing(partial(draw, name))
+    return made
 
 
-measure_mnist = partial(measure, "together/mnist")
+PANEL = panel_of("together/mnist", "Our own question: all methods on LeNet and MNIST at equal budget")
 ARTIFACTS = (
-    artifact_of("together/mnist", "Our own question: all methods on LeNet and MNIST at equal budget"),
-    artifact_of("together/cifar10", "Our own question: all methods on CIFAR-10 quick at equal budget"),
+    PANEL,
+    panel_of("together/cifar10", "Our own question: all methods on CIFAR-10 quick at equal budget"),
 )

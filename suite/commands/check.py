@@ -14,7 +14,7 @@ from suite.claims.board import lines as board_lines
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.commands.check_table import console, sheet, show
-from suite.papers.catalogue import published, select
+from suite.papers.catalogue import entries, select
 from suite.papers.measurement import measure, measurements
 from suite.papers.verdicts import judge_artifacts
 from suite.report.numerals import values
@@ -108,9 +108,9 @@ def show_unclaimed(selectors: Sequence[str], profile: str | None, source: Runs) 
     """Print what artifacts without any claim measure, at the largest profile with evidence; whether there is any."""
     shown = False
     for paper, artifacts in select(selectors):
-        claimed = {claim.artifact for claim in published(paper.name)}
+        claimed = {entry.artifact for entry in entries(paper.name)}
         for artifact in artifacts:
-            if artifact.id in claimed or not artifact.measures:
+            if artifact.id in claimed:
                 continue
             for each in [profile] if profile else reversed(PROFILES):
                 if quantities := measure(artifact, source, each).found:

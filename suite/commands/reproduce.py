@@ -16,9 +16,11 @@ from suite.papers.evidence import folders, with_committed
 from suite.report.site.build import write_site
 from suite.runs.archive import open_runs
 
+UNMEASURED = ("not run", "bound to the paper's machine")
+
 
 def committed_verdicts(profile: str) -> dict[str, str]:
-    """Claim id -> verdict as committed for a profile; empty when none is."""
+    """Claim id -> verdict as committed for a profile, of the claims that it measures."""
     found: dict[str, str] = {}
     for folder in folders():
         path = folder / f"verdicts-{profile}.json"
@@ -29,22 +31,24 @@ def committed_verdicts(profile: str) -> dict[str, str]:
 def changes(found: Sequence[Verdict], expected: dict[str, str], *, whole: bool) -> list[str]:
     """Claims whose verdict is not the committed one; of a ``whole`` selection also those that are gone.
 
-    A claim that rests on times of the machine at hand must only be decided again, not decided alike.
+    A claim that rests on times of the machine at hand must only be decided again, not decided alike. One of which
+    nothing is committed is expected not to be measured.
     """
     different = [
         f"{v.claim.id}: {v.verdict}, committed {expected.get(v.claim.id, 'nothing')} ({v.why})"
         for v in found
-        if v.verdict != expected.get(v.claim.id) and (not v.claim.timed or v.verdict == "not run")
+        if v.verdict != expected.get(v.claim.id, v.verdict if v.verdict in UNMEASURED else "")
+        and (not v.claim.timed or v.verdict in UNMEASURED)
     ]
     gone = set(expected) - {v.claim.id for v in found} if whole else set()
     return different + [f"{claim}: no such claim, committed {expected[claim]}" for claim in sorted(gone)]
 
 
 def write_verdicts(profile: str, found: Sequence[Verdict]) -> list[Path]:
-    """Commit the verdicts of a profile beside the evidence of each paper (``--accept``)."""
+    """Commit the verdicts of a profile, of what it measures, beside the evidence of each paper (``--accept``)."""
     there = {claim.id for name in PAPERS for claim in published(name)}
     known = committed_verdicts(profile) | {v.claim.id: v.verdict for v in found}
-    known = {claim: verdict for claim, verdict in known.items() if claim in there}
+    known = {claim: verdict for claim, verdict in known.items() if claim in there and verdict not in UNMEASURED}
     written = []
     for home in homes():
         own = {claim: verdict for claim, verdict in known.items() if PAPERS[claim.partition("/")[0]].home == home}

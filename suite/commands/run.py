@@ -118,6 +118,7 @@ def run_artifacts(
             for report in reports:
                 if report.state == "busy":
                     busy.append(report.spec)
+                    progress.update(report.spec.id, 0.0)  # under way elsewhere, as far as is known here
                     continue
                 counts[report.state] += 1
                 not_begun += report.status == NOT_BEGUN

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suite.experiment import Experiment
-from suite.own import figure
 from suite.own.data import Facts, Splits, facts, register
+from suite.own.figure import panel
 from suite.own.variation import Variation, changed, written
-from suite.papers.artifact import Artifact, Groups, Paper
+from suite.papers.artifact import Groups, Paper
 from suite.runner.cost import TRAIN
 from suite.spec import RunSpec
 
@@ -86,16 +86,7 @@ def experiment(
                 found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
         return found
 
-    whole = Artifact(
-        f"{name}/curves",
-        title or f"{name}: test error of each method",
-        plan,
-        (figure.measure,),
-        figure.draw,
-        "Test error against gradient evaluations, and at the end with 95% intervals, of each method.",
-        (8.0, 4.0),
-        figure.frame,
-    )
+    whole = panel(f"{name}/curves", title or f"{name}: test error of each method", plan)
     return Paper(name, title or name, "", (whole,), {f"{name}/train": _trained(name, network, data, known)})
 
 

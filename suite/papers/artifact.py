@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES
 from suite.experiment import Experiment
 from suite.runs.archive import Runs, versions
@@ -28,108 +27,21 @@ Groups = Mapping[str, tuple[RunSpec, ...]]
 
 
 class Missing(Exception):
-    """Runs that a quantity or a drawing needs are not stored; ``rows`` says what each of several quantities lacks."""
-
-    def __init__(self, what: str, rows: Mapping[str, str] | None = None):
-        super().__init__(what)
-        self.rows = dict(rows or {})
-
-
-class Read:
-    """Which runs were handed out, and what was read of each since the last look: names of results, or nothing."""
-
-    def __init__(self) -> None:
-        self.given: dict[str, Run] = {}
-        self._since: dict[str, set[str]] = {}
-
-    def note(self, run_id: str, *results: str) -> None:
-        self._since.setdefault(run_id, set()).update(results)
-
-    def taken(self) -> dict[str, set[str]]:
-        """What was read since the last call."""
-        since, self._since = self._since, {}
-        return since
-
-
-class Results(dict[str, Any]):
-    """Results of a run that tell which of them are read."""
-
-    def __init__(self, values: Mapping[str, Any], note: Callable[[str], None]):
-        super().__init__(values)
-        self._note = note
-
-    def __getitem__(self, name: str) -> Any:
-        self._note(name)
-        return super().__getitem__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self._note(name)
-        return super().get(name, default)
-
-
-class ReadRun(Run):
-    """A run that tells ``reads`` when its specification, machine, results or tables are read."""
-
-    def __init__(self, run: Run, reads: Read):
-        super().__init__(run.id, run.files)
-        self.__dict__ |= {"reads": reads, "told": run}
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("files", "spec", "environment", "outcome") and (reads := self.__dict__.get("reads")):
-            reads.note(self.__dict__["id"])
-            return getattr(self.__dict__["told"], name)  # parsed once for all who read it
-        return super().__getattribute__(name)
-
-    @property
-    def results(self) -> dict[str, Any]:
-        reads = self.__dict__["reads"]
-        reads.note(self.id)
-        return Results(self.__dict__["told"].results, lambda name: reads.note(self.id, name))
-
-    def curve(self, name: str) -> pd.DataFrame:
-        self.__dict__["reads"].note(self.id)
-        table: pd.DataFrame = self.__dict__["told"].curve(name)
-        return table
-
-
-def plain(run: Run) -> Run:
-    """The run behind one that tells what is read of it."""
-    told: Run = run.__dict__.get("told", run)
-    return told
+    """Runs that a quantity or a drawing needs are not stored."""
 
 
 class Evidence:
     """The stored runs of one artifact at one profile, by the names its ``runs`` function gave them.
 
-    ``reads`` records what is read of them, from which a quantity's grade is derived.
+    Attributes:
+        read: ids of the runs that were read of it.
+        versions: by id, the runs that the source holds more than once.
     """
 
     def __init__(self, source: Runs, groups: Groups, profile: str):
         self.source, self.groups, self.profile = source, groups, profile
-        self.reads = Read()
-        self.versions: dict[str, list[Run]] = {}  # runs that the source holds more than once
-        self._found: dict[str, tuple[Run, ...]] = {}  # by group: many measures ask for the same
-
-    def runs(self, group: str) -> tuple[Run, ...]:
-        """All runs of a group, verified. Raises Missing saying how many are not stored."""
-        if group in self._found:
-            return self._found[group]
-        found, absent = [], 0
-        if not self.groups.get(group):
-            raise Missing(f"no runs of {group!r} at {self.profile}")
-        for spec in self.groups[group]:
-            try:
-                run = self.stored(spec)
-            except KeyError:
-                absent += 1
-                continue
-            self.reads.given[spec.id] = run
-            found.append(ReadRun(run, self.reads))
-        if absent:
-            planned = len(self.groups[group])
-            raise Missing(f"{absent} of {planned} runs of {group!r} at {self.profile} {are(absent)} missing")
-        self._found[group] = tuple(found)
-        return self._found[group]
+        self.read: set[str] = set()
+        self.versions: dict[str, list[Run]] = {}
 
     def stored(self, spec: RunSpec) -> Run:
         """The stored run of a specification, the first of several versions. Raises KeyError where there is none."""
@@ -137,21 +49,6 @@ class Evidence:
         if others:
             self.versions[spec.id] = [run, *others]
         return run
-
-    def restricted(self, groups: Groups) -> Evidence:
-        """The same evidence seen through some of its groups."""
-        part = Evidence(self.source, groups, self.profile)
-        part.reads, part.versions = self.reads, self.versions
-        return part
-
-    def run(self, group: str) -> Run:
-        """The only run of a group."""
-        (run,) = self.runs(group)
-        return run
-
-
-def are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 @dataclass(frozen=True)
@@ -185,25 +82,6 @@ def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
     return FewSeeds(part, len(common), planned)
 
 
-Quantities = Iterable[tuple[str, Estimate]]
-Measure = Callable[[Evidence], Quantities]
-
-
-def row_by_row(rows: Iterable[tuple[str, Callable[[], Estimate]]]) -> Quantities:
-    """Each quantity whose runs are stored; a Missing at the end says what the others lack."""
-    lacking, count = dict[str, str](), 0
-    for name, measure in rows:
-        count += 1
-        try:
-            value = measure()
-        except Missing as error:
-            lacking[name] = str(error)
-        else:
-            yield name, value
-    if lacking:
-        raise Missing(f"{len(lacking)} of {count} rows lack their runs", lacking)
-
-
 def no_runs(profile: str) -> Groups:
     """For artifacts decided by arithmetic alone."""
     return {}
@@ -211,16 +89,15 @@ def no_runs(profile: str) -> Groups:
 
 @dataclass(frozen=True)
 class Artifact:
-    """``measures`` yield (quantity, Estimate); each stops at the first Missing without hindering the others.
+    """``draw`` fills a figure from the evidence; None where the claims table says all there is to see.
 
-    ``draw`` fills a figure from the evidence; None where the claims table says all there is to see. ``runs`` is asked
-    once for each profile, since every specification it makes is frozen and hashed; nobody changes what it returned.
+    ``runs`` is asked once for each profile, since every specification it makes is frozen and hashed; nobody changes
+    what it returned.
     """
 
     id: str
     title: str
     runs: Callable[[str], Groups] = no_runs
-    measures: tuple[Measure, ...] = ()
     draw: Callable[[Evidence, Figure], None] | None = None
     alt: str = ""  # what the drawing shows, for readers who cannot see it
     size: tuple[float, float] = (6.4, 4.0)  # inches

@@ -9,8 +9,8 @@ A quantity's scale is the worst of the runs that it reads. An experiment says by
 are; one that learns from data is held against the printed experiments; one that says nothing is a stand-in. A measure
 that applies a cost model to what it reads is named in the table of printed settings (``modelled``). In which order
 gradients arrive may be drawn from a virtual clock, but what a training learns is learnt, so only its virtual results
-are modelled. Exact runs beside a training do not make it exact. Which runs a quantity reads is recorded by
-``Evidence`` (see ``rests_of``).
+are modelled. Exact runs beside a training do not make it exact. The runs that a quantity reads are
+those of the groups that it declares.
 
 *Printed* counts which of rate, batch, momentum, decay, schedule, length, seeds and preparation the paper prints for
 the experiments that a quantity follows. An unprinted setting costs no scale.
@@ -112,25 +112,6 @@ def machine_of(run: Run) -> str:
     environment = run.environment
     device = environment.get("device", {})
     return str(device.get("name") or environment.get("machine", {}).get("cpu", "unknown"))
-
-
-def rests_of(
-    measure: Callable[..., Any],
-    given: Mapping[str, Run],
-    named: Iterable[str],
-    since: Mapping[str, set[str]],
-    before: Mapping[str, set[str]],
-) -> Rests:
-    """The runs behind a quantity: those it names, and those read ``since`` the quantity before it.
-
-    A value kept from earlier is covered by its name. A quantity that names none and read none since is taken to rest
-    on all that its function read ``before``. Raises ValueError for a name of a run that was never handed out.
-    """
-    names = set(named) | set(since) or set(before)
-    if unknown := names - set(given):
-        raise ValueError(f"it names runs that it was not given: {sorted(unknown)}")
-    read = {**before, **since}
-    return Rests(measure, tuple(read_of(given[i], read.get(i, ())) for i in sorted(names)))
 
 
 def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) -> Grade:

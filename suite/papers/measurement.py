@@ -8,10 +8,10 @@ from typing import Any
 
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES
-from suite.papers.artifact import Artifact, Evidence, Measure, Missing, few_seeds
+from suite.papers.artifact import Artifact, Evidence, Missing, few_seeds
 from suite.papers.catalogue import entries, experiment
-from suite.papers.grades import Rests, read_of, rests_of
-from suite.papers.panel import Panel, Quantity
+from suite.papers.grades import Rests, read_of
+from suite.papers.panel import Panel
 from suite.runs.archive import Runs, versions
 from suite.runs.contest import Survey, survey
 from suite.runs.store import CHECKSUMS, UnusableRun
@@ -24,7 +24,7 @@ class Measurement:
     """What an artifact's runs at one profile say: quantities, what was missing for others, what is damaged."""
 
     found: dict[str, Estimate] = field(default_factory=dict)
-    missing: dict[Measure | Quantity, Missing] = field(default_factory=dict)  # what stopped others
+    missing: dict[str, Missing] = field(default_factory=dict)  # by quantity, what stopped others
     damaged: list[str] = field(default_factory=list)
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
@@ -87,51 +87,29 @@ def _measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
 def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
     """All quantities of an artifact that its evidence can answer for.
 
-    What goes wrong in one function (a run that fails to verify, a result that is not there) is told in
-    ``damaged``, and hinders neither the other functions nor the other artifacts.
+    What goes wrong in one quantity (a run that fails to verify, a result that is not there) is told in ``damaged``,
+    and hinders neither the other quantities nor the other artifacts.
     """
     result = Measurement()
-    for function in artifact.measures:
-        evidence.reads.taken()
-        before: dict[str, set[str]] = {}
-        try:
-            for name, value in function(evidence):
-                since = evidence.reads.taken()
-                result.rests[name] = rests_of(function, evidence.reads.given, value.runs, since, before)
-                result.found[name] = value
-                for run_id, names in since.items():
-                    before.setdefault(run_id, set()).update(names)
-        except Missing as error:
-            result.missing[function] = error
-        except UnusableRun as error:
-            result.damaged.append(str(error))
-        except Exception as error:
-            why = f"{artifact.id} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
-            result.damaged.append(why)
     if isinstance(artifact, Panel):
-        _measure_frame(artifact, evidence, result)
+        frame = artifact.read(evidence)
+        for name, quantity in {**artifact.quantities, **artifact.more(frame)}.items():
+            try:
+                part = quantity.needs(frame)
+                value = quantity.measured(part)
+            except Missing as error:
+                result.missing[name] = error
+            except UnusableRun as error:
+                result.damaged.append(str(error))
+            except Exception as error:
+                why = f"{artifact.id}/{name} could not be measured at {evidence.profile}: {type(error).__name__}"
+                result.damaged.append(f"{why}: {error}")
+            else:
+                runs = [part.stored[run] for run in dict.fromkeys(part.runs["run"]) if run]
+                result.found[name] = value
+                result.rests[name] = Rests(quantity.value, tuple(read_of(run, quantity.results) for run in runs))
     result.survey = survey(evidence.versions, is_timed, is_arithmetic)
     return result
-
-
-def _measure_frame(panel: Panel, evidence: Evidence, result: Measurement) -> None:
-    """Add every quantity that a panel's frame can answer for. What goes wrong in one hinders no other."""
-    frame = panel.read(evidence)
-    for name, quantity in panel.quantities.items():
-        try:
-            part = quantity.needs(frame)
-            value = quantity.measured(part)
-        except Missing as error:
-            result.missing[quantity] = Missing(str(error), {name: str(error)})
-        except UnusableRun as error:
-            result.damaged.append(str(error))
-        except Exception as error:
-            why = f"{panel.id}/{name} could not be measured at {evidence.profile}: {type(error).__name__}: {error}"
-            result.damaged.append(why)
-        else:
-            runs = [part.stored[run] for run in dict.fromkeys(part.runs["run"]) if run]
-            result.found[name] = value
-            result.rests[name] = Rests(quantity.value, tuple(read_of(run, quantity.results) for run in runs))
 
 
 def is_timed(name: str) -> bool:

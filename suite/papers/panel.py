@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-ALL, FIRST = "all", "first"  # which seeds of a group a quantity needs: every one, or those before the first missing
+ALL, FIRST, STORED = "all", "first", "stored"  # seeds of a group: every one, those before the first missing, any
 
 Value = Any
 """What a quantity returns: a number or an :class:`Interval`, several of them in a list, or a series of one value per
@@ -100,24 +100,32 @@ class Frame:
         return group in self.groups and all(self.ids[at] for at in self.groups[group])
 
     def table(self, name: str, *groups: str) -> pd.DataFrame:
-        """A table of the runs of these groups (of all, without names), with the columns group, seed and run."""
+        """A table of the runs of these groups (of all, without names), with the columns group, seed and run.
+
+        Raises Missing where none of them is stored.
+        """
         import pandas as pd
 
-        rows = pd.concat([self[group] for group in groups or self.groups])
-        told = zip(rows["group"], rows["seed"], rows["run"], strict=True)
-        tables = [self.stored[run].curve(name).assign(group=group, seed=seed, run=run) for group, seed, run in told]
+        tables = [
+            self.stored[self.ids[at]].curve(name).assign(group=group, seed=self.rows[at]["seed"], run=self.ids[at])
+            for group in groups or self.groups
+            for at in self.here(group)
+        ]
+        if not tables:
+            raise Missing(f"no run{' of ' if groups else ''}{', '.join(groups)} is stored at {self.profile}")
         return pd.concat(tables, ignore_index=True)
 
     def needed(self, groups: Iterable[str], seeds: str = ALL, beside: Sequence[str] = ()) -> Frame:
         """The runs of these groups alone, with those ``beside`` them if all of these are stored.
 
-        Raises Missing where a run that is needed is not stored.
+        Raises Missing where a run that is needed is not stored, UnusableRun where one is damaged.
         """
         keep: list[int] = []
         lacking: list[str] = []
         for group in groups:
             rows = self.groups.get(group, [])
-            first = list(takewhile(self.ids.__getitem__, rows))
+            stored = self.ids.__getitem__
+            first = list(filter(stored, rows) if seeds == STORED else takewhile(stored, rows))
             if not first:
                 lacking.append(f"no run of {group} at {self.profile}")
             elif seeds == ALL and len(first) < len(rows):
@@ -130,6 +138,9 @@ class Frame:
         others = [at for group, rows in self.groups.items() if group in beside for at in rows]
         if all(self.ids[at] for at in others):
             keep += others
+        for at in keep:
+            if isinstance(fault := self.rows[at]["fault"], UnusableRun):
+                raise fault
         return replace(self, runs=self.runs.iloc[keep])
 
 
@@ -151,7 +162,7 @@ def read(evidence: Evidence, beside: Groups | None = None) -> Frame:
                 row = {"run": spec.id, "fault": error}
             rows.append(row | {"group": group, "seed": spec.seed})
     frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["group", "seed", "run", "fault"])
-    return Frame(frame, evidence.profile, stored, evidence.reads.note)
+    return Frame(frame, evidence.profile, stored, evidence.read.add)
 
 
 @dataclass(frozen=True)
@@ -162,7 +173,7 @@ class Quantity:
         value: the function of the frame of ``groups``.
         groups: the groups of runs that it reads, or a function of the whole frame that chooses them by what is
             stored.
-        seeds: ALL or FIRST.
+        seeds: ALL, FIRST or STORED.
         beside: groups of other artifacts that it reads where all of their runs are stored.
         note: what stands beside the number, or a function of the frame that says it.
         shown: whether the number is shown beside the claim without deciding it, or a function of the frame that says
@@ -206,10 +217,17 @@ def intervals(value: Value) -> list[Interval]:
 
 @dataclass(frozen=True)
 class Panel(Artifact):
-    """An artifact that is measured and drawn from one frame; ``beside`` are runs of others, read where stored."""
+    """An artifact that is measured and drawn from one frame.
+
+    Attributes:
+        beside: by profile, runs of other artifacts, read where they are stored.
+        quantities: what it measures, by name.
+        more: a function of the frame for quantities whose names hang on what is planned or stored.
+    """
 
     beside: Callable[[str], Groups] = no_runs
     quantities: dict[str, Quantity] = field(default_factory=dict, compare=False)
+    more: Callable[[Frame], Mapping[str, Quantity]] = field(default=lambda frame: {}, compare=False)
 
     def read(self, evidence: Evidence) -> Frame:
         """The frame of what is stored of its runs."""
@@ -236,12 +254,12 @@ class Panel(Artifact):
         object.__setattr__(self, "draw", draw)
         return function
 
-    def table(self, function: Callable[[Frame], pd.DataFrame]) -> Callable[[Frame], pd.DataFrame]:
+    def table(self, function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
         """Decorator: the function makes the table of what is drawn."""
 
         @wraps(getattr(function, "func", function))
-        def frame(evidence: Evidence) -> pd.DataFrame:
-            return function(self.read(evidence))
+        def frame(evidence: Evidence, **asked: Any) -> pd.DataFrame:
+            return function(self.read(evidence), **asked)
 
         object.__setattr__(self, "frame", frame)
         return function

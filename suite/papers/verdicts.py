@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from suite.claims.estimate import Estimate
@@ -13,11 +11,11 @@ from suite.claims.families import correctable, corrected
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.experiment import Experiment
 from suite.papers import catalogue
-from suite.papers.artifact import Artifact, Evidence, Measure, Paper
+from suite.papers.artifact import Artifact, Evidence, Paper
 from suite.papers.catalogue import PAPERS, entries, published
 from suite.papers.grades import Grade, Rests, grade, read_of
 from suite.papers.measurement import Measurement, measurements
-from suite.papers.panel import Panel, Quantity
+from suite.papers.panel import Panel
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs
@@ -199,26 +197,9 @@ def lacking(claim: Claim, measured: Mapping[str, Measurement]) -> str:
     if claim.lacks:
         return claim.lacks
     resource = "" if claim.needs == "nothing" else f" ({claim.needs})"
-    why = _stopped(claim.quantity, measured, claim.profile)
+    missing = measured[claim.profile].missing if claim.profile in measured else {}
+    why = str(missing.get(claim.quantity, ""))
     return f"needs profile {claim.profile}{resource}" + (f": {why}" if why else "")
-
-
-def _stopped(quantity: str, measured: Mapping[str, Measurement], profile: str) -> str:
-    """What stopped the function that finds a quantity; nothing where it is not known which one does."""
-    missing = measured[profile].missing if profile in measured else {}
-    for error in missing.values():
-        if quantity in error.rows:
-            return error.rows[quantity]
-    finds = {found.rests[quantity].measure for found in measured.values() if quantity in found.rests}
-    subject = quantity.partition("-")[2] or quantity  # of what an artifact lacks, this quantity's own part
-    surely = [
-        str(error)
-        for function, error in missing.items()
-        if not isinstance(function, Quantity) and (function in finds or names(function, quantity))
-    ]
-    said = list(dict.fromkeys(map(str, missing.values())))
-    likely = [text for text in said if subject in text.split() or len(said) == 1]
-    return "; ".join(dict.fromkeys(surely or likely))
 
 
 def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
@@ -238,19 +219,3 @@ def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
     why = f"would be {verdict.verdict}, but rests on contested evidence: {measurement.survey.contested[odd[0]]}"
     more = f" (and {len(odd) - 1} more runs)" if len(odd) > 1 else ""
     return replace(verdict, verdict="inconclusive", why=why + more, red=True)
-
-
-def measures_of(quantity: str, artifact: Artifact) -> list[Callable[..., Any]]:
-    """The measures that name a quantity as a whole text; where none does (the name is put together), all."""
-    if isinstance(artifact, Panel):
-        return [artifact.quantities[quantity].value] if quantity in artifact.quantities else []
-    return [function for function in artifact.measures if names(function, quantity)] or list(artifact.measures)
-
-
-@cache
-def names(function: Measure, quantity: str) -> bool:
-    """Whether the text of a measure names a quantity."""
-    try:
-        return f'"{quantity}"' in inspect.getsource(inspect.unwrap(function))
-    except (OSError, TypeError):
-        return False

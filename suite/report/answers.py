@@ -19,20 +19,19 @@ leaves its range, the answer is not told any more.
 from __future__ import annotations
 
 import math
-import pkgutil
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import percent_saved
-from suite.claims.judge import PROFILES, Verdict
-from suite.papers.artifact import Evidence, Missing
+from suite.claims.judge import Verdict
 from suite.papers.catalogue import homes, paper
+from suite.papers.measurement import measurements
 from suite.runs.archive import Runs
-from suite.runs.store import UnusableRun
 
 FILE = "answers.toml"
 VALUE = re.compile(
@@ -61,7 +60,6 @@ class Answer:
     says: str
     written_for: Mapping[str, str]  # claim -> verdict
     table: Sequence[Sequence[str]] = ()  # its head, then its rows
-    measures: Mapping[str, Sequence[str]] = field(default_factory=dict)  # artifact -> "module:function" of quantities
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # quantity -> where all its values lie
 
     @property
@@ -145,18 +143,13 @@ def _text(value: float, form: str | None) -> str:
 
 
 def beside_claims(found: Iterable[Answer], source: Runs) -> dict[str, Estimate]:
-    """What the answers' own functions measure, by ``artifact/quantity``, at the largest profile that has its runs."""
+    """The quantities of artifacts that answers name, by ``artifact/quantity``, each at its largest profile."""
     values: dict[str, Estimate] = {}
-    for name, function in {(name, f) for answer in found for name, each in answer.measures.items() for f in each}:
-        measure = pkgutil.resolve_name(function)
-        artifact = paper(name.partition("/")[0]).artifact(name)
-        for profile in reversed(PROFILES):
-            try:
-                measured = dict(measure(Evidence(source, artifact.runs(profile), profile)))
-            except (Missing, UnusableRun):
-                continue
-            values |= {f"{name}/{quantity}": value for quantity, value in measured.items()}
-            break
+    for name in {name.rpartition("/")[0] for answer in found for name in answer.names}:
+        with suppress(KeyError):  # of a paper that is not here
+            artifact = paper(name.partition("/")[0]).artifact(name)
+            for measured in reversed(measurements(artifact, source).values()):
+                values |= {f"{name}/{quantity}": value for quantity, value in measured.found.items()}
     return values
 
 

@@ -11,7 +11,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
-from suite.papers.catalogue import published, select
+from suite.papers.catalogue import entries, published, select
 from suite.papers.measurement import measure, measure_evidence
 from suite.papers.panel import Panel
 from suite.papers.verdicts import grades, judge_artifacts, scales
@@ -127,7 +127,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
     evidence = Evidence(source, groups, profile)
     draw = artifact.draw
     assert draw is not None
-    taken = cache(lambda: tuple(sorted(evidence.reads.taken())))
+    taken = lambda: tuple(sorted(evidence.read))
     return rendered(
         artifact,
         lambda figure: draw(evidence, figure),
@@ -172,7 +172,7 @@ def _rests_on(
     evidence = Evidence(source, few.groups if few else artifact.runs(profile), profile)
     measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
     present = {rests.rests_on for rests in grades(artifact.id, measurement).values()}
-    if isinstance(artifact, Panel):
+    if isinstance(artifact, Panel) and entries(artifact.id.partition("/")[0]):  # a question of ours has no scale
         present |= scales(artifact, evidence, measurement, taken) - {EXACT}
         present = present or {EXACT}
     return tuple(grade for grade in GRADES if grade in present)

@@ -7,6 +7,7 @@ series lie; not pixels, which fonts and versions of matplotlib change.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -179,7 +180,10 @@ def _differences_of_lists(accepted: list[Any], seen: list[Any], where: str) -> I
             if items:
                 yield f"{where}: {word} {', '.join(map(repr, items))}"
         if not lost and not new and accepted != seen:
-            yield f"{where}: in another order or number, {accepted} became {seen}"
+            counts = Counter(seen)
+            counts.subtract(accepted)
+            more = ", ".join(f"{count:+d} {item!r}" for item, count in counts.items() if count)
+            yield f"{where}: {more or 'in another order'}"
         return
     if len(accepted) != len(seen):
         yield f"{where}: {len(accepted)} became {len(seen)}"

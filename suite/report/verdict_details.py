@@ -10,8 +10,8 @@ from typing import Any
 from suite.claims.judge import PROFILES, Verdict
 from suite.claims.power import power
 from suite.papers.artifact import Artifact
+from suite.papers.panel import Panel
 from suite.papers.register import last_line
-from suite.papers.verdicts import measures_of
 from suite.report.numerals import departures, ours, printed, tolerance
 from suite.report.provenance import day_of, origin, revision_of
 from suite.runs.archive import Runs
@@ -41,10 +41,9 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         count, _, lacking = verdict.settings.partition(", not ")
         yield "settings", f"{count} printed" + (f"; not printed: {lacking}" if lacking else "")
     yield from _registered(verdict)
-    functions = [function_of(each) for each in measures_of(rule.quantity, artifact)] if artifact else []
-    names = (f"{each.__module__}:{each.__qualname__.partition('.<locals>')[0]}" for each in functions)
-    if places := list(dict.fromkeys(names)):
-        yield "measure", ("one of " if places[1:] else "") + ", ".join(places)
+    if isinstance(artifact, Panel) and rule.quantity in artifact.quantities:
+        measure = function_of(artifact.quantities[rule.quantity].value)
+        yield "measure", f"{measure.__module__}:{measure.__qualname__.partition('.<locals>')[0]}"
     if measured is not None:
         yield "power", f"catches a departure of {departures(power(rule, measured), rule.unit)} four times in five"
 

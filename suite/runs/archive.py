@@ -268,14 +268,14 @@ def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
                 kind = relate(store.read(run_id), run)
             except KeyError:
                 done.new.append(run_id)
-                yield NewRun(run_id, run.files)
+                yield NewRun(run)
             except DamagedRun:
                 done.new.append(run_id)
-                yield NewRun(run_id, run.files, replaces=True)
+                yield NewRun(run, replaces=True)
             else:
                 if kind == "contested":
                     done.contested.append(run_id)
-                    yield NewRun(run_id, run.files, contests=True)
+                    yield NewRun(run, contests=True)
                 elif kind == "other execution":
                     done.others.append(run_id)
                 else:

@@ -10,11 +10,12 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 Found = TypeVar("Found")
+ABANDONED = 3600.0  # seconds after which a file or folder that is being written is taken to be a dead process's
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -30,6 +31,20 @@ def write_whole(path: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             staging.unlink()
+
+
+def staged(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The files that ``write_whole`` has not renamed in a folder, each with the name that it was to have."""
+    for path in folder.glob(f".*-{'[0-9a-f]' * 8}"):
+        yield path, path.name[1:-9]
+
+
+def sweep(paths: Iterable[Path], now: float) -> None:
+    """Remove what processes left that died while they wrote; ``now`` is by the file system's clock."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # gone, or another user's to remove
+            if now - path.lstat().st_mtime > ABANDONED:
+                remove(path)
 
 
 def only_ours(path: Path) -> bool:

@@ -25,7 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suite.runs.files import now_in, remove, sync_folder, sync_folders, twice_if_stale
+from suite.runs.files import now_in, sweep, sync_folder, sync_folders, twice_if_stale
 from suite.runs.lease import Lease, Locks
 from suite.runs.notes import shortened
 from suite.runs.tables import read_table
@@ -38,7 +38,6 @@ STATUSES = ("finished", "diverged", "out of budget")
 CHECKSUMS = "checksums.json"
 REQUIRED = {"spec.json", "environment.json", "outcome.json"}
 LONGEST_NAME = 128  # bytes of a file's name
-ABANDONED = 3600.0  # seconds after which a staging folder is taken to be a dead process's
 
 
 class StoreError(ValueError):
@@ -211,8 +210,7 @@ def is_run_id(name: str) -> bool:
 class NewRun(NamedTuple):
     """A run to be stored: ``replaces`` what stands there damaged, or ``contests`` it and is kept beside it."""
 
-    run_id: str
-    files: Mapping[str, bytes]
+    run: Run
     replaces: bool = False
     contests: bool = False
 
@@ -230,19 +228,12 @@ class Store:
             try:
                 for part in ("runs", "partial", "locks", "staging"):
                     (self.root / part).mkdir(parents=True, exist_ok=True)
-                self._sweep(now_in(self.root / "staging"))
+                staging = self.root / "staging"
+                sweep(staging.iterdir(), now_in(staging))
             except OSError as error:
                 raise StoreError(f"cannot write a store at {self.root}: {error.strerror}") from error
         elif not (self.root / "runs").is_dir():
             raise StoreError(f"no store at {self.root}: run something first, or name another with --store")
-
-    def _sweep(self, now: float) -> None:
-        """Remove what processes that died while storing a run left behind; ``now`` by the file system's clock."""
-        with os.scandir(self.root / "staging") as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError, PermissionError):  # gone, or another user's to remove
-                    if now - entry.stat().st_mtime > ABANDONED:
-                        remove(Path(entry.path))
 
     def ids(self) -> set[str]:
         """Names of all finished runs, unverified."""
@@ -287,7 +278,7 @@ class Store:
         Returns False when the run was there already. Raises DamagedRun when the files do not verify, StoreError
         when the disk is full or read-only.
         """
-        return self.commit_all([NewRun(run_id, files)]) == [True]
+        return self.commit_all([NewRun(verified(run_id, files))]) == [True]
 
     def commit_all(self, entries: Iterable[NewRun]) -> list[bool]:
         """Store all entries or none: each is written and synced before the first appears under its name.
@@ -299,11 +290,11 @@ class Store:
         moves: list[tuple[Path, Path]] = []  # (from, to), made so far
         new = []
         run_id = "of an import"
-        # One folder for all: each run that is staged in it shows that its process still lives (see ``_sweep``).
+        # One folder for all: each run that is staged in it shows that its process still lives (see ``sweep``).
         staging = self.root / "staging" / os.urandom(8).hex()
         try:
             for entry in entries:
-                run_id = entry.run_id
+                run_id = entry.run.id
                 staged.append(self._stage(entry, staging))
             sync_folders([folder for folder, _, _ in staged])
             for folder, target, replaces in staged:
@@ -331,14 +322,14 @@ class Store:
 
     def _stage(self, entry: NewRun, staging: Path) -> tuple[Path, Path, bool]:
         """Write an entry into a folder of its own below ``staging``, where nobody looks for it."""
-        verified(entry.run_id, entry.files)
-        target = self.root / "runs" / entry.run_id
+        run = entry.run
+        target = self.root / "runs" / run.id
         if entry.contests:
-            target = self.root / "contested" / f"{entry.run_id}-{digest(entry.files[CHECKSUMS])[:12]}"
+            target = self.root / "contested" / f"{run.id}-{digest(run.files[CHECKSUMS])[:12]}"
             target.parent.mkdir(exist_ok=True)
         folder = staging / target.name
         folder.mkdir(parents=True)
-        for name, data in entry.files.items():
+        for name, data in run.files.items():
             (folder / name).write_bytes(data)
         return folder, target, entry.replaces
 

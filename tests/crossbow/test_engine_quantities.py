@@ -10,6 +10,8 @@ from fabricated_frames import frame_of
 from paper_figures.crossbow.engine import ENGINE, PANEL
 from suite.claims.judge import judge
 from suite.papers.catalogue import published
+from suite.papers.described import describe
+from suite.spec import RunSpec
 
 CLAIMS = {claim.quantity: claim for claim in published("crossbow") if claim.artifact == "crossbow/engine"}
 REPEATS = range(ENGINE.settings["repeats"])
@@ -58,3 +60,9 @@ def test_ratios_are_paired_by_repeat():
     ((value, low, high),) = quantity.of(frame()).spans
     assert value == pytest.approx(math.log(1.2), abs=5e-3)
     assert high - low < 1e-2, "repeats differ by a factor of 25, and each ratio by thousandths"
+
+
+def test_one_number_of_learners_is_described_as_a_schedule_of_them_is():
+    """The settings of an engine name learners by one number, which once kept its runs from being graded."""
+    spec = RunSpec("crossbow/engine", {"learners": 4, "model": "crossbow_lenet", "batch": 16})
+    assert describe(spec).workers == 4

@@ -1,4 +1,4 @@
-"""Artifacts and their evidence: what is read of a run is noted, and names that no selector could mean are refused."""
+"""Artifacts and their evidence: several versions of a run, and names that no selector could mean are refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from suite.papers.artifact import (
     Evidence,
-    Missing,
     Paper,
     PaperError,
     check_name,
@@ -30,42 +29,6 @@ def stored(root, *specs, value=1.0):
     return store
 
 
-@pytest.fixture
-def evidence(tmp_path):
-    return Evidence(stored(tmp_path, *SPECS), {"one": SPECS[:1], "all": SPECS}, "smoke")
-
-
-@pytest.mark.parametrize(
-    ("read", "results"),
-    [
-        (lambda run: run.results["value"], {"value"}),
-        (lambda run: run.results.get("value"), {"value"}),
-        (lambda run: run.results.get("absent", 3.0), {"absent"}),
-        (lambda run: run.results, set()),
-        (lambda run: run.curve("t"), set()),
-        (lambda run: run.spec, set()),
-        (lambda run: run.environment, set()),
-        (lambda run: run.outcome, set()),
-        (lambda run: run.files, set()),
-    ],
-)
-def test_whatever_is_read_of_a_run_is_noted_with_the_results_by_name(evidence, read, results):
-    run = evidence.run("one")
-    assert evidence.reads.taken() == {}
-    read(run)
-    assert evidence.reads.taken() == {run.id: results}
-    assert evidence.reads.taken() == {}
-
-
-def test_runs_that_are_not_stored_are_counted_in_their_group(tmp_path):
-    evidence = Evidence(stored(tmp_path, SPECS[0]), {"all": SPECS, "none": ()}, "reduced")
-    with pytest.raises(Missing, match=r"^2 of 3 runs of 'all' at reduced are missing$"):
-        evidence.runs("all")
-    for name in ("none", "other"):
-        with pytest.raises(Missing, match=f"^no runs of '{name}' at reduced$"):
-            evidence.runs(name)
-
-
 def test_of_groups_that_lack_seeds_those_remain_that_every_one_of_them_has():
     a, b = (tuple(RunSpec("toy/draw", {"group": g}, seed) for seed in range(5)) for g in "ab")
     once = (RunSpec("toy/draw", {"group": "timed"}, 3),)
@@ -84,7 +47,7 @@ def test_of_groups_that_lack_seeds_those_remain_that_every_one_of_them_has():
 def test_several_versions_of_a_run_are_kept_the_first_source_s_first(tmp_path):
     first, second = stored(tmp_path / "a", *SPECS[:2]), stored(tmp_path / "b", SPECS[0], value=2.0)
     evidence = Evidence(Layered([first, second]), {"all": SPECS[:2]}, "smoke")
-    assert [run.results["value"] for run in evidence.runs("all")] == [1.0, 1.0]
+    assert [evidence.stored(spec).results["value"] for spec in SPECS[:2]] == [1.0, 1.0]
     assert list(evidence.versions) == [SPECS[0].id]
     assert [run.results["value"] for run in evidence.versions[SPECS[0].id]] == [1.0, 2.0]
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from math import ceil
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from paper_figures.crossbow.settings import lenet
 from paper_figures.isgd.fig1 import iid_runs
-from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE, exact
+from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
-from suite.papers.artifact import Artifact, Evidence
 from suite.papers.catalogue import PAPERS, paper
 from suite.papers.described import Described, describe
-from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, read_of, rests_of
-from suite.papers.measurement import measure
+from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, read_of
 from suite.papers.printed_settings import SCALES, missing, settings
 from suite.runner.cost import TRAIN
 from suite.runs.store import Outcome, Store, encode
@@ -317,59 +314,6 @@ def test_every_experiment_learns_or_says_what_its_clock_is():
 )
 def test_a_grade_counts_the_settings_that_are_printed(claim, spec, told):
     assert graded(claim, spec or iid_runs("paper")["iid"][0]).printed == told
-
-
-# --- what a quantity reads
-
-
-def stored(root: Path, count: int) -> tuple[Store, tuple[RunSpec, ...]]:
-    store = Store(root, create=True)
-    specs = tuple(RunSpec("toy/run", {"number": number}) for number in range(count))
-    for spec in specs:
-        store.commit(
-            spec.id, encode(spec, {"machine": {"cpu": HERE}}, Outcome("finished", {"value": 1.0, "other": 2.0}))
-        )
-    return store, specs
-
-
-def test_a_quantity_rests_on_what_it_names_and_what_was_read_since_the_one_before(tmp_path):
-    store, (first, second, third) = stored(tmp_path / "store", 3)
-
-    def function(evidence: Evidence):
-        a, b, c = evidence.run("a"), evidence.run("b"), evidence.run("c")
-        kept = a.results["value"]
-        yield "one", exact(kept)
-        yield "two", exact(b.results["value"])
-        yield "named", exact(kept + c.results["value"], runs=[a.id])
-        yield "unnamed", exact(kept)
-
-    groups = {"a": (first,), "b": (second,), "c": (third,)}
-    found = measure(Artifact("toy/fig1", "Toy", lambda profile: groups, (function,)), store, "smoke")
-    assert not found.damaged
-    reads = {name: {read.spec.id for read in rests.runs} for name, rests in found.rests.items()}
-    assert reads == {
-        "one": {first.id},
-        "two": {second.id},
-        "named": {first.id, third.id},
-        "unnamed": {first.id, second.id, third.id},
-    }
-    (read,) = found.rests["one"].runs
-    assert (read.results, read.machine) == ({"value"}, HERE)
-
-
-def test_a_run_that_is_named_but_was_never_given_is_a_mistake(tmp_path):
-    store, (first, second) = stored(tmp_path / "store", 2)
-
-    def function(evidence: Evidence):
-        yield "claimed", exact(evidence.run("a").results["value"], runs=[second.id])
-
-    found = measure(Artifact("toy/fig1", "Toy", lambda profile: {"a": (first,)}, (function,)), store, "smoke")
-    assert second.id in found.damaged[0]
-    assert not found.found
-
-
-def test_without_any_run_nothing_is_read():
-    assert rests_of(measuring, {}, (), {}, {}) == Rests(measuring, ())
 
 
 def test_descriptions_count_epochs_as_the_papers_do():

@@ -51,12 +51,9 @@ def module_of(function: Any) -> str:
 
 @pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda artifact: artifact.id)
 def test_an_artifact_stands_and_is_drawn_in_the_file_of_its_name(artifact: Artifact):
-    """Measures that several figures share may stand in another file of the same paper."""
     file = file_of(artifact.id)
     assert artifact in importlib.import_module(file).ARTIFACTS
     assert artifact.draw is None or module_of(artifact.draw) == file
-    package = file.rpartition(".")[0]
-    assert all(module_of(measure).startswith(package) for measure in artifact.measures)
 
 
 def test_an_id_names_its_file():

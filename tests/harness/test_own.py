@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from fabricated_frames import frame_of
 from PIL import Image
 
 import suite
@@ -18,6 +19,7 @@ from suite.commands.status import status
 from suite.data.catalogue import DATASETS, DataError
 from suite.data.images import _of_ones_own
 from suite.models.registry import CLASSIFIERS
+from suite.own import figure
 from suite.own.data import arrays
 from suite.papers import catalogue
 from suite.papers.evidence import of_user
@@ -85,6 +87,26 @@ def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.Cap
     built = write_site(mine, tmp_path / "report", selectors=[NAME])
     assert built.artifacts == 1
     assert (tmp_path / "report" / NAME / "curves.html").exists()
+
+
+def test_methods_are_compared_over_the_seeds_that_both_finished():
+    """One seed of the second diverged and one is not stored; the third diverged on all."""
+    ended = lambda error: {"test_error": error}
+    lost = {"test_error": 0.9, "status": "diverged"}
+    frame = frame_of(
+        {
+            "a": [ended(0.1), ended(0.2), ended(0.4), ended(0.3)],
+            "b": [lost, ended(0.1), ended(0.2), None],
+            "c": [lost],
+        }
+    )
+    asked = figure.quantities(frame)
+    assert list(asked) == ["a: test error (%)", "b: test error (%)", "b: less a (points)"]
+    found = {name: each.of(frame) for name, each in asked.items()}
+    assert [each.values[0] for each in found.values()] == [pytest.approx(25), pytest.approx(15), pytest.approx(-15)]
+    assert [each.n for each in found.values()] == [4, 2, 2]
+    assert found["b: test error (%)"].runs == ("b seed 0", "b seed 1", "b seed 2")
+    assert figure.label(frame, "b") == "b\n3 of 4 seeds\n1 diverged"
 
 
 def test_other_data_are_refused_until_they_are_planned_anew(package, capsys: pytest.CaptureFixture[str]):

@@ -85,7 +85,14 @@ def test_a_panel_is_measured_and_drawn_from_stored_runs(tmp_path: Path) -> None:
     assert panel.draw is not None
     panel.draw(Evidence(store, panel.runs("smoke"), "smoke"), Figure())
     assert drawn == [len(others) + 1]
-    assert measure(panel, Layered([]), "smoke").missing.keys() == set(panel.quantities.values())
+    assert measure(panel, Layered([]), "smoke").missing.keys() == panel.quantities.keys()
+
+
+def test_a_table_of_runs_that_are_not_stored_is_missing() -> None:
+    with pytest.raises(Missing, match=r"^no run of c is stored at paper$"):
+        SEEDS.table("losses", "c")
+    with pytest.raises(Missing, match=r"^no run is stored at paper$"):
+        SEEDS.needed([]).table("losses")
 
 
 def test_a_damaged_run_stops_what_reads_it(tmp_path: Path) -> None:

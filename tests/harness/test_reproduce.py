@@ -59,6 +59,13 @@ def test_another_verdict_is_named(job, capsys):
     assert "equal the committed" not in told.out
 
 
+def test_a_claim_of_which_nothing_is_committed_is_expected_not_to_be_measured(job, capsys):
+    assert job(*BOTH, verdict("c", "not run")) == 0
+    assert job(*BOTH, verdict("c", "reproduced")) == 1
+    assert job(verdict("a", "not run"), BOTH[1]) == 1
+    assert "p/fig1/c: reproduced, committed nothing" in capsys.readouterr().err
+
+
 def test_a_claim_that_is_gone_is_missed_in_the_whole_and_not_in_a_part(job, capsys):
     assert job(BOTH[0]) == 1
     assert capsys.readouterr().err == "changed: p/fig1/b: no such claim, committed not reproduced\n"
@@ -83,10 +90,10 @@ def test_accepted_verdicts_are_written_sorted_to_the_home_of_their_paper_beside_
     foreign = SimpleNamespace(claim=SimpleNamespace(id="q/fig1/a"), verdict="holds")
     written = reproduce.write_verdicts("smoke", [verdict("d", "holds"), verdict("a", "not run"), foreign])
     assert written == [home / "evidence" / "verdicts-smoke.json" for home in (mine, other)]
-    wanted = {"p/fig1/a": "not run", "p/fig1/b": "not reproduced", "p/fig1/c": "holds", "p/fig1/d": "holds"}
+    wanted = {"p/fig1/b": "not reproduced", "p/fig1/c": "holds", "p/fig1/d": "holds"}  # a was not measured
     assert [json.loads(path.read_text()) for path in written] == [wanted, {"q/fig1/a": "holds"}]
     assert written[0].read_text().splitlines()[1:-1] == [
-        f'"p/fig1/{name}": "{wanted[f"p/fig1/{name}"]}"' + "," * (name != "d") for name in "abcd"
+        f'"p/fig1/{name}": "{wanted[f"p/fig1/{name}"]}"' + "," * (name != "d") for name in "bcd"
     ]
     assert written[0].read_text().endswith("}\n")
     assert reproduce.committed_verdicts("smoke") == wanted | {"q/fig1/a": "holds"}

@@ -20,6 +20,7 @@ from suite.data.catalogue import DataError
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact
 from suite.runner.calibration import Calibration, keep
+from suite.runner.progress import Progress
 from suite.runs.environment import machine_class
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -81,14 +82,20 @@ def test_one_run_that_is_let_go_of_is_taken_up_while_others_are_held(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Who waits, as everybody does unless told otherwise, waits for any of the runs and not for all."""
-    store, held = Store(Path("store"), create=True), []
+    store, held, shown = Store(Path("store"), create=True), [], []
     for spec in toy.runs("smoke")["draws"][:2]:
         held.append(ExitStack())
         held[-1].enter_context(store.claim(spec.id))
-    monkeypatch.setattr(
-        command, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: held.pop().close())
-    )
+
+    def sleep(seconds: float) -> None:
+        shares.append(shown[0].done)
+        held.pop().close()
+
+    shares = list[float]()
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    monkeypatch.setattr(command, "Progress", lambda weights: shown.append(Progress(weights)) or shown[0])
     assert run("toy/table1") == 0
+    assert shares[0] < shares[1] < 1  # what others compute is not done
     told = capsys.readouterr().err
     assert re.findall(r"waiting for (\d) runs", told) == ["2", "1"]
     assert told.splitlines()[-1] == "3 runs stored, 0 already there, 0 left for later, 0 failed"

@@ -19,7 +19,7 @@ from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute, execute_all
 from suite.runner.progress import Progress
 from suite.runner.status_file import NOTE
-from suite.runs.store import NewRun, Store, StoreError
+from suite.runs.store import NewRun, Store, StoreError, verified
 from suite.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("papers")
@@ -114,7 +114,7 @@ def test_an_import_stands_whatever_the_clock_of_another_process(store: Store, mo
             with monkeypatch.context() as patch:
                 patch.setattr(time, "time", lambda: real() + 2 * HOUR)
                 Store(store.root, create=True)
-            yield NewRun(spec.id, toy.files_of(spec))
+            yield NewRun(verified(spec.id, toy.files_of(spec)))
 
     assert store.commit_all(entries()) == [True] * 3
 
@@ -124,7 +124,7 @@ def test_an_import_may_take_longer_than_a_dead_one_is_left(store: Store):
 
     def entries() -> Iterator[NewRun]:
         for spec in SPECS:
-            yield NewRun(spec.id, toy.files_of(spec))
+            yield NewRun(verified(spec.id, toy.files_of(spec)))
             for path in (store.root / "staging").rglob("*"):
                 past = path.stat().st_mtime - 0.9 * HOUR
                 os.utime(path, (past, past))

@@ -15,6 +15,7 @@ from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.catalogue import paper
+from suite.papers.panel import Panel
 from suite.report.overlay import Comparison, UndrawableError
 from suite.spec import RunSpec
 
@@ -96,10 +97,8 @@ def test_a_drawing_that_fails_on_a_setting_is_named_with_it():
 
 
 def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(papers, tmp_path: Path, capsys):
-    def draw(evidence: Evidence, figure: Figure) -> None:
-        figure.subplots().plot([run.results["value"] for run in evidence.runs("draws")])
-
-    own = Artifact("toy/fig9", "Draws", lambda profile: {"draws": toy.specs(value=1.0)}, (toy.measures,), draw)
+    own = Panel("toy/fig9", "Draws", lambda profile: {"draws": toy.specs(value=1.0)}, quantities=toy.QUANTITIES)
+    own.drawing(lambda frame, figure: figure.subplots().plot(frame["draws"]["value"].to_numpy()))
     whole = replace(toy.PAPER, artifacts=(*toy.PAPER.artifacts, own))
     catalogue.PAPERS["toy"] = catalogue.Registered(lambda: whole, toy.HERE)
     catalogue.paper.cache_clear()

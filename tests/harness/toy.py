@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import live_register
 import pandas as pd
 
-from suite.claims.estimate import Estimate, exact, point
+from suite.claims.intervals import Interval
 from suite.experiment import Context, Experiment, OutOfTime
 from suite.papers import catalogue, evidence, register
-from suite.papers.artifact import Artifact, Evidence, Groups, Paper
+from suite.papers.artifact import Artifact, Groups, Paper
 from suite.papers.catalogue import entries as claims_of
+from suite.papers.panel import Frame, Panel, Quantity
 from suite.runs.files import write_whole
 from suite.runs.store import Outcome, encode
 from suite.spec import RunSpec, seed
@@ -79,15 +79,16 @@ def runs(profile: str) -> Groups:
     return {"draws": specs(profile=profile, sleep=float(os.environ.get("TOY_SLEEP", "0")), **does)}
 
 
-def measures(found: Evidence) -> Iterator[tuple[str, Estimate]]:
-    yield "seven", exact(7)
-    drawn = found.runs("draws")
-    mean = sum(run.results["value"] for run in drawn) / len(drawn)
-    yield (
-        "mean",
-        point(mean, spread=0.01, n=len(drawn), runs=[run.id for run in drawn], proxy=found.profile == "smoke"),
-    )
-    yield "share", exact(1.0, runs=[run.id for run in drawn])
+def mean(frame: Frame) -> Interval:
+    values = frame["draws"]["value"]
+    return Interval(values.mean(), values.mean() - 0.01, values.mean() + 0.01, len(values))
+
+
+QUANTITIES = {
+    "seven": Quantity(lambda frame: 7),
+    "mean": Quantity(mean, ("draws",), shown=lambda frame: frame.profile == "smoke"),
+    "share": Quantity(lambda frame: 1.0, ("draws",)),
+}
 
 
 def training(profile: str) -> Groups:
@@ -118,7 +119,7 @@ PAPER = Paper(
     "A toy",
     "Nobody, nowhere, never.",
     (
-        Artifact("toy/table1", "Draws", runs, (measures,)),
+        Panel("toy/table1", "Draws", runs, quantities=QUANTITIES),
         Artifact("toy/fig1", "Training", training),
         Artifact("toy/fig2", "Elsewhere", nothing),
     ),

@@ -307,13 +307,12 @@ def test_the_law_holds_down_to_the_first_batch_size_that_leaves_it(factors: dict
     assert misfits.onset(counts(factors)) == least
 
 
-def test_answers_tell_the_largest_misfit_and_the_onset(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_tell_the_largest_misfit_and_the_onset() -> None:
     bent = lambda spec, group: (
         inverse(90, 900)(spec, group) * {1: 3.0 if "lr0p05" in group else 1.05}.get(spec.settings["batch"], 1.0)
     )
     frame = searches(bent, [SMALL, SLOW, LARGE, FAST])
-    monkeypatch.setattr(misfits, "read", lambda evidence: frame)
-    found = dict(misfits.measure_misfit(frame)) | dict(misfits.measure_onset(frame))  # type: ignore[arg-type]
+    found = {name: quantity.of(frame) for name, quantity in misfits.ANSWERED.items()}
     assert found["misfit-behind"].values == (3, 9, 1, 1024, 10)
     assert 0 < found["largest-misfit"].values[0] < 5
     assert found["onset-batches"].values == (2.0,) * 5

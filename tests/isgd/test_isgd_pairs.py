@@ -11,7 +11,7 @@ from fabricated_frames import frame_of, measured, student, verdict
 
 from paper_figures.isgd import fig5, settings, zeta
 from paper_figures.isgd.zeta import GRID, Treatment
-from suite.papers.artifact import Evidence, Missing
+from suite.papers.artifact import Missing
 from suite.papers.catalogue import paper
 from suite.papers.panel import Frame
 
@@ -249,7 +249,7 @@ def searched(group: str, seed: int) -> dict[str, Any]:
     return {"settings": chosen, "tables": {"updates": table}, "status": status}
 
 
-def test_the_treatment_with_the_lowest_training_loss_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_treatment_with_the_lowest_training_loss_is_chosen() -> None:
     frame = frame_of({group: [searched(group, seed) for seed in (0, 1)] for group in zeta.SEARCHED})
     assert measured("isgd/zeta/choice", frame).values == BEST
     gains = dict(
@@ -261,9 +261,7 @@ def test_the_treatment_with_the_lowest_training_loss_is_chosen(monkeypatch: pyte
     rows = zeta.table(frame)
     assert len(rows) == 2 * len(GRID)
     assert rows["chases"].tolist() == [pytest.approx(20 / 145)] * len(rows)
-    monkeypatch.setattr(type(zeta.PANEL), "read", lambda panel, evidence: frame)
-    ((_, size),) = zeta.measure_search(Evidence(None, {}, "paper"))  # type: ignore[arg-type]
-    assert size.values == (len(GRID), 2, pytest.approx(112 / 45))
+    assert measured("isgd/zeta/search-size", frame).values == (len(GRID), 2, pytest.approx(112 / 45))
 
 
 def test_the_search_has_seeds_of_its_own() -> None:

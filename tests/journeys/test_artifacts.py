@@ -17,6 +17,7 @@ from suite.papers import catalogue, verdicts
 from suite.papers.artifact import Artifact
 from suite.papers.catalogue import PAPERS, paper, published
 from suite.papers.evidence import committed
+from suite.papers.panel import Quantity
 from suite.runs.archive import Layered
 from suite.runs.store import Store
 
@@ -102,7 +103,7 @@ def in_drawing(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
 
 
 def in_measuring(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
-    return replace(artifact, measures=(broken,))
+    return replace(artifact, quantities={name: Quantity(broken) for name in artifact.quantities})
 
 
 def in_grading(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -46,6 +49,10 @@ def test_the_model_is_set_beside_lambda_alone_on_the_same_20_rows(evidence: Arch
     near = [abs(ours[row] / plans.printed_seconds(row) - 1) <= 0.2 for row in times.OTHERS]
     assert (len(near), found["held-out-near"].n) == (20, 20)
     assert found["held-out-near"].values == (pytest.approx(sum(near) / 20),)
+    over = [times.lambda_only(row[2]) / plans.printed_seconds(row) for row in times.OTHERS]
+    by_lambda = found["held-out-near-lambda-only"].values, found["held-out-error-lambda-only"].values
+    middle = statistics.median(abs(math.log(ratio)) for ratio in over)
+    assert by_lambda == ((pytest.approx(sum(abs(r - 1) <= 0.2 for r in over) / 20),), (pytest.approx(middle),))
     for name in ("error", "near"):
         ((model, low, high),) = found[f"held-out-{name}"].spans
         (alone,) = found[f"held-out-{name}-lambda-only"].values
@@ -105,9 +112,11 @@ def test_constants_in_specifications_are_those_that_calibration_finds(evidence: 
         assert rounded == pytest.approx(imagenet[name], rel=0.05)
 
 
-def test_a_quantity_belongs_to_a_claim_or_tests_the_cost_model(evidence: Archive) -> None:
+def test_a_quantity_belongs_to_a_claim_or_an_answer_or_tests_the_cost_model(evidence: Archive) -> None:
     wanted = {(claim.artifact, claim.quantity) for claim in published("rudra")}
     wanted |= {("rudra/table2", name) for name in times.STATISTICS}
+    answers = (folders()[0].parent / "answers.toml").read_text()
+    wanted |= {tuple(name.rsplit("/", 1)) for name in re.findall(r"rudra/\w+/[\w-]+", answers)}
     for artifact in RUDRA.artifacts:
         measured = measure(artifact, evidence, "smoke")
         assert not measured.damaged

@@ -206,6 +206,14 @@ def verdict(name: str, frame: Frame) -> str:
 
 
 WITHOUT_RUNS = ("push-10ms", "hardware-node-peak", "imagenet-model-parameters")  # arithmetic on what is printed
+
+
+def test_a_node_peaks_at_what_its_processors_add_up_to() -> None:
+    """Four processors of eight cores at 3.84 GHz, 8 flop per cycle, in Gflop/s."""
+    peak = quantity("table1/hardware-node-peak").of(frame_of({"none": [None]}))
+    assert peak.values == (pytest.approx(983.04),)
+
+
 UNDECIDED = ("rudra/fig2/incast-1s",)  # from an idle link on, which no effective bandwidth narrows
 
 

@@ -12,6 +12,7 @@ from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
+from suite.papers.panel import Panel
 from suite.report.data import encoded, table_of
 from suite.report.drawing import Drawing, DrawingError, drawing, whole_and_panel
 from suite.report.provenance import runs_and_environments
@@ -149,10 +150,9 @@ def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> It
 
 def module_of(artifact: Artifact | None) -> str:
     """The module that an artifact is written in; "" for one that nothing is written for."""
-    for function in (*artifact.measures, artifact.draw) if artifact else ():
-        if function is not None:
-            return function_of(function).__module__
-    return ""
+    measured = [each.value for each in artifact.quantities.values()] if isinstance(artifact, Panel) else []
+    drawn = [artifact.draw] if artifact and artifact.draw else []
+    return next((function_of(each).__module__ for each in (*drawn, *measured)), "")
 
 
 def text_of(module: str) -> str:

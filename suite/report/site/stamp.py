@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
 from suite.report.drawing import write
+from suite.runs.files import now_in, staged, sweep
 
 NAME = "site.json"
 
@@ -29,6 +30,14 @@ class Folder:
         self.root = Path(root)
         self.key, self.groups = self._stamp()
         self.written: list[str] = []
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove the files of this site that a process left which died while it wrote them."""
+        files = {self.root / path for group in self.groups.values() for path in group.files}
+        for parent in {path.parent for path in files}:
+            with contextlib.suppress(OSError):  # nothing can be written there, or there is nothing
+                sweep((path for path, name in staged(parent) if parent / name in files), now_in(parent))
 
     def _stamp(self) -> tuple[str, dict[str, RunGroup]]:
         """The stamp's contents; nothing where there is none or it cannot be read."""
