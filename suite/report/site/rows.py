@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, groupby
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from suite.runs.archive import Runs
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 FEW = 8  # artifacts that are made sooner than another process has started
 PROCESSES = 8  # at most
+STRETCH = 16  # artifacts that one process makes in a row
 
 Reopen = Callable[[], Runs]
 
@@ -50,15 +52,14 @@ class Row:
     title: str
     artifact: Artifact | None
     verdicts: list[Verdict] = field(default_factory=list)
-    thumbnail: str = ""
     panel: str = ""
     figure: str = ""
 
     def found_in(self, files: Iterable[str]) -> None:
         """Take note of the pictures there are."""
         there = set(files)
-        paths = (f"{self.id}.{kind}" for kind in ("thumb.png", "panel.png", "svg"))
-        self.thumbnail, self.panel, self.figure = (path if path in there else "" for path in paths)
+        paths = (f"{self.id}.{kind}" for kind in ("panel.svg", "svg"))
+        self.panel, self.figure = (path if path in there else "" for path in paths)
 
     @property
     def tally(self) -> Counter[str]:
@@ -150,7 +151,7 @@ def makers(source: Runs, todo: Sequence[PagePlace], reopen: Reopen | None) -> It
     # not forked: a fork would share the offsets of open archives
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (reopen,)) as pool:
         try:
-            yield pool.map(_make, todo)
+            yield chain.from_iterable(pool.map(_make, stretches(todo)))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():  # nobody waits for the page that it is making
@@ -174,5 +175,11 @@ def _end_with(parent: BaseProcess | None) -> None:
         os._exit(1)
 
 
-def _make(place: PagePlace) -> Made:
-    return make(place, _OPENED[0])
+def stretches(todo: Sequence[PagePlace]) -> list[list[PagePlace]]:
+    """The places of one paper after another, ``STRETCH`` at most together: what pages share is read once."""
+    papers = [list(places) for _, places in groupby(todo, key=lambda place: place.paper)]
+    return [places[at : at + STRETCH] for places in papers for at in range(0, len(places), STRETCH)]
+
+
+def _make(places: Sequence[PagePlace]) -> list[Made]:
+    return [make(place, _OPENED[0]) for place in places]
