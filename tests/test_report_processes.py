@@ -33,10 +33,9 @@ def test_several_processes_make_the_same_pages_in_order(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
     monkeypatch.setattr(rows, "FEW", 1)
     todo = [rows.PagePlace(name) for name in CHEAP]
-    with ProcessPoolExecutor(
-        1, get_context("spawn"), rows._begin, (opened,)
-    ) as pool:  # this one has seen other tests
-        alone = list(pool.map(rows._make, todo))
+    # this process has seen other tests
+    with ProcessPoolExecutor(1, get_context("spawn"), rows._begin, (opened,)) as pool:
+        alone = pool.submit(rows._make, todo).result()
     with rows.makers(read_once(opened()), todo, opened) as made:
         assert type(made).__name__ != "generator" or made.gi_code.co_name != "<genexpr>"  # not in this process
         several = list(made)

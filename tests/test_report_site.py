@@ -213,7 +213,7 @@ def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path
     assert drawn == ["fake/fig2"]
     assert told == ["1 of 4 artifacts are to be made", "fake: 4 artifacts, 1 made anew"]
     changed_files = {name for name in after if after[name] != before.get(name)}
-    assert "fake/fig2.png" in changed_files
+    assert "fake/fig2.panel.svg" in changed_files
     assert not {name for name in changed_files if name.startswith(("fake/fig1", "fake/table1"))}
     assert built.made == 1
     assert len(changed_files - {stamp.NAME}) == built.written

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from suite.claims.estimate import EXACT, GRADES
@@ -30,12 +30,13 @@ from suite.runs.files import write_whole
 from suite.runs.store import StoreError, UnusableRun
 
 if TYPE_CHECKING:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
 FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
+MARGIN = 4  # points around a panel
+Box = tuple[int, int, int, int]
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
@@ -191,25 +192,34 @@ def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
     return buffer.getvalue()
 
 
-def painted(drawn: Drawing) -> FigureCanvasAgg:
-    """The figure in pixels, on white, each artist drawn once. Raises DrawingError."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas = FigureCanvasAgg(drawn.figure)
-    drawn.figure.set_facecolor("white")
-    with _naming(drawn.artifact), style.applied(drawn.artifact.id):
-        canvas.draw()
-    return canvas
-
-
 def _svg(drawn: Drawing) -> bytes:
-    """The figure as SVG with its title and description for readers who cannot see it, in the viewer's ink."""
+    return _written(_tree(drawn)[0])
+
+
+def whole_and_panel(drawn: Drawing) -> tuple[bytes, bytes]:
+    """The figure as SVG, and the same showing its first panel alone. Raises DrawingError."""
+    root, box = _tree(drawn)
+    whole = _written(root)
+    left, top, width, height = box
+    root.attrib |= {"viewBox": f"{left} {top} {width} {height}", "width": f"{width}pt", "height": f"{height}pt"}
+    return whole, _written(root)
+
+
+def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
+    """The figure as SVG with its title and description for readers who cannot see it, in the viewer's ink.
+
+    With it comes the place of its first panel.
+    """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    buffer, dots = io.BytesIO(), drawn.figure.dpi
+    buffer, dots, panel = io.BytesIO(), drawn.figure.dpi, list[Box]()
     # not savefig, which goes through every artist twice
     with _naming(drawn.artifact), style.applied(drawn.artifact.id):
-        FigureCanvasSVG(drawn.figure).print_svg(buffer, metadata={"Date": None})
+        canvas = FigureCanvasSVG(drawn.figure)
+        # once it is drawn, by the renderer that measured its texts
+        heard = canvas.mpl_connect("draw_event", lambda event: panel.append(_first_panel(drawn.figure, event)))
+        canvas.print_svg(buffer, metadata={"Date": None})
+        canvas.mpl_disconnect(heard)
     drawn.figure.dpi = dots  # print_svg leaves 72 behind
     root = ElementTree.fromstring(buffer.getvalue())
     for metadata in root.findall(f"{{{SVG}}}metadata"):
@@ -224,6 +234,21 @@ def _svg(drawn: Drawing) -> bytes:
         told = ElementTree.Element(f"{{{SVG}}}{name}", {} if name == "style" else {"id": name})
         told.text = text
         root.insert(0, told)
+    return root, panel[0]
+
+
+def _first_panel(figure: Figure, event: Any) -> Box:
+    """Left, top, width and height, in points, of the first panel with its labels; of all where there is none."""
+    width, height = (72 * inches for inches in figure.get_size_inches())
+    box = figure.axes[0].get_tightbbox(event.renderer) if figure.axes else None
+    if box is None:  # no panel, or one that is not shown
+        return 0, 0, round(width), round(height)
+    left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, round(width))
+    bottom, top = max(int(box.y0) - MARGIN, 0), min(int(box.y1) + MARGIN, round(height))
+    return left, round(height) - top, right - left, top - bottom
+
+
+def _written(root: ElementTree.Element) -> bytes:
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", XLINK)
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode").encode()

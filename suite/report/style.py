@@ -124,19 +124,16 @@ def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.nd
 def lighten(figure: Figure) -> None:
     """Thin the long curves of a figure and turn its dense clouds into pixels, so that no SVG grows to megabytes."""
     import numpy as np
-    from matplotlib.collections import Collection
-    from matplotlib.lines import Line2D
 
-    for line in figure.findobj(Line2D):
-        assert isinstance(line, Line2D)
+    panels = [panel for axes in figure.axes for panel in (axes, *axes.child_axes)]
+    for line in (line for panel in panels for line in panel.lines):
         x, y = np.asarray(line.get_xdata(orig=False)), np.asarray(line.get_ydata(orig=False))
         if len(x) > HEAVY:
             if line.get_marker() not in ("None", "none", "", " ", None):
                 line.set_rasterized(True)
             elif line.get_drawstyle() == "default":
                 line.set_data(*thin(x, y, HEAVY))
-    for cloud in figure.findobj(Collection):
-        assert isinstance(cloud, Collection)
+    for cloud in (cloud for panel in panels for cloud in panel.collections):
         points = max(len(np.asarray(cloud.get_offsets())), sum(len(path) for path in cloud.get_paths()))
         if points > HEAVY:
             cloud.set_rasterized(True)

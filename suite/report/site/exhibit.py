@@ -1,32 +1,23 @@
-"""One artifact's files: its page, its figure as SVG and PNG with a thumbnail, its numbers as CSV."""
+"""One artifact's files: its page, its figure and the first panel of it as SVG, its numbers as CSV."""
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
 from suite.papers.panel import Panel
 from suite.report.data import encoded, table_of, values
-from suite.report.drawing import Drawing, DrawingError, drawing, image, painted
+from suite.report.drawing import DrawingError, drawing, whole_and_panel
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
 from suite.report.verdict_details import function_of, reasons, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.store import UnusableRun
-
-if TYPE_CHECKING:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL import Image
-
-THUMBNAIL = (320, 240)  # pixels at most; shown at half the size
-COLOURS = 48  # of a thumbnail
-MARGIN = 8  # pixels around a panel
 
 
 def files(
@@ -45,7 +36,8 @@ def files(
     drawn, undrawn, fault = None, "" if artifact else "No experiment measures this artifact yet.", ""
     try:
         drawn = drawing(artifact, source) if artifact else None
-        made |= _pictures(name, drawn) if drawn else {}
+        if drawn:
+            made[f"{name}.svg"], made[f"{name}.panel.svg"] = whole_and_panel(drawn)
         table = table_of(artifact, source, drawn, lambda: found)
     except (Missing, UnusableRun, DrawingError) as error:
         undrawn, fault = _why(error), str(error) if isinstance(error, DrawingError) else ""
@@ -104,37 +96,6 @@ def command(artifact: Artifact | None, profile: str) -> str:
         return ""
     last = f"sgd-suite {'figures' if artifact.draw else 'check'} {artifact.id}"
     return f"sgd-suite run {artifact.id} --profile {profile} && {last}" if profile else last
-
-
-def _pictures(name: str, drawn: Drawing) -> dict[str, bytes]:
-    from PIL import Image
-
-    made = {f"{name}.svg": image(drawn, "svg")}
-    drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the pixels
-    canvas = painted(drawn)
-    whole = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
-    panel = whole.crop(first_panel(canvas, whole.size))
-    made[f"{name}.png"] = _png(whole)
-    made[f"{name}.panel.png"] = _png(panel.quantize(2 * COLOURS))
-    panel.thumbnail(THUMBNAIL, Image.Resampling.LANCZOS)
-    made[f"{name}.thumb.png"] = _png(panel.quantize(COLOURS))
-    return made
-
-
-def first_panel(canvas: FigureCanvasAgg, size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """The corners, in pixels, of a painted figure's first panel with its labels; of all of it where it has none."""
-    axes, (width, height) = canvas.figure.axes, size
-    box = axes[0].get_tightbbox(canvas.get_renderer()) if axes else None  # of the renderer that measured its texts
-    if box is None:  # no panel, or one that is not shown
-        return 0, 0, width, height
-    left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, width)
-    return left, max(height - int(box.y1) - MARGIN, 0), right, min(height - int(box.y0) + MARGIN, height)
-
-
-def _png(picture: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, format="png", optimize=picture.mode == "P")
-    return buffer.getvalue()
 
 
 def module_of(artifact: Artifact | None) -> str:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, groupby
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from suite.runs.archive import Runs
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 FEW = 8  # artifacts that are made sooner than another process has started
 PROCESSES = 8  # at most
+STRETCH = 16  # artifacts that one process makes in a row
 
 Reopen = Callable[[], Runs]
 
@@ -51,7 +53,7 @@ class Row:
     files: Collection[str] = ()  # of its page and its pictures
 
     def picture(self, kind: str) -> str:
-        """The path of a picture: "svg", "panel.png" or "thumb.png"; nothing where it is not there."""
+        """The path of a picture: "svg" or "panel.svg"; nothing where it is not there."""
         path = f"{self.id}.{kind}"
         return path if path in self.files else ""
 
@@ -114,7 +116,7 @@ def makers(source: Runs, todo: Sequence[PagePlace], reopen: Reopen | None) -> It
     # not forked: a fork would share the offsets of open archives
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (reopen,)) as pool:
         try:
-            yield pool.map(_make, todo)
+            yield chain.from_iterable(pool.map(_make, stretches(todo)))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():  # nobody waits for the page that it is making
@@ -138,5 +140,11 @@ def _end_with(parent: BaseProcess | None) -> None:
         os._exit(1)
 
 
-def _make(place: PagePlace) -> Made:
-    return make(place, _OPENED[0])
+def stretches(todo: Sequence[PagePlace]) -> list[list[PagePlace]]:
+    """The places of one paper after another, ``STRETCH`` at most together: what pages share is read once."""
+    papers = [list(places) for _, places in groupby(todo, key=lambda place: place.id.partition("/")[0])]
+    return [places[at : at + STRETCH] for places in papers for at in range(0, len(places), STRETCH)]
+
+
+def _make(places: Sequence[PagePlace]) -> list[Made]:
+    return [make(place, _OPENED[0]) for place in places]
