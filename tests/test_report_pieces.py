@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from estimates import interval
 from fake_paper import claim, registered, verdict
 
-from suite.claims.estimate import exact, interval
+from suite.claims.estimate import exact
 from suite.report.data import values
 from suite.report.provenance import departures
 from suite.report.verdict_details import reasons

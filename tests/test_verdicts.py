@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from estimates import point
 from fake_paper import PUBLISHED, fill, registered, specs
 
-from suite.claims.estimate import exact, point
+from suite.claims.estimate import exact
 from suite.papers import catalogue
 from suite.papers import verdicts as judging
 from suite.papers.artifact import Artifact, Evidence, Missing

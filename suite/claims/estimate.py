@@ -54,45 +54,10 @@ class Estimate:
         return tuple(zip(self.values, self.low, self.high, strict=True))
 
 
-def _tuple(value: float | Iterable[float]) -> tuple[float, ...]:
-    return tuple(float(v) for v in value) if isinstance(value, Iterable) else (float(value),)
-
-
-def exact(value: float | Sequence[float], *, runs: Iterable[str] = (), note: str = "") -> Estimate:
+def exact(value: float | Sequence[float]) -> Estimate:
     """A value without uncertainty."""
-    values = _tuple(value)
-    return Estimate(values, values, values, 1, tuple(runs), note)
-
-
-def point(
-    value: float | Sequence[float],
-    *,
-    spread: float | Sequence[float] = 0.0,
-    n: int = 1,
-    runs: Iterable[str] = (),
-    note: str = "",
-    proxy: bool = False,
-) -> Estimate:
-    """A value with a symmetric half-width ``spread`` in the value's unit."""
-    values = _tuple(value)
-    half = _tuple(spread) if isinstance(spread, Iterable) else (float(spread),) * len(values)
-    low = tuple(v - h for v, h in zip(values, half, strict=True))
-    high = tuple(v + h for v, h in zip(values, half, strict=True))
-    return Estimate(values, low, high, n, tuple(runs), note, proxy)
-
-
-def interval(
-    values: float | Sequence[float],
-    low: float | Sequence[float],
-    high: float | Sequence[float],
-    *,
-    n: int = 1,
-    runs: Iterable[str] = (),
-    note: str = "",
-    proxy: bool = False,
-) -> Estimate:
-    """Values with the ends of their intervals, as ``statistics`` gives them."""
-    return Estimate(_tuple(values), _tuple(low), _tuple(high), n, tuple(runs), note, proxy)
+    values = tuple(float(v) for v in value) if isinstance(value, Sequence) else (float(value),)
+    return Estimate(values, values, values)
 
 
 def over_seeds(

@@ -45,7 +45,7 @@ class DrawingError(ValueError):
 
 
 @contextlib.contextmanager
-def _naming(artifact: Artifact) -> Iterator[None]:
+def naming(artifact: str) -> Iterator[None]:
     """Turn a programming error in this block into a DrawingError that names the artifact and the line of code."""
     try:
         yield
@@ -54,7 +54,7 @@ def _naming(artifact: Artifact) -> Iterator[None]:
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}, line {place.lineno}"
-        raise DrawingError(f"{artifact.id}: programming error, {type(error).__name__}: {error} ({where})") from error
+        raise DrawingError(f"{artifact}: programming error, {type(error).__name__}: {error} ({where})") from error
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Dra
     profiles = (profile,) if profile else tuple(reversed(PROFILES))
     for name in profiles:
         try:
-            with _naming(artifact):
+            with naming(artifact.id):
                 return _drawn(artifact, source, name)
         except Missing as error:
             lacking[str(error)] = None
     for name in profiles:
-        with contextlib.suppress(Missing), _naming(artifact):
+        with contextlib.suppress(Missing), naming(artifact.id):
             if few := few_seeds(artifact.runs(name), source.ids()):
                 return _drawn(artifact, source, name, few)
     raise Missing(_needs(artifact, "; ".join(lacking)))
@@ -187,7 +187,7 @@ def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
         return _svg(drawn)
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
-    with _naming(drawn.artifact), style.applied(drawn.artifact.id):
+    with naming(drawn.artifact.id), style.applied(drawn.artifact.id):
         drawn.figure.savefig(buffer, format=form, dpi=dpi, facecolor="white", metadata=dates)
     return buffer.getvalue()
 
@@ -214,7 +214,7 @@ def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
 
     buffer, dots, panel = io.BytesIO(), drawn.figure.dpi, list[Box]()
     # not savefig, which goes through every artist twice
-    with _naming(drawn.artifact), style.applied(drawn.artifact.id):
+    with naming(drawn.artifact.id), style.applied(drawn.artifact.id):
         canvas = FigureCanvasSVG(drawn.figure)
         # once it is drawn, by the renderer that measured its texts
         heard = canvas.mpl_connect("draw_event", lambda event: panel.append(_first_panel(drawn.figure, event)))
@@ -324,7 +324,7 @@ def _draw_one(
     made = {form: image(drawn, form) for form in forms} if drawn else {}
     beside = ""
     if data:
-        with _naming(artifact):
+        with naming(artifact.id):
             table = table_of(artifact, source, drawn, partial(judge_artifacts, paper, [artifact.id], profile, source))
         if table is not None:
             beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"

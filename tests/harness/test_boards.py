@@ -39,7 +39,8 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
 
 
 def test_runs_that_several_claims_share_count_once():
-    made = [replace(verdict("reproduced", REDUCED), measured=exact(1.0, runs=ids)) for ids in ("ab", "bc")]
+    measured = [replace(exact(1.0), runs=tuple(ids)) for ids in ("ab", "bc")]
+    made = [replace(verdict("reproduced", REDUCED), measured=each) for each in measured]
     counted = board([*made, replace(made[0], rests_on=WHOLE)])
     assert (counted.runs[REDUCED], counted.runs[WHOLE]) == (3, 2)
     assert "2 reproduced; 3 runs" in "\n".join(lines(counted))

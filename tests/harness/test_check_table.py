@@ -7,9 +7,10 @@ import threading
 from dataclasses import replace
 
 import pytest
+from estimates import interval
 from rich.console import Console
 
-from suite.claims.estimate import exact, interval
+from suite.claims.estimate import exact
 from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.commands.check_table import reasons, show, table
 from suite.runner.progress import Progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from estimates import interval
 
 from suite.claims.board import apart, board, lines
 from suite.claims.estimate import (
@@ -12,9 +13,7 @@ from suite.claims.estimate import (
     WHOLE,
     Estimate,
     exact,
-    interval,
     over_seeds,
-    point,
 )
 from suite.claims.intervals import Interval, paired_difference, percent_saved, wilson
 from suite.claims.judge import Claim, ClaimError, Verdict, judge, load
@@ -29,14 +28,6 @@ def claim(rule="within", printed=(10.0,), **changes):
 def decided(made, *spans):
     values, low, high = zip(*((a, a, b) for a, b in spans), strict=True)
     return judge(made, interval(values, low, high), "reduced").verdict
-
-
-def test_everything_that_is_said_of_a_quantity_is_kept():
-    about = {"n": 4, "runs": iter("ab"), "note": "so", "proxy": True}
-    assert point(1.0, **about) == Estimate((1.0,), (1.0,), (1.0,), 4, ("a", "b"), "so", True)
-    assert interval(1, 0, 2, **about | {"runs": "cd"}) == Estimate((1.0,), (0.0,), (2.0,), 4, ("c", "d"), "so", True)
-    assert exact([1, 2], runs="ab", note="so") == Estimate((1.0, 2.0), (1.0, 2.0), (1.0, 2.0), 1, ("a", "b"), "so")
-    assert point([1.0, 2.0], spread=0.5).spans == ((1.0, 0.5, 1.5), (2.0, 1.5, 2.5))
 
 
 def test_a_quantity_over_seeds_has_the_fewest_of_them():

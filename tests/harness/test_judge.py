@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from estimates import interval, point
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, exact, interval, point
+from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, exact
 from suite.claims.judge import PROFILES, Claim, ClaimError, KnownDifference, judge, load, not_run
 from suite.report.numerals import printed
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
+from estimates import interval
 
-from suite.claims.estimate import exact, interval
+from suite.claims.estimate import exact
 from suite.claims.judge import Claim
 from suite.claims.power import power
 

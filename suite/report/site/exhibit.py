@@ -12,7 +12,7 @@ from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
 from suite.papers.panel import Panel
 from suite.report.data import encoded, table_of, values
-from suite.report.drawing import DrawingError, drawing, whole_and_panel
+from suite.report.drawing import DrawingError, drawing, naming, whole_and_panel
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
 from suite.report.verdict_details import function_of, reasons, runs_behind
@@ -38,7 +38,8 @@ def files(
         drawn = drawing(artifact, source) if artifact else None
         if drawn:
             made[f"{name}.svg"], made[f"{name}.panel.svg"] = whole_and_panel(drawn)
-        table = table_of(artifact, source, drawn, lambda: found)
+        with naming(name):
+            table = table_of(artifact, source, drawn, lambda: found)
     except (Missing, UnusableRun, DrawingError) as error:
         undrawn, fault = _why(error), str(error) if isinstance(error, DrawingError) else ""
         drawn, made, table = None, {}, values(found)
