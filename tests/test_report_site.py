@@ -203,8 +203,10 @@ def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path
     shutil.rmtree(other.root / "runs" / cluster.id)
     outcome = Outcome("finished", {"speedup": [1.0, 1.5, 2.0, 2.5]})
     other.commit(cluster.id, encode(cluster, environment(), outcome))
-    drawn, show = [], exhibit.show
-    monkeypatch.setattr(exhibit, "show", lambda name, *rest: drawn.append(name) or show(name, *rest))
+    drawn, draw = [], exhibit.drawing
+    monkeypatch.setattr(
+        exhibit, "drawing", lambda artifact, *rest: drawn.append(artifact.id) or draw(artifact, *rest)
+    )
     before, told = contents(site), []
     built = write_site(other, site, told.append)
     after = contents(site)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -21,7 +20,7 @@ from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.catalogue import entries, published, select
-from suite.papers.measurement import measure, measure_evidence
+from suite.papers.measurement import Measurement, measure, measure_evidence
 from suite.papers.panel import Panel
 from suite.papers.verdicts import grades, judge_artifacts, scales
 from suite.report import style
@@ -113,42 +112,20 @@ def _needs(artifact: Artifact, lacking: str) -> str:
     return f"needs {beyond[0]} ({lacking})" if beyond else lacking
 
 
-def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure | None:
-    """The figure of ``drawing``, or None when the artifact has no drawing or no profile has its runs."""
-    try:
-        drawn = drawing(artifact, source, profile)
-    except Missing:
-        return None
-    return drawn.figure if drawn else None
-
-
 def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None = None) -> Drawing:
     groups = few.groups if few else artifact.runs(profile)
     evidence = Evidence(source, groups, profile)
-    draw = artifact.draw
-    assert draw is not None
-    taken = lambda: tuple(sorted(evidence.read))
-    return rendered(
-        artifact,
-        lambda figure: draw(evidence, figure),
-        lambda: _rests_on(artifact, source, profile, few, taken()),
-        profile if any(groups.values()) else "",
-        taken,
-        groups,
-        str(few or ""),
-    )
+    assert artifact.draw is not None
+    figure = filled(artifact, partial(artifact.draw, evidence))
+    runs = tuple(sorted(evidence.read))
+    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
+    rests_on = _rests_on(artifact, evidence, measurement, runs)
+    at = profile if any(groups.values()) else ""
+    return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, str(few or "")))
 
 
-def rendered(
-    artifact: Artifact,
-    fill: Callable[[Figure], None],
-    rests_on: Callable[[], tuple[str, ...]],
-    profile: str = "",
-    runs: Callable[[], tuple[str, ...]] = tuple,
-    groups: Groups = MappingProxyType({}),
-    seeds: str = "",
-) -> Drawing:
-    """A figure of the artifact's size, filled and stamped; ``runs`` and ``rests_on`` are asked after it is filled."""
+def filled(artifact: Artifact, fill: Callable[[Figure], None]) -> Figure:
+    """A figure of the artifact's size, filled."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -156,21 +133,24 @@ def rendered(
         figure = Figure(figsize=artifact.size, layout="constrained")
         FigureCanvasAgg(figure)
         fill(figure)
-        drawn = Drawing(artifact, figure, profile, rests_on(), runs(), groups, seeds)
-        _stamp(figure, drawn.stamp)
-        style.lighten(figure)
+    return figure
+
+
+def stamped(drawn: Drawing) -> Drawing:
+    """The drawing with its stamp at the foot, its long curves thinned."""
+    with style.applied(drawn.artifact.id):
+        _stamp(drawn.figure, drawn.stamp)
+        style.lighten(drawn.figure)
     return drawn
 
 
 def _rests_on(
-    artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None, taken: tuple[str, ...]
+    artifact: Artifact, evidence: Evidence, measurement: Measurement, taken: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """What the artifact's claims rest on at this profile, and the runs that a panel draws, the best grade first.
+    """What the artifact's claims rest on, and the runs that a panel draws, the best grade first.
 
     Exact runs beside others are not named.
     """
-    evidence = Evidence(source, few.groups if few else artifact.runs(profile), profile)
-    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
     present = {rests.rests_on for rests in grades(artifact.id, measurement).values()}
     if isinstance(artifact, Panel) and entries(artifact.id.partition("/")[0]):  # a question of ours has no scale
         present |= scales(artifact, evidence, measurement, taken) - {EXACT}
